@@ -1,0 +1,28 @@
+"""Wengert differentiates Python functions on NumPy arrays."""
+
+from wengert import _malloc
+from wengert import numpy as numpy
+from wengert.core.tensor import Tensor
+from wengert.creation import asarray, tensor
+from wengert.traces import handles as _handles
+from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
+
+_malloc.tune()
+
+__version__ = "0.1.0"
+__all__ = [
+    "Tensor",
+    "asarray",
+    "elementwise_grad",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+    "stop_gradient",
+    "tensor",
+    "value_and_grad",
+    "vjp",
+]

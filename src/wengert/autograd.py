@@ -1,0 +1,28 @@
+"""The tape API, with the names PyTorch users know."""
+
+from wengert.traces.backward import backward, grad
+from wengert.traces.functions import GradFunction
+from wengert.traces.hooks import RemovableHandle
+from wengert.traces.modes import (
+    detect_anomaly,
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    saved_tensors_hooks,
+    set_grad_enabled,
+)
+
+__all__ = [
+    "GradFunction",
+    "RemovableHandle",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "saved_tensors_hooks",
+    "set_grad_enabled",
+]

@@ -1,0 +1,1 @@
+"""Values, primitives and their dispatch: what every other layer stands on."""

@@ -1,0 +1,34 @@
+"""Abstract values: what is known of an array without its elements."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Aval", "aval_of", "is_differentiable"]
+
+
+class Aval(NamedTuple):
+    """Hold the shape and dtype of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def aval_of(value: Any) -> Aval:
+    """Return the shape and dtype of an array, a Tensor or a Python number.
+
+    >>> aval_of(1.5)
+    Aval(shape=(), dtype=dtype('float64'))
+    """
+    try:
+        return Aval(value.shape, value.dtype)
+    except AttributeError:
+        array = np.asarray(value)
+        return Aval(array.shape, array.dtype)
+
+
+def is_differentiable(dtype: np.dtype[Any]) -> bool:
+    """Tell whether values of a dtype have derivatives: float and complex have."""
+    return dtype.kind in "fc"

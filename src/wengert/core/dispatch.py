@@ -1,0 +1,114 @@
+"""Dispatch: one primitive, some operands, and the innermost trace among them decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from wengert.core.broadcast import check_broadcast
+from wengert.core.primitive import Primitive
+from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, make_tensor
+from wengert.core.trace import Trace
+from wengert.core.views import apply_view
+from wengert.errors import DtypeError, describe
+
+__all__ = ["apply", "implements", "innermost"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def innermost(operands: Iterable[Any]) -> tuple[Trace | None, bool]:
+    """Return the trace with the highest level among operands, and whether there is any Tensor at all."""
+    found: Trace | None = None
+    any_tensor = False
+    for operand in operands:
+        if type(operand) is Tensor:
+            any_tensor = True
+            trace = operand._trace
+            if trace is not None and (found is None or trace.level > found.level):
+                found = trace
+    return found, any_tensor
+
+
+def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
+    """Apply a primitive to operands of any kind.
+
+    Args:
+        primitive: the operation.
+        *operands: Tensors, ndarrays or Python numbers.
+        **params: its parameters, which are not differentiated.
+
+    Returns:
+        A Tensor if any operand is one, otherwise what NumPy returns; a tuple of them for several outputs.
+
+    >>> import numpy as np
+    >>> from wengert.core.broadcast import check_broadcast
+from wengert.core.primitive import Constant
+    >>> apply(Constant("signum", np.sign), -2.0)
+    np.float64(-1.0)
+    """
+    if primitive.view and type(operands[0]) is Tensor:
+        return apply_view(dispatch, primitive, operands, params)
+    return dispatch(primitive, operands, params)
+
+
+def dispatch(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Hand a primitive to the innermost trace of its operands, or evaluate it where there is none."""
+    trace, any_tensor = innermost(operands)
+    if trace is not None:
+        return trace.process(primitive, operands, params)
+    values = [x._value if type(x) is Tensor else x for x in operands] if any_tensor else operands
+    try:
+        out = primitive.evaluate(*values, **params)
+    except ValueError:
+        if primitive.kind == "elementwise":
+            check_broadcast(primitive.name, values)
+        raise
+    if not any_tensor:
+        return out
+    if primitive.outputs == 1:
+        return make_tensor(checked(primitive.name, out), None, None)
+    return tuple(make_tensor(checked(primitive.name, item), None, None) for item in out)
+
+
+def checked(name: str, value: Any) -> Any:
+    """Return an evaluated value as ndarray or NumPy scalar; object arrays are refused."""
+    if not isinstance(value, np.ndarray | np.generic):
+        value = np.asarray(value)[()]
+    if value.dtype.kind == "O":
+        raise DtypeError(
+            describe(
+                name, "an array of Python objects", "a numeric dtype is needed", "Convert it with .astype(float)"
+            )
+        )
+    return value
+
+
+def implements(*functions: Any) -> Callable[[F], F]:
+    """Enter a function as the meaning of NumPy functions for Tensors.
+
+    Args:
+        *functions: NumPy functions, ufuncs, or pairs (ufunc, method name).
+
+    Returns:
+        A decorator that returns its function unchanged.
+    """
+
+    def enter(function: F) -> F:
+        for name in functions:
+            FUNCTIONS[name] = function
+        return function
+
+    return enter
+
+
+def as_tensor(value: Any) -> Tensor:
+    """Return a value as a Tensor: itself, or a constant around its array."""
+    if type(value) is Tensor:
+        return value
+    array = np.asarray(value)
+    tensor = constant_tensor(checked("asarray", array if type(value) is np.ndarray else array[()]))
+    tensor._kept = type(value) is np.ndarray
+    return tensor

@@ -1,0 +1,428 @@
+"""Primitives by the kind of their Jacobian: what the author declares, and the vjp that follows from it.
+
+A rule is written in ordinary array operations on whatever sits one level below: ndarrays, or Tensors of another
+trace. An argument whose name starts with an underscore is not needed by the rule: it is not saved, and the rule
+receives None in its place.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wengert.core.aval import Aval
+from wengert.core.cotangent import strong_zero, unbroadcast
+from wengert.errors import RegistrationError, describe
+
+__all__ = [
+    "PRIMITIVES",
+    "Bilinear",
+    "Constant",
+    "Elementwise",
+    "Linear",
+    "Opaque",
+    "Primitive",
+    "bilinear",
+    "constant",
+    "elementwise",
+    "linear",
+    "opaque",
+]
+
+Rule = Callable[..., Any]
+
+PRIMITIVES: dict[str, Primitive] = {}
+
+
+class Primitive:
+    """Be an operation with a name, an evaluation on arrays and, by its kind, derivatives.
+
+    Attributes:
+        name: the name it is registered and printed under.
+        evaluate: the operation on ndarrays and numbers; parameters that are not arrays go by keyword.
+        view: whether the result may share memory with operand 0, as NumPy's basic slices do.
+        fresh: whether the cotangents that `vjp` returns never share memory with the one it was given.
+        outputs: the number of results, 0 where it depends on the parameters; more than one come as a tuple.
+    """
+
+    kind: ClassVar[str]
+    view = False
+    fresh = False
+    outputs = 1
+
+    def __init__(self, name: str, evaluate: Callable[..., Any]) -> None:
+        if not callable(evaluate):
+            raise _misdeclared(name, f"the evaluation is {evaluate!r}", "a callable is needed")
+        self.name = name
+        self.evaluate = evaluate
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} primitive {self.name}>"
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Return whether the output, and which operands, the vjp needs, given which operands want a cotangent."""
+        raise NotImplementedError
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Return a cotangent for each operand whose aval is given, and None for the others."""
+        raise NotImplementedError
+
+
+def register(primitive: Primitive) -> None:
+    """Enter a primitive under its name, which must be new."""
+    if primitive.name in PRIMITIVES:
+        raise _misdeclared(primitive.name, "the name is already registered", "each primitive is declared once")
+    PRIMITIVES[primitive.name] = primitive
+
+
+def _misdeclared(name: str, given: str, needed: str) -> RegistrationError:
+    return RegistrationError(describe(f"primitive {name}", given, needed, "Correct its declaration"))
+
+
+class Signature:
+    """Hold which positional arguments of a rule are needed: those whose names carry no leading underscore."""
+
+    __slots__ = ("needed", "rest")
+
+    def __init__(self, name: str, rule: Rule, leading: int, operands: int | None) -> None:
+        if not callable(rule):
+            raise _misdeclared(name, f"a rule is {rule!r}", "a function is needed")
+        positional, self.rest = [], True
+        variadic = False
+        for parameter in inspect.signature(rule).parameters.values():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                variadic, self.rest = True, not parameter.name.startswith("_")
+            elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                positional.append(not parameter.name.startswith("_"))
+        enough = len(positional) >= leading
+        exact = operands is None or variadic or len(positional) == leading + operands
+        if not (enough and exact):
+            wanted = f"{leading} + {operands}" if operands is not None else f"at least {leading}"
+            raise _misdeclared(name, f"a rule takes {len(positional)} positional arguments", f"{wanted} are needed")
+        self.needed = tuple(positional)
+
+    def needs(self, position: int) -> bool:
+        """Tell whether the positional argument at `position` is needed."""
+        return self.needed[position] if position < len(self.needed) else self.rest
+
+
+class Elementwise(Primitive):
+    """Act on each element by itself: the Jacobian is diagonal, so one function serves vjp and jvp."""
+
+    kind = "elementwise"
+    fresh = True
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        d: Rule | Sequence[Rule | None],
+        *,
+        singular: bool = False,
+    ) -> None:
+        super().__init__(name, evaluate)
+        declared: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
+        if not any(declared):
+            raise _misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
+        if isinstance(evaluate, np.ufunc) and evaluate.nin != len(declared):
+            raise _misdeclared(name, f"{len(declared)} rules were given", f"{evaluate.nin} operands need one each")
+        self.signatures = tuple(r and Signature(name, r, 2, len(declared)) for r in declared)
+        self.singular = singular
+        self.rules = tuple(strong_zero(r) if r is not None and singular else r for r in declared)
+
+    def needs_out(self, position: int) -> bool:
+        """Tell whether the rule of an operand needs the output."""
+        signature = self.signatures[position]
+        return signature is not None and signature.needs(1)
+
+    def needs(self, position: int, operand: int) -> bool:
+        """Tell whether the rule of the operand at `position` needs another operand (or itself)."""
+        signature = self.signatures[position]
+        return signature is not None and signature.needs(2 + operand)
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save what the rules of the wanted operands name."""
+        positions = [i for i, want in enumerate(wanted) if want]
+        return any(map(self.needs_out, positions)), lambda operand: any(self.needs(i, operand) for i in positions)
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Apply each rule to the cotangent and sum over what was broadcast."""
+        return [
+            None if aval is None or rule is None else unbroadcast(rule(ct, out, *operands, **params), aval.shape)
+            for rule, aval in zip(self.rules, avals, strict=True)
+        ]
+
+
+class Linear(Primitive):
+    """Be linear in the leading operands, jointly; the jvp is the operation itself, the vjp its transpose.
+
+    `accumulate`, `rewrite` and `consume`, where given, are the forms that work in place; see `linear`.
+    """
+
+    kind = "linear"
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        transpose: Rule | Sequence[Rule],
+        *,
+        view: bool = False,
+        fresh: bool = False,
+        variadic: bool = False,
+        accumulate: Rule | None = None,
+        rewrite: Rule | None = None,
+        consume: Rule | None = None,
+    ) -> None:
+        super().__init__(name, evaluate)
+        self.transposes: tuple[Rule, ...] = tuple(transpose) if isinstance(transpose, Sequence) else (transpose,)
+        if not self.transposes:
+            raise _misdeclared(name, "no transpose was given", "one for each linear operand is needed")
+        for rule in self.transposes:
+            Signature(name, rule, 2, None)
+        self.variadic = variadic
+        self.view = view
+        self.fresh = fresh
+        self.accumulate = accumulate
+        self.rewrite: Rule = rewrite or self.cannot_rewrite
+        self.consume = consume
+
+    def cannot_rewrite(self, *_operands: Any, **_params: Any) -> Any:
+        """Refuse evaluation in place: the declaration gives none."""
+        raise _misdeclared(self.name, "no evaluation in place was declared", "rewrite= is needed to mutate with it")
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save the constant operands alone."""
+        first_constant = len(wanted) if self.variadic else len(self.transposes)
+        return False, lambda operand: operand >= first_constant
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Apply the transposes."""
+        if self.variadic:
+            cts: Sequence[Any] = self.transposes[0](ct, avals, **params)
+            return cts
+        count = len(self.transposes)
+        constants = operands[count:]
+        return [
+            None if aval is None else rule(ct, aval, *constants, **params)
+            for rule, aval in zip(self.transposes, avals[:count], strict=True)
+        ] + [None] * (len(operands) - count)
+
+
+class Bilinear(Primitive):
+    """Be linear in each of two operands while the other is fixed."""
+
+    kind = "bilinear"
+    fresh = True
+
+    def __init__(self, name: str, evaluate: Callable[..., Any], transposes: tuple[Rule, Rule]) -> None:
+        super().__init__(name, evaluate)
+        if len(transposes) != 2:
+            raise _misdeclared(name, f"{len(transposes)} transposes were given", "two are needed, one per side")
+        for rule in transposes:
+            Signature(name, rule, 3, 0)
+        self.transposes = transposes
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save each side for the transpose of the other."""
+        return False, lambda operand: wanted[1 - operand]
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Apply the transpose of each side to the cotangent and the other operand."""
+        left, right = self.transposes
+        return [
+            None if avals[0] is None else left(ct, avals[0], operands[1], **params),
+            None if avals[1] is None else right(ct, avals[1], operands[0], **params),
+        ]
+
+
+class Opaque(Primitive):
+    """Have a Jacobian of no special form: the author writes the vjp of all operands at once."""
+
+    kind = "opaque"
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        vjp: Rule,
+        *,
+        jvp: Rule | None = None,
+        outputs: int = 1,
+    ) -> None:
+        super().__init__(name, evaluate)
+        self.signature = Signature(name, vjp, 2, None)
+        self.rule = vjp
+        self.jvp = jvp
+        self.outputs = outputs
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save what the vjp names."""
+        return self.signature.needs(1), lambda operand: self.signature.needs(2 + operand)
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Call the author's vjp; a single result stands for the first operand."""
+        cts = self.rule(ct, out, *operands, **params)
+        return cts if isinstance(cts, tuple) else (cts, *(None,) * (len(operands) - 1))
+
+
+class Constant(Primitive):
+    """Have the derivative zero wherever it has one: comparisons, rounding, argmax."""
+
+    kind = "constant"
+
+    def __init__(self, name: str, evaluate: Callable[..., Any], *, outputs: int = 1) -> None:
+        super().__init__(name, evaluate)
+        self.outputs = outputs
+
+
+def elementwise(
+    name: str, evaluate: Callable[..., Any], d: Rule | Sequence[Rule | None], *, singular: bool = False
+) -> Elementwise:
+    """Declare a primitive with a diagonal Jacobian.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays, broadcasting like a ufunc.
+        d: per operand a function `d(t, out, *xs, **params)`, linear in `t`, giving the tangent of the output for
+            the tangent `t` of that operand; None for operands without derivative. A single function for one operand.
+        singular: whether a partial can be infinite or NaN where the primal is defined; then a zero `t` gives 0.
+
+    Returns:
+        The primitive, entered in the registry.
+
+    Raises:
+        RegistrationError: the name is taken, or a rule is missing or has the wrong number of arguments.
+
+    >>> from wengert.core.primitive import Elementwise
+    >>> cube = Elementwise("cube", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
+    >>> cube.vjp(1.0, None, [2.0], [Aval((), np.dtype(float))], {})
+    [12.0]
+    """
+    primitive = Elementwise(name, evaluate, d, singular=singular)
+    register(primitive)
+    return primitive
+
+
+def linear(
+    name: str,
+    evaluate: Callable[..., Any],
+    transpose: Rule | Sequence[Rule],
+    *,
+    view: bool = False,
+    fresh: bool = False,
+    variadic: bool = False,
+    accumulate: Rule | None = None,
+    rewrite: Rule | None = None,
+    consume: Rule | None = None,
+) -> Linear:
+    """Declare a primitive that is linear in its leading operands; the remaining operands are constants of the map.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays.
+        transpose: a function `transpose(ct, aval, *constants, **params)` for the one linear operand, whose aval it
+            receives, or a sequence of them; with `variadic` all operands are linear, and one function
+            `transpose(ct, avals, **params)` returns a sequence of cotangents (None where the aval is None).
+        view: whether the result may share memory with operand 0.
+        fresh: whether the transpose returns memory of its own, never the cotangent's.
+        variadic: see `transpose`.
+        accumulate: `accumulate(buffer, ct, *constants, **params)`: add the transpose of `ct` into a buffer.
+        rewrite: `rewrite(value, kept, *others, **params)`: evaluate into the memory of operand 0, or a copy if `kept`.
+        consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
+
+    Returns:
+        The primitive, entered in the registry.
+
+    Raises:
+        RegistrationError: the name is taken or a transpose is missing.
+    """
+    primitive = Linear(
+        name,
+        evaluate,
+        transpose,
+        view=view,
+        fresh=fresh,
+        variadic=variadic,
+        accumulate=accumulate,
+        rewrite=rewrite,
+        consume=consume,
+    )
+    register(primitive)
+    return primitive
+
+
+def bilinear(name: str, evaluate: Callable[..., Any], transposes: tuple[Rule, Rule]) -> Bilinear:
+    """Declare a primitive that is linear in each of two operands.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on two arrays.
+        transposes: `left(ct, aval_left, right, **params)` and `right(ct, aval_right, left, **params)`.
+
+    Returns:
+        The primitive, entered in the registry.
+
+    Raises:
+        RegistrationError: the name is taken or a transpose is missing.
+    """
+    primitive = Bilinear(name, evaluate, transposes)
+    register(primitive)
+    return primitive
+
+
+def opaque(
+    name: str, evaluate: Callable[..., Any], vjp: Rule, *, jvp: Rule | None = None, outputs: int = 1
+) -> Opaque:
+    """Declare a primitive by its vjp.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays; several results come as a tuple.
+        vjp: `vjp(ct, out, *operands, **params)`, linear in `ct`, returning a tuple with a cotangent (or None) for
+            each operand; one value alone is that of the first operand. With several outputs `ct` is a list with None
+            for those that received no cotangent, and `out` a tuple.
+        jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
+        outputs: the number of results.
+
+    Returns:
+        The primitive, entered in the registry.
+
+    Raises:
+        RegistrationError: the name is taken, or the vjp takes too few arguments.
+    """
+    primitive = Opaque(name, evaluate, vjp, jvp=jvp, outputs=outputs)
+    register(primitive)
+    return primitive
+
+
+def constant(name: str, evaluate: Callable[..., Any], *, outputs: int = 1) -> Constant:
+    """Declare a primitive whose derivative is a structural zero.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays.
+        outputs: the number of results.
+
+    Returns:
+        The primitive, entered in the registry.
+
+    Raises:
+        RegistrationError: the name is taken.
+    """
+    primitive = Constant(name, evaluate, outputs=outputs)
+    register(primitive)
+    return primitive

@@ -1,0 +1,78 @@
+"""Traces: what the operations on a Tensor mean while they are being differentiated, batched or staged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from wengert.core.aval import Aval
+
+if TYPE_CHECKING:
+    from wengert.core.primitive import Linear, Primitive
+    from wengert.core.tensor import Tensor
+
+__all__ = ["Trace", "next_level"]
+
+_levels = count(1)
+
+
+def next_level() -> int:
+    """Return a level newer than every other; `next` on a counter is atomic, so threads need no lock."""
+    return next(_levels)
+
+
+class Trace:
+    """Give meaning to operations on the Tensors that carry it.
+
+    An operation goes to the trace with the highest level among its operands; to that trace the other operands are
+    constants. `fast` is true while the compact operator paths of the tape may be used: only on a live tape.
+    """
+
+    __slots__ = ("fast", "level")
+    concrete: ClassVar[bool] = True  # whether the values under this trace can be looked at (truth, float, indices)
+
+    def __init__(self, level: int) -> None:
+        self.level: float = level
+        self.fast = False
+
+    def aval(self, tensor: Tensor) -> Aval:
+        """Return shape and dtype of a Tensor of this trace."""
+        value = tensor._value
+        return Aval(value.shape, value.dtype)
+
+    def standing(self, tensor: Tensor) -> Tensor:
+        """Return the Tensor that a handle of this trace stands for: itself, unless it is a view."""
+        return tensor
+
+    def below(self, tensor: Tensor) -> Any:
+        """Return the value one level below that holds the elements of a Tensor of this trace."""
+        return tensor._value
+
+    def owner(self, tensor: Tensor) -> Any:
+        """Return the value one level below that owns the memory of a Tensor of this trace."""
+        return tensor._value
+
+    def describe(self, tensor: Tensor) -> str:
+        """Return what the printed form of a Tensor says of this trace."""
+        raise NotImplementedError
+
+    def state(self, tensor: Tensor) -> Any:
+        """Return what a pickle or copy of a Tensor keeps besides its elements, or raise if it cannot be copied."""
+        raise NotImplementedError
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Apply a primitive of which at least one operand carries this trace."""
+        raise NotImplementedError
+
+    def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
+        """Re-bind `handle` to the result of a primitive that replaces part of it (operand 0)."""
+        raise NotImplementedError
+
+    def require_writable(self, handle: Tensor) -> None:
+        """Raise if a handle of this trace must not be written to now."""
+
+    def rebind(self, handle: Tensor, result: Tensor) -> None:
+        """Let a handle of this trace stand for another value, which may be of any trace."""
+        handle._value, handle._trace, handle._node = result._value, result._trace, result._node
+        handle._kept = result._kept = True

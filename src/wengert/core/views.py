@@ -1,0 +1,157 @@
+"""Views: Tensors that share memory with another, as NumPy's basic slices, reshapes and transposes do.
+
+A view is a handle that remembers its base and the steps that lead from the base to it. It caches the Tensor it
+stands for, and takes the steps again when the base has been re-bound by a write. Its trace slot holds `ALIAS`, so
+the operators' fast paths, which test that slot anyway, cost ordinary Tensors nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wengert.core.aval import Aval
+from wengert.core.tensor import Tensor, make_tensor, raw
+from wengert.core.trace import Trace
+
+if TYPE_CHECKING:
+    from wengert.core.primitive import Primitive
+
+__all__ = ["ALIAS", "Step", "apply_view", "base_and_path", "current", "resolved"]
+
+Dispatch = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
+Step = tuple["Primitive", tuple[tuple[str, Any], ...]]
+
+
+class View:
+    """Hold what a view handle stands for: a base, the steps from it, and the Tensor they gave last time."""
+
+    __slots__ = ("base", "base_node", "base_value", "dispatch", "path", "tensor")
+
+    def __init__(self, dispatch: Dispatch, base: Tensor, path: tuple[Step, ...], tensor: Tensor) -> None:
+        self.dispatch = dispatch
+        self.base = base
+        self.path = path
+        self.bind(tensor)
+
+    def bind(self, tensor: Tensor) -> None:
+        """Cache the Tensor that the steps give for the base as it is now."""
+        self.tensor = tensor
+        self.base_value = self.base._value
+        self.base_node = self.base._node
+
+    def current(self) -> Tensor:
+        """Return the Tensor this view stands for, derived anew if the base has been written to."""
+        base = self.base
+        if base._node is not self.base_node or base._value is not self.base_value:
+            tensor = base
+            for primitive, params in self.path:
+                tensor = self.dispatch(primitive, (tensor,), dict(params))
+            self.bind(tensor)
+        return self.tensor
+
+
+class Alias(Trace):
+    """Be the trace of view handles: it puts the Tensors that they stand for in their place and dispatches again."""
+
+    __slots__ = ()
+
+    def aval(self, tensor: Tensor) -> Aval:
+        """Return shape and dtype of the Tensor that a view stands for."""
+        found = current(tensor)
+        return Aval(found.shape, found.dtype)
+
+    def standing(self, tensor: Tensor) -> Tensor:
+        """Return the Tensor that a view stands for."""
+        return current(tensor)
+
+    def below(self, tensor: Tensor) -> Any:
+        """Return the Tensor that a view stands for."""
+        return current(tensor)
+
+    def owner(self, tensor: Tensor) -> Any:
+        """Return the base, to whom the buffer belongs."""
+        return tensor._value.base
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Apply a primitive to what the views among the operands stand for."""
+        view = next(x for x in operands if type(x) is Tensor and x._trace is self)._value
+        return resolved(lambda *xs: view.dispatch(primitive, xs, dict(params)), *operands)
+
+
+ALIAS = Alias(0)
+ALIAS.level = float("inf")
+
+
+def current(tensor: Tensor) -> Tensor:
+    """Return the Tensor that a handle stands for: itself, unless it is a view."""
+    return tensor._value.current() if tensor._trace is ALIAS else tensor  # type: ignore[no-any-return]
+
+
+def resolved(function: Callable[..., Any], *operands: Any) -> Any:
+    """Call a function with the Tensors that views among its operands stand for.
+
+    If the call keeps one of them as a residual, the base's buffer is relied upon from then on. A base that has
+    already been written to will be again, so its views give copies instead: each costs no more than the operation
+    that reads it, where a copy of the whole base at the next write could cost far more.
+    """
+    views: list[tuple[Tensor, Tensor]] = []
+    values: list[Any] = []
+    for operand in operands:
+        if type(operand) is Tensor and operand._trace is ALIAS:
+            base, tensor = operand._value.base, operand._value.current()
+            if is_mutated(base):
+                tensor = detached_buffer(tensor)
+            else:
+                views.append((base, tensor))
+            operand = tensor
+        values.append(operand)
+    result = function(*values)
+    for base, tensor in views:
+        if tensor._kept:
+            base._kept = True
+    return result
+
+
+def is_mutated(tensor: Tensor) -> bool:
+    """Tell whether part of a Tensor has been written to."""
+    try:
+        return tensor._mutated
+    except AttributeError:
+        return False
+
+
+def detached_buffer(tensor: Tensor) -> Tensor:
+    """Return the same value, known to its trace by the same node, in a buffer of its own."""
+    return make_tensor(tensor._value.copy(), tensor._trace, tensor._node)
+
+
+def base_and_path(tensor: Tensor) -> tuple[Tensor, tuple[Step, ...]]:
+    """Return the Tensor that owns the memory of a handle, and the steps from there to it."""
+    if tensor._trace is ALIAS:
+        return tensor._value.base, tensor._value.path
+    return tensor, ()
+
+
+def apply_view(
+    dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """Apply a primitive whose result may share memory with operand 0; if it does, return a view handle."""
+    source = operands[0]
+    base, path = base_and_path(source)
+    tensor = dispatch(primitive, (current(source), *operands[1:]), params)
+    if len(operands) > 1 or not shares_memory(tensor, source):
+        return tensor
+    view = View(dispatch, base, (*path, (primitive, tuple(params.items()))), tensor)
+    return make_tensor(view, ALIAS, None)
+
+
+def shares_memory(result: Any, source: Tensor) -> bool:
+    """Tell whether the result of a view primitive is a window on the source's buffer (not a copy or a scalar)."""
+    window, buffer = raw(result), raw(source)
+    if type(window) is not np.ndarray or type(buffer) is not np.ndarray:
+        return False
+    owner = buffer if buffer.base is None else buffer.base
+    return window is buffer or window.base is owner or window.base is buffer

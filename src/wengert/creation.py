@@ -1,0 +1,57 @@
+"""Making Tensors from data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import as_tensor, checked
+from wengert.core.tensor import FUNCTIONS, ArrayLike, Tensor, make_tensor, raw
+
+__all__ = ["asarray", "tensor"]
+
+
+def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Return a Tensor with a copy of some data.
+
+    Args:
+        data: numbers, nested lists of them, an array or a Tensor (whose gradient is not followed).
+        dtype: the dtype; NumPy's choice by default.
+        requires_grad: whether gradients will be taken with respect to it.
+
+    Returns:
+        A leaf Tensor.
+
+    Raises:
+        DtypeError: the data are not numeric, or `requires_grad` is set and the dtype has no derivatives.
+
+    >>> tensor([1, 2], dtype=float)
+    tensor([1., 2.])
+    """
+    made = make_tensor(checked("tensor", np.array(raw(data), dtype=dtype)[()]), None, None)
+    return made.requires_grad_() if requires_grad else made
+
+
+def asarray(data: ArrayLike, dtype: Any = None) -> Tensor:
+    """Return data as a Tensor without copying where possible; a Tensor keeps its gradient.
+
+    The memory of an ndarray is shared for reading: writing to the Tensor copies first.
+
+    Args:
+        data: numbers, nested lists of them, an array or a Tensor.
+        dtype: the dtype to convert to, if it differs.
+
+    Returns:
+        A Tensor.
+
+    Raises:
+        DtypeError: the data are not numeric.
+
+    >>> asarray([1.0, 2.0])
+    tensor([1., 2.])
+    """
+    found = as_tensor(data)
+    if dtype is None or found.dtype == dtype:
+        return found
+    return FUNCTIONS[np.astype](found, dtype)  # type: ignore[no-any-return]

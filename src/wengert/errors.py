@@ -1,0 +1,56 @@
+"""Exceptions, and the one form of their texts: what was given; what is needed. What to do."""
+
+from __future__ import annotations
+
+__all__ = [
+    "DtypeError",
+    "EscapedValueError",
+    "GraphError",
+    "NumericalError",
+    "RegistrationError",
+    "ShapeError",
+    "UsageError",
+    "WengertError",
+    "describe",
+]
+
+
+class WengertError(Exception):
+    """Be the common base of every error that Wengert raises."""
+
+
+class ShapeError(WengertError, ValueError):
+    """Report arrays whose shapes do not fit."""
+
+
+class DtypeError(WengertError, TypeError):
+    """Report a value whose type or dtype cannot be used."""
+
+
+class GraphError(WengertError, RuntimeError):
+    """Report an operation that the recorded graph does not allow."""
+
+
+class EscapedValueError(GraphError):
+    """Report a value used after the transformation that made it has ended."""
+
+
+class UsageError(WengertError, ValueError):
+    """Report an argument whose value cannot be used."""
+
+
+class NumericalError(WengertError, FloatingPointError):
+    """Report a cotangent that became NaN or infinite while anomalies are being looked for."""
+
+
+class RegistrationError(WengertError, TypeError):
+    """Report a primitive whose declaration is incomplete or contradictory."""
+
+
+def describe(name: str, given: str, needed: str, action: str) -> str:
+    """Return the text of an error in the house form.
+
+    >>> describe("backward", "shape (3,) was given", "one element is needed", "Call vjp")
+    'backward: shape (3,) was given; one element is needed. Call vjp.'
+    """
+    return f"{name}: {given}; {needed}. {action}."

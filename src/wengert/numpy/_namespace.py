@@ -1,0 +1,55 @@
+"""The public namespace: each function that has a meaning for Tensors, under NumPy's names, returning Tensors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import FUNCTIONS, Tensor
+
+__all__ = ["exported"]
+
+CONSTANTS = ("e", "euler_gamma", "inf", "nan", "newaxis", "pi")
+DTYPES = (
+    *("bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intp"),
+    *("float16", "float32", "float64", "longdouble", "complex64", "complex128", "clongdouble", "dtype"),
+)
+
+
+def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose array results are Tensors, whatever it was given."""
+
+    @functools.wraps(function)
+    def public(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return result if type(result) is Tensor else wrapped(result)
+
+    return public
+
+
+def wrapped(result: Any) -> Any:
+    """Return arrays and NumPy scalars as Tensors, also inside tuples and lists."""
+    if isinstance(result, np.ndarray | np.generic):
+        return as_tensor(result)
+    if isinstance(result, list):
+        return [wrapped(item) for item in result]
+    if isinstance(result, tuple):
+        items = [wrapped(item) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+    return result
+
+
+def exported() -> dict[str, Any]:
+    """Return NumPy's names with what they mean for Tensors."""
+    names: dict[str, Any] = {name: getattr(np, name) for name in (*CONSTANTS, *DTYPES)}
+    public: dict[int, Callable[..., Any]] = {}
+    for name in dir(np):
+        function = getattr(np, name)
+        if callable(function) and not isinstance(function, type) and function in FUNCTIONS:
+            meaning = FUNCTIONS[function]
+            names[name] = public.setdefault(id(meaning), returns_tensors(meaning))
+    return names

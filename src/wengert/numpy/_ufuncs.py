@@ -1,0 +1,204 @@
+"""NumPy's ufuncs for Tensors, and the operators of Tensor."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
+from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.primitives import elementwise
+from wengert.primitives.indexing import read_index, rebind, setitem
+from wengert.traces.operators import binary_operator, foreign, operand, reflected_operator, unary_function
+
+__all__: list[str] = []
+
+
+def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
+    """Return a function with a ufunc's signature that applies its primitive to Tensors."""
+    name = ufunc.__name__
+    count = ufunc.nin
+    compact = unary_function(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 1 else None
+
+    def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
+        if compact is not None and out is None and where is True and not options and len(args) == 1:
+            return compact(args[0])
+        if len(args) > count:
+            out = args[count:] if ufunc.nout > 1 else args[count]
+        operands = [operand(name, x) for x in args[:count]]
+        if len(operands) < count:
+            raise TypeError(
+                describe(name, f"{len(operands)} operands", f"{count} are needed", "Pass all operands of the ufunc")
+            )
+        dtype = options.pop("dtype", None)
+        options = {key: value for key, value in options.items() if DEFAULTS.get(key, DEFAULTS) != value}
+        if options:
+            raise UsageError(
+                describe(
+                    name, f"options {sorted(options)}", "out, where and dtype alone are supported", "Leave them out"
+                )
+            )
+        if dtype is not None:
+            operands = [FUNCTIONS[np.astype](as_tensor(x), dtype) for x in operands]
+        result = apply(primitive, *operands)
+        return with_out(name, result, out, where)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Compute `numpy.{name}` of Tensors or arrays; see NumPy for the arguments."""
+    return function
+
+
+DEFAULTS: dict[str, Any] = {"casting": "same_kind", "order": "K", "subok": True, "signature": None}
+
+
+def with_out(name: str, result: Any, out: Any, where: Any = True) -> Any:
+    """Return a result, or write it into `out` where `where` holds."""
+    if out is None or out == (None,):
+        if where is not True:
+            raise UsageError(
+                describe(
+                    name,
+                    "where= without out=",
+                    "out= is needed, because the other elements would be uninitialised",
+                    "Pass out=, or use wengert.numpy.where",
+                )
+            )
+        return result
+    if isinstance(result, tuple):
+        outs = out if isinstance(out, tuple) else (out,)
+        return tuple(store(name, r, o, where) for r, o in zip(result, outs, strict=True))
+    return store(name, result, out[0] if isinstance(out, tuple) else out, where)
+
+
+def store(name: str, result: Any, out: Any, where: Any) -> Any:
+    """Write a result into the Tensor given as `out=`."""
+    if type(out) is not Tensor:
+        raise DtypeError(
+            describe(
+                name,
+                f"out= of type {type(out).__name__} for a result that is a Tensor",
+                "a Tensor is needed, because an ndarray would lose the gradient",
+                "Pass a Tensor, or call .detach().numpy() on the operands",
+            )
+        )
+    if where is not True:
+        result = FUNCTIONS[np.where](where, result, out)
+    return replace(name, out, result)
+
+
+def replace(name: str, target: Tensor, result: Any) -> Tensor:
+    """Let a Tensor hold a result of its own shape, cast to its dtype as NumPy's in-place operations do."""
+    found = as_tensor(result)
+    if found.shape != target.shape:
+        raise ShapeError(
+            describe(
+                name,
+                f"a result of shape {found.shape} for a Tensor of shape {target.shape}",
+                "the same shape is needed to write in place",
+                "Use the operation that makes a new Tensor",
+            )
+        )
+    if found.dtype != target.dtype:
+        if not np.can_cast(found.dtype, target.dtype, "same_kind"):
+            raise DtypeError(
+                describe(
+                    name,
+                    f"a result of dtype {found.dtype} for a Tensor of dtype {target.dtype}",
+                    "a dtype that casts within its kind is needed to write in place",
+                    "Convert the Tensor with .astype first",
+                )
+            )
+        found = FUNCTIONS[np.astype](found, target.dtype)
+    rebind(target, found)
+    return target
+
+
+def in_place(name: str, operate: Callable[[Any, Any], Any]) -> Callable[[Tensor, Any], Any]:
+    """Return the in-place form of a binary operator."""
+
+    def operator_in_place(self: Tensor, other: Any) -> Any:
+        result = operate(self, other)
+        return result if result is NotImplemented else replace(name, self, result)
+
+    return operator_in_place
+
+
+def through_function(function: Any, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """Return a binary operator that calls the meaning of a NumPy function."""
+
+    def operate(self: Tensor, other: Any) -> Any:
+        if foreign(other):
+            return NotImplemented
+        meaning = FUNCTIONS[function]
+        return meaning(other, self) if reflected else meaning(self, other)
+
+    return operate
+
+
+def divmod_function(x: Any, y: Any, **options: Any) -> Any:
+    """Return quotient and remainder, as `numpy.divmod`."""
+    return FUNCTIONS[np.floor_divide](x, y, **options), FUNCTIONS[np.remainder](x, y, **options)
+
+
+for _name in dir(np):
+    _ufunc = getattr(np, _name)
+    if isinstance(_ufunc, np.ufunc) and _ufunc.__name__ in PRIMITIVES:
+        implements(_ufunc)(ufunc_function(_ufunc, PRIMITIVES[_ufunc.__name__]))
+implements(np.divmod)(divmod_function)
+
+COMPACT: dict[str, tuple[Elementwise, Callable[[Any, Any], Any]]] = {
+    "add": (elementwise.add, operator.add),
+    "sub": (elementwise.subtract, operator.sub),
+    "mul": (elementwise.multiply, operator.mul),
+    "truediv": (elementwise.divide, operator.truediv),
+    "pow": (elementwise.power, operator.pow),
+    "mod": (elementwise.remainder, operator.mod),
+}
+GENERAL: dict[str, Any] = {
+    "floordiv": np.floor_divide,
+    "matmul": np.matmul,
+    "divmod": np.divmod,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+}
+COMPARISONS: dict[str, Any] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+
+
+def install(name: str, function: Callable[..., Any]) -> None:
+    """Make a function the special method of Tensor with that name."""
+    setattr(Tensor, f"__{name}__", function)
+
+
+for _name, (_primitive, _compute) in COMPACT.items():
+    _operate = binary_operator(_primitive, _compute)
+    install(_name, _operate)
+    install(f"r{_name}", reflected_operator(_primitive))
+    install(f"i{_name}", in_place(_primitive.name, _operate))
+for _name, _function in GENERAL.items():
+    install(_name, through_function(_function))
+    install(f"r{_name}", through_function(_function, reflected=True))
+    if _name != "divmod":
+        install(f"i{_name}", in_place(_function.__name__, through_function(_function)))
+for _name, _function in COMPARISONS.items():
+    install(_name, through_function(_function))
+install("neg", unary_function(elementwise.negative, operator.neg))
+install("abs", unary_function(elementwise.absolute, operator.abs))
+install("pos", lambda self: FUNCTIONS[np.positive](self))
+install("invert", lambda self: FUNCTIONS[np.invert](self))
+install("getitem", read_index)
+install("setitem", setitem)

@@ -1,0 +1,258 @@
+"""Elementwise primitives: NumPy's ufuncs on floats.
+
+Rules divide where the identity divides (`t / x`, not `t * (1 / x)`): it saves an operation and a rounding, and lets
+the strong zero of singular primitives see the division by zero itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.primitive import constant, elementwise, opaque
+
+LN2 = np.log(2.0)
+LN10 = np.log(10.0)
+
+
+# Arithmetic
+
+add = elementwise("add", np.add, d=(lambda t, _out, _x, _y: t, lambda t, _out, _x, _y: t))
+subtract = elementwise("subtract", np.subtract, d=(lambda t, _out, _x, _y: t, lambda t, _out, _x, _y: -t))
+multiply = elementwise("multiply", np.multiply, d=(lambda t, _out, _x, y: t * y, lambda t, _out, x, _y: t * x))
+divide = elementwise(
+    "divide",
+    np.divide,
+    d=(lambda t, _out, _x, y: t / y, lambda t, out, _x, y: -(t * out) / y),
+    singular=True,
+)
+negative = elementwise("negative", np.negative, d=lambda t, _out, _x: -t)
+positive = elementwise("positive", np.positive, d=lambda t, _out, _x: t)
+reciprocal = elementwise("reciprocal", np.reciprocal, d=lambda t, out, _x: -(t * out) * out, singular=True)
+square = elementwise("square", np.square, d=lambda t, _out, x: t * (2 * x))
+
+
+def power_base(t: Any, _out: Any, x: Any, y: Any) -> Any:
+    """Differentiate x**y by x: y x**(y - 1), which is 0 for y = 0, 0**0 included."""
+    if isinstance(y, int | float):
+        if y == 2:
+            return t * (2 * x)
+        return t * (y * x ** (y - 1)) if y else t * 0.0
+    exponent = np.where(y == 0, 1, y) - 1
+    return t * (y * x**exponent)
+
+
+def power_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
+    """Differentiate x**y by y: x**y log x, which tends to 0 for x = 0 and y > 0."""
+    known = (x == 0) & (y >= 0)
+    return np.where(known, 0.0, (t * out) * np.log(np.where(known, 1.0, x)))
+
+
+power = elementwise("power", np.power, d=(power_base, power_exponent), singular=True)
+float_power = elementwise("float_power", np.float_power, d=(power_base, power_exponent), singular=True)
+
+
+def remainder_divisor(t: Any, _out: Any, x: Any, y: Any) -> Any:
+    """Differentiate x mod y = x - y floor(x / y) by y, away from the jumps."""
+    return -t * np.floor(x / y)
+
+
+remainder = elementwise("remainder", np.remainder, d=(lambda t, _out, _x, _y: t, remainder_divisor))
+fmod = elementwise(
+    "fmod", np.fmod, d=(lambda t, _out, _x, _y: t, lambda t, _out, x, y: -t * np.trunc(x / y))
+)
+
+
+# Exponentials and logarithms
+
+exp = elementwise("exp", np.exp, d=lambda t, out, _x: t * out)
+exp2 = elementwise("exp2", np.exp2, d=lambda t, out, _x: t * out * LN2)
+expm1 = elementwise("expm1", np.expm1, d=lambda t, out, _x: t * (out + 1))
+log = elementwise("log", np.log, d=lambda t, _out, x: t / x, singular=True)
+log2 = elementwise("log2", np.log2, d=lambda t, _out, x: t / (x * LN2), singular=True)
+log10 = elementwise("log10", np.log10, d=lambda t, _out, x: t / (x * LN10), singular=True)
+log1p = elementwise("log1p", np.log1p, d=lambda t, _out, x: t / (1 + x), singular=True)
+sqrt = elementwise("sqrt", np.sqrt, d=lambda t, out, _x: t / (2 * out), singular=True)
+cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), singular=True)
+
+
+def share(t: Any, part: Any, whole: Any, other: Any) -> Any:
+    """Return t exp(part - whole), with one half where the difference is undefined because both operands are -inf."""
+    tied = (part == other) & (part == whole)
+    weight = np.where(tied, 0.5, np.exp(np.where(tied, 0.0, part) - np.where(tied, 0.0, whole)))
+    return t * weight
+
+
+logaddexp = elementwise(
+    "logaddexp",
+    np.logaddexp,
+    d=(lambda t, out, x, y: share(t, x, out, y), lambda t, out, x, y: share(t, y, out, x)),
+)
+logaddexp2 = elementwise(
+    "logaddexp2",
+    np.logaddexp2,
+    d=(
+        lambda t, out, x, y: share(t, x * LN2, out * LN2, y * LN2),
+        lambda t, out, x, y: share(t, y * LN2, out * LN2, x * LN2),
+    ),
+)
+
+
+# Trigonometric and hyperbolic functions
+
+sin = elementwise("sin", np.sin, d=lambda t, _out, x: t * np.cos(x))
+cos = elementwise("cos", np.cos, d=lambda t, _out, x: -t * np.sin(x))
+tan = elementwise("tan", np.tan, d=lambda t, out, _x: t * (1 + out * out))
+arcsin = elementwise("arcsin", np.arcsin, d=lambda t, _out, x: t / np.sqrt((1 - x) * (1 + x)), singular=True)
+arccos = elementwise("arccos", np.arccos, d=lambda t, _out, x: -t / np.sqrt((1 - x) * (1 + x)), singular=True)
+arctan = elementwise("arctan", np.arctan, d=lambda t, _out, x: t / (1 + x * x))
+sinh = elementwise("sinh", np.sinh, d=lambda t, _out, x: t * np.cosh(x))
+cosh = elementwise("cosh", np.cosh, d=lambda t, _out, x: t * np.sinh(x))
+tanh = elementwise("tanh", np.tanh, d=lambda t, out, _x: t * (1 - out * out))
+arcsinh = elementwise("arcsinh", np.arcsinh, d=lambda t, _out, x: t / np.sqrt(x * x + 1))
+arccosh = elementwise(
+    "arccosh", np.arccosh, d=lambda t, _out, x: t / (np.sqrt(x - 1) * np.sqrt(x + 1)), singular=True
+)
+arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t / ((1 - x) * (1 + x)), singular=True)
+
+
+def arctan2_rule(t: Any, x: Any, y: Any) -> Any:
+    """Return t x / (x^2 + y^2), without overflow of the squares."""
+    radius = np.hypot(x, y)
+    return t * (x / radius) / radius
+
+
+arctan2 = elementwise(
+    "arctan2",
+    np.arctan2,
+    d=(lambda t, _out, y, x: arctan2_rule(t, x, y), lambda t, _out, y, x: -arctan2_rule(t, y, x)),
+    singular=True,
+)
+
+
+def hypot_rule(t: Any, out: Any, x: Any) -> Any:
+    """Return t x / hypot(x, y), and 0 at the origin, as for every norm."""
+    return t * (x / np.where(out == 0, 1.0, out))
+
+
+hypot = elementwise(
+    "hypot",
+    np.hypot,
+    d=(lambda t, out, x, _y: hypot_rule(t, out, x), lambda t, out, _x, y: hypot_rule(t, out, y)),
+)
+deg2rad = elementwise("deg2rad", np.deg2rad, d=lambda t, _out, _x: t * (np.pi / 180))
+rad2deg = elementwise("rad2deg", np.rad2deg, d=lambda t, _out, _x: t * (180 / np.pi))
+
+
+# Kinks: the derivative there is a choice (see the README on choices)
+
+
+def absolute_rule(t: Any, out: Any, x: Any) -> Any:
+    """Differentiate |x|: sign(x) t, for complex x the real part of conj(x) t / |x|; 0 at 0."""
+    if x.dtype.kind == "c":
+        return np.conjugate(x) * (t / np.where(out == 0, 1.0, out))
+    return t * np.sign(x)
+
+
+absolute = elementwise("absolute", np.absolute, d=absolute_rule)
+fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x))
+
+
+def choice(t: Any, chosen: Any, tied: Any) -> Any:
+    """Return t where an operand was chosen, half of it where the two are tied, and 0 elsewhere."""
+    return np.where(tied, 0.5 * t, np.where(chosen, t, 0.0))
+
+
+maximum = elementwise(
+    "maximum",
+    np.maximum,
+    d=(lambda t, _out, x, y: choice(t, x > y, x == y), lambda t, _out, x, y: choice(t, y > x, x == y)),
+)
+minimum = elementwise(
+    "minimum",
+    np.minimum,
+    d=(lambda t, _out, x, y: choice(t, x < y, x == y), lambda t, _out, x, y: choice(t, y < x, x == y)),
+)
+fmax = elementwise(
+    "fmax",
+    np.fmax,
+    d=(
+        lambda t, _out, x, y: choice(t, (x > y) | np.isnan(y), x == y),
+        lambda t, _out, x, y: choice(t, (y > x) | np.isnan(x), x == y),
+    ),
+)
+fmin = elementwise(
+    "fmin",
+    np.fmin,
+    d=(
+        lambda t, _out, x, y: choice(t, (x < y) | np.isnan(y), x == y),
+        lambda t, _out, x, y: choice(t, (y < x) | np.isnan(x), x == y),
+    ),
+)
+copysign = elementwise(
+    "copysign", np.copysign, d=(lambda t, out, x, _y: t * (np.sign(x) * np.sign(out)), None)
+)
+nextafter = elementwise("nextafter", np.nextafter, d=(lambda t, _out, _x, _y: t, None))
+ldexp = elementwise("ldexp", np.ldexp, d=(lambda t, _out, _x, y: np.ldexp(t, y), None))
+
+
+# Complex parts
+
+conjugate = elementwise("conjugate", np.conjugate, d=lambda t, _out, _x: np.conjugate(t))
+
+
+# Structural zeros
+
+heaviside = constant("heaviside", np.heaviside)
+sign = constant("sign", np.sign)
+floor = constant("floor", np.floor)
+ceil = constant("ceil", np.ceil)
+trunc = constant("trunc", np.trunc)
+rint = constant("rint", np.rint)
+floor_divide = constant("floor_divide", np.floor_divide)
+spacing = constant("spacing", np.spacing)
+
+for _ufunc in (
+    np.equal,
+    np.not_equal,
+    np.less,
+    np.less_equal,
+    np.greater,
+    np.greater_equal,
+    np.logical_and,
+    np.logical_or,
+    np.logical_xor,
+    np.logical_not,
+    np.bitwise_and,
+    np.bitwise_or,
+    np.bitwise_xor,
+    np.bitwise_count,
+    np.invert,
+    np.left_shift,
+    np.right_shift,
+    np.gcd,
+    np.lcm,
+    np.isnan,
+    np.isinf,
+    np.isfinite,
+    np.signbit,
+):
+    constant(_ufunc.__name__, _ufunc)
+
+
+# Several results
+
+
+def modf_vjp(ct: Any, _out: Any, _x: Any) -> Any:
+    """Pass on the cotangent of the fractional part; the integral part is constant between jumps."""
+    return ct[0]
+
+
+def frexp_vjp(ct: Any, out: Any, _x: Any) -> Any:
+    """Scale the cotangent of the mantissa x / 2**e; the exponent is constant between jumps."""
+    return None if ct[0] is None else np.ldexp(ct[0], -out[1])
+
+
+modf = opaque("modf", np.modf, vjp=modf_vjp, outputs=2)
+frexp = opaque("frexp", np.frexp, vjp=frexp_vjp, outputs=2)

@@ -1,0 +1,1 @@
+"""Traces: the readings of an operation. The tape is reverse mode."""

@@ -1,0 +1,253 @@
+"""The drivers of the tape API: `backward` accumulates into leaves, `grad` returns cotangents."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import ArrayLike, Tensor, constant_tensor, make_tensor
+from wengert.core.views import current
+from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.traces.modes import enable_grad, no_grad
+from wengert.traces.sweep import Sweep, sweep
+from wengert.traces.tape import BASE_TAPE, Leaf, Node
+
+__all__ = ["backward", "grad"]
+
+_accumulation = threading.Lock()
+OneOrMany = Tensor | Sequence[Tensor]
+
+
+def backward(
+    tensors: OneOrMany,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: OneOrMany | None = None,
+) -> None:
+    """Add the gradients of Tensors with respect to the leaves they depend on into `.grad`.
+
+    Args:
+        tensors: one or several outputs.
+        grad_tensors: their cotangents, of the same shapes; None for outputs of one element.
+        retain_graph: keep what the sweep needs for another one; by default as `create_graph`.
+        create_graph: record the sweep itself, so that gradients can be differentiated.
+        inputs: the Tensors to accumulate into; all leaves by default.
+
+    Raises:
+        GraphError: an output does not require grad, or its graph was released.
+        ShapeError: a cotangent is missing or has another shape than its output.
+
+    >>> import wengert as wg
+    >>> x = wg.tensor([1.0, 2.0], requires_grad=True)
+    >>> backward((x * x).sum())
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    outputs = as_list("backward", tensors)
+    cotangents = as_cotangents(grad_tensors, len(outputs))
+    nodes = None if inputs is None else [node_of("backward", x) for x in as_list("backward", inputs)]
+    run = run_sweep("backward", outputs, cotangents, retain_graph, create_graph, nodes)
+    leaves = [node for node in run.cts if type(node) is Leaf] if nodes is None else nodes
+    results = [(node, run.result(node)) for node in leaves]
+    for node, ct in results:
+        if ct is not None:
+            accumulate(node, ct, create_graph)
+    for node, ct in results:
+        if ct is not None and node.hooks is not None:
+            tensor = node.tensor() if type(node) is Leaf else None
+            if tensor is not None:
+                for hook in list(node.hooks.accumulated.values()):
+                    hook(tensor)
+
+
+def grad(
+    outputs: OneOrMany,
+    inputs: OneOrMany,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Return the gradients of outputs with respect to inputs, leaving every `.grad` alone.
+
+    Args:
+        outputs: one or several outputs.
+        inputs: the Tensors to differentiate with respect to; they need not be leaves.
+        grad_outputs: cotangents of the outputs, of the same shapes; None for outputs of one element.
+        retain_graph: keep what the sweep needs for another one; by default as `create_graph`.
+        create_graph: record the sweep itself, so that the results can be differentiated.
+        allow_unused: give None for inputs that the outputs do not depend on, in place of an error.
+        materialize_grads: give zeros for such inputs.
+
+    Returns:
+        A tuple with one Tensor for each input.
+
+    Raises:
+        GraphError: an input is unused, an output does not require grad, or the graph was released.
+        ShapeError: a cotangent is missing or has another shape than its output.
+
+    >>> import wengert as wg
+    >>> x = wg.tensor(3.0, requires_grad=True)
+    >>> grad(x * x * x, x)
+    (tensor(27.),)
+    """
+    sources = as_list("grad", inputs)
+    nodes = [node_of("grad", x) for x in sources]
+    targets = as_list("grad", outputs)
+    cotangents = as_cotangents(grad_outputs, len(targets))
+    run = run_sweep("grad", targets, cotangents, retain_graph, create_graph, nodes)
+    results: list[Tensor | None] = []
+    for position, (x, node) in enumerate(zip(sources, nodes, strict=True)):
+        ct = run.result(node)
+        if ct is None and materialize_grads:
+            ct = np.zeros(x.shape, x.dtype)
+        elif ct is None and not allow_unused:
+            raise GraphError(
+                describe(
+                    "grad",
+                    f"input {position}, of shape {x.shape}, on which no output depends",
+                    "inputs that the outputs were computed from are needed",
+                    "Pass allow_unused=True for None, or materialize_grads=True for zeros",
+                )
+            )
+        results.append(None if ct is None else constant_tensor(conjugated(ct)))
+    return tuple(results)
+
+
+def run_sweep(
+    name: str,
+    outputs: Sequence[Tensor],
+    cotangents: Sequence[Any],
+    retain_graph: bool | None,
+    create_graph: bool,
+    wanted: Sequence[Node] | None,
+) -> Sweep:
+    """Sweep the base tape from some outputs."""
+    seeds = []
+    for output, given in zip(outputs, cotangents, strict=True):
+        output = current(output)
+        seeds.append((node_of(name, output), seed(name, output, given, create_graph)))
+    retain = create_graph if retain_graph is None else retain_graph
+    with enable_grad() if create_graph else no_grad():
+        return sweep(
+            seeds,
+            retain=retain,
+            lift_to=BASE_TAPE if create_graph else None,
+            wanted=None if wanted is None else frozenset(wanted),
+        )
+
+
+def node_of(name: str, tensor: Any) -> Node:
+    """Return the node of a Tensor on the base tape."""
+    found = current(tensor) if type(tensor) is Tensor else tensor
+    if type(found) is not Tensor or found._trace is not BASE_TAPE:
+        what = f"a Tensor of shape {found.shape}" if type(found) is Tensor else f"a {type(tensor).__name__}"
+        raise GraphError(
+            describe(
+                name,
+                f"{what} that does not require grad",
+                "a Tensor recorded by the tape is needed",
+                "Set requires_grad=True on the inputs, and compute it outside no_grad",
+            )
+        )
+    node: Node = found._node
+    return node
+
+
+def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
+    """Return the cotangent that a sweep starts with."""
+    shape, dtype = output.shape, output.dtype
+    if given is None:
+        if output.size != 1:
+            raise ShapeError(
+                describe(
+                    name,
+                    f"an output of shape {shape} without a gradient",
+                    "an output with one element is needed",
+                    "Reduce it, pass gradient=, or use wengert.vjp or wengert.jacobian",
+                )
+            )
+        ct: Any = np.ones(shape, dtype)[()]
+        return constant_tensor(ct) if create_graph else ct
+    tensor = current(as_tensor(given))
+    if tensor.shape != shape:
+        raise ShapeError(
+            describe(
+                name,
+                f"a gradient of shape {tensor.shape} for an output of shape {shape}",
+                "the same shape is needed",
+                "Broadcast or reshape the gradient",
+            )
+        )
+    tensor = conjugated(tensor)
+    if create_graph:
+        return tensor
+    value = tensor._value if tensor._trace is None else tensor.detach()._value
+    return value if value.dtype == dtype else value.astype(dtype)
+
+
+def accumulate(node: Node, ct: Any, create_graph: bool) -> None:
+    """Add a cotangent into `.grad`: in place, unless the gradient itself is recorded."""
+    holder: Any = node if type(node) is Leaf else node.hooks
+    ct = conjugated(ct)
+    with _accumulation:
+        if holder is None:
+            from wengert.traces.hooks import hooks_of
+
+            holder = hooks_of(node)
+        if holder.grad is None:
+            holder.grad = constant_tensor(ct)
+        elif create_graph or type(ct) is Tensor or holder.grad._trace is not None:
+            holder.grad = holder.grad + ct
+        else:
+            add_in_place(holder.grad, ct)
+
+
+def add_in_place(total: Tensor, ct: Any) -> None:
+    """Add into a plain Tensor's own buffer, or into a copy if somebody else relies on that."""
+    if type(total._value) is np.ndarray and not total._kept:
+        total._value += ct
+    else:
+        total._value = total._value + ct
+        total._kept = False
+
+
+def conjugated(ct: Any) -> Any:
+    """Return the conjugate of a complex cotangent.
+
+    Inside the engine cotangents are transposed without conjugation; the tape API shows the descent direction.
+    """
+    return ct.conj() if ct.dtype.kind == "c" else ct
+
+
+def as_list(name: str, tensors: Any) -> list[Tensor]:
+    """Return one Tensor or several as a list."""
+    found = [tensors] if type(tensors) is Tensor else list(tensors) if isinstance(tensors, Iterable) else [tensors]
+    for item in found:
+        if type(item) is not Tensor:
+            raise UsageError(
+                describe(name, f"a {type(item).__name__}", "Tensors are needed", "Make one with wengert.tensor")
+            )
+    return found
+
+
+def as_cotangents(given: Any, count: int) -> list[Any]:
+    """Return the given cotangents, one for each output."""
+    if given is None:
+        return [None] * count
+    found = list(given) if isinstance(given, list | tuple) and (count > 1 or len(given) == 1) else [given]
+    if len(found) != count:
+        raise UsageError(
+            describe(
+                "backward", f"{len(found)} gradients for {count} outputs", "one for each is needed", "Pass as many"
+            )
+        )
+    return found
+
+

@@ -1,0 +1,206 @@
+"""What the tape API adds to Tensors: `grad`, `requires_grad`, hooks, `backward`, `detach`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import ArrayLike, Tensor, check_dtype, make_tensor, raw
+from wengert.core.views import current
+from wengert.errors import GraphError, ShapeError, describe
+from wengert.traces.backward import backward
+from wengert.traces.functions import GradFunction
+from wengert.traces.hooks import RemovableHandle, hooks_of
+from wengert.traces.tape import BASE_TAPE, Leaf, Node, new_leaf
+
+__all__: list[str] = []
+
+
+def _node(tensor: Tensor) -> Node | None:
+    found = current(tensor)
+    node: Node | None = found._node
+    return node if found._trace is not None else None
+
+
+def _needed_node(tensor: Tensor, name: str) -> Node:
+    node = _node(tensor)
+    if node is None:
+        raise GraphError(
+            describe(
+                name,
+                f"a Tensor of shape {tensor.shape} that does not require grad",
+                "a Tensor that is being differentiated is needed",
+                "Call .requires_grad_() first",
+            )
+        )
+    return node
+
+
+def _get_requires_grad(self: Tensor) -> bool:
+    """Whether operations on the Tensor are recorded; a leaf's can be set."""
+    return _node(self) is not None
+
+
+def _set_requires_grad(self: Tensor, value: bool) -> None:
+    self.requires_grad_(value)
+
+
+def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Make the Tensor a leaf that gradients are taken with respect to, or stop that; return it.
+
+    Raises:
+        DtypeError: the dtype has no derivatives.
+        GraphError: the Tensor was computed, so it is no leaf.
+
+    >>> import wengert as wg
+    >>> wg.tensor([1.0]).requires_grad_()
+    tensor([1.], requires_grad=True)
+    """
+    node = _node(self)
+    if node is not None and type(node) is not Leaf:
+        if requires_grad:
+            return self
+        raise GraphError(
+            describe(
+                "requires_grad_",
+                f"a Tensor that {node.name} computed",
+                "a leaf is needed to stop differentiating",
+                "Use .detach()",
+            )
+        )
+    if not requires_grad:
+        if node is not None:
+            self._trace = self._node = None
+        return self
+    if node is None:
+        check_dtype("requires_grad", self.dtype)
+        value = raw(self)
+        self._kept = self._kept or value is not self._value
+        self._value, self._trace = value, BASE_TAPE
+        self._node = new_leaf(value.shape, value.dtype, self)
+    return self
+
+
+def _get_grad(self: Tensor) -> Tensor | None:
+    """The gradient that `backward` has accumulated; None before the first."""
+    node = _node(self)
+    if node is None:
+        return None
+    if type(node) is Leaf:
+        return node.grad
+    return None if node.hooks is None else node.hooks.grad
+
+
+def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
+    node = _needed_node(self, "grad")
+    grad = None if value is None else as_tensor(value)
+    if grad is not None and grad.shape != self.shape:
+        raise ShapeError(
+            describe(
+                "grad",
+                f"a gradient of shape {grad.shape} for a Tensor of shape {self.shape}",
+                "the same shape is needed",
+                "Reshape it",
+            )
+        )
+    if type(node) is Leaf:
+        node.grad = grad
+    else:
+        hooks_of(node).grad = grad
+
+
+def _is_leaf(self: Tensor) -> bool:
+    """Whether the Tensor was not computed by a recorded operation."""
+    node = _node(self)
+    return node is None or type(node) is Leaf
+
+
+def _grad_fn(self: Tensor) -> GradFunction | None:
+    """The recorded operation that computed the Tensor; None for leaves."""
+    node = _node(self)
+    return None if node is None or type(node) is Leaf else GradFunction(node)
+
+
+def _backward(
+    self: Tensor,
+    gradient: ArrayLike | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of this Tensor into the `.grad` of the leaves it depends on; see `autograd.backward`."""
+    backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs)
+
+
+def _detach(self: Tensor) -> Tensor:
+    """Return the same value as a plain Tensor; the memory is shared until either is written to.
+
+    >>> import wengert as wg
+    >>> (wg.tensor(2.0, requires_grad=True) * 3).detach()
+    tensor(6.)
+    """
+    found = current(self)
+    found._kept = True
+    if found is not self:
+        self._value.base._kept = True
+    result = make_tensor(raw(found), None, None)
+    result._kept = True
+    return result
+
+
+def _retain_grad(self: Tensor) -> None:
+    """Keep the gradient of this Tensor in `.grad` although it is not a leaf."""
+    node = _needed_node(self, "retain_grad")
+    if type(node) is not Leaf:
+        hooks_of(node).retains = True
+
+
+def _register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHandle:
+    """Call `hook(ct)` with the complete gradient of this Tensor, once a sweep.
+
+    Args:
+        hook: it may return a Tensor or ndarray of the same shape, which is then propagated and captured instead.
+
+    Returns:
+        A handle whose `remove` takes the hook away.
+
+    >>> import wengert as wg
+    >>> x = wg.tensor(1.0, requires_grad=True)
+    >>> handle = x.register_hook(lambda ct: ct * 10)
+    >>> (x * 2).backward()
+    >>> x.grad
+    tensor(20.)
+    """
+    return RemovableHandle(hooks_of(_needed_node(self, "register_hook")).tensor, hook)
+
+
+def _register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
+    """Call `hook(tensor)` after `backward` has changed this leaf's `.grad`."""
+    node = _needed_node(self, "register_post_accumulate_grad_hook")
+    if type(node) is not Leaf:
+        raise GraphError(
+            describe(
+                "register_post_accumulate_grad_hook",
+                f"a Tensor that {node.name} computed",
+                "a leaf is needed",
+                "Use register_hook for others",
+            )
+        )
+    return RemovableHandle(hooks_of(node).accumulated, hook)
+
+
+MEMBERS: dict[str, Any] = {
+    "requires_grad": property(_get_requires_grad, _set_requires_grad),
+    "grad": property(_get_grad, _set_grad),
+    "is_leaf": property(_is_leaf),
+    "grad_fn": property(_grad_fn),
+    "requires_grad_": _requires_grad_,
+    "backward": _backward,
+    "detach": _detach,
+    "retain_grad": _retain_grad,
+    "register_hook": _register_hook,
+    "register_post_accumulate_grad_hook": _register_post_accumulate_grad_hook,
+}
+for _name, _member in MEMBERS.items():
+    setattr(Tensor, _name, _member)

@@ -1,0 +1,304 @@
+"""Modes of recording, per thread: grad mode, saved-tensor hooks, anomaly detection.
+
+The compact operator paths must not pay for a thread-local look-up, so `SPECIAL` holds a token for each thread in
+which recording differs from the default; while it is empty, everything is recorded plainly everywhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import threading
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from wengert.core.trace import Trace, next_level
+
+__all__ = [
+    "SPECIAL",
+    "STATE",
+    "Mode",
+    "detect_anomaly",
+    "enable_grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "recording",
+    "saved_tensors_hooks",
+    "set_grad_enabled",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+SPECIAL: list[object] = []
+
+
+class State(threading.local):
+    """Hold the modes of one thread: `floor` is the level from which on traces record."""
+
+    def __init__(self) -> None:
+        self.floor = -math.inf
+        self.packing: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = ()
+        self.anomaly = False
+        self.token: object | None = None
+
+    def refresh(self) -> None:
+        """Enter this thread among the special ones, or remove it."""
+        special = self.floor > -math.inf or bool(self.packing)
+        if special and self.token is None:
+            self.token = object()
+            SPECIAL.append(self.token)
+        elif not special and self.token is not None:
+            SPECIAL.remove(self.token)
+            self.token = None
+
+
+STATE = State()
+
+
+def recording(trace: Trace) -> bool:
+    """Tell whether a trace records in this thread now.
+
+    A trace that is newer than the innermost `no_grad` does: a transformation inside `no_grad` differentiates, while
+    `no_grad` inside the function being transformed switches its tape off.
+    """
+    return trace.level >= STATE.floor
+
+
+def is_grad_enabled() -> bool:
+    """Tell whether operations on Tensors that require grad are recorded in this thread.
+
+    >>> with no_grad():
+    ...     is_grad_enabled()
+    False
+    """
+    return STATE.floor <= 0
+
+
+class Mode:
+    """Be a context manager and a decorator; generators and coroutines run in the mode whenever they run."""
+
+    def __enter__(self) -> Self:
+        raise NotImplementedError
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        raise NotImplementedError
+
+    def again(self) -> Mode:
+        """Return a mode like this one that has not been entered."""
+        raise NotImplementedError
+
+    def __call__(self, function: F) -> F:
+        """Return a function, generator function or coroutine function that runs in this mode."""
+        again = self.again
+        wrapped: Any
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def wrapped(*args: Any, **kwargs: Any) -> Any:
+                return await _Driven(again, function(*args, **kwargs))
+
+        elif inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def wrapped(*args: Any, **kwargs: Any) -> Any:
+                return (yield from drive(again, function(*args, **kwargs)))
+
+        else:
+
+            @functools.wraps(function)
+            def wrapped(*args: Any, **kwargs: Any) -> Any:
+                with again():
+                    return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[no-any-return]
+
+
+class _Driven:
+    """Await a coroutine with a mode around each of its steps."""
+
+    def __init__(self, again: Callable[[], Mode], coroutine: Any) -> None:
+        self.again, self.coroutine = again, coroutine
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return drive(self.again, self.coroutine)
+
+
+def drive(again: Callable[[], Mode], steps: Any) -> Generator[Any, Any, Any]:
+    """Run a generator or coroutine with a mode around each step, so that the mode never leaks at a yield."""
+    resume, argument = steps.send, None
+    while True:
+        try:
+            with again():
+                produced = resume(argument)
+        except StopIteration as stop:
+            return stop.value
+        try:
+            resume, argument = steps.send, (yield produced)
+        except GeneratorExit:
+            with again():
+                steps.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - what is thrown in, whatever it is, belongs to the inner one
+            resume, argument = steps.throw, error
+
+
+class _GradMode(Mode):
+    """Set the level from which on traces record, and restore it."""
+
+    def __init__(self) -> None:
+        self.before: list[float] = []
+
+    def floor(self) -> float:
+        """Return the level to set."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self.before.append(STATE.floor)
+        STATE.floor = self.floor()
+        STATE.refresh()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        STATE.floor = self.before.pop()
+        STATE.refresh()
+
+    def again(self) -> Mode:
+        return type(self)()
+
+
+class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
+    """Stop recording in this thread, as a context manager or decorator.
+
+    >>> import wengert as wg
+    >>> x = wg.tensor(2.0, requires_grad=True)
+    >>> with wg.no_grad():
+    ...     (x * x).requires_grad
+    False
+    """
+
+    def floor(self) -> float:
+        """Every trace that exists now stops recording."""
+        return next_level()
+
+
+class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
+    """Stop recording in this thread, as `no_grad` does; the name of PyTorch's stricter mode is kept for its users.
+
+    >>> with inference_mode():
+    ...     is_grad_enabled()
+    False
+    """
+
+
+class enable_grad(_GradMode):  # noqa: N801 - PyTorch's name
+    """Record in this thread, also inside `no_grad`.
+
+    >>> with no_grad(), enable_grad():
+    ...     is_grad_enabled()
+    True
+    """
+
+    def floor(self) -> float:
+        """Every trace records."""
+        return -math.inf
+
+
+class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
+    """Switch recording on or off in this thread: at once, and until the end of the block if used in a `with`.
+
+    Args:
+        mode: whether to record.
+
+    >>> with set_grad_enabled(False):
+    ...     is_grad_enabled()
+    False
+    >>> is_grad_enabled()
+    True
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.before = STATE.floor
+        STATE.floor = -math.inf if mode else next_level()
+        STATE.refresh()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        STATE.floor = self.before
+        STATE.refresh()
+
+    def again(self) -> Mode:
+        return set_grad_enabled(self.mode)
+
+    def __call__(self, function: F) -> F:
+        """Return a function that runs in this mode; the switch made on construction is undone."""
+        STATE.floor = self.before
+        STATE.refresh()
+        return super().__call__(function)
+
+
+class saved_tensors_hooks(Mode):  # noqa: N801 - PyTorch's name
+    """Pass what is saved for the sweep through a pair of functions.
+
+    Args:
+        pack: called with each Tensor as it is saved; its result is kept in the Tensor's place.
+        unpack: called with that result during the sweep; it must return a Tensor or ndarray of the same shape.
+
+    >>> import wengert as wg
+    >>> x = wg.tensor(3.0, requires_grad=True)
+    >>> with saved_tensors_hooks(lambda t: t.tolist(), lambda kept: wg.tensor(kept)):
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    def __init__(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
+        self.pair = (pack, unpack)
+
+    def __enter__(self) -> Self:
+        STATE.packing = (*STATE.packing, self.pair)
+        STATE.refresh()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        STATE.packing = STATE.packing[:-1]
+        STATE.refresh()
+
+    def again(self) -> Mode:
+        return saved_tensors_hooks(*self.pair)
+
+
+class detect_anomaly(Mode):  # noqa: N801 - PyTorch's name
+    """Stop a sweep at the first cotangent that is NaN or infinite, naming the operation and its source line.
+
+    It needs to be on during the sweep only: source lines are always recorded.
+
+    >>> import wengert as wg, wengert.numpy as wnp
+    >>> x = wg.tensor(0.0, requires_grad=True)
+    >>> y = wnp.sqrt(x)
+    >>> with detect_anomaly():
+    ...     y.backward()  # doctest: +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    wengert.errors.NumericalError: sqrt: ...
+    """
+
+    def __init__(self) -> None:
+        self.before: list[bool] = []
+
+    def __enter__(self) -> Self:
+        self.before.append(STATE.anomaly)
+        STATE.anomaly = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        STATE.anomaly = self.before.pop()
+
+    def again(self) -> Mode:
+        return detect_anomaly()

@@ -1,0 +1,187 @@
+"""The compact paths of operators: two type tests, the operation, one node, one Tensor.
+
+The functions are made by factories from a primitive's rules. Whatever is not a plain or tape-recorded Tensor (or a
+Python number), and whatever happens while a thread records in a special way, goes the general way of `apply`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.broadcast import check_broadcast
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Elementwise
+from wengert.core.source import caller, is_own
+from wengert.core.tensor import Tensor, refuse_object_arrays
+from wengert.core.views import ALIAS, resolved
+from wengert.traces.modes import SPECIAL
+from wengert.traces.tape import NUMBERS, Binary, Unary
+
+__all__ = ["binary_operator", "reflected_operator", "unary_function"]
+
+Operator = Callable[[Any, Any], Any]
+_getframe = sys._getframe
+
+
+def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
+    """Return `a (op) b` for a Tensor `a` and anything `b`.
+
+    Args:
+        primitive: an elementwise primitive with rules for both operands.
+        compute: the operation on values one level below.
+    """
+    left_out, right_out = primitive.needs_out(0), primitive.needs_out(1)
+    left_x, left_y = primitive.needs(0, 0), primitive.needs(0, 1)
+    right_x, right_y = primitive.needs(1, 0), primitive.needs(1, 1)
+    any_out = left_out or right_out
+
+    def operate(a: Any, b: Any) -> Any:
+        trace = a._trace
+        kind = type(b)
+        if kind is Tensor:
+            other = b._trace
+            if other is not trace:
+                if trace is None:
+                    trace = other
+                elif other is not None:
+                    return general(a, b)
+            y = b._value
+            right = b._node
+        elif kind is float or kind is int:
+            y = b
+            right = None
+        else:
+            return general(a, b)
+        if trace is None:
+            result = Tensor()
+            try:
+                result._value = compute(a._value, y)
+            except ValueError:
+                check_broadcast(primitive.name, (a._value, y))
+                raise
+            result._trace = result._node = None
+            result._kept = False
+            return result
+        if SPECIAL or not trace.fast:
+            return general(a, b)
+        x = a._value
+        left = a._node
+        try:
+            out = compute(x, y)
+        except ValueError:
+            check_broadcast(primitive.name, (x, y))
+            raise
+        node = Binary()
+        node.number = next(NUMBERS)
+        node.primitive = primitive
+        node.shape = out.shape
+        node.dtype = out.dtype
+        node.hooks = None
+        node.left = left
+        node.right = right
+        if (left_x and left is not None) or (right_x and right is not None):
+            node.x = x
+            a._kept = True
+        else:
+            node.x = None
+        if (left_y and left is not None) or (right_y and right is not None):
+            node.y = y
+            if kind is Tensor:
+                b._kept = True
+        else:
+            node.y = None
+        node.out = out if any_out else None
+        code = (frame := _getframe(1)).f_code
+        if is_own(code.co_filename):
+            node.code, node.offset = caller()
+        else:
+            node.code, node.offset = code, frame.f_lasti
+        result = Tensor()
+        result._value = out
+        result._trace = trace
+        result._node = node
+        result._kept = any_out
+        return result
+
+    def general(a: Any, b: Any) -> Any:
+        if a._trace is ALIAS or (type(b) is Tensor and b._trace is ALIAS):
+            return resolved(operate, a, b)
+        return NotImplemented if foreign(b) else apply(primitive, a, operand(primitive.name, b))
+
+    return operate
+
+
+def reflected_operator(primitive: Elementwise) -> Operator:
+    """Return `b (op) a` for a Tensor `a` and a `b` that is none."""
+
+    def operate(a: Any, b: Any) -> Any:
+        return NotImplemented if foreign(b) else apply(primitive, operand(primitive.name, b), a)
+
+    return operate
+
+
+def unary_function(primitive: Elementwise, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function of one operand.
+
+    Args:
+        primitive: an elementwise primitive of one operand.
+        compute: the operation on values one level below.
+    """
+    needs_x, needs_out = primitive.needs(0, 0), primitive.needs_out(0)
+
+    def operate(a: Any) -> Any:
+        if type(a) is not Tensor:
+            return apply(primitive, operand(primitive.name, a))
+        trace = a._trace
+        if trace is None or SPECIAL or not trace.fast:
+            return apply(primitive, a)
+        x = a._value
+        out = compute(x)
+        node = Unary()
+        node.number = next(NUMBERS)
+        node.primitive = primitive
+        node.shape = out.shape
+        node.dtype = out.dtype
+        node.hooks = None
+        node.parent = a._node
+        node.code, node.offset = caller()
+        result = Tensor()
+        result._value = out
+        result._trace = trace
+        result._node = node
+        if needs_x:
+            node.x = x
+            a._kept = True
+        else:
+            node.x = None
+        if needs_out:
+            node.out = out
+            result._kept = True
+        else:
+            node.out = None
+            result._kept = False
+        return result
+
+    return operate
+
+
+def foreign(value: Any) -> bool:
+    """Tell whether a value is nothing that NumPy would calculate with."""
+    return value is None or isinstance(value, str | bytes | dict | set)
+
+
+def operand(name: str, value: Any) -> Any:
+    """Return an operand as a Tensor, an ndarray or a Python number."""
+    if type(value) in (Tensor, float, int, complex, bool) or isinstance(value, np.generic):
+        return value
+    if isinstance(value, list | tuple) and any(type(item) is Tensor for item in value):
+        from wengert.core.tensor import FUNCTIONS
+
+        return FUNCTIONS[np.stack](value)
+    array = np.asarray(value)
+    refuse_object_arrays(name, (array,))
+    return array

@@ -1,0 +1,373 @@
+"""The reverse sweep: one pass over the recorded nodes, newest first.
+
+Pending nodes wait in a heap of creation numbers. A node's consumers all have greater numbers, so when it comes up
+its cotangent is complete; nothing needs to be collected or sorted beforehand, and nothing recurses. Cotangents live
+in the sweep, never on nodes or Tensors, so sweeps inside hooks and in other threads do not meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import Aval
+from wengert.core.cotangent import match_dtype, unbroadcast
+from wengert.core.tensor import Tensor, make_tensor, raw
+from wengert.core.views import current
+from wengert.errors import GraphError, NumericalError, describe
+from wengert.traces.modes import STATE
+from wengert.traces.tape import RELEASED, Binary, Leaf, Node, Output, Tape, Unary
+
+__all__ = ["Sweep", "leading_to", "sweep"]
+
+
+def sweep(
+    seeds: Iterable[tuple[Node, Any]],
+    *,
+    retain: bool = False,
+    lift_to: Tape | None = None,
+    wanted: Collection[Node] | None = None,
+    watch: Callable[[Node, Any], None] | None = None,
+) -> Sweep:
+    """Run the vjp of every node that the seeds depend on, each at most once and after all its consumers.
+
+    Args:
+        seeds: nodes with the cotangents of their values.
+        retain: keep the residuals for another sweep.
+        lift_to: the tape that residuals are lifted to, so that the sweep itself is recorded on it.
+        wanted: the nodes to stop at and capture; None to sweep to every leaf.
+        watch: called with each node and its complete cotangent.
+
+    Returns:
+        The finished sweep: `cts` of the leaves it reached (or the wanted nodes), and which of these it owns.
+
+    Raises:
+        GraphError: a node's residuals have been released.
+    """
+    seeds = list(seeds)
+    run = Sweep(retain, lift_to, wanted, watch)
+    if wanted is not None:
+        run.path = leading_to((node for node, _ in seeds), wanted)
+    for node, ct in seeds:
+        if run.path is None or node in run.path:
+            run.add(node, ct, False)
+    # rules of singular primitives divide by zero where the strong zero then decides
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        run.to_the_leaves()
+        run.finish()
+    return run
+
+
+def leading_to(seeds: Iterable[Node], wanted: Collection[Node]) -> set[Node]:
+    """Return the nodes on the paths from seeds to wanted nodes."""
+    reached = set(seeds)
+    stack = list(reached)
+    while stack:
+        for parent in stack.pop().parents:
+            if parent is not None and parent not in reached:
+                reached.add(parent)
+                stack.append(parent)
+    leading = set(wanted)
+    for node in sorted(reached, key=_number):
+        if any(parent in leading for parent in node.parents):
+            leading.add(node)
+    return leading
+
+
+def _number(node: Node) -> int:
+    return node.number
+
+
+class Sweep:
+    """Hold the cotangents in flight.
+
+    A cotangent that the sweep `owns` shares memory with nothing else, so the next contribution is added in place.
+    """
+
+    __slots__ = ("captured", "cts", "heap", "lift_to", "owned", "path", "pending", "retain", "wanted", "watch")
+
+    def __init__(
+        self,
+        retain: bool,
+        lift_to: Tape | None,
+        wanted: Collection[Node] | None,
+        watch: Callable[[Node, Any], None] | None,
+    ) -> None:
+        self.cts: dict[Node, Any] = {}
+        self.owned: set[Node] = set()
+        self.heap: list[int] = []
+        self.pending: dict[int, Node] = {}
+        self.captured: dict[Node, Any] = {}
+        self.retain = retain
+        self.lift_to = lift_to
+        self.wanted = wanted
+        self.path: set[Node] | None = None
+        self.watch = watch
+
+    def add(self, node: Node, ct: Any, fresh: bool) -> None:
+        """Add a contribution to the cotangent of a node; `fresh` if it shares memory with nothing else."""
+        if ct.dtype is not node.dtype:
+            ct = match_dtype(ct, node.dtype)
+        cts = self.cts
+        if node in cts:
+            total = cts[node]
+            if node not in self.owned:
+                cts[node] = total + ct
+                self.owned.add(node)
+            elif type(total) is Tensor or type(ct) is Tensor:
+                cts[node] = total + ct
+            else:
+                total += ct
+                cts[node] = total
+            return
+        cts[node] = ct
+        if fresh:
+            self.owned.add(node)
+        if type(node) is not Leaf:
+            number = node.number
+            heappush(self.heap, -number)
+            self.pending[number] = node
+
+    def buffer(self, node: Node, ct: Any) -> Any:
+        """Return an accumulator of a node that may be written to: its present cotangent, or zeros.
+
+        It is a Tensor where what will be added is one.
+        """
+        cts = self.cts
+        if node not in cts:
+            self.add(node, np.zeros(node.shape, node.dtype), True)
+        elif node not in self.owned or isinstance(cts[node], np.generic):
+            cts[node] = own(cts[node])
+            self.owned.add(node)
+        if type(ct) is Tensor and type(cts[node]) is not Tensor:
+            cts[node] = make_tensor(cts[node], None, None)
+        return cts[node]
+
+    def to_the_leaves(self) -> None:
+        """Run the pending nodes, newest first, until only leaves are left."""
+        heap, pending, cts, owned = self.heap, self.pending, self.cts, self.owned
+        plainly = self.lift_to is None and self.path is None and self.watch is None and not STATE.anomaly
+        while heap:
+            node = pending.pop(-heappop(heap))
+            ct = cts.pop(node)
+            kind = type(node)
+            if plainly and node.hooks is None:
+                if kind is Binary:
+                    owned.discard(node)
+                    self.pull_binary(node, ct)
+                    continue
+                if kind is Unary:
+                    owned.discard(node)
+                    self.pull_unary(node, ct)
+                    continue
+            owns = node in owned
+            owned.discard(node)
+            if node.hooks is not None:
+                ct, owns = self.hooked(node, ct), False
+            if self.watch is not None:
+                self.watch(node, ct)
+            if self.wanted is not None and node in self.wanted:
+                self.captured[node], owns = ct, False
+            if kind is Output:
+                self.collect(node, ct)
+            else:
+                self.pull(node, ct, owns)
+
+    def finish(self) -> None:
+        """Pass the complete cotangents of leaves through their hooks, newest first."""
+        for leaf in sorted((node for node in self.cts if node.hooks or self.watch), key=_number, reverse=True):
+            if leaf.hooks is not None:
+                self.cts[leaf] = self.hooked(leaf, self.cts[leaf])
+                self.owned.discard(leaf)
+            if self.watch is not None:
+                self.watch(leaf, self.cts[leaf])
+
+    def result(self, node: Node) -> Any:
+        """Return the cotangent that a leaf or wanted node received, in memory of its own; None if it got none."""
+        ct = self.captured.get(node)
+        if ct is None:
+            ct = self.cts.get(node)
+            if ct is None or node in self.owned:
+                return ct
+        if type(ct) is Tensor:
+            ct._kept = True
+            return share(ct)
+        return ct if isinstance(ct, np.generic) else own(ct)
+
+    def hooked(self, node: Node, ct: Any) -> Any:
+        """Pass a complete cotangent through the hooks of its node."""
+        hooks = node.hooks
+        assert hooks is not None
+        if type(ct) is not list:
+            ct = hooks.replace_ct(node, ct)
+            if hooks.retains:
+                kept = ct if type(ct) is Tensor else make_tensor(np.array(ct)[()], None, None)
+                hooks.grad = kept
+        return hooks.replace_before(node, ct)
+
+    def pull_unary(self, node: Unary, ct: Any) -> None:
+        """Run the rule of an elementwise operation on one operand."""
+        x, out = node.x, node.out
+        if x is RELEASED:
+            raise released(node)
+        if not self.retain:
+            node.x = node.out = RELEASED
+        c = node.primitive.rules[0](ct, out, x)
+        self.add(node.parent, c, c is not ct)
+
+    def pull_binary(self, node: Binary, ct: Any) -> None:
+        """Run the rules of an elementwise operation on two operands."""
+        x, y, out = node.x, node.y, node.out
+        if x is RELEASED:
+            raise released(node)
+        if not self.retain:
+            node.x = node.y = node.out = RELEASED
+        left_rule, right_rule = node.primitive.rules
+        parent = node.left
+        if parent is not None and left_rule is not None:
+            c = left_rule(ct, out, x, y)
+            if c.shape != parent.shape:
+                c = unbroadcast(c, parent.shape)
+            self.add(parent, c, c is not ct)
+        parent = node.right
+        if parent is not None and right_rule is not None:
+            c = right_rule(ct, out, x, y)
+            if c.shape != parent.shape:
+                c = unbroadcast(c, parent.shape)
+            self.add(parent, c, c is not ct)
+
+    def pull(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the vjp of any operation."""
+        if node.released:
+            raise released(node)
+        path = self.path
+        parents = [p if p is not None and (path is None or p in path) else None for p in node.parents]
+        if any(p is not None for p in parents):
+            self.pull_parents(node, parents, ct, owns)
+        if not self.retain:
+            node.release()
+
+    def pull_parents(self, node: Node, parents: Sequence[Node | None], ct: Any, owns: bool) -> None:
+        """Run the vjp of an operation for the operands that want a cotangent."""
+        primitive, params = node.primitive, node.params
+        out, operands = node.residuals()
+        if self.lift_to is not None:
+            operands = [lifted(x, p, self.lift_to) for x, p in zip(operands, node.parents, strict=True)]
+            out = lifted_output(out, node, self.lift_to)
+        hooked = node.hooks is not None and bool(node.hooks.after)
+        first = parents[0]
+        if primitive.kind == "linear" and not hooked:
+            constants = operands[len(primitive.transposes) :]
+            if primitive.accumulate is not None and first is not None:
+                primitive.accumulate(self.buffer(first, ct), ct, *constants, **params)
+                return
+            if primitive.consume is not None:
+                if not owns or isinstance(ct, np.generic):
+                    ct = own(ct)
+                cts = primitive.consume(ct, avals_of(parents), *constants, **params)
+                self.spread(node, parents, cts, ct, fresh=True)
+                return
+        cts = primitive.vjp(ct, out, operands, avals_of(parents), params)
+        if hooked:
+            assert node.hooks is not None
+            cts = node.hooks.replace_after(list(cts), ct)
+        self.spread(node, parents, cts, ct, fresh=primitive.fresh and not hooked)
+
+    def spread(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
+        """Hand the cotangents of an operation's operands to their nodes."""
+        if STATE.anomaly:
+            check_finite(node, cts)
+        for parent, c in zip(parents, cts, strict=True):
+            if parent is not None and c is not None:
+                if c.shape != parent.shape:
+                    raise misshapen(node, c.shape, parent.shape)
+                self.add(parent, c, fresh and (c is not ct or node.primitive.kind == "linear"))
+
+    def collect(self, node: Output, ct: Any) -> None:
+        """Put the cotangent of one output into the list that its operation's node waits for."""
+        source = node.source
+        number = source.number
+        if source not in self.cts:
+            self.cts[source] = [None] * (source.primitive.outputs or len(source.out))
+            heappush(self.heap, -number)
+            self.pending[number] = source
+        self.cts[source][node.index] = ct
+
+
+def own(ct: Any) -> Any:
+    """Return a copy of a cotangent that may be written to."""
+    return ct.copy() if type(ct) is Tensor else np.array(ct)
+
+
+def share(ct: Tensor) -> Tensor:
+    """Return another handle of the same value; a write to either copies first."""
+    found = current(ct)
+    other = make_tensor(found._value, found._trace, found._node)
+    other._kept = True
+    return other
+
+
+def avals_of(parents: Sequence[Node | None]) -> list[Aval | None]:
+    """Return shape and dtype of the operands that want a cotangent."""
+    return [None if p is None else Aval(p.shape, p.dtype) for p in parents]
+
+
+def lifted(value: Any, node: Node | None, tape: Tape) -> Any:
+    """Return a residual as the Tensor it was, so that rules applied to it are recorded."""
+    if value is None or not isinstance(value, np.ndarray | np.generic):
+        return value
+    tensor = make_tensor(value, None if node is None else tape, node)
+    tensor._kept = True
+    return tensor
+
+
+def lifted_output(out: Any, node: Node, tape: Tape) -> Any:
+    """Return a saved output as the Tensor it was."""
+    return tuple(lifted(item, None, tape) for item in out) if type(out) is tuple else lifted(out, node, tape)
+
+
+def released(node: Node) -> GraphError:
+    """Return the error about a graph that has been swept before."""
+    return GraphError(
+        describe(
+            "backward",
+            f"a graph whose residuals were released by an earlier sweep (at {node.name}, {node.position})",
+            "a graph that was retained is needed to sweep it again",
+            "Pass retain_graph=True to the earlier sweep, or compute the output anew",
+        )
+    )
+
+
+def misshapen(node: Node, given: tuple[int, ...], needed: tuple[int, ...]) -> GraphError:
+    """Return the error about a vjp that gave a cotangent of the wrong shape."""
+    return GraphError(
+        describe(
+            node.name,
+            f"its vjp gave a cotangent of shape {given}",
+            f"the shape {needed} of the operand is needed",
+            "Correct the vjp of this primitive",
+        )
+    )
+
+
+def check_finite(node: Node, cts: Sequence[Any]) -> None:
+    """Raise a NumericalError at the first element of a cotangent that is NaN or infinite."""
+    for position, ct in enumerate(cts):
+        if ct is None:
+            continue
+        array = np.asarray(raw(ct))
+        bad = np.argwhere(~np.isfinite(array))
+        if len(bad):
+            element = tuple(map(int, bad[0]))
+            raise NumericalError(
+                describe(
+                    node.name,
+                    f"the cotangent of operand {position} became {array[element]} at element {element}, "
+                    f"recorded at {node.position}",
+                    "finite cotangents are needed while detect_anomaly is on",
+                    "Look at the values of the operands there",
+                )
+            )

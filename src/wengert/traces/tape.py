@@ -1,0 +1,471 @@
+"""The tape: linked nodes with creation numbers.
+
+Creation order is topological order, so a sweep needs no other. Nodes refer to what they were made from, never the
+other way, so a graph that nobody holds is freed by reference counting (CPython's deallocator for such chains does
+not recurse). Small operations are most of what eager programs do; nodes are therefore flat, and the ones for one and
+two operands keep everything in slots of their own.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wengert.core.aval import is_differentiable
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Linear, Primitive
+from wengert.core.source import Position, caller, position_of
+from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.trace import Trace
+from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.traces.modes import SPECIAL, STATE, recording
+
+if TYPE_CHECKING:
+    from wengert.traces.hooks import Hooks
+
+__all__ = [
+    "BASE_TAPE",
+    "NUMBERS",
+    "RELEASED",
+    "Binary",
+    "Leaf",
+    "Node",
+    "Output",
+    "Record",
+    "Tape",
+    "Unary",
+    "make_leaf",
+]
+
+NUMBERS = count(1)
+
+
+class _Released:
+    """Stand in a node for residuals that a sweep has used up."""
+
+    def __repr__(self) -> str:
+        return "<released>"
+
+
+RELEASED: Any = _Released()
+
+
+class Node:
+    """Be one recorded operation, or a leaf.
+
+    Attributes:
+        number: creation number; consumers have greater ones.
+        primitive: the operation.
+        shape, dtype: of the value that the node stands for.
+        code, offset: where in the user's program it was recorded.
+        hooks: what users registered on it, or None.
+    """
+
+    __slots__ = ("__weakref__", "code", "dtype", "hooks", "number", "offset", "primitive", "shape")
+
+    number: int
+    primitive: Any
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    code: CodeType
+    offset: int
+    hooks: Hooks | None
+
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+        return str(self.primitive.name)
+
+    @property
+    def position(self) -> Position:
+        """The source position that recorded the operation."""
+        return position_of(self.code, self.offset)
+
+    @property
+    def parents(self) -> Sequence[Node | None]:
+        """The nodes of the operands; None for constants."""
+        return ()
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters of the operation."""
+        return {}
+
+    @property
+    def released(self) -> bool:
+        """Whether a sweep has used the residuals up."""
+        return False
+
+    def residuals(self) -> tuple[Any, Sequence[Any]]:
+        """Return the saved output and operands, None where they were not needed."""
+        return None, ()
+
+    def release(self) -> None:
+        """Let the residuals go."""
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.number}>"
+
+
+class Leaf(Node):
+    """Be a value that gradients are taken with respect to; `grad` accumulates there."""
+
+    __slots__ = ("grad", "tensor")
+
+    grad: Tensor | None
+    tensor: Callable[[], Tensor | None]
+
+    @property
+    def name(self) -> str:
+        """What a leaf is called."""
+        return "leaf"
+
+
+class Unary(Node):
+    """Be an elementwise operation on one operand."""
+
+    __slots__ = ("out", "parent", "x")
+
+    parent: Node
+    x: Any
+    out: Any
+
+    @property
+    def parents(self) -> Sequence[Node | None]:
+        """The node of the operand."""
+        return (self.parent,)
+
+    @property
+    def released(self) -> bool:
+        """Whether a sweep has used the residuals up."""
+        return self.x is RELEASED
+
+    def residuals(self) -> tuple[Any, Sequence[Any]]:
+        """Return the saved output and operand."""
+        return self.out, (self.x,)
+
+    def release(self) -> None:
+        """Let the residuals go."""
+        self.x = self.out = RELEASED
+
+
+class Binary(Node):
+    """Be an elementwise operation on two operands."""
+
+    __slots__ = ("left", "out", "right", "x", "y")
+
+    left: Node | None
+    right: Node | None
+    x: Any
+    y: Any
+    out: Any
+
+    @property
+    def parents(self) -> Sequence[Node | None]:
+        """The nodes of the operands."""
+        return (self.left, self.right)
+
+    @property
+    def released(self) -> bool:
+        """Whether a sweep has used the residuals up."""
+        return self.x is RELEASED
+
+    def residuals(self) -> tuple[Any, Sequence[Any]]:
+        """Return the saved output and operands."""
+        return self.out, (self.x, self.y)
+
+    def release(self) -> None:
+        """Let the residuals go."""
+        self.x = self.y = self.out = RELEASED
+
+
+class Record(Node):
+    """Be an operation of any form; `unpack` turns each residual back where saved-tensor hooks packed it."""
+
+    __slots__ = ("inputs", "keywords", "operands", "out", "unpack")
+
+    inputs: tuple[Node | None, ...]
+    operands: tuple[Any, ...]
+    out: Any
+    keywords: Mapping[str, Any]
+    unpack: Callable[[Any], Any] | None
+
+    @property
+    def parents(self) -> Sequence[Node | None]:
+        """The nodes of the operands; None for constants."""
+        return self.inputs
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters of the operation."""
+        return self.keywords
+
+    @property
+    def released(self) -> bool:
+        """Whether a sweep has used the residuals up."""
+        return self.operands is RELEASED
+
+    def residuals(self) -> tuple[Any, Sequence[Any]]:
+        """Return the saved output and operands, None where they were not needed."""
+        unpack = self.unpack
+        if unpack is None:
+            return self.out, self.operands
+        return unpack(self.out), [unpack(x) for x in self.operands]
+
+    def release(self) -> None:
+        """Let the residuals go."""
+        self.operands = self.out = RELEASED
+
+
+class Output(Node):
+    """Be one of several outputs of an operation: it hands its cotangent to the operation's node."""
+
+    __slots__ = ("index", "source")
+
+    source: Node
+    index: int
+
+    @property
+    def parents(self) -> Sequence[Node | None]:
+        """The node of the operation."""
+        return (self.source,)
+
+
+def make_leaf(value: Any, tape: Tape) -> Tensor:
+    """Return a Tensor that is a leaf of a tape; the tape does not keep it alive."""
+    tensor = make_tensor(value, tape, None)
+    tensor._node = new_leaf(value.shape, value.dtype, tensor)
+    return tensor
+
+
+def new_leaf(shape: tuple[int, ...], dtype: np.dtype[Any], tensor: Tensor) -> Leaf:
+    """Return the leaf node of a Tensor."""
+    node = Leaf()
+    node.number = next(NUMBERS)
+    node.primitive = None
+    node.shape, node.dtype = shape, dtype
+    node.code, node.offset = caller()
+    node.hooks = None
+    node.grad = None
+    node.tensor = weakref.ref(tensor)
+    return node
+
+
+class Tape(Trace):
+    """Record operations for a reverse sweep.
+
+    `owner_name` names the transformation and the function it differentiates, for errors about escaped values; the
+    base tape, level 0, is that of Tensors with `requires_grad` and never ends.
+    """
+
+    __slots__ = ("owner_name",)
+
+    def __init__(self, level: int, owner_name: str = "") -> None:
+        super().__init__(level)
+        self.fast = True
+        self.owner_name = owner_name
+
+    def end(self) -> None:
+        """Refuse to record from now on: the transformation is over."""
+        self.fast = False
+
+    def describe(self, tensor: Tensor) -> str:
+        """Return what the printed form of a Tensor says: leaf, or the operation that made it."""
+        node = tensor._node
+        return "requires_grad=True" if type(node) is Leaf else f"grad_fn=<{node.name}>"
+
+    def state(self, tensor: Tensor) -> Any:
+        """Return True for a leaf of the base tape; other recorded values cannot be copied apart from their graph."""
+        if self.level == 0 and type(tensor._node) is Leaf:
+            return True
+        raise GraphError(
+            describe(
+                "copy or pickle",
+                f"a Tensor that {tensor._node.name} recorded",
+                "a leaf or a plain Tensor is needed, because the graph is not copied",
+                "Call .detach() first",
+            )
+        )
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Evaluate one level below, and record."""
+        if not self.fast:
+            raise self.escaped(operands)
+        out = apply(primitive, *map(self.value_below, operands), **params)
+        if primitive.kind == "constant" or not recording(self):
+            return wrapped_constant(out)
+        if primitive.outputs == 1:
+            out = settled(out)
+            if not is_differentiable(out.dtype):
+                return wrapped_constant(out)
+            node, kept = self.record(primitive, operands, out, params)
+            node.shape, node.dtype = out.shape, out.dtype
+            result = make_tensor(out, self, node)
+            result._kept = kept
+            return result
+        outs = tuple(map(settled, out))
+        node, kept = self.record(primitive, operands, outs, params)
+        node.shape, node.dtype = (), np.dtype(float)
+        return tuple(self.output(node, i, item, kept) for i, item in enumerate(outs))
+
+    def value_below(self, operand: Any) -> Any:
+        """Return an operand as seen one level below."""
+        if type(operand) is Tensor and (operand._trace is self or operand._trace is None):
+            return operand._value
+        return operand
+
+    def node_of(self, operand: Any) -> Node | None:
+        """Return the node of an operand; None if it is a constant to this tape."""
+        return operand._node if type(operand) is Tensor and operand._trace is self else None
+
+    def record(
+        self, primitive: Primitive, operands: Sequence[Any], out: Any, params: Mapping[str, Any]
+    ) -> tuple[Record, bool]:
+        """Return a new node for an operation, and whether it keeps the output's buffer."""
+        inputs = tuple(map(self.node_of, operands))
+        need_out, need = primitive.saved([node is not None for node in inputs])
+        node = Record()
+        node.number = next(NUMBERS)
+        node.primitive = primitive
+        node.code, node.offset = caller()
+        node.hooks = None
+        node.inputs = inputs
+        node.keywords = params
+        node.operands = tuple(self.residual(x) if need(i) else None for i, x in enumerate(operands))
+        node.out = out if need_out else None
+        node.unpack = None
+        if SPECIAL and STATE.packing:
+            pack(node)
+        return node, need_out
+
+    def residual(self, operand: Any) -> Any:
+        """Return what to save of an operand so that no later write can change it.
+
+        A Tensor's own writes copy first when `_kept` is set. Nobody can be told of writes to a plain ndarray, so
+        its present content is copied, unless it is read-only.
+        """
+        kind = type(operand)
+        if kind is Tensor:
+            operand._kept = True
+            trace = operand._trace
+            if trace is self or trace is None:
+                return operand._value
+            snapshot = make_tensor(operand._value, trace, operand._node)
+            snapshot._kept = True
+            return snapshot
+        if kind is np.ndarray and operand.flags.writeable:
+            operand = operand.copy()
+            operand.flags.writeable = False
+        return operand
+
+    def output(self, source: Record, index: int, value: Any, kept: bool) -> Tensor:
+        """Return one of the outputs of a recorded operation."""
+        if not is_differentiable(value.dtype):
+            return wrapped_constant(value)  # type: ignore[no-any-return]
+        node = Output()
+        node.number = next(NUMBERS)
+        node.primitive = source.primitive
+        node.shape, node.dtype = value.shape, value.dtype
+        node.code, node.offset = source.code, source.offset
+        node.hooks = None
+        node.source, node.index = source, index
+        result = make_tensor(value, self, node)
+        result._kept = kept
+        return result
+
+    def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
+        """Replace part of a Tensor in place, and record it; see the ADR on mutation and views."""
+        if not self.fast:
+            raise self.escaped((handle, *operands))
+        below = handle._value
+        if handle._trace is not self and handle._trace is not None:
+            below = make_tensor(handle._value, handle._trace, handle._node)
+            below._kept = handle._kept
+        written = primitive.rewrite(below, handle._kept, *map(self.value_below, operands), **params)
+        if recording(self):
+            node, _ = self.record(primitive, (handle, *operands), None, params)
+            node.shape, node.dtype = written.shape, written.dtype
+            handle._node, handle._trace = node, self
+        handle._value = written
+        handle._kept = False
+        handle._mutated = True
+
+    def rebind(self, handle: Tensor, result: Tensor) -> None:
+        """Let a handle of this tape stand for another value: the whole-array form of `assign`."""
+        if not recording(self):
+            handle._value = self.value_below(result)
+            handle._kept = result._kept = True
+            return
+        super().rebind(handle, result)
+
+    def require_writable(self, handle: Tensor) -> None:
+        """Raise a GraphError if a handle is a leaf of the base tape, which is recording."""
+        if self.level == 0 and type(handle._node) is Leaf and recording(self):
+            raise GraphError(
+                describe(
+                    "assignment",
+                    "a leaf Tensor that requires grad",
+                    "a Tensor that is not a leaf is needed while recording",
+                    "Write into a copy (x.copy()), or write under no_grad",
+                )
+            )
+
+    def escaped(self, operands: Sequence[Any]) -> EscapedValueError:
+        """Return the error about a value used after its transformation ended."""
+        node = next(x._node for x in operands if type(x) is Tensor and x._trace is self)
+        return EscapedValueError(
+            describe(
+                self.owner_name,
+                f"a value ({node.name}) that escaped, created at {node.position}",
+                "values of a transformation may be used only until it ends",
+                "Return it from the function (has_aux=True), or store wengert.stop_gradient(value)",
+            )
+        )
+
+
+BASE_TAPE = Tape(0, "the tape")
+
+
+def settled(out: Any) -> Any:
+    """Return a value from below without the Tensor around it if it is a plain one."""
+    return out._value if type(out) is Tensor and out._trace is None else out
+
+
+def wrapped_constant(out: Any) -> Any:
+    """Return a value from below, or a tuple of them, as Tensors."""
+    if isinstance(out, tuple):
+        return tuple(map(wrapped_constant, out))
+    if type(out) is Tensor:
+        return out
+    return make_tensor(out if isinstance(out, np.ndarray | np.generic) else np.asarray(out)[()], None, None)
+
+
+class _Packed:
+    """Hold what a pack hook returned."""
+
+    __slots__ = ("content",)
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+def pack(node: Record) -> None:
+    """Pass the residuals of a new node through the innermost pair of saved-tensor hooks."""
+    pack_one, unpack_one = STATE.packing[-1]
+
+    def packed(value: Any) -> Any:
+        if isinstance(value, np.ndarray | np.generic | Tensor):
+            return _Packed(pack_one(wrapped_constant(value)))
+        return value
+
+    def unpacked(value: Any) -> Any:
+        return settled(unpack_one(value.content)) if type(value) is _Packed else value
+
+    node.operands = tuple(map(packed, node.operands))
+    node.out = packed(node.out)
+    node.unpack = unpacked

@@ -1,0 +1,1 @@
+"""Function transformations: functions from functions to functions."""

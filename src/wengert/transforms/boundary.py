@@ -1,0 +1,106 @@
+"""The boundary of a transformation: what users pass is what they get back.
+
+Inside, every differentiated leaf is a Tensor; outside, floats come back as floats, ndarrays as ndarrays and Tensors
+as Tensors, in the containers they came in.
+"""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor
+from wengert.core.trace import Trace
+from wengert.core.views import current
+from wengert.errors import DtypeError, UsageError, describe
+
+__all__ = ["as_given", "inner_value", "name_of", "positions", "selected", "wants_tensors"]
+
+
+def name_of(transformation: str, function: Callable[..., Any]) -> str:
+    """Return the name of a transformed function for errors, with the place of its definition."""
+    name = getattr(function, "__qualname__", repr(function))
+    try:
+        code = inspect.unwrap(function).__code__  # type: ignore[attr-defined]
+    except AttributeError:
+        return f"{transformation}({name})"
+    return f'{transformation}({name}, File "{code.co_filename}", line {code.co_firstlineno})'
+
+
+def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+    """Return the positions that `argnums` names, counted from the front."""
+    wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for position in wanted:
+        if not -count <= position < count:
+            raise UsageError(
+                describe(
+                    name,
+                    f"argnums={argnums} with {count} positional arguments",
+                    "positions of arguments that were passed are needed",
+                    "Pass the differentiated arguments by position",
+                )
+            )
+    return tuple(position % count for position in wanted)
+
+
+def selected(name: str, leaf: Any) -> Any:
+    """Return a leaf of a differentiated argument as an array or Tensor whose dtype has derivatives."""
+    if type(leaf) is Tensor:
+        check_dtype(name, leaf.dtype)
+        return leaf
+    if not isinstance(leaf, np.ndarray | np.generic | numbers.Number) or isinstance(leaf, bool):
+        raise DtypeError(
+            describe(
+                name,
+                f"an argument of type {type(leaf).__name__}",
+                "floats, arrays or Tensors (or containers of them) are needed to differentiate",
+                "Leave it out of argnums",
+            )
+        )
+    array = leaf if isinstance(leaf, np.ndarray | np.generic) else np.asarray(leaf)[()]
+    check_dtype(name, array.dtype)
+    return array
+
+
+def inner_value(value: Any) -> Any:
+    """Return an array or Tensor as the value that a Tensor one level above may hold."""
+    if type(value) is not Tensor:
+        return value
+    found = current(value)
+    if found._trace is None:
+        found._kept = True
+        return found._value
+    snapshot = make_tensor(found._value, found._trace, found._node)
+    snapshot._kept = found._kept = True
+    return snapshot
+
+
+def lowered(value: Any, trace: Trace) -> Any:
+    """Return a result as seen one level below a trace."""
+    if type(value) is not Tensor:
+        return value
+    found = current(value)
+    return found._value if found._trace is trace or found._trace is None else found
+
+
+def wants_tensors(leaves: Sequence[Any]) -> bool:
+    """Tell whether results go back as Tensors: if any leaf came as one."""
+    return any(type(leaf) is Tensor for leaf in leaves)
+
+
+def as_given(value: Any, example: Any) -> Any:
+    """Return a value in the form of an example: Tensor, ndarray, NumPy scalar or Python number."""
+    if type(value) is Tensor and value._trace is not None:
+        return value
+    if type(example) is Tensor:
+        return constant_tensor(value)
+    array = value._value if type(value) is Tensor else value
+    if isinstance(example, np.generic):
+        return array[()] if isinstance(array, np.ndarray) else array
+    if isinstance(example, np.ndarray):
+        return np.asarray(array)
+    return array.item() if array.ndim == 0 else array

@@ -1,0 +1,367 @@
+"""Reverse mode: `grad`, `value_and_grad`, `elementwise_grad`, `vjp`, `stop_gradient`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, map_leaves, unflatten
+from wengert.core.dispatch import apply
+from wengert.core.primitive import constant
+from wengert.core.tensor import Tensor, innermost_trace
+from wengert.core.trace import next_level
+from wengert.core.views import current
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.traces.sweep import sweep
+from wengert.traces.tape import Node, Tape, make_leaf
+from wengert.transforms.boundary import (
+    as_given,
+    inner_value,
+    lowered,
+    name_of,
+    positions,
+    selected,
+    wants_tensors,
+)
+
+__all__ = ["elementwise_grad", "grad", "stop_gradient", "value_and_grad", "vjp"]
+
+Function = Callable[..., Any]
+
+
+class Recording:
+    """Run a function on leaves of a new tape, and keep what is needed to sweep it.
+
+    Attributes:
+        leaves: the differentiated leaves as given.
+        outputs: the leaves of the function's result.
+        structure: the containers of the result.
+        aux: the auxiliary result, as seen one level below.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Function,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        argnums: Sequence[int],
+        has_aux: bool,
+    ) -> None:
+        self.name = name
+        self.tape = Tape(next_level(), name_of(name, function))
+        self.leaves: list[Any] = []
+        self.structures: list[tuple[Any, int]] = []
+        self.inputs: list[Tensor] = []
+        arguments = list(args)
+        for position in argnums:
+            found, structure = flatten(args[position])
+            traced = [make_leaf(inner_value(selected(name, leaf)), self.tape) for leaf in found]
+            for leaf, tensor in zip(found, traced, strict=True):
+                tensor._kept = isinstance(leaf, np.ndarray | Tensor)
+            self.leaves += found
+            self.inputs += traced
+            self.structures.append((structure, len(found)))
+            arguments[position] = unflatten(structure, traced)
+        self.nodes: list[Node] = [tensor._node for tensor in self.inputs]
+        try:
+            result = function(*arguments, **kwargs)
+            self.aux = None
+            if has_aux:
+                result, aux = split_aux(name, result)
+                self.aux = map_leaves(self.unwrapped, aux)
+            found, self.structure = flatten(result)
+            self.outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
+        finally:
+            self.tape.end()
+
+    def unwrapped(self, leaf: Any) -> Any:
+        """Return a leaf of a result in the form in which the differentiated leaves were given."""
+        if type(leaf) is not Tensor:
+            return leaf
+        below = lowered(leaf, self.tape)
+        example = next((x for x in self.leaves if type(x) is Tensor), None)
+        if example is None:
+            floats = all(isinstance(x, float | complex) and not isinstance(x, np.generic) for x in self.leaves)
+            example = 0.0 if floats else next((x for x in self.leaves if not isinstance(x, float)), np.float64(0))
+            if isinstance(example, np.ndarray | np.generic):
+                example = np.float64(0) if below.ndim == 0 else np.zeros(0)
+        return as_given(below, example)
+
+    def result(self) -> Any:
+        """Return the function's result."""
+        return unflatten(self.structure, [self.unwrapped(leaf) for leaf in self.outputs])
+
+    def cotangents(self, cts: Sequence[Any], *, retain: bool) -> tuple[Any, ...]:
+        """Sweep from cotangents of the outputs; return those of the differentiated arguments."""
+        seeds = [
+            (leaf._node, ct)
+            for leaf, ct in zip(self.outputs, cts, strict=True)
+            if type(leaf) is Tensor and leaf._trace is self.tape and ct is not None
+        ]
+        run = sweep(seeds, retain=retain)
+        found = []
+        for node, leaf in zip(self.nodes, self.leaves, strict=True):
+            ct = run.result(node)
+            found.append(as_given(np.zeros(node.shape, node.dtype)[()] if ct is None else ct, leaf))
+        return self.structured(found)
+
+    def structured(self, found: Sequence[Any]) -> tuple[Any, ...]:
+        """Return one value for each differentiated leaf in the containers of their arguments."""
+        results, start = [], 0
+        for structure, count in self.structures:
+            results.append(unflatten(structure, found[start : start + count]))
+            start += count
+        return tuple(results)
+
+
+def split_aux(name: str, result: Any) -> tuple[Any, Any]:
+    """Split the result of a function with auxiliary output."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise UsageError(
+            describe(
+                name,
+                f"has_aux=True and a function that returned a {type(result).__name__}",
+                "a pair (output, auxiliary) is needed",
+                "Return a tuple of two",
+            )
+        )
+    return result
+
+
+def value_and_grad(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Function:
+    """Return a function that computes both the value and the gradient of a scalar function.
+
+    Args:
+        fun: a function that returns one real scalar (a complex one with `holomorphic`).
+        argnums: the positions of the arguments to differentiate; they may be containers of floats and arrays.
+        has_aux: whether `fun` returns a pair (scalar, auxiliary result).
+        holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
+
+    Returns:
+        A function of the same arguments returning (value, gradient), or ((value, aux), gradient); gradients have the
+        containers, shapes and dtypes of the arguments, in a tuple if `argnums` is one.
+
+    Raises:
+        ShapeError: `fun` returned something other than one scalar.
+        DtypeError: an argument or the result has a dtype without the derivative asked for.
+
+    >>> value_and_grad(lambda x: x**3)(2.0)
+    (8.0, 12.0)
+    """
+
+    @functools.wraps(fun)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        chosen = positions("grad", argnums, len(args))
+        run = Recording("grad", fun, args, kwargs, chosen, has_aux)
+        output = scalar_output("grad", run, holomorphic)
+        gradients = run.cotangents([ones_for(output)], retain=False)
+        value = run.result()
+        gradient = gradients[0] if isinstance(argnums, int) else gradients
+        return ((value, run.aux), gradient) if has_aux else (value, gradient)
+
+    return differentiated
+
+
+def grad(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Function:
+    """Return a function that computes the gradient of a scalar function.
+
+    Args:
+        fun: a function that returns one real scalar (a complex one with `holomorphic`).
+        argnums: the positions of the arguments to differentiate; they may be containers of floats and arrays.
+        has_aux: whether `fun` returns a pair (scalar, auxiliary result).
+        holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
+
+    Returns:
+        A function of the same arguments returning the gradient, or (gradient, aux); gradients have the containers,
+        shapes and dtypes of the arguments, in a tuple if `argnums` is one.
+
+    Raises:
+        ShapeError: `fun` returned something other than one scalar.
+        DtypeError: an argument or the result has a dtype without the derivative asked for.
+
+    >>> import numpy as np
+    >>> grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    array([2., 4.])
+    >>> grad(grad(lambda x: x**3))(2.0)
+    12.0
+    """
+    both = value_and_grad(fun, argnums, has_aux, holomorphic)
+
+    @functools.wraps(fun)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return differentiated
+
+
+def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """Return a function that computes the derivative of each output element, summed over outputs.
+
+    For a function that acts on each element by itself this is its derivative, element by element.
+
+    Args:
+        fun: a function that returns one array.
+        argnums: the positions of the arguments to differentiate.
+
+    Returns:
+        A function of the same arguments, whose result has the shape of the arguments differentiated.
+
+    Raises:
+        ShapeError: `fun` returned several arrays.
+        DtypeError: an argument has a dtype without derivatives.
+
+    >>> import numpy as np
+    >>> elementwise_grad(np.sin)(np.array([0.0, np.pi]))
+    array([ 1., -1.])
+    """
+
+    @functools.wraps(fun)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        chosen = positions("elementwise_grad", argnums, len(args))
+        run = Recording("elementwise_grad", fun, args, kwargs, chosen, False)
+        output = single_output("elementwise_grad", run)
+        gradients = run.cotangents([ones_for(output)], retain=False)
+        return gradients[0] if isinstance(argnums, int) else gradients
+
+    return differentiated
+
+
+def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Evaluate a function and return its result with the function that applies the transposed Jacobian.
+
+    Args:
+        fun: a function of the primals, returning arrays in any containers.
+        *primals: floats, arrays or Tensors, or containers of them.
+        has_aux: whether `fun` returns a pair (output, auxiliary result).
+
+    Returns:
+        (output, pullback), or (output, pullback, aux). `pullback(ct)` takes a cotangent in the containers and shapes
+        of the output and returns a tuple with a cotangent for each primal; it can be called any number of times.
+
+    Raises:
+        ShapeError: a cotangent has not the containers or shapes of the output.
+        DtypeError: a primal has a dtype without derivatives.
+
+    >>> import numpy as np
+    >>> y, pullback = vjp(lambda x: x * x, np.array([1.0, 2.0]))
+    >>> pullback(np.array([1.0, 10.0]))
+    (array([ 2., 40.]),)
+    """
+    kept = tuple(map_leaves(lambda x: x.copy() if isinstance(x, np.ndarray) else x, x) for x in primals)
+    run = Recording("vjp", fun, kept, {}, range(len(primals)), has_aux)
+
+    def pullback(ct: Any) -> tuple[Any, ...]:
+        given, structure = flatten(ct)
+        if structure != run.structure:
+            raise ShapeError(
+                describe(
+                    "vjp",
+                    f"a cotangent of structure {structure}",
+                    f"that of the output, {run.structure}, is needed",
+                    "Build the cotangent like the output",
+                )
+            )
+        cts = [matched(run.outputs[i], leaf) for i, leaf in enumerate(given)]
+        return run.cotangents(cts, retain=True)
+
+    return (run.result(), pullback, run.aux) if has_aux else (run.result(), pullback)
+
+
+def matched(output: Any, ct: Any) -> Any:
+    """Return a given cotangent as the sweep needs it, checking its shape."""
+    value = inner_value(ct) if type(ct) is Tensor else np.asarray(ct)[()]
+    shape = output.shape if isinstance(output, Tensor | np.ndarray) else ()
+    if value.shape != shape:
+        raise ShapeError(
+            describe(
+                "vjp",
+                f"a cotangent of shape {value.shape} for an output of shape {shape}",
+                "the same shape is needed",
+                "Broadcast or reshape the cotangent",
+            )
+        )
+    if isinstance(output, Tensor) and value.dtype.kind not in "fc":
+        value = value.astype(output.dtype)
+    return value
+
+
+def single_output(name: str, run: Recording) -> Any:
+    """Return the one array that a function returned."""
+    if run.structure is not None or len(run.outputs) != 1:
+        raise ShapeError(
+            describe(
+                name,
+                f"a function that returned a container of {len(run.outputs)} values",
+                "one array is needed",
+                "Return further results through has_aux=True, or use wengert.vjp",
+            )
+        )
+    return run.outputs[0]
+
+
+def scalar_output(name: str, run: Recording, holomorphic: bool) -> Any:
+    """Return the one scalar that a function returned, checking that its dtype suits."""
+    output = single_output(name, run)
+    shape = np.shape(output) if type(output) is not Tensor else output.shape
+    if shape != ():
+        raise ShapeError(
+            describe(
+                name,
+                f"a function that returned shape {shape}",
+                "a scalar, of shape (), is needed",
+                "Reduce it, for instance with .sum(), or use wengert.vjp or wengert.jacobian",
+            )
+        )
+    dtype = output.dtype if isinstance(output, Tensor) else np.asarray(output).dtype
+    if (dtype.kind == "c") != holomorphic and (holomorphic or type(output) is Tensor):
+        raise DtypeError(
+            describe(
+                name,
+                f"a function that returned dtype {dtype} with holomorphic={holomorphic}",
+                "a complex result is needed" if holomorphic else "a real result is needed",
+                "Pass holomorphic=True for a complex differentiable function"
+                if not holomorphic
+                else "Leave holomorphic out, or pass complex arguments",
+            )
+        )
+    return output
+
+
+def ones_for(output: Any) -> Any:
+    """Return the cotangent of ones for an output."""
+    if type(output) is not Tensor or innermost_trace(output) is None:
+        return None
+    return np.ones(output.shape, output.dtype)[()]
+
+
+_stop = constant("stop_gradient", lambda x: x.copy() if isinstance(x, np.ndarray) else x)
+
+
+def stop_gradient(tree: Any) -> Any:
+    """Return the same values as constants: nothing flows back through them, at any order.
+
+    Args:
+        tree: a Tensor, or containers of them; other leaves are returned as they are.
+
+    Returns:
+        The same containers.
+
+    >>> grad(lambda x: x * stop_gradient(x))(3.0)
+    3.0
+    """
+    return map_leaves(lambda leaf: apply(_stop, leaf) if type(leaf) is Tensor else leaf, tree)
