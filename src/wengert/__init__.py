@@ -1,6 +1,7 @@
 """Wengert differentiates Python functions on NumPy arrays."""
 
 from wengert import _malloc
+from wengert import autograd as autograd
 from wengert import numpy as numpy
 from wengert.core.tensor import Tensor
 from wengert.creation import asarray, tensor

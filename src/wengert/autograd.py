@@ -1,6 +1,7 @@
 """The tape API, with the names PyTorch users know."""
 
 from wengert.traces.backward import backward, grad
+from wengert.traces.custom import Context, Function, once_differentiable
 from wengert.traces.functions import GradFunction
 from wengert.traces.hooks import RemovableHandle
 from wengert.traces.modes import (
@@ -14,6 +15,8 @@ from wengert.traces.modes import (
 )
 
 __all__ = [
+    "Context",
+    "Function",
     "GradFunction",
     "RemovableHandle",
     "backward",
@@ -23,6 +26,7 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
+    "once_differentiable",
     "saved_tensors_hooks",
     "set_grad_enabled",
 ]
