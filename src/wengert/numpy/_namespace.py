@@ -47,7 +47,7 @@ def exported() -> dict[str, Any]:
     """Return NumPy's names with what they mean for Tensors."""
     names: dict[str, Any] = {name: getattr(np, name) for name in (*CONSTANTS, *DTYPES)}
     public: dict[int, Callable[..., Any]] = {}
-    for name in dir(np):
+    for name in sorted(vars(np)):  # not dir(np), whose names load the rest of NumPy
         function = getattr(np, name)
         if callable(function) and not isinstance(function, type) and function in FUNCTIONS:
             meaning = FUNCTIONS[function]

@@ -145,7 +145,7 @@ def divmod_function(x: Any, y: Any, **options: Any) -> Any:
     return FUNCTIONS[np.floor_divide](x, y, **options), FUNCTIONS[np.remainder](x, y, **options)
 
 
-for _name in dir(np):
+for _name in sorted(vars(np)):  # not dir(np), whose names load the rest of NumPy
     _ufunc = getattr(np, _name)
     if isinstance(_ufunc, np.ufunc) and _ufunc.__name__ in PRIMITIVES:
         implements(_ufunc)(ufunc_function(_ufunc, PRIMITIVES[_ufunc.__name__]))

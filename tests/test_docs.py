@@ -1,0 +1,120 @@
+"""What the documentation says is true: docstring examples, the README's examples, links, and what must be there."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import wengert
+
+ROOT = Path(__file__).resolve().parent.parent
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/**/*.md")
+    for path in ROOT.glob(pattern)
+    if ".venv" not in path.parts
+)
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(wengert.__path__, "wengert.")
+    if not module.name.endswith("__main__")
+)
+PUBLIC = ("wengert", "wengert.autograd", "wengert.extend", "wengert.testing", "wengert.errors")
+
+
+def examples(name: str, text: str) -> doctest.DocTest:
+    """The examples of a page as one doctest."""
+    prompts = "\n".join(
+        block for block in re.findall(r"^```(?:python|pycon)\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    )
+    return doctest.DocTestParser().get_doctest(prompts, {}, name, name, 0)
+
+
+def run(test: doctest.DocTest) -> None:
+    """Run a doctest; a failure raises with its report."""
+    reports: list[str] = []
+    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=reports.append)
+    assert not reports, "".join(reports)
+
+
+@pytest.mark.parametrize("name", ["wengert", *MODULES])
+def test_docstring_examples(name):
+    for test in doctest.DocTestFinder().find(importlib.import_module(name)):
+        run(test)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_of_pages(page):
+    run(examples(page, (ROOT / page).read_text()))
+
+
+def test_every_python_block_of_the_readme_is_an_example():
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert blocks, "the README has a tour"
+    assert [block for block in blocks if not block.startswith(">>> ")] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_of_pages(page):
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / page).read_text())
+    local = [target for target in targets if "://" not in target]
+    assert [target for target in local if not (ROOT / page).parent.joinpath(target).exists()] == []
+
+
+def public_objects() -> dict[str, object]:
+    """Public functions and classes by their full names, as far as the library defines them itself."""
+    found = {}
+    for module in PUBLIC:
+        if importlib.util.find_spec(module) is None:
+            continue
+        namespace = importlib.import_module(module)
+        for name in namespace.__all__:
+            thing = getattr(namespace, name)
+            if inspect.isfunction(thing) or inspect.isclass(thing):
+                found[f"{module}.{name}"] = thing
+    return found
+
+
+OBJECTS = public_objects()
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_public_names_have_a_docstring_with_an_example(name):
+    thing = OBJECTS[name]
+    text = inspect.getdoc(thing) or ""
+    if inspect.isclass(thing) and issubclass(thing, Exception):
+        assert text  # an example would only show it raised
+        return
+    assert ">>> " in text, f"{name} has no runnable example"
+
+
+@pytest.mark.parametrize("name", sorted(dir(wengert.Tensor)))
+def test_public_members_of_tensor_have_a_docstring(name):
+    if not name.startswith("_"):
+        assert inspect.getdoc(getattr(wengert.Tensor, name)), f"Tensor.{name} has no docstring"
+
+
+def test_functions_of_the_numpy_namespace_have_a_docstring():
+    namespace = wengert.numpy
+    functions = {name: getattr(namespace, name) for name in namespace.__all__}
+    assert [name for name, f in functions.items() if inspect.isfunction(f) and not inspect.getdoc(f)] == []
+
+
+def test_decision_records_are_numbered_without_gaps():
+    names = sorted(path.name for path in (ROOT / "docs" / "adr").glob("[0-9]*.md"))
+    assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
+
+
+def test_every_decision_record_is_listed():
+    index = (ROOT / "docs" / "adr" / "README.md").read_text()
+    records = (ROOT / "docs" / "adr").glob("[0-9]*.md")
+    assert [record.name for record in records if f"]({record.name})" not in index] == []
+
+
+def test_the_changelog_has_the_version():
+    assert f"[{wengert.__version__}]" in (ROOT / "CHANGELOG.md").read_text()

@@ -1,0 +1,37 @@
+"""`import wengert` loads NumPy and little else; heavy and optional packages wait for their first use.
+
+The time it takes is measured by `python -m benchmarks import`.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+DEFERRED = ("scipy", "llvmlite", "optree", "rich", "hypothesis", "jax", "torch", "autograd", "pandas", "matplotlib")
+
+LOADED = """
+import sys
+import numpy
+before = set(sys.modules)
+import {module}
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def loaded_by(module: str) -> set[str]:
+    """Modules that importing a module adds to those of NumPy."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED.format(module=module)], capture_output=True, text=True, check=True, timeout=120
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("module", ["wengert", "wengert.autograd", "wengert.numpy"])
+def test_heavy_packages_are_not_loaded(module):
+    assert {name.split(".")[0] for name in loaded_by(module)}.isdisjoint(DEFERRED)
+
+
+@pytest.mark.parametrize("part", ["f2py", "ma", "polynomial", "testing"])
+def test_parts_of_numpy_that_load_on_first_use_are_left_to_it(part):
+    assert f"numpy.{part}" not in loaded_by("wengert")

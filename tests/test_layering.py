@@ -1,0 +1,130 @@
+"""Imports point downward: each module imports from its own layer or from layers below it.
+
+An import inside a function counts like any other. `UPWARD` lists the few that are allowed, each with its reason.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "wengert"
+
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors", "_tree", "_config", "_malloc"}),
+    frozenset({"core"}),
+    frozenset({"primitives"}),
+    frozenset({"traces"}),
+    frozenset({"compile"}),
+    frozenset({"control"}),
+    frozenset({"transforms"}),
+    frozenset({"numpy", "special", "autograd", "creation", "graph", "explain", "testing", "extend"}),
+    frozenset({"nn", "optim", "interop", "distributed", "demo", "cli", "__main__"}),
+    frozenset({"wengert"}),
+)
+
+LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
+
+UPWARD: dict[tuple[str, str], str] = {}
+"""(importing module, imported unit) -> why it may point upward."""
+
+
+def module_name(path: Path) -> str:
+    parts = list(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def unit_of(module: str) -> str:
+    """The unit of a module: the name below the package, or the package itself."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "wengert"
+
+
+def type_checking_only(tree: ast.Module) -> set[ast.AST]:
+    """Nodes under `if TYPE_CHECKING:`, which never run."""
+    return {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+
+
+def imported(module: str, source: str) -> list[tuple[int, str]]:
+    """Lines and names of the modules of this package that a module imports when it runs."""
+    tree = ast.parse(source)
+    skipped = type_checking_only(tree)
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno}: imports are absolute"
+            base = node.module or ""
+            names = [f"{base}.{alias.name}" for alias in node.names]
+            found += [(node.lineno, name if name in MODULES else base) for name in names]
+    return [(line, name) for line, name in found if name == "wengert" or name.startswith("wengert.")]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_has_a_layer(module):
+    assert unit_of(module) in LEVEL, f"{module}: enter {unit_of(module)!r} into LAYERS and into docs/architecture.md"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_downward(module):
+    own = unit_of(module)
+    upward = [
+        f"{module}:{line} imports {name}"
+        for line, name in imported(module, MODULES[module].read_text())
+        if LEVEL.get(unit_of(name), len(LAYERS)) > LEVEL[own] and (module, unit_of(name)) not in UPWARD
+    ]
+    assert not upward, "\n".join(upward)
+
+
+def test_the_exceptions_are_in_use():
+    used = {(m, unit_of(name)) for m, path in MODULES.items() for _, name in imported(m, path.read_text())}
+    assert set(UPWARD) <= used
+
+
+def test_module_level_imports_have_no_cycles():
+    """Within a layer, too, modules can be read in some order: what runs at import time has no cycle."""
+    graph = {
+        module: {name for name in top_level_imports(module) if name != module and not module.startswith(name + ".")}
+        for module in MODULES
+    }
+    done: set[str] = set()
+    while ready := {module for module, needs in graph.items() if module not in done and needs <= done}:
+        done |= ready
+    assert done == set(graph), f"modules in a cycle: {sorted(set(graph) - done)}"
+
+
+def top_level_imports(module: str) -> set[str]:
+    source = MODULES[module].read_text()
+    tree = ast.parse(source)
+    inside = {
+        inner.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    }
+    return {name for line, name in imported(module, source) if line not in inside and name in MODULES}
+
+
+def test_it_sees_imports_inside_functions():
+    source = "def f():\n    from wengert import cli\n    import wengert.transforms.reverse\n"
+    assert imported("wengert.core.example", source) == [(2, "wengert"), (3, "wengert.transforms.reverse")] or imported(
+        "wengert.core.example", source
+    ) == [(2, "wengert.cli"), (3, "wengert.transforms.reverse")]
+
+
+def test_it_ignores_imports_for_type_checking():
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from wengert.cli import main\n"
+    assert imported("wengert.core.example", source) == []

@@ -1,0 +1,49 @@
+"""The public names are those documented in docs/public-names.md: no more, no fewer."""
+
+import importlib
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
+MIRRORS = {"wengert.numpy"}
+
+
+def documented() -> dict[str, set[str]]:
+    """The names listed under each heading of the page."""
+    sections = re.split(r"^## `([\w.]+)`$", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    return {
+        module: set(re.findall(r"^- `(\w+)`", text, flags=re.MULTILINE))
+        for module, text in zip(sections[::2], sections[1::2], strict=True)
+    }
+
+
+DOCUMENTED = documented()
+
+
+def test_the_page_lists_the_main_modules():
+    assert {"wengert", "wengert.autograd", "wengert.numpy"} <= set(DOCUMENTED)
+
+
+@pytest.mark.parametrize("module", DOCUMENTED)
+def test_exported_names_are_the_documented_ones(module):
+    exported = set(importlib.import_module(module).__all__)
+    missing = DOCUMENTED[module] - exported
+    if module in MIRRORS:  # NumPy's versions differ in a few names
+        missing = {name for name in missing if hasattr(np, name)}
+    assert not missing, f"documented but not exported: {sorted(missing)}"
+    assert exported <= DOCUMENTED[module], "exported but not documented; run `python -m tools.public_names`"
+
+
+@pytest.mark.parametrize("module", DOCUMENTED)
+def test_exported_names_exist(module):
+    namespace = importlib.import_module(module)
+    assert [name for name in namespace.__all__ if not hasattr(namespace, name)] == []
+
+
+@pytest.mark.parametrize("module", DOCUMENTED)
+def test_exported_names_are_sorted_and_unique(module):
+    names = list(importlib.import_module(module).__all__)
+    assert len(set(names)) == len(names)

@@ -1,0 +1,55 @@
+"""Write docs/public-names.md: the names that each public module exports, with the first line about each.
+
+Run `python -m tools.public_names` after a public name was added or removed, and read the difference before you
+commit it: the page is a promise.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
+MODULES = (
+    *("wengert", "wengert.autograd", "wengert.extend", "wengert.testing", "wengert.errors"),
+    *("wengert.special", "wengert.numpy"),
+)
+HEAD = """# Public names
+
+What may be imported from where. Names that are not listed here, and all that start with an underscore, may change
+without notice. `python -m tools.public_names` writes this page; a test holds it to be true.
+"""
+
+
+def first_line(thing: object) -> str:
+    """Return the summary of a function or class; nothing for other values, whose docstring is their type's."""
+    if not (inspect.isroutine(thing) or inspect.isclass(thing)):
+        return ""
+    return (inspect.getdoc(thing) or "").partition("\n")[0].strip()
+
+
+def section(module: str) -> str:
+    """Return the list of a module's public names; NumPy's own need no description."""
+    namespace = importlib.import_module(module)
+    lines = [f"## `{module}`", ""]
+    for name in sorted(namespace.__all__):
+        summary = "" if module == "wengert.numpy" else first_line(getattr(namespace, name))
+        lines.append(f"- `{name}`" + (f": {summary}" if summary else ""))
+    return "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    """Return the text of the page."""
+    present = [module for module in MODULES if importlib.util.find_spec(module) is not None]
+    return "\n".join([HEAD, *map(section, present)])
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page())
+
+
+if __name__ == "__main__":
+    main()
