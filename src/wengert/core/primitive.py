@@ -124,6 +124,7 @@ class Elementwise(Primitive):
         d: Rule | Sequence[Rule | None],
         *,
         singular: bool = False,
+        overwrite: Rule | None = None,
     ) -> None:
         super().__init__(name, evaluate)
         declared: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
@@ -133,6 +134,7 @@ class Elementwise(Primitive):
             raise _misdeclared(name, f"{len(declared)} rules were given", f"{evaluate.nin} operands need one each")
         self.signatures = tuple(r and Signature(name, r, 2, len(declared)) for r in declared)
         self.singular = singular
+        self.overwrite = overwrite
         self.rules = tuple(strong_zero(r) if r is not None and singular else r for r in declared)
 
     def needs_out(self, position: int) -> bool:
@@ -290,7 +292,12 @@ class Constant(Primitive):
 
 
 def elementwise(
-    name: str, evaluate: Callable[..., Any], d: Rule | Sequence[Rule | None], *, singular: bool = False
+    name: str,
+    evaluate: Callable[..., Any],
+    d: Rule | Sequence[Rule | None],
+    *,
+    singular: bool = False,
+    overwrite: Rule | None = None,
 ) -> Elementwise:
     """Declare a primitive with a diagonal Jacobian.
 
@@ -300,6 +307,7 @@ def elementwise(
         d: per operand a function `d(t, out, *xs, **params)`, linear in `t`, giving the tangent of the output for
             the tangent `t` of that operand; None for operands without derivative. A single function for one operand.
         singular: whether a partial can be infinite or NaN where the primal is defined; then a zero `t` gives 0.
+        overwrite: the rule of operand 0 with its result in the memory of `t`, an ndarray.
 
     Returns:
         The primitive, entered in the registry.
@@ -312,7 +320,7 @@ def elementwise(
     >>> cube.vjp(1.0, None, [2.0], [Aval((), np.dtype(float))], {})
     [12.0]
     """
-    primitive = Elementwise(name, evaluate, d, singular=singular)
+    primitive = Elementwise(name, evaluate, d, singular=singular, overwrite=overwrite)
     register(primitive)
     return primitive
 

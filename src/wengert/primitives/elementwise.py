@@ -20,7 +20,12 @@ LN10 = np.log(10.0)
 
 add = elementwise("add", np.add, d=(lambda t, _out, _x, _y: t, lambda t, _out, _x, _y: t))
 subtract = elementwise("subtract", np.subtract, d=(lambda t, _out, _x, _y: t, lambda t, _out, _x, _y: -t))
-multiply = elementwise("multiply", np.multiply, d=(lambda t, _out, _x, y: t * y, lambda t, _out, x, _y: t * x))
+multiply = elementwise(
+    "multiply",
+    np.multiply,
+    d=(lambda t, _out, _x, y: t * y, lambda t, _out, x, _y: t * x),
+    overwrite=lambda t, _out, _x, y: np.multiply(t, y, t),
+)
 divide = elementwise(
     "divide",
     np.divide,

@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from wengert.core.aval import Aval
 from wengert.core.cotangent import match_dtype, unbroadcast
@@ -107,8 +108,11 @@ class Sweep:
         self.path: set[Node] | None = None
         self.watch = watch
 
-    def add(self, node: Node, ct: Any, fresh: bool) -> None:
-        """Add a contribution to the cotangent of a node; `fresh` if it shares memory with nothing else."""
+    def add(self, node: Node, ct: Any, fresh: bool) -> bool:
+        """Add a contribution to the cotangent of a node; `fresh` if it shares memory with nothing else.
+
+        Return whether the contribution itself was stored, so that its memory is now the node's.
+        """
         if ct.dtype is not node.dtype:
             ct = match_dtype(ct, node.dtype)
         cts = self.cts
@@ -122,7 +126,7 @@ class Sweep:
             else:
                 total += ct
                 cts[node] = total
-            return
+            return False
         cts[node] = ct
         if fresh:
             self.owned.add(node)
@@ -130,6 +134,7 @@ class Sweep:
             number = node.number
             heappush(self.heap, -number)
             self.pending[number] = node
+        return True
 
     def buffer(self, node: Node, ct: Any) -> Any:
         """Return an accumulator of a node that may be written to: its present cotangent, or zeros.
@@ -154,17 +159,16 @@ class Sweep:
             node = pending.pop(-heappop(heap))
             ct = cts.pop(node)
             kind = type(node)
+            owns = node in owned
+            if owns:
+                owned.remove(node)
             if plainly and node.hooks is None:
                 if kind is Binary:
-                    owned.discard(node)
-                    self.pull_binary(node, ct)
+                    self.pull_binary(node, ct, owns)
                     continue
                 if kind is Unary:
-                    owned.discard(node)
                     self.pull_unary(node, ct)
                     continue
-            owns = node in owned
-            owned.discard(node)
             if node.hooks is not None:
                 ct, owns = self.hooked(node, ct), False
             if self.watch is not None:
@@ -218,26 +222,35 @@ class Sweep:
         c = node.primitive.rules[0](ct, out, x)
         self.add(node.parent, c, c is not ct)
 
-    def pull_binary(self, node: Binary, ct: Any) -> None:
-        """Run the rules of an elementwise operation on two operands."""
+    def pull_binary(self, node: Binary, ct: Any, owns: bool) -> None:
+        """Run the rules of an elementwise operation on two operands.
+
+        The left one comes last: it may then have the cotangent's memory, which halves the traffic of large arrays.
+        """
         x, y, out = node.x, node.y, node.out
         if x is RELEASED:
             raise released(node)
         if not self.retain:
             node.x = node.y = node.out = RELEASED
-        left_rule, right_rule = node.primitive.rules
-        parent = node.left
-        if parent is not None and left_rule is not None:
-            c = left_rule(ct, out, x, y)
-            if c.shape != parent.shape:
-                c = unbroadcast(c, parent.shape)
-            self.add(parent, c, c is not ct)
+        primitive = node.primitive
+        left_rule, right_rule = primitive.rules
         parent = node.right
         if parent is not None and right_rule is not None:
             c = right_rule(ct, out, x, y)
             if c.shape != parent.shape:
                 c = unbroadcast(c, parent.shape)
-            self.add(parent, c, c is not ct)
+            if self.add(parent, c, c is not ct) and c is ct:
+                owns = False
+        parent = node.left
+        if parent is not None and left_rule is not None:
+            if owns and primitive.overwrite is not None and type(ct) is ndarray and node.shape == parent.shape:
+                c = primitive.overwrite(ct, out, x, y)
+            else:
+                c = left_rule(ct, out, x, y)
+                if c.shape != parent.shape:
+                    c = unbroadcast(c, parent.shape)
+                owns = owns or c is not ct
+            self.add(parent, c, owns)
 
     def pull(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the vjp of any operation."""
