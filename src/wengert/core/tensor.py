@@ -26,6 +26,8 @@ __all__ = [
     "make_tensor",
     "raw",
     "refuse_object_arrays",
+    "settled",
+    "wrapped_constant",
 ]
 
 ArrayLike: TypeAlias = Any
@@ -591,3 +593,17 @@ def check_dtype(name: str, dtype: np.dtype[Any]) -> None:
                 "Convert it with .astype(float)",
             )
         )
+
+
+def settled(out: Any) -> Any:
+    """Return a value from below without the Tensor around it if it is a plain one."""
+    return out._value if type(out) is Tensor and out._trace is None else out
+
+
+def wrapped_constant(out: Any) -> Any:
+    """Return a value from below, or a tuple of them, as Tensors."""
+    if isinstance(out, tuple):
+        return tuple(map(wrapped_constant, out))
+    if type(out) is Tensor:
+        return out
+    return make_tensor(out if isinstance(out, np.ndarray | np.generic) else np.asarray(out)[()], None, None)

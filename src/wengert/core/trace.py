@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from wengert.core.aval import Aval
 
+from wengert.core.tensor import Tensor, make_tensor
+
 if TYPE_CHECKING:
     from wengert.core.primitive import Linear, Primitive
-    from wengert.core.tensor import Tensor
 
 __all__ = ["Trace", "next_level"]
 
@@ -52,6 +53,24 @@ class Trace:
     def owner(self, tensor: Tensor) -> Any:
         """Return the value one level below that owns the memory of a Tensor of this trace."""
         return tensor._value
+
+    def value_below(self, operand: Any) -> Any:
+        """Return an operand as seen one level below."""
+        if type(operand) is Tensor and (operand._trace is self or operand._trace is None):
+            return operand._value
+        return operand
+
+    def handle_below(self, handle: Tensor) -> Any:
+        """Return the value of a handle that is about to be re-bound by this trace, as seen one level below."""
+        if handle._trace is self or handle._trace is None:
+            return handle._value
+        below = make_tensor(handle._value, handle._trace, handle._node)
+        below._kept = handle._kept
+        return below
+
+    def duplicate(self, tensor: Tensor) -> Tensor:
+        """Return the same value, known to this trace in the same way, in a buffer of its own."""
+        return make_tensor(tensor._value.copy(), self, tensor._node)
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says of this trace."""

@@ -125,7 +125,8 @@ def is_mutated(tensor: Tensor) -> bool:
 
 def detached_buffer(tensor: Tensor) -> Tensor:
     """Return the same value, known to its trace by the same node, in a buffer of its own."""
-    return make_tensor(tensor._value.copy(), tensor._trace, tensor._node)
+    trace = tensor._trace
+    return make_tensor(tensor._value.copy(), None, None) if trace is None else trace.duplicate(tensor)
 
 
 def base_and_path(tensor: Tensor) -> tuple[Tensor, tuple[Step, ...]]:

@@ -20,7 +20,7 @@ from wengert.core.aval import is_differentiable
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.core.trace import Trace
 from wengert.errors import EscapedValueError, GraphError, describe
 from wengert.traces.modes import SPECIAL, STATE, recording
@@ -313,12 +313,6 @@ class Tape(Trace):
         node.shape, node.dtype = (), np.dtype(float)
         return tuple(self.output(node, i, item, kept) for i, item in enumerate(outs))
 
-    def value_below(self, operand: Any) -> Any:
-        """Return an operand as seen one level below."""
-        if type(operand) is Tensor and (operand._trace is self or operand._trace is None):
-            return operand._value
-        return operand
-
     def node_of(self, operand: Any) -> Node | None:
         """Return the node of an operand; None if it is a constant to this tape."""
         return operand._node if type(operand) is Tensor and operand._trace is self else None
@@ -382,10 +376,7 @@ class Tape(Trace):
         """Replace part of a Tensor in place, and record it; see the ADR on mutation and views."""
         if not self.fast:
             raise self.escaped((handle, *operands))
-        below = handle._value
-        if handle._trace is not self and handle._trace is not None:
-            below = make_tensor(handle._value, handle._trace, handle._node)
-            below._kept = handle._kept
+        below = self.handle_below(handle)
         written = primitive.rewrite(below, handle._kept, *map(self.value_below, operands), **params)
         if recording(self):
             node, _ = self.record(primitive, (handle, *operands), None, params)
@@ -429,20 +420,6 @@ class Tape(Trace):
 
 
 BASE_TAPE = Tape(0, "the tape")
-
-
-def settled(out: Any) -> Any:
-    """Return a value from below without the Tensor around it if it is a plain one."""
-    return out._value if type(out) is Tensor and out._trace is None else out
-
-
-def wrapped_constant(out: Any) -> Any:
-    """Return a value from below, or a tuple of them, as Tensors."""
-    if isinstance(out, tuple):
-        return tuple(map(wrapped_constant, out))
-    if type(out) is Tensor:
-        return out
-    return make_tensor(out if isinstance(out, np.ndarray | np.generic) else np.asarray(out)[()], None, None)
 
 
 class _Packed:
