@@ -263,16 +263,18 @@ class Tape(Trace):
     base tape, level 0, is that of Tensors with `requires_grad` and never ends.
     """
 
-    __slots__ = ("owner_name",)
+    __slots__ = ("ended", "owner_name")
 
     def __init__(self, level: int, owner_name: str = "") -> None:
         super().__init__(level)
         self.fast = True
+        self.ended = False
         self.owner_name = owner_name
 
     def end(self) -> None:
         """Refuse to record from now on: the transformation is over."""
         self.fast = False
+        self.ended = True
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says: leaf, or the operation that made it."""
@@ -294,7 +296,7 @@ class Tape(Trace):
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Evaluate one level below, and record."""
-        if not self.fast:
+        if self.ended:
             raise self.escaped(operands)
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant" or not recording(self):
@@ -374,7 +376,7 @@ class Tape(Trace):
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a Tensor in place, and record it; see the ADR on mutation and views."""
-        if not self.fast:
+        if self.ended:
             raise self.escaped((handle, *operands))
         below = self.handle_below(handle)
         written = primitive.rewrite(below, handle._kept, *map(self.value_below, operands), **params)

@@ -50,9 +50,10 @@ class Recording:
         kwargs: dict[str, Any],
         argnums: Sequence[int],
         has_aux: bool,
+        tape: type[Tape] = Tape,
     ) -> None:
         self.name = name
-        self.tape = Tape(next_level(), name_of(name, function))
+        self.tape = tape(next_level(), name_of(name, function))
         self.leaves: list[Any] = []
         self.structures: list[tuple[Any, int]] = []
         self.inputs: list[Tensor] = []
@@ -95,14 +96,16 @@ class Recording:
         """Return the function's result."""
         return unflatten(self.structure, [self.unwrapped(leaf) for leaf in self.outputs])
 
-    def cotangents(self, cts: Sequence[Any], *, retain: bool) -> tuple[Any, ...]:
+    def cotangents(
+        self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None
+    ) -> tuple[Any, ...]:
         """Sweep from cotangents of the outputs; return those of the differentiated arguments."""
         seeds = [
             (leaf._node, ct)
             for leaf, ct in zip(self.outputs, cts, strict=True)
             if type(leaf) is Tensor and leaf._trace is self.tape and ct is not None
         ]
-        run = sweep(seeds, retain=retain)
+        run = sweep(seeds, retain=retain, watch=watch)
         found = []
         for node, leaf in zip(self.nodes, self.leaves, strict=True):
             ct = run.result(node)
