@@ -7,6 +7,7 @@ from wengert.core.tensor import Tensor
 from wengert.creation import asarray, tensor
 from wengert.traces import handles as _handles
 from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
 
 _malloc.tune()
@@ -20,6 +21,7 @@ __all__ = [
     "grad",
     "inference_mode",
     "is_grad_enabled",
+    "jvp",
     "no_grad",
     "set_grad_enabled",
     "stop_gradient",

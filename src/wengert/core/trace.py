@@ -7,7 +7,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wengert.core.aval import Aval
-
 from wengert.core.tensor import Tensor, make_tensor
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from wengert.core.aval import Aval
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.dispatch import apply, innermost
 from wengert.core.primitive import linear
-from wengert.core.tensor import Tensor, refuse_object_arrays
+from wengert.core.tensor import Tensor, make_tensor, refuse_object_arrays
 from wengert.core.views import Step, base_and_path, current
 
 __all__ = ["add_at", "assign", "getitem", "read", "rebind", "setitem", "write"]
@@ -110,6 +110,9 @@ def rewrite_part(
     """Write into part of a value, or of a copy if somebody relies on its content; return what was written to."""
     if type(base) is Tensor:
         target: Any = base.copy() if kept else base
+    elif type(value) is Tensor:
+        target = make_tensor(base, None, None)
+        target._kept = kept
     else:
         target = np.array(base) if kept or type(base) is not np.ndarray else base
     put_into(target, value, arrays, path, index, add=add)

@@ -18,7 +18,7 @@ from wengert.core.trace import Trace
 from wengert.core.views import current
 from wengert.errors import DtypeError, UsageError, describe
 
-__all__ = ["as_given", "inner_value", "name_of", "positions", "selected", "wants_tensors"]
+__all__ = ["as_given", "inner_value", "name_of", "positions", "result_example", "selected", "split_aux"]
 
 
 def name_of(transformation: str, function: Callable[..., Any]) -> str:
@@ -87,9 +87,31 @@ def lowered(value: Any, trace: Trace) -> Any:
     return found._value if found._trace is trace or found._trace is None else found
 
 
-def wants_tensors(leaves: Sequence[Any]) -> bool:
-    """Tell whether results go back as Tensors: if any leaf came as one."""
-    return any(type(leaf) is Tensor for leaf in leaves)
+def result_example(leaves: Sequence[Any]) -> Any:
+    """Return what results should look like, given the differentiated leaves.
+
+    Tensors if any leaf is one; Python numbers if all are; arrays and NumPy scalars otherwise.
+    """
+    for leaf in leaves:
+        if type(leaf) is Tensor:
+            return leaf
+    if leaves and all(isinstance(leaf, float | complex) and not isinstance(leaf, np.generic) for leaf in leaves):
+        return 0.0
+    return None
+
+
+def split_aux(name: str, result: Any) -> tuple[Any, Any]:
+    """Split the result of a function with auxiliary output."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise UsageError(
+            describe(
+                name,
+                f"has_aux=True and a function that returned a {type(result).__name__}",
+                "a pair (output, auxiliary) is needed",
+                "Return a tuple of two",
+            )
+        )
+    return result
 
 
 def as_given(value: Any, example: Any) -> Any:
@@ -99,6 +121,8 @@ def as_given(value: Any, example: Any) -> Any:
     if type(example) is Tensor:
         return constant_tensor(value)
     array = value._value if type(value) is Tensor else value
+    if example is None:
+        return array[()] if array.ndim == 0 else array
     if isinstance(example, np.generic):
         return array[()] if isinstance(array, np.ndarray) else array
     if isinstance(example, np.ndarray):

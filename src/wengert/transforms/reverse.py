@@ -23,8 +23,9 @@ from wengert.transforms.boundary import (
     lowered,
     name_of,
     positions,
+    result_example,
     selected,
-    wants_tensors,
+    split_aux,
 )
 
 __all__ = ["elementwise_grad", "grad", "stop_gradient", "value_and_grad", "vjp"]
@@ -83,14 +84,7 @@ class Recording:
         """Return a leaf of a result in the form in which the differentiated leaves were given."""
         if type(leaf) is not Tensor:
             return leaf
-        below = lowered(leaf, self.tape)
-        example = next((x for x in self.leaves if type(x) is Tensor), None)
-        if example is None:
-            floats = all(isinstance(x, float | complex) and not isinstance(x, np.generic) for x in self.leaves)
-            example = 0.0 if floats else next((x for x in self.leaves if not isinstance(x, float)), np.float64(0))
-            if isinstance(example, np.ndarray | np.generic):
-                example = np.float64(0) if below.ndim == 0 else np.zeros(0)
-        return as_given(below, example)
+        return as_given(lowered(leaf, self.tape), result_example(self.leaves))
 
     def result(self) -> Any:
         """Return the function's result."""
@@ -119,20 +113,6 @@ class Recording:
             results.append(unflatten(structure, found[start : start + count]))
             start += count
         return tuple(results)
-
-
-def split_aux(name: str, result: Any) -> tuple[Any, Any]:
-    """Split the result of a function with auxiliary output."""
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise UsageError(
-            describe(
-                name,
-                f"has_aux=True and a function that returned a {type(result).__name__}",
-                "a pair (output, auxiliary) is needed",
-                "Return a tuple of two",
-            )
-        )
-    return result
 
 
 def value_and_grad(

@@ -1,0 +1,225 @@
+"""Dual traces: forward mode. Each value carries its tangent, and every primitive its derivative along it.
+
+The tangent of a Tensor is its node: a value one level below, of the same shape and dtype; None is the structural
+zero. What follows from a primitive's kind is all here; a missing jvp of an opaque one comes from its vjp, which is
+linear in the cotangent, so transposing it gives the Jacobian itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import aval_of, is_differentiable
+from wengert.core.cotangent import match_dtype
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Bilinear, Elementwise, Linear, Opaque, Primitive
+from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
+from wengert.core.trace import Trace, next_level
+from wengert.core.views import current
+from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.traces.sweep import sweep
+from wengert.traces.tape import Tape, make_leaf
+
+__all__ = ["Dual", "make_dual"]
+
+
+def make_dual(value: Any, tangent: Any, trace: Dual) -> Tensor:
+    """Return a Tensor of a dual trace from values one level below; neither's buffer is the Tensor's to overwrite."""
+    tensor = make_tensor(value, trace, tangent)
+    tensor._kept = True
+    return tensor
+
+
+class Dual(Trace):
+    """Propagate tangents; `owner_name` names the transformation and its function for errors."""
+
+    __slots__ = ("ended", "owner_name")
+
+    def __init__(self, level: int, owner_name: str) -> None:
+        super().__init__(level)
+        self.owner_name = owner_name
+        self.ended = False
+
+    def end(self) -> None:
+        """Refuse operations from now on: the transformation is over."""
+        self.ended = True
+
+    def describe(self, tensor: Tensor) -> str:
+        """Return what the printed form of a Tensor says."""
+        return "tangent=..."
+
+    def state(self, tensor: Tensor) -> Any:
+        """Refuse: a tangent means nothing outside its transformation."""
+        raise GraphError(
+            describe(
+                "copy or pickle",
+                f"a Tensor of {self.owner_name}",
+                "a plain Tensor is needed",
+                "Use wengert.stop_gradient first",
+            )
+        )
+
+    def duplicate(self, tensor: Tensor) -> Tensor:
+        """Return the same value and tangent in buffers of their own."""
+        tangent = tensor._node
+        return make_tensor(tensor._value.copy(), self, tangent if tangent is None else tangent.copy())
+
+    def tangent_below(self, operand: Any) -> Any:
+        """Return the tangent of an operand; None if it is a constant to this trace."""
+        return operand._node if type(operand) is Tensor and operand._trace is self else None
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Evaluate one level below, and propagate the tangents there."""
+        self.check_alive()
+        values = [self.value_below(x) for x in operands]
+        out = apply(primitive, *values, **params)
+        if primitive.kind == "constant":
+            return wrapped_constant(out)
+        tangents = [self.tangent_below(x) for x in operands]
+        if not primitive.view:  # results may share memory with tangents, so a later write must copy
+            for x in operands:
+                if type(x) is Tensor and x._trace is self:
+                    x._kept = True
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            if primitive.outputs == 1:
+                return self.paired(settled(out), propagate(primitive, tangents, settled(out), values, params))
+            outs = tuple(map(settled, out))
+            moved = propagate(primitive, tangents, outs, values, params)
+        return tuple(self.paired(o, t) for o, t in zip(outs, moved, strict=True))
+
+    def paired(self, out: Any, tangent: Any) -> Tensor:
+        """Return an output with its tangent, or as a constant where that is a structural zero."""
+        if tangent is None or not is_differentiable(out.dtype):
+            return wrapped_constant(out)  # type: ignore[no-any-return]
+        tangent = settled(tangent)
+        if tangent.shape != out.shape:
+            tangent = np.broadcast_to(tangent, out.shape)
+        if tangent.dtype != out.dtype:
+            tangent = match_dtype(tangent, out.dtype)
+        return make_dual(out, settled(tangent), self)
+
+    def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
+        """Replace part of a value, and the same part of its tangent."""
+        self.check_alive()
+        below = self.handle_below(handle)
+        tangent = self.tangent_below(handle)
+        tangents = [self.tangent_below(x) for x in operands[:1]]
+        values = [self.value_below(x) for x in operands]
+        kept = handle._kept
+        written = primitive.rewrite(below, kept, *values, **params)
+        if tangent is not None or tangents[0] is not None:
+            if tangent is None:
+                tangent, kept = np.zeros(written.shape, written.dtype), False
+            source = np.zeros((), written.dtype)[()] if tangents[0] is None else tangents[0]
+            if type(source) is Tensor and type(tangent) is not Tensor:
+                tangent = make_tensor(tangent, None, None)
+                tangent._kept = kept
+            handle._node = primitive.rewrite(tangent, kept, source, *values[1:], **params)
+            handle._trace = self
+        handle._value = written
+        handle._kept = False
+        handle._mutated = True
+
+    def check_alive(self) -> None:
+        """Raise an EscapedValueError if the transformation is over."""
+        if self.ended:
+            raise EscapedValueError(
+                describe(
+                    self.owner_name,
+                    "a value that escaped",
+                    "values of a transformation may be used only until it ends",
+                    "Return it from the function (has_aux=True), or store wengert.stop_gradient(value)",
+                )
+            )
+
+
+def propagate(
+    primitive: Primitive, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
+) -> Any:
+    """Return the tangent of a primitive's output (a tuple of them for several), one level below.
+
+    Args:
+        primitive: the operation.
+        tangents: those of the operands, None for structural zeros.
+        out: its output, or the tuple of them.
+        operands: its operands.
+        params: its parameters.
+    """
+    if all(t is None for t in tangents):
+        return None if primitive.outputs == 1 else (None,) * len(out)
+    if isinstance(primitive, Elementwise):
+        return propagate_elementwise(primitive, tangents, out, operands, params)
+    if isinstance(primitive, Linear):
+        return propagate_linear(primitive, tangents, operands, params)
+    if isinstance(primitive, Bilinear):
+        parts = []
+        if tangents[0] is not None:
+            parts.append(apply(primitive, tangents[0], operands[1], **params))
+        if tangents[1] is not None:
+            parts.append(apply(primitive, operands[0], tangents[1], **params))
+        return total(parts)
+    if isinstance(primitive, Opaque) and primitive.jvp is not None:
+        return primitive.jvp(tangents, out, *operands, **params)
+    return propagate_opaque(primitive, tangents, out, operands, params)
+
+
+def propagate_elementwise(
+    primitive: Elementwise, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
+) -> Any:
+    """Sum the rules of the operands that have tangents."""
+    parts = []
+    for i, (rule, tangent) in enumerate(zip(primitive.rules, tangents, strict=True)):
+        if rule is None or tangent is None:
+            continue
+        needed = [x if primitive.needs(i, j) else None for j, x in enumerate(operands)]
+        parts.append(rule(tangent, out if primitive.needs_out(i) else None, *needed, **params))
+    return total(parts)
+
+
+def propagate_linear(
+    primitive: Linear, tangents: Sequence[Any], operands: Sequence[Any], params: Mapping[str, Any]
+) -> Any:
+    """Apply the operation to the tangents, with zeros for the linear operands that have none."""
+    count = len(operands) if primitive.variadic else len(primitive.transposes)
+    moved = []
+    for tangent, operand in zip(tangents[:count], operands[:count], strict=True):
+        aval = aval_of(operand)
+        moved.append(np.zeros(aval.shape, aval.dtype)[()] if tangent is None else tangent)
+    if all(t is None for t in tangents[:count]):
+        return None
+    return apply(primitive, *moved, *operands[count:], **params)
+
+
+def propagate_opaque(
+    primitive: Primitive, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
+) -> Any:
+    """Derive the jvp from the vjp: it is linear in the cotangent, and its transpose is the Jacobian."""
+    need_out, need = primitive.saved([t is not None for t in tangents])
+    kept = [x if need(i) else None for i, x in enumerate(operands)]
+    avals = [None if t is None else aval_of(x) for t, x in zip(tangents, operands, strict=True)]
+    outs = out if isinstance(out, tuple) else (out,)
+    tape = Tape(next_level(), f"the jvp of {primitive.name}")
+    smooth = [i for i, o in enumerate(outs) if is_differentiable(o.dtype)]
+    leaves = {i: make_leaf(np.ones(outs[i].shape, outs[i].dtype)[()], tape) for i in smooth}
+    ct = [leaves.get(i) for i in range(len(outs))] if isinstance(out, tuple) else leaves[0]
+    cts = primitive.vjp(ct, out if need_out else None, kept, avals, params)
+    tape.end()
+    seeds = []
+    for c, tangent in zip(cts, tangents, strict=True):
+        found = current(c) if type(c) is Tensor else None
+        if found is not None and found._trace is tape and tangent is not None:
+            seeds.append((found._node, tangent))
+    run = sweep(seeds)
+    moved = tuple(run.result(leaves[i]._node) if i in leaves else None for i in range(len(outs)))
+    return moved if isinstance(out, tuple) else moved[0]
+
+
+def total(parts: Sequence[Any]) -> Any:
+    """Return the sum of the parts; None if there are none."""
+    result: Any = None
+    for part in parts:
+        result = part if result is None else result + part
+    return result

@@ -1,0 +1,108 @@
+"""Forward mode: `jvp`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, map_leaves, unflatten
+from wengert.core.tensor import Tensor
+from wengert.core.trace import next_level
+from wengert.core.views import current
+from wengert.errors import ShapeError, describe
+from wengert.traces.dual import Dual, make_dual
+from wengert.transforms.boundary import as_given, inner_value, lowered, name_of, result_example, selected, split_aux
+
+__all__ = ["jvp"]
+
+Function = Callable[..., Any]
+
+
+def jvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> tuple[Any, ...]:
+    """Evaluate a function together with its derivative along a direction.
+
+    Args:
+        fun: a function of the primals, returning arrays in any containers.
+        primals: the arguments: floats, arrays or Tensors, or containers of them.
+        tangents: the direction, in the containers and shapes of the primals; None where it is zero.
+        has_aux: whether `fun` returns a pair (output, auxiliary result).
+
+    Returns:
+        (output, tangent of the output), or (output, tangent, aux).
+
+    Raises:
+        ShapeError: the tangents have not the containers or shapes of the primals.
+        DtypeError: a primal has a dtype without derivatives.
+
+    >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 0.0))
+    (6.0, 3.0)
+    """
+    trace = Dual(next_level(), name_of("jvp", fun))
+    arguments, leaves = dual_arguments(trace, primals, tangents)
+    try:
+        result = fun(*arguments)
+        aux = None
+        example = result_example(leaves)
+        if has_aux:
+            result, aux = split_aux("jvp", result)
+            aux = map_leaves(lambda leaf: value_of(leaf, trace, example), aux)
+        found, structure = flatten(result)
+        values = [value_of(leaf, trace, example) for leaf in found]
+        moved = [tangent_of(leaf, trace, example) for leaf in found]
+    finally:
+        trace.end()
+    output, tangent = unflatten(structure, values), unflatten(structure, moved)
+    return (output, tangent, aux) if has_aux else (output, tangent)
+
+
+def dual_arguments(trace: Dual, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the primals as Tensors that carry the tangents, and the flat list of primals as given."""
+    if len(primals) != len(tangents):
+        raise mismatch(f"{len(tangents)} tangents for {len(primals)} primals", "one for each primal is needed")
+    arguments, given = [], []
+    for primal, tangent in zip(primals, tangents, strict=True):
+        leaves, structure = flatten(primal)
+        given += leaves
+        if tangent is None:
+            arguments.append(primal)
+            continue
+        directions, other = flatten(tangent)
+        if other != structure:
+            raise mismatch(f"a tangent of structure {other}", f"that of its primal, {structure}, is needed")
+        pairs = zip(leaves, directions, strict=True)
+        arguments.append(unflatten(structure, [dual_leaf(trace, leaf, direction) for leaf, direction in pairs]))
+    return arguments, given
+
+
+def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
+    """Return one differentiated leaf with its tangent."""
+    value = inner_value(selected("jvp", leaf))
+    tangent = inner_value(direction if isinstance(direction, Tensor) else np.asarray(direction)[()])
+    if tangent.shape != value.shape:
+        raise mismatch(
+            f"a tangent of shape {tangent.shape} for a primal of shape {value.shape}", "the same shape is needed"
+        )
+    if tangent.dtype != value.dtype:
+        tangent = tangent.astype(value.dtype)
+    return make_dual(value, tangent, trace)
+
+
+def mismatch(given: str, needed: str) -> ShapeError:
+    """Return the error about tangents that do not fit their primals."""
+    return ShapeError(describe("jvp", given, needed, "Build the tangents like the primals"))
+
+
+def value_of(leaf: Any, trace: Dual, example: Any) -> Any:
+    """Return a leaf of a result as given."""
+    return as_given(lowered(leaf, trace), example) if type(leaf) is Tensor else leaf
+
+
+def tangent_of(leaf: Any, trace: Dual, example: Any) -> Any:
+    """Return the tangent of a leaf of a result as given; zeros for constants."""
+    found = current(leaf) if type(leaf) is Tensor else leaf
+    if type(found) is Tensor and found._trace is trace and found._node is not None:
+        return as_given(found._node, example)
+    array = np.zeros(np.shape(found) if type(found) is not Tensor else found.shape, getattr(found, "dtype", float))
+    return as_given(array[()], example)
