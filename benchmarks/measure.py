@@ -1,0 +1,116 @@
+"""Measuring: programs that take turns, and medians of ratios pair by pair."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["Case", "Program", "Result", "Times", "measure", "timed"]
+
+Times = dict[str, float]
+"""Seconds that each phase of a run took; a phase without a name is the whole."""
+
+Program = Callable[[], Times]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Hold one comparison.
+
+    Attributes:
+        name: what is printed.
+        operations: the number of operations in one run; times are reported per operation.
+        make: `make(library)` returns a program, or None if the library cannot do this.
+        subject: the library whose times are divided by those of the others.
+        rounds: how often each program runs at most.
+        budget: seconds after which no further round begins.
+    """
+
+    name: str
+    operations: int
+    make: Callable[[str], Program | None]
+    subject: str = "wengert"
+    rounds: int = 31
+    budget: float = 4.0
+
+
+@dataclass
+class Result:
+    """Hold the times of one phase of a case, by library, one for each round."""
+
+    case: str
+    phase: str
+    operations: int
+    subject: str
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+
+    def per_operation(self, library: str) -> float:
+        """Return the median time of an operation in seconds."""
+        return statistics.median(self.seconds[library]) / self.operations
+
+    def ratio(self, library: str) -> float:
+        """Return the median of the subject's time divided by the library's, round by round."""
+        pairs = zip(self.seconds[self.subject], self.seconds[library], strict=True)
+        return statistics.median(own / other for own, other in pairs)
+
+    def as_json(self) -> dict[str, object]:
+        """Return what is written with `--json`."""
+        return {
+            "case": self.case,
+            "phase": self.phase,
+            "operations": self.operations,
+            "rounds": len(self.seconds[self.subject]),
+            "seconds_per_operation": {library: self.per_operation(library) for library in self.seconds},
+            "ratio": {library: self.ratio(library) for library in self.seconds if library != self.subject},
+        }
+
+
+def timed(function: Callable[[], object]) -> Program:
+    """Return a program that runs a function and takes its time."""
+
+    def program() -> Times:
+        start = time.perf_counter()
+        function()
+        return {"": time.perf_counter() - start}
+
+    return program
+
+
+def measure(case: Case, libraries: Sequence[str], *, scale: float = 1.0) -> list[Result]:
+    """Run a case's programs in turns; return one result for each phase.
+
+    Args:
+        case: what to run.
+        libraries: the libraries to compare, as far as the case knows them.
+        scale: a factor on the rounds and the time.
+    """
+    programs = {library: program for library in libraries if (program := case.make(library)) is not None}
+    if case.subject not in programs:
+        return []
+    results: dict[str, Result] = {}
+    rounds = max(3, round(case.rounds * scale))
+    for program in programs.values():
+        program()  # caches and compiled parts are made before the first round
+    start = time.perf_counter()
+    for number in range(rounds):
+        for library, times in one_round(programs, number).items():
+            for phase, seconds in times.items():
+                found = results.setdefault(phase, Result(case.name, phase, case.operations, case.subject))
+                found.seconds.setdefault(library, []).append(seconds)
+        if number >= 2 and time.perf_counter() - start > case.budget * scale:
+            break
+    return list(results.values())
+
+
+def one_round(programs: Mapping[str, Program], number: int) -> dict[str, Times]:
+    """Run each program once; who begins changes from round to round."""
+    order = list(programs)
+    first = number % len(order)
+    times = {}
+    for library in order[first:] + order[:first]:
+        gc.collect()
+        times[library] = programs[library]()
+    return times
