@@ -5,6 +5,7 @@ from wengert import autograd as autograd
 from wengert import numpy as numpy
 from wengert.core.tensor import Tensor
 from wengert.creation import asarray, tensor
+from wengert.explain import explain
 from wengert.traces import handles as _handles
 from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from wengert.transforms.forward import jvp
@@ -18,6 +19,7 @@ __all__ = [
     "asarray",
     "elementwise_grad",
     "enable_grad",
+    "explain",
     "grad",
     "inference_mode",
     "is_grad_enabled",

@@ -1,0 +1,275 @@
+"""Explanations: a function's Wengert list, each forward step with its value, each reverse step with its adjoint."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wengert._tree import NAMESPACE, flatten, map_leaves
+from wengert.core.aval import is_differentiable
+from wengert.core.source import Position
+from wengert.core.tensor import Tensor
+from wengert.errors import DtypeError, describe
+from wengert.explain.formulas import exact_text, formula, value_text
+from wengert.explain.listing import Listing, Operation, Reference, parents_of, snapshot
+from wengert.explain.render import Row, Section, as_html, as_rich, as_text
+from wengert.traces.tape import Node
+from wengert.transforms.reverse import Recording, ones_for, scalar_output
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["Adjoint", "Explanation", "Step", "explain", "explanation"]
+
+TERMS = 4  # contributions to an adjoint that are written out
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Be one forward step.
+
+    Attributes:
+        name: the argument's name, or v1, v2, ...
+        formula: the operation on earlier steps; empty for arguments.
+        value: its value, as a NumPy scalar or an array that nothing else shares.
+        position: the source line that asked for it; None for arguments.
+    """
+
+    name: str
+    formula: str
+    value: Any
+    position: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adjoint:
+    """Be one reverse step: the derivative of the result with respect to one forward step.
+
+    Attributes:
+        name: the forward step's name with a prime.
+        formula: the sum over the steps that used it, `dv2/dx` being a partial derivative (a Jacobian for arrays).
+        value: its value, in the shape of the forward step.
+    """
+
+    name: str
+    formula: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation:
+    """Show how a function and its gradient are computed; print it, or display it in a notebook.
+
+    Attributes:
+        title: what is explained.
+        inputs: the arguments, as steps without a formula.
+        forward: the steps in the order of evaluation.
+        reverse: the adjoints in the order of the reverse sweep.
+        value: the function's result.
+        gradient: the gradient as `wengert.grad` gives it; with several arguments a tuple with one for each.
+    """
+
+    title: str
+    inputs: tuple[Step, ...]
+    forward: tuple[Step, ...]
+    reverse: tuple[Adjoint, ...]
+    value: Any
+    gradient: Any
+
+    def __repr__(self) -> str:
+        return as_text(*self.layout())
+
+    def _repr_html_(self) -> str:
+        return as_html(*self.layout())
+
+    def __rich__(self) -> RenderableType:
+        return as_rich(*self.layout())
+
+    def layout(self) -> tuple[str, list[Section], list[tuple[str, str]]]:
+        """Return title, sections and results as text."""
+        steps = [Row(s.name, s.formula, value_text(s.value), s.position) for s in (*self.inputs, *self.forward)]
+        adjoints = [Row(a.name, a.formula, value_text(a.value)) for a in self.reverse]
+        results = [("value", exact_text(self.value)), ("gradient", repr(map_leaves(Shown, self.gradient)))]
+        return self.title, [Section("forward", steps), Section("reverse", adjoints)], results
+
+
+class Shown:
+    """Be shown as the text of a final value, inside any container."""
+
+    def __init__(self, value: Any) -> None:
+        self.text = exact_text(value.numpy() if isinstance(value, Tensor) else value)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+    """Evaluate a scalar function and its gradient, and list every step of both.
+
+    Args:
+        fun: a function that returns one real scalar.
+        *args: floats, arrays or Tensors, or containers of them, to differentiate with respect to.
+        **kwargs: further arguments, which are not differentiated.
+
+    Returns:
+        An `Explanation`. It prints as a Wengert list: each forward step with its value, then each reverse step with
+        its adjoint (`v2' = v3' * dv3/dv2` is the derivative of the result with respect to `v2`), then the value and
+        the gradient, which are also its attributes.
+
+    Raises:
+        ShapeError: `fun` returned something other than one scalar.
+        DtypeError: an argument or the result has a dtype without derivatives.
+
+    Source:
+        R. E. Wengert, A simple automatic derivative evaluation program, Communications of the ACM 7 (8), 1964.
+
+    >>> import numpy as np
+    >>> explain(lambda x, y: x * np.exp(y), 3.0, 0.0)
+    lambda x, y
+    <BLANKLINE>
+    forward
+      x                     3.0
+      y                     0.0
+      v1 = exp(y)           1.0
+      v2 = x * v1           3.0
+    <BLANKLINE>
+    reverse
+      v2' = 1               1.0
+      v1' = v2' * dv2/dv1   3.0
+      y' = v1' * dv1/dy     3.0
+      x' = v2' * dv2/dx     1.0
+    <BLANKLINE>
+    value     3.0
+    gradient  (1.0, 3.0)
+    """
+    names = argument_names(fun, len(args))
+    return explanation(fun, args, kwargs, names, title_of(fun, names))
+
+
+def explanation(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], names: Sequence[str], title: str
+) -> Explanation:
+    """Explain a function under a title, with given names for its arguments."""
+    inputs = [name for arg, root in zip(args, names, strict=True) for name in leaf_names(arg, root)]
+    run = Recording("explain", fun, args, kwargs, range(len(args)), False, Listing)
+    output = scalar_output("explain", run, False)
+    swept: dict[Node, Any] = {}
+    gradient = run.cotangents([ones_for(output)], retain=False, watch=lambda node, ct: watched(swept, node, ct))
+    listing = run.tape
+    assert isinstance(listing, Listing)
+    known: dict[Reference, str] = dict(zip(run.nodes, inputs, strict=True))
+    prefix = free_prefix(inputs)
+    for count, result in enumerate((r for o in listing.operations for r in o.results), start=1):
+        known[result] = f"{prefix}{count}"
+    return Explanation(
+        title=title,
+        inputs=tuple(Step(name, "", snapshot(x)) for name, x in zip(inputs, run.leaves, strict=True)),
+        forward=tuple(step for operation in listing.operations for step in steps_of(operation, known)),
+        reverse=tuple(adjoints(swept, run.nodes, known)),
+        value=run.result(),
+        gradient=gradient[0] if len(args) == 1 else gradient,
+    )
+
+
+def watched(swept: dict[Node, Any], node: Node, ct: Any) -> None:
+    """Keep the complete cotangent of a node; an operation with several results has none of its own."""
+    if not isinstance(ct, list):
+        swept[node] = snapshot(ct)
+
+
+def steps_of(operation: Operation, known: Mapping[Reference, str]) -> list[Step]:
+    """Return the forward steps of an operation: one for each of its results."""
+    operands = [x if isinstance(x, str) else known[x] for x in operation.operands]
+    text = formula(operation.name, operands, operation.shapes, operation.params)
+    several = len(operation.results) > 1
+    return [
+        Step(known[result], f"{text}[{i}]" if several else text, value, operation.position)
+        for i, (result, value) in enumerate(zip(operation.results, operation.values, strict=True))
+    ]
+
+
+def adjoints(swept: Mapping[Node, Any], inputs: Sequence[Node], known: Mapping[Reference, str]) -> list[Adjoint]:
+    """Return the reverse steps: those of operations in the order of the sweep, then those of the inputs."""
+    terms: dict[Node, list[str]] = {}
+    for node in swept:
+        for parent in parents_of(node):
+            terms.setdefault(parent, []).append(f"{known[node]}' * d{known[node]}/d{known[parent]}")
+    leaves = set(inputs)
+    order = [*(node for node in swept if node not in leaves), *reversed(inputs)]
+    found = []
+    for node in order:
+        text = sum_of(terms.get(node, ["1" if node in swept else "0"]))
+        value = swept[node] if node in swept else np.zeros(node.shape, node.dtype)[()]
+        found.append(Adjoint(f"{known[node]}'", text, value))
+    return found
+
+
+def sum_of(terms: Sequence[str]) -> str:
+    """Return a sum as text, with the end of a very long one counted."""
+    if len(terms) <= TERMS + 1:
+        return " + ".join(terms)
+    return f"{' + '.join(terms[:TERMS])} + ... ({len(terms) - TERMS} more)"
+
+
+def argument_names(fun: Callable[..., Any], count: int) -> list[str]:
+    """Return the names of the first positional arguments of a function."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):  # some built-in functions do not tell
+        parameters = []
+    names: list[str] = []
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}[{i}]" for i in range(count - len(names))]
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    return names[:count] + [f"x{i + 1}" for i in range(len(names), count)]
+
+
+def leaf_names(arg: Any, root: str) -> list[str]:
+    """Return a name for each leaf of an argument, as one would write it: `p`, `p['w']`, `p.rate`, `p[0]`."""
+    leaves, structure = flatten(arg)
+    names = [root]
+    if structure is not None:
+        import optree  # as in wengert._tree, on first use
+
+        accessors = optree.tree_accessors(arg, namespace=NAMESPACE)
+        names = [accessor.codify(root) for accessor in accessors]
+    for name, leaf in zip(names, leaves, strict=True):
+        require_differentiable(name, leaf)
+    return names
+
+
+def require_differentiable(name: str, leaf: Any) -> None:
+    """Raise a DtypeError unless a leaf of an argument is a float or complex number, array or Tensor."""
+    dtype = getattr(leaf, "dtype", None)
+    if isinstance(leaf, float | complex) or (isinstance(dtype, np.dtype) and is_differentiable(dtype)):
+        return
+    given = f"{name} of type {type(leaf).__name__}" if dtype is None else f"{name} of dtype {dtype}"
+    raise DtypeError(
+        describe(
+            "explain",
+            f"an argument {given}",
+            "floats, arrays or Tensors of floats (or containers of them) are needed to differentiate",
+            "Convert it to float, or pass it by keyword",
+        )
+    )
+
+
+def free_prefix(names: Sequence[str]) -> str:
+    """Return the letter that numbers the steps: v, unless an argument is called so."""
+    for prefix in ("v", "w", "u", "t"):
+        if not any(re.match(rf"{prefix}\d+\b", name) for name in names):
+            return prefix
+    return "step"
+
+
+def title_of(fun: Callable[..., Any], names: Sequence[str]) -> str:
+    """Return what an explanation of a function is headed with: its name and arguments."""
+    name = getattr(fun, "__name__", type(fun).__name__)
+    return f"lambda {', '.join(names)}" if name == "<lambda>" else f"{name}({', '.join(names)})"

@@ -1,0 +1,129 @@
+"""The tape that lists: every operation goes into a list, also those without a derivative."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wengert.core.primitive import Linear, Primitive
+from wengert.core.source import Position, caller, position_of
+from wengert.core.tensor import Tensor, raw
+from wengert.explain.formulas import constant_text
+from wengert.traces.tape import Node, Output, Tape
+
+__all__ = ["Listing", "Operation", "Reference", "parents_of", "snapshot"]
+
+
+class Unrecorded:
+    """Stand for a result that has no derivative and therefore no node."""
+
+    __slots__ = ()
+
+
+Reference = Node | Unrecorded
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Be one entry of the list.
+
+    Attributes:
+        name: the primitive's name.
+        operands: what it was applied to: other entries' results, or the text of a constant.
+        shapes: the shapes of the operands.
+        params: its parameters.
+        results: what stands for each of its results.
+        values: copies of its results.
+        position: where in the user's program it was asked for.
+    """
+
+    name: str
+    operands: tuple[Reference | str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    params: Mapping[str, Any]
+    results: tuple[Reference, ...]
+    values: tuple[Any, ...]
+    position: Position
+
+
+class Listing(Tape):
+    """Record as every tape does, and list each operation with its value.
+
+    `fast` is off, so that the operators' compact paths send everything through `process`.
+    """
+
+    __slots__ = ("operations", "unrecorded")
+
+    def __init__(self, level: int, owner_name: str = "") -> None:
+        super().__init__(level, owner_name)
+        self.fast = False
+        self.operations: list[Operation] = []
+        self.unrecorded: dict[int, tuple[Tensor, Any, Unrecorded]] = {}
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Evaluate, record and list."""
+        result = super().process(primitive, operands, params)
+        given = tuple(map(self.reference, operands))
+        self.enter(primitive, given, operands, params, result if isinstance(result, tuple) else (result,))
+        return result
+
+    def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
+        """Replace part of a Tensor in place, record and list it."""
+        given = tuple(map(self.reference, (handle, *operands)))
+        super().assign(handle, primitive, operands, params)
+        self.enter(primitive, given, (handle, *operands), params, (handle,))
+
+    def enter(
+        self,
+        primitive: Primitive,
+        given: tuple[Reference | str, ...],
+        operands: Sequence[Any],
+        params: Mapping[str, Any],
+        results: Sequence[Tensor],
+    ) -> None:
+        """Append an operation to the list."""
+        self.operations.append(
+            Operation(
+                name=primitive.name,
+                operands=given,
+                shapes=tuple(np.shape(x) if not isinstance(x, Tensor) else x.shape for x in operands),
+                params=params,
+                results=tuple(map(self.result_reference, results)),
+                values=tuple(map(snapshot, results)),
+                position=position_of(*caller()),
+            )
+        )
+
+    def reference(self, operand: Any) -> Reference | str:
+        """Return what an operand refers to: an earlier result, or else the text of a constant."""
+        if type(operand) is Tensor:
+            if operand._trace is self:
+                return operand._node  # type: ignore[no-any-return]
+            known = self.unrecorded.get(id(operand))
+            if known is not None and known[1] is operand._value:
+                return known[2]
+        return constant_text(raw(operand))
+
+    def result_reference(self, result: Tensor) -> Reference:
+        """Return what stands for a result; one without a node is kept, so that later operands can refer to it."""
+        if result._trace is self:
+            return result._node  # type: ignore[no-any-return]
+        result._kept = True  # so a write replaces the buffer, and the reference ends
+        reference = Unrecorded()
+        self.unrecorded[id(result)] = (result, result._value, reference)
+        return reference
+
+
+def snapshot(value: Any) -> Any:
+    """Return a value's present elements: a NumPy scalar, or a copy that nobody writes to."""
+    found = raw(value)
+    return found if isinstance(found, np.generic) else np.array(found)[()]
+
+
+def parents_of(node: Node) -> tuple[Node, ...]:
+    """Return the nodes that an operation's cotangent flows on to, each once."""
+    source = node.source if type(node) is Output else node
+    return tuple(dict.fromkeys(parent for parent in source.parents if parent is not None))

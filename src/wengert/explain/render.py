@@ -1,0 +1,123 @@
+"""The three forms of a Wengert list: plain text, a terminal's colours, a notebook's table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from wengert.core.source import Position
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["Row", "Section", "as_html", "as_rich", "as_text"]
+
+SHOWN = 200  # steps of a section that are shown before its middle is left out
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Be one line: `name = formula`, its value, and the source line that asked for it where that tells something."""
+
+    name: str
+    formula: str
+    value: str
+    position: Position | None = None
+
+    @property
+    def left(self) -> str:
+        """What stands to the left of the value."""
+        return f"{self.name} = {self.formula}" if self.formula else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Be a titled group of lines."""
+
+    title: str
+    rows: Sequence[Row]
+
+    def shown(self) -> list[Row]:
+        """Return the rows, with one that counts them in place of the middle of a very long list."""
+        if len(self.rows) <= SHOWN:
+            return list(self.rows)
+        half = SHOWN // 2
+        left_out = Row(f"... {len(self.rows) - 2 * half} more steps ...", "", "")
+        return [*self.rows[:half], left_out, *self.rows[-half:]]
+
+
+def sources(rows: Sequence[Row]) -> list[str]:
+    """Return the source line of each row, empty where it repeats the one above, or is the same for all."""
+    places = [row.position for row in rows]
+    if len({(p.filename, p.line) for p in places if p is not None and p.text}) < 2:
+        return [""] * len(rows)
+    texts = ["" if p is None or not p.text else f"{os.path.basename(p.filename)}:{p.line}  {p.text}" for p in places]
+    return [text if i == 0 or text != texts[i - 1] else "" for i, text in enumerate(texts)]
+
+
+def aligned(values: Sequence[str]) -> list[str]:
+    """Return values with a space before those without a sign, if any has one, so that digits line up."""
+    if not any(value.startswith("-") for value in values):
+        return list(values)
+    return [value if value.startswith("-") else f" {value}" for value in values]
+
+
+def as_text(title: str, sections: Sequence[Section], results: Sequence[tuple[str, str]]) -> str:
+    """Return a list as plain text in columns."""
+    shown = [section.shown() for section in sections]
+    left = max((len(row.left) for rows in shown for row in rows), default=0)
+    right = max((len(row.value) for rows in shown for row in rows), default=0) + 1
+    lines = [title]
+    for section, rows in zip(sections, shown, strict=True):
+        lines += ["", section.title]
+        for row, value, source in zip(rows, aligned([row.value for row in rows]), sources(rows), strict=True):
+            lines.append(f"  {row.left:<{left}}   {value:<{right}}   {source}".rstrip())
+    width = max(len(name) for name, _ in results)
+    lines += ["", *(f"{name:<{width}}  {value}" for name, value in results)]
+    return "\n".join(lines)
+
+
+def as_rich(title: str, sections: Sequence[Section], results: Sequence[tuple[str, str]]) -> RenderableType:
+    """Return a list as rich tables, whose source lines give way first where the terminal is narrow."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[RenderableType] = [Text(title, style="bold"), Text()]
+    for section in sections:
+        rows = section.shown()
+        lines = sources(rows)
+        values = aligned([row.value for row in rows])
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", expand=any(lines))
+        table.add_column(section.title, style="bold green", header_style="bold cyan", no_wrap=True)
+        table.add_column("operation", overflow="fold")
+        table.add_column("value" if section.title == "forward" else "adjoint", style="yellow", overflow="fold")
+        if any(lines):
+            table.add_column("source", style="dim", no_wrap=True, overflow="ellipsis", ratio=1)
+        for row, value, line in zip(rows, values, lines, strict=True):
+            cells = [row.name, row.formula, value, line] if any(lines) else [row.name, row.formula, value]
+            table.add_row(*map(Text, cells))
+        parts.append(table)
+    width = max(len(name) for name, _ in results)
+    parts += [Text.assemble((f"{name:<{width}}  ", "bold cyan"), (value, "bold yellow")) for name, value in results]
+    return Group(*parts)
+
+
+def as_html(title: str, sections: Sequence[Section], results: Sequence[tuple[str, str]]) -> str:
+    """Return a list as an HTML table; pointing at a step shows its source line."""
+    left = 'style="text-align: left"'
+    code = 'style="text-align: left; font-family: monospace"'
+    lines = [f"<table><caption {code}>{escape(title)}</caption>"]
+    for section in sections:
+        lines.append(f'<tr><th {left} colspan="3">{escape(section.title)}</th></tr>')
+        for row in section.shown():
+            hint = "" if row.position is None else f' title="{escape(str(row.position))}"'
+            cells = "".join(f"<td {code}>{escape(cell)}</td>" for cell in (row.name, row.formula, row.value))
+            lines.append(f"<tr{hint}>{cells}</tr>")
+    for name, value in results:
+        lines.append(f'<tr><th {left}>{escape(name)}</th><td {code} colspan="2">{escape(value)}</td></tr>')
+    return "\n".join([*lines, "</table>"])
