@@ -1,1 +1,19 @@
 """Sample calls of primitives: one line of data each, from which all tests of a rule are generated."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from tests.samples.base import Sample
+
+__all__ = ["SAMPLES"]
+
+
+def collected() -> list[Sample]:
+    """Return the samples of every module of this package."""
+    modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
+    return [sample for module in modules for sample in getattr(module, "SAMPLES", ())]
+
+
+SAMPLES = collected()

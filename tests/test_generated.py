@@ -1,0 +1,326 @@
+"""Tests of every primitive, generated from the registry and its samples."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy
+from tests.samples import SAMPLES
+from tests.samples.base import Sample
+from tests.samples.calls import (
+    Call,
+    call_of,
+    float_leaves,
+    leaves_of,
+    nodes_of,
+    random_like,
+    same_bits,
+    same_values,
+)
+from wengert.core.aval import Aval
+from wengert.core.dispatch import apply
+from wengert.core.primitive import PRIMITIVES, Bilinear, Elementwise, Linear, Primitive
+from wengert.testing import check_grads
+from wengert.traces.tape import Node, Record
+
+NAMES = sorted(PRIMITIVES)  # as they are before any test declares another
+
+SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1.0, -1.0, 0.5, -2.5)
+FINITE = (-0.0, 0.0, 1.0, -1.0, 0.5, -2.5)
+
+
+@pytest.fixture(autouse=True)
+def _without_floating_point_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def over(samples: list[Sample]) -> Any:
+    """Parametrise a test over samples."""
+    return pytest.mark.parametrize("sample", samples, ids=[f"{s.name[:90]}" for s in samples])
+
+
+def having(condition: Callable[[Call], bool]) -> list[Sample]:
+    """Return the samples with differentiated arrays that meet a condition."""
+    return [s for s in SAMPLES if call_of(s).leaves and condition(call_of(s))]
+
+
+DIFFERENTIATED = having(lambda call: True)
+
+
+# Completeness
+
+
+def test_every_primitive_has_a_sample() -> None:
+    assert set(NAMES) - {s.primitive for s in SAMPLES} == set()
+
+
+def test_every_sample_names_a_primitive() -> None:
+    assert {s.primitive for s in SAMPLES} - set(NAMES) == set()
+
+
+def recorded_nodes(sample: Sample) -> list[Node]:
+    """Return the nodes that a sample records."""
+    call = call_of(sample)
+    return nodes_of(call(*[wg.tensor(leaf, requires_grad=True) for leaf in call.leaves]))
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if PRIMITIVES[n].kind != "constant"])
+def test_samples_differentiate_every_operand_that_has_a_rule(name: str) -> None:
+    primitive = PRIMITIVES[name]
+    nodes = [n for s in SAMPLES if s.primitive == name for n in recorded_nodes(s) if n.primitive is primitive]
+    assert nodes, "no sample records this primitive"
+    seen = {i for node in nodes for i, parent in enumerate(node.parents) if parent is not None}
+    assert ruled_operands(primitive) <= seen
+
+
+def ruled_operands(primitive: Primitive) -> set[int]:
+    """Return the positions of the operands that a primitive declares a rule for."""
+    if isinstance(primitive, Elementwise):
+        return {i for i, rule in enumerate(primitive.rules) if rule is not None}
+    if isinstance(primitive, Linear | Bilinear):
+        return set(range(len(primitive.transposes)))
+    return {0}
+
+
+# Values
+
+
+@over(SAMPLES)
+def test_values_are_those_of_numpy(sample: Sample) -> None:
+    call = call_of(sample)
+    before = call.copies()
+    want = call(*call.copies())
+    plain = call(*map(wg.asarray, call.leaves))
+    recorded = call(*[wg.tensor(leaf, requires_grad=True) for leaf in call.leaves])
+    if call.leaves:
+        assert same_values(plain, want)
+        assert same_values(detached(recorded), want)
+    assert all(map(same_bits, call.leaves, before)), "the call wrote into its arguments"
+
+
+def detached(result: Any) -> Any:
+    """Return results without their graph."""
+    if isinstance(result, list | tuple):
+        items = [detached(item) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    return result.detach() if isinstance(result, wg.Tensor) else result
+
+
+@over(DIFFERENTIATED)
+def test_results_share_memory_with_arguments_only_where_numpys_do(sample: Sample) -> None:
+    call = call_of(sample)
+    leaves = call.copies()
+    want = leaves_of(call(*leaves))
+    found = leaves_of(call(*map(wg.asarray, leaves)))
+    for result, numpys in zip(found, want, strict=True):
+        if isinstance(result, wg.Tensor):
+            assert shares(result.numpy(), leaves) <= shares(numpys, leaves)
+
+
+def shares(result: Any, leaves: list[Any]) -> bool:
+    """Tell whether a result shares memory with any of some arrays."""
+    return isinstance(result, np.ndarray) and any(np.shares_memory(result, leaf) for leaf in leaves)
+
+
+# Derivatives
+
+
+@over([s for s in DIFFERENTIATED if s.order >= 1 and float_leaves(call_of(s)(*call_of(s).copies()))])
+def test_derivatives_are_those_of_differences(sample: Sample) -> None:
+    call = call_of(sample)
+    check_grads(call, tuple(call.leaves), order=min(sample.order, 2), rtol=1e-8)
+
+
+@over([s for s in DIFFERENTIATED if PRIMITIVES[s.primitive].kind == "constant"])
+def test_results_of_constant_primitives_are_structural_zeros(sample: Sample) -> None:
+    call = call_of(sample)
+    results = leaves_of(call(*[wg.tensor(leaf, requires_grad=True) for leaf in call.leaves]))
+    assert not any(result.requires_grad for result in results if isinstance(result, wg.Tensor))
+
+
+@over([s for s in DIFFERENTIATED if PRIMITIVES[s.primitive].kind == "linear"])
+def test_transposes_pass_the_dot_product_test(sample: Sample) -> None:
+    call = call_of(sample)
+    ts = [random_like(leaf) for leaf in call.leaves]
+    outs, cts = call.vjp(ts)
+    doubled, _ = call.vjp([2 * t for t in ts])
+    if not all(np.array_equal(2 * out, twice) for out, twice in zip(outs, doubled, strict=True)):
+        pytest.skip("this sample calls the primitive inside of something that is not linear")
+    left = [random_like(out) * out for out in outs]
+    right = [ct * t for ct, t in zip(cts, ts, strict=True)]
+    magnitude = sum(np.sum(np.abs(terms)) for terms in (*left, *right))
+    difference = sum(np.sum(terms.real) for terms in left) - sum(np.sum(terms.real) for terms in right)
+    assert abs(difference) <= 1e-14 * magnitude
+
+
+# Precision, layout, size
+
+
+@over(having(lambda call: all(leaf.dtype in (np.float64, np.complex128) for leaf in call.leaves)))
+def test_single_precision_stays_single(sample: Sample) -> None:
+    call = call_of(sample)
+    narrow = [leaf.astype(np.complex64 if leaf.dtype.kind == "c" else np.float32) for leaf in call.leaves]
+    want = call(*[leaf.copy() for leaf in narrow])
+    assert same_values(call(*map(wg.asarray, narrow)), want)
+    wide_outs, wide_cts = call.vjp(call.leaves)
+    _, cts = call.vjp(narrow)
+    assert [ct.dtype for ct in cts] == [leaf.dtype for leaf in narrow]
+    if len(wide_outs) == len(float_leaves(want)):
+        for ct, wide in zip(cts, wide_cts, strict=True):
+            np.testing.assert_allclose(ct, wide, rtol=1e-2, atol=1e-3 * max(1.0, np.max(np.abs(wide), initial=0.0)))
+
+
+def backwards(array: Any) -> Any:
+    """Return the same numbers with a negative stride on every axis."""
+    flip = (slice(None, None, -1),) * array.ndim
+    return np.ascontiguousarray(array[flip])[flip] if array.ndim else array
+
+
+def gapped(array: Any) -> Any:
+    """Return the same numbers in every other place of a larger buffer that is NaN elsewhere."""
+    buffer = np.full([2 * n for n in array.shape], np.nan, array.dtype)
+    window = buffer[(slice(None, None, 2),) * array.ndim]
+    window[...] = array
+    return window
+
+
+LAYOUTS = {"backwards": backwards, "fortran": np.asfortranarray, "gapped": gapped}
+
+
+@over(having(lambda call: any(leaf.ndim and leaf.size > 1 for leaf in call.leaves)))
+def test_memory_layout_does_not_matter(sample: Sample) -> None:
+    call = call_of(sample)
+    outs, want = call.vjp(call.leaves)
+    cts = [random_like(out) for out in outs]
+    for layout in LAYOUTS.values():
+        leaves = [layout(leaf) if leaf.ndim else leaf for leaf in call.leaves]
+        assert same_values(call(*map(wg.asarray, leaves)), call(*leaves))
+        _, found = call.vjp(leaves, [layout(ct) for ct in cts])
+        for ct, other in zip(found, want, strict=True):
+            np.testing.assert_allclose(ct, other, rtol=1e-11, atol=1e-13)
+
+
+@over(having(lambda call: any(leaf.ndim for leaf in call.leaves)))
+def test_empty_arguments_do_as_numpy_does(sample: Sample) -> None:
+    call = call_of(sample)
+    leaves = [leaf[:0] if leaf.ndim else leaf for leaf in call.leaves]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's mean of an empty slice
+        try:
+            want = call(*leaves)
+        except (ValueError, IndexError, TypeError, ZeroDivisionError):
+            return  # this call needs elements, in NumPy too
+        assert same_values(call(*map(wg.asarray, leaves)), want)
+        _, cts = call.vjp(leaves)
+    assert [(ct.shape, ct.dtype) for ct in cts] == [(leaf.shape, leaf.dtype) for leaf in leaves]
+
+
+# The promises of a primitive to the sweep
+
+
+@over(DIFFERENTIATED)
+def test_fresh_cotangents_share_memory_with_nothing(sample: Sample) -> None:
+    for node in recorded_nodes(sample):
+        if not isinstance(node, Record) or not node.primitive.fresh or node.released:
+            continue
+        out, operands = node.residuals()
+        ct = np.array(np.random.default_rng(1).normal(size=node.shape), dtype=node.dtype)
+        avals = [None if p is None else Aval(p.shape, p.dtype) for p in node.parents]
+        for found in node.primitive.vjp(ct, out, operands, avals, node.params):
+            if found is None or (found is ct and node.primitive.kind == "elementwise"):
+                continue
+            array = found.numpy() if isinstance(found, wg.Tensor) else found
+            others = [ct, out, *operands]
+            assert not shares(array, [other for other in others if isinstance(other, np.ndarray)])
+            assert not isinstance(array, np.ndarray) or array.flags.writeable
+
+
+# Elementwise primitives: broadcasting and special values
+
+
+def ufuncs(*kinds: str) -> list[str]:
+    """Return the names of primitives of some kinds that evaluate a ufunc on floats."""
+    found = [n for n in NAMES if PRIMITIVES[n].kind in kinds and isinstance(PRIMITIVES[n].evaluate, np.ufunc)]
+    return [n for n in found if any(kind.startswith("d") for kind in PRIMITIVES[n].evaluate.types)]  # type: ignore[attr-defined]
+
+
+def operands_of(primitive: Primitive, values: tuple[float, ...]) -> list[Any]:
+    """Return arrays that together hold every combination of some values; integers where the ufunc needs them."""
+    ufunc: Any = primitive.evaluate
+    signature = next(kind for kind in ufunc.types if kind.startswith("d"))
+    integers = np.array([-3, 0, 1, 4])
+    grids = np.meshgrid(*[np.array(values) if kind == "d" else integers for kind in signature[: ufunc.nin]])
+    return [np.ascontiguousarray(grid.ravel()) for grid in grids]
+
+
+@pytest.mark.parametrize("name", ufuncs("elementwise", "constant", "opaque"))
+def test_special_values_are_those_of_numpy(name: str) -> None:
+    primitive = PRIMITIVES[name]
+    operands = operands_of(primitive, SPECIAL)
+    want = primitive.evaluate(*operands)
+    assert same_values(primitive.evaluate(*map(wg.asarray, operands)), want)
+    recorded = [wg.tensor(x, requires_grad=x.dtype.kind == "f") for x in operands]
+    assert same_values(detached(primitive.evaluate(*recorded)), want)
+
+
+@pytest.mark.parametrize("name", ufuncs("elementwise"))
+def test_a_zero_cotangent_gives_a_zero_gradient(name: str) -> None:
+    primitive = PRIMITIVES[name]
+    assert isinstance(primitive, Elementwise)
+    operands = operands_of(primitive, SPECIAL if primitive.singular else FINITE)
+    out = primitive.evaluate(*operands)
+    avals = [
+        None if rule is None else Aval(x.shape, x.dtype) for rule, x in zip(primitive.rules, operands, strict=True)
+    ]
+    cts = primitive.vjp(np.zeros(out.shape, out.dtype), out, operands, avals, {})
+    relevant = np.ones(out.shape, bool) if primitive.singular else np.isfinite(out)
+    assert all(np.all(ct[relevant] == 0) for ct in cts if ct is not None)
+
+
+@pytest.mark.parametrize("name", [n for n in ufuncs("elementwise") if "dd->d" in PRIMITIVES[n].evaluate.types])  # type: ignore[attr-defined]
+def test_operands_broadcast(name: str) -> None:
+    primitive = PRIMITIVES[name]
+    calls = [call_of(s) for s in SAMPLES if s.primitive == name and s.function is primitive.evaluate]
+    pairs = [call.leaves for call in calls if len(call.leaves) == 2 and all(leaf.size for leaf in call.leaves)]
+    assert pairs, f"no sample calls {name} with two arrays"
+    for left, right in itertools.permutations([(2, 1), (3,), (1, 1, 3), ()], 2):
+        x, y = np.resize(pairs[0][0], left), np.resize(pairs[0][1], right)
+        check_grads(functools.partial(apply, primitive), (x, y), order=1)
+
+
+# These tests can fail
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("sin", lambda t, _out, x: t * np.cos(x) * (1 + 1e-6)),
+        ("exp", lambda t, out, _x: t * wg.stop_gradient(out)),
+    ],
+    ids=["wrong first derivative", "wrong second derivative"],
+)
+def test_a_wrong_rule_is_found(name: str, rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PRIMITIVES[name], "rules", (rule,))
+    with pytest.raises(AssertionError, match="is needed by differences"):
+        check_grads(getattr(np, name), (np.array([0.3, 1.2]),), rtol=1e-8)
+
+
+def test_a_wrong_transpose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PRIMITIVES["sum"], "transposes", (lambda ct, aval, **_: np.full(aval.shape, 0.5 * ct),))
+    with pytest.raises(AssertionError, match="is needed by differences"):
+        check_grads(np.sum, (np.ones(3),))
+
+
+def test_a_rule_that_lacks_the_strong_zero_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PRIMITIVES["sqrt"], "rules", (lambda t, out, _x: t / (2 * out),))
+    with pytest.raises(AssertionError):
+        test_a_zero_cotangent_gives_a_zero_gradient("sqrt")
