@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import wengert
+from tools import make_pictures
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -118,3 +119,21 @@ def test_every_decision_record_is_listed():
 
 def test_the_changelog_has_the_version():
     assert f"[{wengert.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_readme_begins_with_two_commands_that_do_all_the_setting_up():
+    text = (ROOT / "README.md").read_text()
+    commands = [line.strip() for line in text.splitlines() if line.startswith("    ")][:2]
+    assert all(re.match(r"python3 -m venv \.venv\S* && .*pip install ", command) for command in commands)
+    assert commands[0].endswith("wengert demo")
+    assert "pytest" in commands[1]
+    assert ".venv-test" in commands[1], ".ci/run finds the command by this name"
+
+
+@pytest.mark.parametrize("name", make_pictures.COMMANDS)
+def test_pictures_show_what_the_commands_print(name):
+    command = make_pictures.COMMANDS[name]
+    shown = make_pictures.text_of((make_pictures.PICTURES / f"{name}.svg").read_text(encoding="utf-8"))
+    assert (
+        shown.split() == (make_pictures.prompt(command) + " " + make_pictures.output_of(command, colours=False)).split()
+    )
