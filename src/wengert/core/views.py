@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.tensor import Tensor, make_tensor, raw
+from wengert.core.tensor import Tensor, keep, make_tensor, raw
 from wengert.core.trace import Trace
 
 if TYPE_CHECKING:
     from wengert.core.primitive import Primitive
 
-__all__ = ["ALIAS", "Step", "apply_view", "base_and_path", "current", "resolved"]
+__all__ = ["ALIAS", "Step", "apply_view", "base_and_path", "current", "resolved", "share"]
 
 Dispatch = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
 Step = tuple["Primitive", tuple[tuple[str, Any], ...]]
@@ -129,6 +129,15 @@ def detached_buffer(tensor: Tensor) -> Tensor:
     return make_tensor(tensor._value.copy(), None, None) if trace is None else trace.duplicate(tensor)
 
 
+def share(tensor: Tensor) -> Tensor:
+    """Return another handle of the same value; a write to either copies first."""
+    keep(tensor)
+    found = current(tensor)
+    other = make_tensor(found._value, found._trace, found._node)
+    other._kept = True
+    return other
+
+
 def base_and_path(tensor: Tensor) -> tuple[Tensor, tuple[Step, ...]]:
     """Return the Tensor that owns the memory of a handle, and the steps from there to it."""
     if tensor._trace is ALIAS:
@@ -155,4 +164,7 @@ def shares_memory(result: Any, source: Tensor) -> bool:
     if type(window) is not np.ndarray or type(buffer) is not np.ndarray:
         return False
     owner = buffer if buffer.base is None else buffer.base
-    return window is buffer or window.base is owner or window.base is buffer
+    if window is buffer or window.base is owner or window.base is buffer:
+        return True
+    indirect = window.base is not None and type(window.base) is not np.ndarray  # as_strided puts an object between
+    return indirect and np.may_share_memory(window, buffer)

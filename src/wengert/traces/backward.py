@@ -11,9 +11,9 @@ import numpy as np
 from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import ArrayLike, Tensor, constant_tensor, make_tensor
 from wengert.core.views import current
-from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.traces.modes import enable_grad, no_grad
-from wengert.traces.sweep import Sweep, sweep
+from wengert.traces.sweep import Sweep, owned_copy, sweep
 from wengert.traces.tape import BASE_TAPE, Leaf, Node
 
 __all__ = ["backward", "grad"]
@@ -50,16 +50,20 @@ def backward(
     """
     outputs = as_list("backward", tensors)
     cotangents = as_cotangents(grad_tensors, len(outputs))
-    nodes = None if inputs is None else [node_of("backward", x) for x in as_list("backward", inputs)]
+    nodes = None
+    if inputs is not None:
+        nodes = list(dict.fromkeys(node_of("backward", x) for x in as_list("backward", inputs)))
     run = run_sweep("backward", outputs, cotangents, retain_graph, create_graph, nodes)
     leaves = [node for node in run.cts if type(node) is Leaf] if nodes is None else nodes
     results = [(node, run.result(node)) for node in leaves]
+    asked = set(leaves)
+    results += [(node, owned_copy(ct)) for node, ct in run.retained if node not in asked]
     for node, ct in results:
         if ct is not None:
             accumulate(node, ct, create_graph)
     for node, ct in results:
-        if ct is not None and node.hooks is not None:
-            tensor = node.tensor() if type(node) is Leaf else None
+        if ct is not None and type(node) is Leaf and node.hooks is not None:
+            tensor = node.tensor()
             if tensor is not None:
                 for hook in list(node.hooks.accumulated.values()):
                     hook(tensor)
@@ -171,6 +175,15 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
                     f"an output of shape {shape} without a gradient",
                     "an output with one element is needed",
                     "Reduce it, pass gradient=, or use wengert.vjp or wengert.jacobian",
+                )
+            )
+        if dtype.kind == "c":
+            raise DtypeError(
+                describe(
+                    name,
+                    f"an output of dtype {dtype} without a gradient",
+                    "a real output is needed, because a complex one has no direction of descent",
+                    "Take its real part or absolute value, or pass gradient=",
                 )
             )
         ct: Any = np.ones(shape, dtype)[()]

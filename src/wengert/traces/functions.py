@@ -7,7 +7,7 @@ from typing import Any
 
 from wengert.core.source import Position
 from wengert.traces.hooks import RemovableHandle, hooks_of
-from wengert.traces.tape import Node
+from wengert.traces.tape import Node, Output
 
 __all__ = ["GradFunction"]
 
@@ -21,10 +21,11 @@ class GradFunction:
     <grad_fn multiply>
     """
 
-    __slots__ = ("_node",)
+    __slots__ = ("_node", "_value_node")
 
     def __init__(self, node: Node) -> None:
-        self._node = node
+        self._value_node = node
+        self._node = node.source if type(node) is Output else node
 
     @property
     def name(self) -> str:
@@ -44,8 +45,8 @@ class GradFunction:
     @property
     def metadata(self) -> Mapping[str, Any]:
         """Shape and dtype of the value, the parameters of the operation, and its source position."""
-        node = self._node
-        return {"shape": node.shape, "dtype": node.dtype, "params": dict(node.params), "position": node.position}
+        node, value = self._node, self._value_node
+        return {"shape": value.shape, "dtype": value.dtype, "params": dict(node.params), "position": node.position}
 
     @property
     def position(self) -> Position:
@@ -53,11 +54,17 @@ class GradFunction:
         return self._node.position
 
     def register_prehook(self, hook: Callable[[tuple[Any, ...]], Any]) -> RemovableHandle:
-        """Call `hook(grad_outputs)` before the operation's vjp; a tuple that it returns takes their place."""
+        """Call `hook(grad_outputs)` before the operation's vjp; a tuple that it returns takes their place.
+
+        The tuples have one entry for each result of the operation, None where no cotangent arrived.
+        """
         return RemovableHandle(hooks_of(self._node).before, hook)
 
     def register_hook(self, hook: Callable[[Any, Any], Any]) -> RemovableHandle:
-        """Call `hook(grad_inputs, grad_outputs)` after the vjp; a tuple it returns takes the place of the former."""
+        """Call `hook(grad_inputs, grad_outputs)` after the vjp; a tuple it returns takes the place of the former.
+
+        `grad_inputs` has one entry for each operand, None where it needs no cotangent.
+        """
         return RemovableHandle(hooks_of(self._node).after, hook)
 
     def __eq__(self, other: object) -> bool:

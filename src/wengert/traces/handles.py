@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert.core.dispatch import as_tensor
-from wengert.core.tensor import ArrayLike, Tensor, check_dtype, make_tensor, raw
+from wengert.core.tensor import ArrayLike, Tensor, check_dtype, keep, make_tensor, raw
 from wengert.core.views import current
-from wengert.errors import GraphError, ShapeError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, describe
 from wengert.traces.backward import backward
 from wengert.traces.functions import GradFunction
 from wengert.traces.hooks import RemovableHandle, hooks_of
@@ -76,7 +76,9 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     if node is None:
         check_dtype("requires_grad", self.dtype)
         value = raw(self)
-        self._kept = self._kept or value is not self._value
+        if value is not self._value:  # a view becomes a value of its own
+            keep(self)
+            self._kept = True
         self._value, self._trace = value, BASE_TAPE
         self._node = new_leaf(value.shape, value.dtype, self)
     return self
@@ -102,6 +104,15 @@ def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
                 f"a gradient of shape {grad.shape} for a Tensor of shape {self.shape}",
                 "the same shape is needed",
                 "Reshape it",
+            )
+        )
+    if grad is not None and grad.dtype != self.dtype:
+        raise DtypeError(
+            describe(
+                "grad",
+                f"a gradient of dtype {grad.dtype} for a Tensor of dtype {self.dtype}",
+                "the same dtype is needed",
+                "Convert it with .astype",
             )
         )
     if type(node) is Leaf:
@@ -140,11 +151,8 @@ def _detach(self: Tensor) -> Tensor:
     >>> (wg.tensor(2.0, requires_grad=True) * 3).detach()
     tensor(6.)
     """
-    found = current(self)
-    found._kept = True
-    if found is not self:
-        self._value.base._kept = True
-    result = make_tensor(raw(found), None, None)
+    keep(self)
+    result = make_tensor(raw(self), None, None)
     result._kept = True
     return result
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from wengert.core.tensor import Tensor, constant_tensor, make_tensor
-from wengert.errors import ShapeError, describe
+import numpy as np
+
+from wengert.core.cotangent import match_dtype
+from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import Tensor, constant_tensor
+from wengert.core.views import share
+from wengert.errors import ShapeError, UsageError, describe
 
 if TYPE_CHECKING:
     from wengert.traces.tape import Node
@@ -44,7 +49,7 @@ class Hooks:
         before: `hook(cts)` on the tuple of output cotangents, before the operation's vjp.
         after: `hook(input_cts, output_cts)` after it; a result replaces the input cotangents.
         accumulated: `hook(tensor)` on a leaf after its `.grad` has changed.
-        retains, grad: whether a non-leaf keeps its cotangent, and the one kept.
+        retains, grad: whether a non-leaf keeps its gradient, and the sum of those so far.
     """
 
     __slots__ = ("accumulated", "after", "before", "grad", "retains", "tensor")
@@ -61,68 +66,82 @@ class Hooks:
         """Pass a complete cotangent through the tensor hooks."""
         lifted = type(ct) is Tensor
         for hook in list(self.tensor.values()):
-            ct = self.replaced(node, "register_hook", hook(shown(ct)), ct, lifted)
-        return ct
-
-    def replace_before(self, node: Node, ct: Any) -> Any:
-        """Pass the cotangents of an operation's outputs through the hooks that run before it."""
-        many = type(ct) is list
-        for hook in list(self.before.values()):
-            result = hook(tuple(map(shown, ct)) if many else (shown(ct),))
-            if result is None:
-                continue
-            results = result if isinstance(result, tuple) else (result,)
-            if many:
-                ct = [plain(new, type(old) is Tensor) for new, old in zip(results, ct, strict=True)]
-            else:
-                ct = self.replaced(node, "register_prehook", results[0], ct, type(ct) is Tensor)
-        return ct
-
-    def replace_after(self, cts: list[Any], ct: Any) -> list[Any]:
-        """Pass the cotangents of an operation's operands through the hooks that run after it."""
-        outputs = tuple(map(shown, ct)) if type(ct) is list else (shown(ct),)
-        for hook in list(self.after.values()):
-            result = hook(tuple(map(shown, cts)), outputs)
+            result = hook(shown(ct))
             if result is not None:
-                lifted = any(type(old) is Tensor for old in cts)
-                cts = [plain(new, lifted) for new in result]
+                ct = fitting("register_hook", plain(result, lifted), node.shape, node.dtype)
+        return ct
+
+    def replace_before(self, ct: Any) -> Any:
+        """Pass the cotangents of an operation's results through the hooks that run before it."""
+        cts = ct if type(ct) is list else [ct]
+        for hook in list(self.before.values()):
+            cts = replaced("register_prehook", hook(tuple(map(shown, cts))), cts)
+        return cts if type(ct) is list else cts[0]
+
+    def replace_after(self, cts: Sequence[Any], ct: Any) -> Sequence[Any]:
+        """Pass the cotangents of an operation's operands through the hooks that run after it."""
+        outputs = ct if type(ct) is list else [ct]
+        for hook in list(self.after.values()):
+            cts = replaced("grad_fn.register_hook", hook(tuple(map(shown, cts)), tuple(map(shown, outputs))), cts)
         return cts
 
-    @staticmethod
-    def replaced(node: Node, name: str, new: Any, old: Any, lifted: bool) -> Any:
-        """Return the cotangent that goes on after a hook, checking its shape."""
-        if new is None:
-            return old
-        new = plain(new, lifted)
-        if new.shape != node.shape:
-            raise ShapeError(
-                describe(
-                    name,
-                    f"a hook returned a cotangent of shape {new.shape}",
-                    f"the shape {node.shape} of the value is needed",
-                    "Return an array of that shape, or None to leave the cotangent as it is",
-                )
+
+def replaced(name: str, result: Any, olds: Sequence[Any]) -> Sequence[Any]:
+    """Return the cotangents that go on after a hook on an operation; None stops one."""
+    if result is None:
+        return olds
+    news = result if isinstance(result, tuple | list) else (result,)
+    if len(news) != len(olds):
+        raise UsageError(
+            describe(
+                name,
+                f"a hook returned {len(news)} cotangents",
+                f"{len(olds)} are needed",
+                "Return as many as the hook received, None where there is none, or None alone to change nothing",
             )
-        return new
+        )
+    lifted = any(type(old) is Tensor for old in olds)
+    plains = [plain(new, lifted) for new in news]
+    return [
+        new if new is None or old is None else fitting(name, new, old.shape, old.dtype)
+        for new, old in zip(plains, olds, strict=True)
+    ]
+
+
+def fitting(name: str, new: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return what a hook put in a cotangent's place in the dtype of that, checking its shape."""
+    if new.shape != shape:
+        raise ShapeError(
+            describe(
+                name,
+                f"a hook returned a cotangent of shape {new.shape}",
+                f"the shape {shape} is needed",
+                "Return an array of that shape, or None to leave the cotangent as it is",
+            )
+        )
+    return match_dtype(new, dtype)
 
 
 def shown(ct: Any) -> Any:
-    """Return a cotangent as hooks see it: a Tensor whose writes do not reach the sweep; None stays None."""
-    if ct is None or type(ct) is Tensor:
-        return ct
-    tensor = make_tensor(ct, None, None)
-    tensor._kept = True
-    return tensor
+    """Return a cotangent as hooks see it: a Tensor whose writes do not reach the sweep; None stays None.
+
+    Complex ones are shown as everywhere in the tape API: conjugated, the direction of descent.
+    """
+    if ct is None:
+        return None
+    if ct.dtype.kind == "c":
+        return constant_tensor(ct.conj())
+    return share(constant_tensor(ct))
 
 
 def plain(new: Any, lifted: bool) -> Any:
     """Return what a hook returned in the form that the sweep works with."""
     if new is None:
         return None
-    from wengert.core.dispatch import as_tensor
-
     tensor = as_tensor(new)
-    return tensor if lifted else constant_tensor(tensor).detach()._value
+    if tensor.dtype.kind == "c":
+        tensor = tensor.conj()
+    return tensor if lifted else tensor.detach()._value
 
 
 def hooks_of(node: Node) -> Hooks:

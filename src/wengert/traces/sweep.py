@@ -17,12 +17,12 @@ from numpy import ndarray
 from wengert.core.aval import Aval
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.tensor import Tensor, make_tensor, raw
-from wengert.core.views import current
+from wengert.core.views import share
 from wengert.errors import GraphError, NumericalError, describe
 from wengert.traces.modes import STATE
 from wengert.traces.tape import RELEASED, Binary, Leaf, Node, Output, Tape, Unary
 
-__all__ = ["Sweep", "leading_to", "sweep"]
+__all__ = ["Sweep", "leading_to", "owned_copy", "sweep"]
 
 
 def sweep(
@@ -86,9 +86,12 @@ class Sweep:
     """Hold the cotangents in flight.
 
     A cotangent that the sweep `owns` shares memory with nothing else, so the next contribution is added in place.
+    `retained` lists what nodes with `retain_grad` received, for the driver to store once the sweep has succeeded.
     """
 
-    __slots__ = ("captured", "cts", "heap", "lift_to", "owned", "path", "pending", "retain", "wanted", "watch")
+    __slots__ = (
+        *("captured", "cts", "heap", "lift_to", "owned", "path", "pending", "retain", "retained", "wanted", "watch"),
+    )
 
     def __init__(
         self,
@@ -102,6 +105,7 @@ class Sweep:
         self.heap: list[int] = []
         self.pending: dict[int, Node] = {}
         self.captured: dict[Node, Any] = {}
+        self.retained: list[tuple[Node, Any]] = []
         self.retain = retain
         self.lift_to = lift_to
         self.wanted = wanted
@@ -194,23 +198,23 @@ class Sweep:
         ct = self.captured.get(node)
         if ct is None:
             ct = self.cts.get(node)
-            if ct is None or node in self.owned:
+            if ct is None:
+                return None
+            if node in self.owned:
+                self.owned.discard(node)  # whoever asks again gets a copy
                 return ct
-        if type(ct) is Tensor:
-            ct._kept = True
-            return share(ct)
-        return ct if isinstance(ct, np.generic) else own(ct)
+        return owned_copy(ct)
 
     def hooked(self, node: Node, ct: Any) -> Any:
-        """Pass a complete cotangent through the hooks of its node."""
+        """Pass a complete cotangent through the hooks of its value."""
         hooks = node.hooks
         assert hooks is not None
-        if type(ct) is not list:
-            ct = hooks.replace_ct(node, ct)
-            if hooks.retains:
-                kept = ct if type(ct) is Tensor else make_tensor(np.array(ct)[()], None, None)
-                hooks.grad = kept
-        return hooks.replace_before(node, ct)
+        if type(ct) is list:  # an operation with several results: the hooks are on those
+            return ct
+        ct = hooks.replace_ct(node, ct)
+        if hooks.retains:
+            self.retained.append((node, ct))
+        return ct
 
     def pull_unary(self, node: Unary, ct: Any) -> None:
         """Run the rule of an elementwise operation on one operand."""
@@ -253,12 +257,16 @@ class Sweep:
             self.add(parent, c, owns)
 
     def pull(self, node: Node, ct: Any, owns: bool) -> None:
-        """Run the vjp of any operation."""
-        if node.released:
-            raise released(node)
+        """Run the vjp of any operation, unless nothing wanted lies behind it."""
         path = self.path
         parents = [p if p is not None and (path is None or p in path) else None for p in node.parents]
-        if any(p is not None for p in parents):
+        if not any(p is not None for p in parents):
+            return
+        if node.released:
+            raise released(node)
+        if node.hooks is not None:
+            ct = node.hooks.replace_before(ct)
+        if ct is not None:
             self.pull_parents(node, parents, ct, owns)
         if not self.retain:
             node.release()
@@ -286,7 +294,7 @@ class Sweep:
         cts = primitive.vjp(ct, out, operands, avals_of(parents), params)
         if hooked:
             assert node.hooks is not None
-            cts = node.hooks.replace_after(list(cts), ct)
+            cts = node.hooks.replace_after(cts, ct)
         self.spread(node, parents, cts, ct, fresh=primitive.fresh and not hooked)
 
     def spread(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
@@ -315,12 +323,11 @@ def own(ct: Any) -> Any:
     return ct.copy() if type(ct) is Tensor else np.array(ct)
 
 
-def share(ct: Tensor) -> Tensor:
-    """Return another handle of the same value; a write to either copies first."""
-    found = current(ct)
-    other = make_tensor(found._value, found._trace, found._node)
-    other._kept = True
-    return other
+def owned_copy(ct: Any) -> Any:
+    """Return a cotangent for somebody to keep: writes to it reach nobody else."""
+    if type(ct) is Tensor:
+        return share(ct)
+    return ct if isinstance(ct, np.generic) else own(ct)
 
 
 def avals_of(parents: Sequence[Node | None]) -> list[Aval | None]:
