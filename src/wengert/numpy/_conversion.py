@@ -1,4 +1,4 @@
-"""Conversions with NumPy's signatures."""
+"""Conversions, rounding and predicates with NumPy's signatures."""
 
 from __future__ import annotations
 
@@ -7,35 +7,160 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
-from wengert.primitives import conversion
+from wengert.numpy._ufuncs import replace, with_out
+from wengert.primitives import conversion, elementwise
+from wengert.traces.operators import operand
 
 __all__: list[str] = []
 
 
 @implements(np.astype)
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """Return the elements converted to another dtype; see `numpy.astype`."""
     tensor = as_tensor(x)
     dtype = np.dtype(dtype)
     if dtype == tensor.dtype and not copy:
         return tensor
-    return apply(conversion.astype, tensor, dtype=dtype)  # type: ignore[no-any-return]
+    return apply(conversion.astype, tensor, dtype=dtype)
 
 
 @implements(np.copy)
-def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """Return a copy; see `numpy.copy`."""
-    return apply(conversion.copy, as_tensor(a))  # type: ignore[no-any-return]
+    return apply(conversion.copy, as_tensor(a))
+
+
+# Complex numbers
 
 
 @implements(np.real)
-def real(val: Any) -> Tensor:
+def real(val: Any) -> Any:
     """Return the real part; see `numpy.real`."""
-    return apply(conversion.real, as_tensor(val))  # type: ignore[no-any-return]
+    return apply(conversion.real, as_tensor(val))
 
 
 @implements(np.imag)
-def imag(val: Any) -> Tensor:
+def imag(val: Any) -> Any:
     """Return the imaginary part; see `numpy.imag`."""
-    return apply(conversion.imag, as_tensor(val))  # type: ignore[no-any-return]
+    return apply(conversion.imag, as_tensor(val))
+
+
+@implements(np.angle)
+def angle(z: Any, deg: bool = False) -> Any:
+    """Return the angle of complex numbers; see `numpy.angle`."""
+    x = as_tensor(z)
+    if x.dtype.kind != "c":
+        return apply(conversion.angle_of_real, x, deg=bool(deg))
+    turn = apply(elementwise.arctan2, x.imag, x.real)
+    return turn * (180 / np.pi) if deg else turn
+
+
+@implements(np.real_if_close)
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    """Return the real part if all imaginary parts are close to zero; see `numpy.real_if_close`."""
+    x = as_tensor(a)
+    if x.dtype.kind != "c":
+        return x
+    limit = np.finfo(x.dtype).eps * tol if tol > 1 else tol
+    return x.real if np.all(np.absolute(x.imag) < limit) else x
+
+
+# Rounding and replacing
+
+
+@implements(np.round, np.around)
+def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    """Return the elements rounded to decimals; see `numpy.round`."""
+    return with_out("round", apply(conversion.round_, as_tensor(a), decimals=decimals), out)
+
+
+@implements(np.fix)
+def fix(x: Any, out: Any = None) -> Any:
+    """Return the elements rounded towards zero; see `numpy.fix`."""
+    return with_out("fix", apply(elementwise.trunc, as_tensor(x)), out)
+
+
+@implements(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """Return the elements with NaN and infinities replaced by numbers; see `numpy.nan_to_num`."""
+    tensor = as_tensor(x)
+    result: Any
+    if tensor.dtype.kind == "c":
+        result = nan_to_num(tensor.real, True, nan, posinf, neginf) + 1j * nan_to_num(
+            tensor.imag, True, nan, posinf, neginf
+        )
+    elif tensor.dtype.kind != "f":
+        result = tensor.copy()
+    elif any(type(fill) is Tensor for fill in (nan, posinf, neginf)):
+        limits = np.finfo(tensor.dtype)
+        result = np.where(np.isnan(tensor), nan, tensor)
+        result = np.where(np.isposinf(tensor), limits.max if posinf is None else posinf, result)
+        result = np.where(np.isneginf(tensor), limits.min if neginf is None else neginf, result)
+    else:
+        result = apply(conversion.nan_to_num, tensor, nan=nan, posinf=posinf, neginf=neginf)
+    return result if copy else replace("nan_to_num", tensor, result)
+
+
+@implements(np.sinc)
+def sinc(x: Any) -> Any:
+    """Return sin(pi x) / (pi x); see `numpy.sinc`."""
+    return apply(elementwise.sinc, as_tensor(x))
+
+
+@implements(np.i0)
+def i0(x: Any) -> Any:
+    """Return the modified Bessel function of the first kind, order 0; see `numpy.i0`."""
+    return apply(elementwise.i0, as_tensor(x))
+
+
+@implements(np.unwrap)
+def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi) -> Any:
+    """Return the elements with jumps of a period taken out; see `numpy.unwrap`."""
+    return apply(conversion.unwrap, as_tensor(p), discont=discont, axis=axis, period=period)
+
+
+# Predicates
+
+
+@implements(np.isclose)
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+    """Tell where elements are nearly equal; see `numpy.isclose`."""
+    operands = [operand("isclose", x) for x in (a, b, rtol, atol)]
+    return apply(conversion.isclose, *operands, equal_nan=bool(equal_nan))
+
+
+@implements(np.allclose)
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+    """Tell whether all elements are nearly equal; see `numpy.allclose`."""
+    return bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+@implements(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    """Tell whether two arrays have the same shape and elements; see `numpy.array_equal`."""
+    return bool(apply(conversion.array_equal, as_tensor(a1), as_tensor(a2), equal_nan=bool(equal_nan)))
+
+
+@implements(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> bool:
+    """Tell whether two arrays have the same elements after broadcasting; see `numpy.array_equiv`."""
+    return bool(apply(conversion.array_equiv, as_tensor(a1), as_tensor(a2)))
+
+
+def predicate(function: Any, primitive: Primitive) -> None:
+    """Enter a function that tells something of each element."""
+
+    def tell(x: Any, out: Any = None) -> Any:
+        return with_out(function.__name__, apply(primitive, as_tensor(x)), out)
+
+    tell.__name__ = tell.__qualname__ = function.__name__
+    tell.__doc__ = f"""Tell something of each element; see `numpy.{function.__name__}`."""
+    implements(function)(tell)
+
+
+predicate(np.isreal, conversion.isreal)
+predicate(np.iscomplex, conversion.iscomplex)
+predicate(np.isposinf, conversion.isposinf)
+predicate(np.isneginf, conversion.isneginf)

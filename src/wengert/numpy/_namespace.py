@@ -18,6 +18,11 @@ DTYPES = (
     *("bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intp"),
     *("float16", "float32", "float64", "longdouble", "complex64", "complex128", "clongdouble", "dtype"),
 )
+PLAIN = (
+    *("finfo", "iinfo", "isdtype", "issubdtype", "promote_types", "broadcast_shapes", "isscalar", "iterable"),
+    *("s_", "index_exp", "ndindex", "errstate", "seterr", "geterr", "printoptions", "set_printoptions"),
+)
+"""What concerns dtypes, shapes and settings alone, and is NumPy's own."""
 
 
 def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,11 +50,21 @@ def wrapped(result: Any) -> Any:
 
 def exported() -> dict[str, Any]:
     """Return NumPy's names with what they mean for Tensors."""
-    names: dict[str, Any] = {name: getattr(np, name) for name in (*CONSTANTS, *DTYPES)}
+    names: dict[str, Any] = {name: getattr(np, name) for name in (*CONSTANTS, *DTYPES, *PLAIN)}
     public: dict[int, Callable[..., Any]] = {}
     for name in sorted(vars(np)):  # not dir(np), whose names load the rest of NumPy
         function = getattr(np, name)
         if callable(function) and not isinstance(function, type) and function in FUNCTIONS:
             meaning = FUNCTIONS[function]
             names[name] = public.setdefault(id(meaning), returns_tensors(meaning))
+            if isinstance(function, np.ufunc):
+                attach_methods(names[name], function)
     return names
+
+
+def attach_methods(public: Callable[..., Any], ufunc: np.ufunc) -> None:
+    """Give a public function the methods of its ufunc that have a meaning for Tensors."""
+    for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
+        meaning = FUNCTIONS.get((ufunc, method))
+        if meaning is not None:
+            setattr(public, method, returns_tensors(meaning))

@@ -1,21 +1,251 @@
-"""Selection with NumPy's signatures."""
+"""Selection with NumPy's signatures: choosing elements by conditions, masks and numbers; counting."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply, implements
-from wengert.primitives import selection
+from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.numpy._ufuncs import with_out
+from wengert.primitives import elementwise, selection
 from wengert.traces.operators import operand
 
 __all__: list[str] = []
+
+NUMBERS = (bool, int, float, complex)
 
 
 @implements(np.where)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return elements of x where the condition holds and of y elsewhere; see `numpy.where`."""
     if x is None and y is None:
-        return np.nonzero(condition)
+        return nonzero(condition)
     return apply(selection.where, operand("where", condition), operand("where", x), operand("where", y))
+
+
+@implements(np.clip)
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **options: Any) -> Any:
+    """Return the elements limited to an interval; see `numpy.clip`."""
+    low, high = options.pop("min", a_min), options.pop("max", a_max)
+    dtype = options.pop("dtype", None)
+    if options:
+        raise UsageError(
+            describe(
+                "clip", f"options {sorted(options)}", "a, the bounds, out and dtype are supported", "Leave them out"
+            )
+        )
+    x = operand("clip", a)
+    if dtype is not None:
+        x, low, high = (None if v is None else as_tensor(v).astype(dtype) for v in (x, low, high))
+    if low is None and high is None:
+        result = apply(elementwise.positive, x)
+    elif low is None:
+        result = apply(elementwise.minimum, x, operand("clip", high))
+    elif high is None:
+        result = apply(elementwise.maximum, x, operand("clip", low))
+    else:
+        result = apply(selection.clip, x, operand("clip", low), operand("clip", high))
+    return with_out("clip", result, out)
+
+
+@implements(np.select)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """Return elements of the first choice whose condition holds; see `numpy.select`."""
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise UsageError(
+            describe(
+                "select",
+                f"{len(condlist)} conditions and {len(choicelist)} choices",
+                "as many, and at least one, are needed",
+                "Pass one choice for each condition, and default= for the rest",
+            )
+        )
+    conditions = [as_tensor(condition) for condition in condlist]
+    for position, condition in enumerate(conditions):
+        if condition.dtype.kind != "b":
+            raise DtypeError(
+                describe(
+                    "select",
+                    f"condition {position} of dtype {condition.dtype}",
+                    "bool is needed",
+                    "Write the condition as a comparison",
+                )
+            )
+    choices = [choice if type(choice) in NUMBERS else as_tensor(choice) for choice in (*choicelist, default)]
+    dtype = np.result_type(*(choice if type(choice) in NUMBERS else choice.dtype for choice in choices))
+    shape = np.broadcast_shapes(*(x.shape for x in conditions), *(np.shape(x) for x in choices))
+    converted = [as_tensor(choice).astype(dtype) for choice in choices]
+    result: Any = np.broadcast_to(converted.pop(), shape)
+    for condition, choice in zip(reversed(conditions), reversed(converted), strict=True):
+        result = where(condition, choice, result)
+    return result
+
+
+@implements(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+    """Return what functions, or values, give where their conditions hold; see `numpy.piecewise`."""
+    x = as_tensor(x)
+    conditions = [as_tensor(condition).astype(bool) for condition in conditions_of(x, condlist)]
+    count = len(funclist)
+    if count == len(conditions) + 1:
+        conditions.append(~np.any(np.stack(conditions), axis=0))
+    elif count != len(conditions):
+        raise UsageError(
+            describe(
+                "piecewise",
+                f"{len(conditions)} conditions and {count} functions",
+                "as many functions, or one more for the rest, are needed",
+                "Pass one function for each condition",
+            )
+        )
+    result = as_tensor(np.zeros(x.shape, x.dtype)[()])
+    for condition, function in zip(conditions, funclist, strict=True):
+        if not callable(function):
+            result[condition] = function
+            continue
+        part = x[condition]
+        if part.size:
+            result[condition] = function(part, *args, **kw)
+    return result
+
+
+def conditions_of(x: Tensor, condlist: Any) -> list[Any]:
+    """Return the conditions of `piecewise` as a list; one alone may be given without it."""
+    if np.ndim(condlist) == 0 or (x.ndim != 0 and np.ndim(condlist[0]) == 0):
+        return [condlist]
+    return list(condlist)
+
+
+@implements(np.choose)
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    """Return elements of the choice that each number names; see `numpy.choose`."""
+    options = [as_tensor(choice) for choice in choices]
+    number = as_tensor(a)
+    shape = np.broadcast_shapes(number.shape, *(choice.shape for choice in options))
+    stacked: Any = np.stack([np.broadcast_to(choice, shape) for choice in options])
+    chosen = np.broadcast_to(in_range("choose", number, len(options), mode, negative=False), shape)
+    places = np.indices(shape)
+    return with_out("choose", stacked[(chosen, *places)], out)
+
+
+def in_range(name: str, indices: Any, length: int, mode: str, *, negative: bool = True) -> Any:
+    """Return integer indices brought into range(length) as NumPy's `mode` says.
+
+    Raises:
+        IndexError: an index is out of range, and the mode is "raise".
+        UsageError: there is no such mode.
+    """
+    if mode == "wrap":
+        return indices % length
+    if mode == "clip":
+        return np.clip(indices, 0, length - 1)
+    if mode != "raise":
+        raise UsageError(
+            describe(name, f"mode={mode!r}", "'raise', 'wrap' or 'clip' is needed", "Leave it out to raise")
+        )
+    bad = (indices < (-length if negative else 0)) | (indices >= length)
+    if np.any(bad):
+        raise IndexError(
+            describe(
+                name,
+                f"index {int(indices[bad][0])} for {length} elements",
+                "indices inside the array are needed",
+                "Correct the index, or pass mode='wrap' or mode='clip'",
+            )
+        )
+    return np.where(indices < 0, indices + length, indices) if negative else indices
+
+
+@implements(np.nonzero)
+def nonzero(a: Any) -> tuple[Tensor, ...]:
+    """Return the indices of the elements that are not zero, one array for each axis; see `numpy.nonzero`."""
+    return tuple(apply(selection.nonzero, as_tensor(a)))
+
+
+@implements(np.flatnonzero)
+def flatnonzero(a: Any) -> Any:
+    """Return the flat indices of the elements that are not zero; see `numpy.flatnonzero`."""
+    return nonzero(flattened(as_tensor(a)))[0]
+
+
+@implements(np.argwhere)
+def argwhere(a: Any) -> Any:
+    """Return the indices of the elements that are not zero, one row for each; see `numpy.argwhere`."""
+    return apply(selection.argwhere, as_tensor(a))
+
+
+def flattened(x: Tensor) -> Any:
+    """Return the elements along one axis."""
+    return x if x.ndim == 1 else x.reshape(-1)
+
+
+@implements(np.extract)
+def extract(condition: Any, arr: Any) -> Any:
+    """Return the elements where a condition holds, along one axis; see `numpy.extract`."""
+    x = flattened(as_tensor(arr))
+    return x[flatnonzero(condition)]
+
+
+@implements(np.compress)
+def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Any:
+    """Return the slices along an axis where a condition holds; see `numpy.compress`."""
+    condition = as_tensor(condition)
+    if condition.ndim != 1:
+        raise ShapeError(
+            describe("compress", f"a condition of shape {condition.shape}", "one axis is needed", "Flatten it")
+        )
+    return FUNCTIONS[np.take](a, flatnonzero(condition), axis=axis, out=out)
+
+
+@implements(np.bincount)
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    """Count how often each number occurs, or add up its weights; see `numpy.bincount`."""
+    if weights is None:
+        return apply(selection.occurrences, as_tensor(x), minlength=minlength)
+    numbers = x if type(x) is Tensor else np.asarray(x)
+    return apply(selection.bincount, as_tensor(weights), numbers, minlength=minlength)
+
+
+@implements(np.histogram)
+def histogram(
+    a: Any,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool | None = None,
+    weights: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """Count the elements in bins, or add up their weights; see `numpy.histogram`.
+
+    The counts are constant in the data, as are the edges, and linear in the weights.
+    """
+    x = as_tensor(a)
+    bins = bins if isinstance(bins, int | str) else np.asarray(bins)
+    edges = histogram_bin_edges(x, bins, range)
+    if weights is None:
+        counts = apply(selection.histogram_counts, x, bins=bins, range=range)
+    else:
+        w = as_tensor(weights)
+        if w.shape != x.shape:
+            raise ShapeError(
+                describe(
+                    "histogram",
+                    f"weights of shape {w.shape} for data of shape {x.shape}",
+                    "the same shape is needed",
+                    "Broadcast the weights",
+                )
+            )
+        counts = apply(selection.histogram, w, x, bins=bins, range=range)
+    if density:
+        counts = counts / np.diff(edges).astype(float) / counts.sum()
+    return counts, edges
+
+
+@implements(np.histogram_bin_edges)
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """Return the edges of the bins of a histogram; see `numpy.histogram_bin_edges`."""
+    bins = bins if isinstance(bins, int | str) else np.asarray(bins)
+    return apply(selection.histogram_bin_edges, as_tensor(a), bins=bins, range=range)

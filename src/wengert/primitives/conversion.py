@@ -1,4 +1,4 @@
-"""Conversions: copies, dtypes, real and imaginary parts."""
+"""Conversions: copies, dtypes, real and imaginary parts, rounding, predicates, evenly spaced numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.cotangent import match_dtype
-from wengert.core.primitive import linear
+from wengert.core.cotangent import match_dtype, unbroadcast
+from wengert.core.primitive import constant, elementwise, linear, opaque
 
 
 def convert(x: Any, *, dtype: Any) -> Any:
@@ -30,3 +30,66 @@ astype = linear("astype", convert, transpose=lambda ct, aval, dtype: match_dtype
 copy = linear("copy", duplicate, transpose=lambda ct, _aval: ct)
 real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True)
 imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True)
+
+
+# Rounding and replacing
+
+round_ = constant("round", np.round)
+
+
+def finite_part(t: Any, _out: Any, x: Any, **_fills: Any) -> Any:
+    """Pass on what belongs to finite elements; the others were replaced by constants."""
+    return np.where(np.isfinite(x), t, 0.0)
+
+
+nan_to_num = elementwise("nan_to_num", np.nan_to_num, d=finite_part)
+unwrap = opaque(
+    "unwrap",
+    np.unwrap,
+    vjp=lambda ct, _out, _p, **_options: ct,
+    jvp=lambda tangents, _out, _p, **_options: tangents[0],
+)
+angle_of_real = constant("angle", np.angle)
+
+
+# Predicates
+
+isclose = constant("isclose", np.isclose)
+array_equal = constant("array_equal", np.array_equal)
+array_equiv = constant("array_equiv", np.array_equiv)
+isreal = constant("isreal", np.isreal)
+iscomplex = constant("iscomplex", np.iscomplex)
+isposinf = constant("isposinf", np.isposinf)
+isneginf = constant("isneginf", np.isneginf)
+
+
+# Creation from Tensors
+
+
+def spaced(start: Any, stop: Any, *, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+    """Evaluate `linspace`."""
+    return np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
+
+
+def parts(num: int, endpoint: bool, ct: Any, axis: int) -> Any:
+    """Return how far along each of the evenly spaced numbers lies, from 0 to 1, shaped to multiply `ct`."""
+    steps = num - 1 if endpoint else num
+    along = np.arange(num, dtype=ct.real.dtype) / max(steps, 1)
+    shape = [1] * ct.ndim
+    shape[axis] = num
+    return along.reshape(shape)
+
+
+def transpose_start(ct: Any, aval: Aval, *, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+    """Sum the cotangents weighted by how near the start they lie."""
+    weighted = ct * (1 - parts(num, endpoint, ct, axis))
+    return match_dtype(unbroadcast(weighted.sum(axis=axis), aval.shape), aval.dtype)
+
+
+def transpose_stop(ct: Any, aval: Aval, *, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+    """Sum the cotangents weighted by how near the stop they lie."""
+    weighted = ct * parts(num, endpoint, ct, axis)
+    return match_dtype(unbroadcast(weighted.sum(axis=axis), aval.shape), aval.dtype)
+
+
+linspace = linear("linspace", spaced, transpose=(transpose_start, transpose_stop))

@@ -6,11 +6,13 @@ the strong zero of singular primitives see the division by zero itself.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from wengert.core.primitive import constant, elementwise, opaque
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Elementwise, constant, elementwise, opaque
 
 LN2 = np.log(2.0)
 LN10 = np.log(10.0)
@@ -64,9 +66,7 @@ def remainder_divisor(t: Any, _out: Any, x: Any, y: Any) -> Any:
 
 
 remainder = elementwise("remainder", np.remainder, d=(lambda t, _out, _x, _y: t, remainder_divisor))
-fmod = elementwise(
-    "fmod", np.fmod, d=(lambda t, _out, _x, _y: t, lambda t, _out, x, y: -t * np.trunc(x / y))
-)
+fmod = elementwise("fmod", np.fmod, d=(lambda t, _out, _x, _y: t, lambda t, _out, x, y: -t * np.trunc(x / y)))
 
 
 # Exponentials and logarithms
@@ -116,9 +116,7 @@ sinh = elementwise("sinh", np.sinh, d=lambda t, _out, x: t * np.cosh(x))
 cosh = elementwise("cosh", np.cosh, d=lambda t, _out, x: t * np.sinh(x))
 tanh = elementwise("tanh", np.tanh, d=lambda t, out, _x: t * (1 - out * out))
 arcsinh = elementwise("arcsinh", np.arcsinh, d=lambda t, _out, x: t / np.sqrt(x * x + 1))
-arccosh = elementwise(
-    "arccosh", np.arccosh, d=lambda t, _out, x: t / (np.sqrt(x - 1) * np.sqrt(x + 1)), singular=True
-)
+arccosh = elementwise("arccosh", np.arccosh, d=lambda t, _out, x: t / (np.sqrt(x - 1) * np.sqrt(x + 1)), singular=True)
 arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t / ((1 - x) * (1 + x)), singular=True)
 
 
@@ -148,6 +146,51 @@ hypot = elementwise(
 )
 deg2rad = elementwise("deg2rad", np.deg2rad, d=lambda t, _out, _x: t * (np.pi / 180))
 rad2deg = elementwise("rad2deg", np.rad2deg, d=lambda t, _out, _x: t * (180 / np.pi))
+radians = elementwise("radians", np.radians, d=lambda t, _out, _x: t * (np.pi / 180))
+degrees = elementwise("degrees", np.degrees, d=lambda t, _out, _x: t * (180 / np.pi))
+
+
+# Functions whose derivatives of every order are primitives, so that no order loses accuracy
+
+
+def sinc_derivative_value(x: Any, *, order: int) -> Any:
+    """Evaluate a derivative of s(y) = sin(y) / y, y = pi x.
+
+    Where |y| is not small, from the derivatives of y s(y) = sin(y): y s^(n) + n s^(n-1) = sin(y + n pi / 2). Elsewhere,
+    where that cancels, from the power series, sum over 2k >= n of (-1)^k y^(2k - n) / ((2k + 1) (2k - n)!).
+    """
+    y = np.pi * np.asarray(x)
+    near = np.abs(y) < order + 1
+    inner, outer = np.where(near, y, 0), np.where(near, 1, y)
+    series = np.zeros_like(inner)
+    for k in range((order + 1) // 2, order + 20):
+        series += (-1) ** k * inner ** (2 * k - order) / ((2 * k + 1) * math.factorial(2 * k - order))
+    recurrence = np.sin(outer) / outer
+    for n in range(1, order + 1):
+        recurrence = (np.sin(outer + n * (np.pi / 2)) - n * recurrence) / outer
+    return (np.pi**order * np.where(near, series, recurrence))[()]
+
+
+def i0_derivative_value(x: Any, *, order: int) -> Any:
+    """Evaluate a derivative of the modified Bessel function I0; the first one is I1."""
+    from scipy import special  # only here, because importing it takes longer than importing Wengert
+
+    value = special.i1(x) if order == 1 else special.ivp(0, x, order)
+    return value.astype(np.result_type(x))
+
+
+sinc_derivative: Elementwise = elementwise(
+    "sinc_derivative",
+    sinc_derivative_value,
+    d=lambda t, _out, x, *, order: t * apply(sinc_derivative, x, order=order + 1),
+)
+sinc = elementwise("sinc", np.sinc, d=lambda t, _out, x: t * apply(sinc_derivative, x, order=1))
+i0_derivative: Elementwise = elementwise(
+    "i0_derivative",
+    i0_derivative_value,
+    d=lambda t, _out, x, *, order: t * apply(i0_derivative, x, order=order + 1),
+)
+i0 = elementwise("numpy.i0", np.i0, d=lambda t, _out, x: t * apply(i0_derivative, x, order=1))
 
 
 # Kinks: the derivative there is a choice (see the README on choices)
@@ -195,9 +238,7 @@ fmin = elementwise(
         lambda t, _out, x, y: choice(t, (y < x) | np.isnan(x), x == y),
     ),
 )
-copysign = elementwise(
-    "copysign", np.copysign, d=(lambda t, out, x, _y: t * (np.sign(x) * np.sign(out)), None)
-)
+copysign = elementwise("copysign", np.copysign, d=(lambda t, out, x, _y: t * (np.sign(x) * np.sign(out)), None))
 nextafter = elementwise("nextafter", np.nextafter, d=(lambda t, _out, _x, _y: t, None))
 ldexp = elementwise("ldexp", np.ldexp, d=(lambda t, _out, _x, y: np.ldexp(t, y), None))
 

@@ -1,10 +1,15 @@
-"""Selection: choosing between values by a condition."""
+"""Selection: choosing between values by a condition, and limiting them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from wengert.core.primitive import elementwise
+from wengert.core.aval import Aval
+from wengert.core.cotangent import match_dtype
+from wengert.core.primitive import constant, elementwise, linear
+from wengert.primitives.elementwise import choice
 
 where = elementwise(
     "where",
@@ -15,3 +20,80 @@ where = elementwise(
         lambda t, _out, condition, _x, _y: np.where(condition, 0.0, t),
     ),
 )
+
+
+def clip_value(t: Any, _out: Any, x: Any, low: Any, high: Any) -> Any:
+    """Differentiate min(max(x, low), high) by x; ties share as those of maximum and minimum do."""
+    raised = np.maximum(x, low)
+    return choice(choice(t, raised < high, raised == high), x > low, x == low)
+
+
+def clip_low(t: Any, _out: Any, x: Any, low: Any, high: Any) -> Any:
+    """Differentiate min(max(x, low), high) by the lower bound."""
+    raised = np.maximum(x, low)
+    return choice(choice(t, raised < high, raised == high), low > x, x == low)
+
+
+def clip_high(t: Any, _out: Any, x: Any, low: Any, high: Any) -> Any:
+    """Differentiate min(max(x, low), high) by the upper bound."""
+    raised = np.maximum(x, low)
+    return choice(t, high < raised, raised == high)
+
+
+clip = elementwise("clip", np.clip, d=(clip_value, clip_low, clip_high))
+
+
+# Which elements: structural zeros whose shapes may depend on the values
+
+nonzero = constant("nonzero", lambda x: np.stack(np.nonzero(x)))
+argwhere = constant("argwhere", np.argwhere)
+
+
+# Positions of flattened arrays
+
+
+def unravelled(x: Any, *, shape: tuple[int, ...], order: str) -> Any:
+    """Evaluate `unravel_index` as one array, one row for each axis."""
+    return np.stack(np.unravel_index(x, shape, order))  # type: ignore[call-overload]
+
+
+def ravelled(*parts: Any, dims: tuple[int, ...], mode: Any, order: str) -> Any:
+    """Evaluate `ravel_multi_index`."""
+    return np.ravel_multi_index(parts, dims, mode, order)  # type: ignore[call-overload]
+
+
+unravel_index = constant("unravel_index", unravelled)
+ravel_multi_index = constant("ravel_multi_index", ravelled)
+
+
+# Counting: constant in the data, linear in the weights
+
+
+def gather_counts(ct: Any, aval: Aval, x: Any, *, minlength: int) -> Any:
+    """Give each weight the cotangent of the count that it was added to."""
+    return match_dtype(ct[x], aval.dtype)
+
+
+def histogram_sums(weights: Any, x: Any, *, bins: Any, range: Any) -> Any:
+    """Evaluate a histogram of weights, without its edges."""
+    return np.histogram(x, bins, range, weights=weights)[0]
+
+
+def gather_bins(ct: Any, aval: Aval, x: Any, *, bins: Any, range: Any) -> Any:
+    """Give each weight the cotangent of the bin that it was added to; the last bin is closed on both sides."""
+    edges = np.histogram_bin_edges(x, bins, range)
+    values = x.ravel()
+    inside = (values >= edges[0]) & (values <= edges[-1])
+    place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    return match_dtype(np.where(inside, ct[place], 0.0), aval.dtype).reshape(aval.shape)
+
+
+bincount = linear(
+    "bincount",
+    lambda weights, x, minlength: np.bincount(x, weights, minlength),
+    transpose=gather_counts,
+)
+occurrences = constant("occurrences", lambda x, minlength: np.bincount(x, None, minlength))
+histogram = linear("histogram", histogram_sums, transpose=gather_bins)
+histogram_counts = constant("histogram_counts", lambda x, bins, range: np.histogram(x, bins, range)[0])
+histogram_bin_edges = constant("histogram_bin_edges", np.histogram_bin_edges)

@@ -1,0 +1,274 @@
+"""Creation of Tensors with NumPy's signatures; Tensors inside nested lists keep their gradients."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import apply, as_tensor, checked, implements
+from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor
+from wengert.errors import UsageError, describe
+from wengert.numpy._selection import NUMBERS
+from wengert.primitives import conversion, elementwise
+
+__all__: list[str] = []
+
+
+# From data
+
+
+def assembled(data: Any) -> Any:
+    """Return nested lists as a Tensor if there are Tensors in them; other data as they are."""
+    if not isinstance(data, list | tuple):
+        return data
+    items = [assembled(item) for item in data]
+    if not any(type(item) is Tensor for item in items):
+        return data
+    return FUNCTIONS[np.stack]([as_tensor(item) for item in items])
+
+
+@implements(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None, like: Any = None
+) -> Any:
+    """Return data as a Tensor, without copying where possible; see `numpy.asarray`."""
+    return array(a, dtype, copy=copy)
+
+
+@implements(np.array)
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
+) -> Any:
+    """Return data as a Tensor; see `numpy.array`. Tensors in nested lists keep their gradients.
+
+    >>> import wengert as wg
+    >>> wg.grad(lambda x: array([x, [2 * x, 1.0][0]]).sum())(1.0)
+    3.0
+    """
+    data: Any = assembled(object)
+    if type(data) is not Tensor:
+        made = np.array(data, dtype=dtype, copy=copy, ndmin=ndmin)
+        if made is data or not made.flags.owndata:
+            return as_tensor(made)
+        return constant_tensor(checked("array", made if made.ndim else made[()]))
+    if dtype is not None and data.dtype != dtype:
+        data = data.astype(dtype)
+    elif copy and data is object:
+        data = data.copy()
+    return data.reshape((1,) * (ndmin - data.ndim) + data.shape) if data.ndim < ndmin else data
+
+
+# Filled with constants: these are NumPy's results as Tensors
+
+
+def creating(function: Callable[..., Any]) -> None:
+    """Enter a function whose results do not depend on Tensors."""
+
+    def create(*args: Any, **kwargs: Any) -> Any:
+        return constants(function(*args, **kwargs))
+
+    name = function.__name__
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = f"""Return what `numpy.{name}` gives as Tensors."""
+    implements(function)(create)
+
+
+def constants(made: Any) -> Any:
+    """Return new arrays as Tensors that own them."""
+    if isinstance(made, tuple | list):
+        return type(made)(constants(item) for item in made)
+    return constant_tensor(checked("creation", made))
+
+
+for _function in (
+    np.zeros,
+    np.ones,
+    np.empty,
+    np.eye,
+    np.identity,
+    np.tri,
+    np.indices,
+    np.diag_indices,
+    np.tril_indices,
+    np.triu_indices,
+    np.mask_indices,
+    np.frombuffer,
+    np.fromiter,
+    np.fromstring,
+    np.from_dlpack,
+    np.hanning,
+    np.hamming,
+    np.blackman,
+    np.bartlett,
+):
+    creating(_function)
+
+
+def lengths_of(shape: Any) -> tuple[int, ...]:
+    """Return a shape as a tuple."""
+    return tuple(map(operator.index, shape)) if isinstance(shape, Sequence) else (operator.index(shape),)
+
+
+@implements(np.full)
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
+) -> Any:
+    """Return a Tensor filled with a value; see `numpy.full`."""
+    value = as_tensor(assembled(fill_value))
+    value = value.astype(value.dtype if dtype is None else dtype)
+    return np.broadcast_to(value, lengths_of(shape)).copy()
+
+
+# Of the shape and dtype of an array
+
+
+@implements(np.full_like)
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
+    """Return a Tensor like another, filled with a value; see `numpy.full_like`."""
+    x = as_tensor(a)
+    return full(x.shape if shape is None else shape, fill_value, x.dtype if dtype is None else dtype)
+
+
+def filled_like(function: Any, fill: Callable[..., Any]) -> None:
+    """Enter a function that returns a Tensor filled with a constant, in the shape of another."""
+
+    def create(
+        a: Any,
+        dtype: Any = None,
+        order: str = "K",
+        subok: bool = True,
+        shape: Any = None,
+        *,
+        device: Any = None,
+    ) -> Any:
+        x = as_tensor(a)
+        return constant_tensor(fill(x.shape if shape is None else shape, x.dtype if dtype is None else dtype)[()])
+
+    name = function.__name__
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = f"""Return a constant Tensor of another's shape and dtype; see `numpy.{name}`."""
+    implements(function)(create)
+
+
+filled_like(np.zeros_like, np.zeros)
+filled_like(np.ones_like, np.ones)
+filled_like(np.empty_like, np.empty)
+
+
+@implements(np.diag_indices_from)
+def diag_indices_from(arr: Any) -> Any:
+    """Return the indices of the main diagonal; see `numpy.diag_indices_from`."""
+    return constants(np.diag_indices_from(np.empty(as_tensor(arr).shape, bool)))
+
+
+@implements(np.tril_indices_from)
+def tril_indices_from(arr: Any, k: int = 0) -> Any:
+    """Return the indices of the lower triangle; see `numpy.tril_indices_from`."""
+    return constants(np.tril_indices_from(np.empty(as_tensor(arr).shape, bool), k))
+
+
+@implements(np.triu_indices_from)
+def triu_indices_from(arr: Any, k: int = 0) -> Any:
+    """Return the indices of the upper triangle; see `numpy.triu_indices_from`."""
+    return constants(np.triu_indices_from(np.empty(as_tensor(arr).shape, bool), k))
+
+
+@implements(np.fromfunction)
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, like: Any = None, **kwargs: Any
+) -> Any:
+    """Return what a function gives for the indices of every element; see `numpy.fromfunction`."""
+    return function(*(constant_tensor(index) for index in np.indices(shape, dtype=dtype)), **kwargs)
+
+
+# Sequences: differentiable in their ends
+
+
+@implements(np.arange)
+def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) -> Any:
+    """Return evenly spaced numbers; see `numpy.arange`. Their number is constant in the arguments."""
+    limits = [float(np.asarray(x.detach())) if type(x) is Tensor and x.dtype.kind == "f" else x for x in args]
+    limits = [operator.index(x) if type(x) is Tensor else x for x in limits]
+    made = np.arange(*limits, dtype=dtype)
+    if made.dtype.kind != "f" or not any(type(x) is Tensor and x.dtype.kind == "f" for x in args) or made.size == 0:
+        return constant_tensor(made)
+    start, step = (args[0] if len(args) > 1 else 0.0), (args[2] if len(args) > 2 else 1.0)
+    increment = (start + step) - start
+    return as_tensor(start + increment * np.arange(made.size, dtype=made.dtype))
+
+
+@implements(np.linspace)
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Return evenly spaced numbers between two ends, differentiable in both; see `numpy.linspace`."""
+    ends = [x if type(x) in NUMBERS else as_tensor(assembled(x)) for x in (start, stop)]
+    num = operator.index(num)
+    made = apply(conversion.linspace, *ends, num=num, endpoint=bool(endpoint), dtype=dtype, axis=axis)
+    if not retstep:
+        return made
+    count = num - 1 if endpoint else num
+    return made, (ends[1] - ends[0]) / count if count > 0 else np.nan
+
+
+@implements(np.logspace)
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Return numbers evenly spaced on a logarithmic scale; see `numpy.logspace`."""
+    if np.ndim(base):
+        count = max(np.ndim(start), np.ndim(stop), np.ndim(base))
+        start, stop, base = (array(x, copy=False, ndmin=count) for x in (start, stop, base))
+        base = np.expand_dims(base, axis)
+    powers = apply(elementwise.power, base, linspace(start, stop, num, endpoint, axis=axis))
+    return powers if dtype is None else as_tensor(powers).astype(dtype)
+
+
+@implements(np.geomspace)
+def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    """Return numbers evenly spaced by their ratio; see `numpy.geomspace`."""
+    first, last = as_tensor(start), as_tensor(stop)
+    if np.any(first == 0) or np.any(last == 0):
+        raise UsageError(
+            describe("geomspace", "an end that is zero", "ratios need ends other than zero", "Use linspace")
+        )
+    common = np.result_type(first.dtype, last.dtype, float, np.zeros((), dtype).dtype)
+    first, last = first.astype(common), last.astype(common)
+    sign = np.sign(first)
+    first, last = first / sign, last / sign
+    made: Any = as_tensor(logspace(np.log10(first), np.log10(last), num, endpoint, 10.0, common)).copy()
+    if num > 0:
+        made[0] = first
+    if num > 1 and endpoint:
+        made[-1] = last
+    made = made * sign
+    if axis != 0:
+        made = np.moveaxis(made, 0, axis)
+    return made if dtype is None else made.astype(dtype)

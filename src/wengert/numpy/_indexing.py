@@ -1,0 +1,299 @@
+"""Indexing with NumPy's signatures: reading, and writing in place, by numbers and masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.tensor import FUNCTIONS, Tensor, raw
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.numpy._selection import flattened, in_range
+from wengert.numpy._ufuncs import with_out
+from wengert.primitives import selection
+from wengert.primitives.indexing import add_at
+
+__all__: list[str] = []
+
+
+# Reading
+
+
+def whole(name: str, indices: Any) -> Any:
+    """Return indices as an integer array or Tensor.
+
+    Raises:
+        IndexError: they are not integers.
+    """
+    found = indices if type(indices) is Tensor else np.asarray(indices)
+    if found.dtype.kind in "iu":
+        return found
+    if found.dtype.kind == "b" or (found.size == 0 and type(indices) is not Tensor):
+        return found.astype(np.intp)
+    raise IndexError(
+        describe(name, f"indices of dtype {found.dtype}", "integers are needed", "Convert them with .astype(int)")
+    )
+
+
+@implements(np.take)
+def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
+    """Return the elements at indices along an axis; see `numpy.take`."""
+    x = as_tensor(a)
+    if axis is None:
+        x, axis = flattened(x), 0
+    axis = normalize_axis_index(axis, x.ndim)
+    chosen = whole("take", indices)
+    if mode != "raise":
+        chosen = in_range("take", chosen, x.shape[axis], mode)
+    result = x[(*(slice(None),) * axis, np.asarray(chosen) if chosen.ndim == 0 else chosen)]
+    return with_out("take", result, out)
+
+
+def along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
+    """Return the index of every position that `indices` names along an axis."""
+    if indices.ndim != len(shape):
+        raise ShapeError(
+            describe(
+                name,
+                f"indices of shape {indices.shape} for an array of shape {shape}",
+                "as many axes are needed",
+                "Reshape the indices",
+            )
+        )
+    parts: list[Any] = []
+    for i, n in enumerate(shape):
+        line = [1] * len(shape)
+        line[i] = n
+        parts.append(indices if i == axis else np.arange(n).reshape(line))
+    return tuple(parts)
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    """Return the elements at indices that vary along the other axes; see `numpy.take_along_axis`."""
+    x = as_tensor(arr)
+    if axis is None:
+        x, axis = flattened(x), 0
+    axis = normalize_axis_index(axis, x.ndim)
+    return x[along_axis("take_along_axis", x.shape, whole("take_along_axis", indices), axis)]
+
+
+# Writing in place
+
+
+def plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a NumPy function that writes into an ndarray; a Tensor being differentiated is refused on the way."""
+    return function(
+        *(np.asarray(x) if type(x) is Tensor else x for x in args),
+        **{name: np.asarray(x) if type(x) is Tensor else x for name, x in kwargs.items()},
+    )
+
+
+def set_flat(target: Tensor, places: Any, values: Any) -> None:
+    """Assign values, repeated as needed, to places of the flattened target."""
+    source = flattened(as_tensor(values))
+    if not places.size:
+        return
+    if source.size != places.size:
+        source = source[np.arange(places.size) % source.size]
+    if target.ndim == 0:
+        target[...] = source[-1]
+    else:
+        target[np.unravel_index(places, target.shape)] = source
+
+
+@implements(np.put)
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Set elements by flat index, in place; see `numpy.put`."""
+    if type(a) is not Tensor:
+        plainly(np.put, a, ind, v, mode=mode)
+        return
+    indices = np.asarray(raw(whole("put", ind))).ravel()
+    set_flat(a, in_range("put", indices, a.size, mode), v)
+
+
+@implements(np.put_along_axis)
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    """Set the elements at indices that vary along the other axes, in place; see `numpy.put_along_axis`."""
+    if type(arr) is not Tensor:
+        plainly(np.put_along_axis, arr, indices, values, axis)
+        return
+    if axis is None:
+        put(arr, indices, values)
+        return
+    axis = normalize_axis_index(axis, arr.ndim)
+    arr[along_axis("put_along_axis", arr.shape, whole("put_along_axis", indices), axis)] = values
+
+
+@implements(np.copyto)
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Copy values into an array, in place, where a condition holds; see `numpy.copyto`."""
+    if type(dst) is not Tensor:
+        plainly(np.copyto, dst, src, casting=casting, where=where)
+        return
+    source = src if type(src) in (bool, int, float, complex) else as_tensor(src)
+    given = np.result_type(source, dst.dtype) if type(source) is not Tensor else source.dtype
+    if not np.can_cast(given, dst.dtype, casting):  # type: ignore[arg-type]
+        raise DtypeError(
+            describe(
+                "copyto",
+                f"values of dtype {given} for a Tensor of dtype {dst.dtype}",
+                f"a dtype that casts by the rule {casting!r} is needed",
+                "Convert the values with .astype first, or pass casting='unsafe'",
+            )
+        )
+    dst[...] = source if where is True else FUNCTIONS[np.where](where, source, dst)
+
+
+@implements(np.place)
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Set the elements where a mask holds to the first values, repeated as needed; see `numpy.place`."""
+    if type(arr) is not Tensor:
+        plainly(np.place, arr, mask, vals)
+        return
+    places = np.flatnonzero(masked("place", arr, mask))
+    if places.size and not np.size(vals):
+        raise UsageError(describe("place", "no values", "at least one is needed", "Pass the values to insert"))
+    set_flat(arr, places, vals)
+
+
+@implements(np.putmask)
+def putmask(a: Any, /, mask: Any, values: Any) -> None:
+    """Set the elements where a mask holds to the values at the same flat places; see `numpy.putmask`."""
+    if type(a) is not Tensor:
+        plainly(np.putmask, a, mask, values)
+        return
+    places = np.flatnonzero(masked("putmask", a, mask))
+    source = flattened(as_tensor(values))
+    if places.size and source.size:
+        set_flat(a, places, source[places % source.size])
+
+
+def masked(name: str, target: Tensor, mask: Any) -> Any:
+    """Return a mask as an ndarray of the target's size."""
+    found = np.asarray(raw(mask))
+    if found.size != target.size:
+        raise ShapeError(
+            describe(
+                name,
+                f"a mask of shape {found.shape} for a Tensor of shape {target.shape}",
+                "a mask of the same size is needed",
+                "Broadcast the mask",
+            )
+        )
+    return found
+
+
+@implements(np.fill_diagonal)
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Set the main diagonal, in place; see `numpy.fill_diagonal`."""
+    if type(a) is not Tensor:
+        plainly(np.fill_diagonal, a, val, wrap)
+        return
+    shape = a.shape
+    if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
+        raise ShapeError(
+            describe(
+                "fill_diagonal",
+                f"a Tensor of shape {shape}",
+                "at least two axes are needed, of equal length if there are more than two",
+                "Index the diagonal directly",
+            )
+        )
+    step = 1 + int(np.cumprod(shape[:-1]).sum()) if len(shape) > 2 else shape[1] + 1
+    end = shape[1] ** 2 if len(shape) == 2 and not wrap else None
+    set_flat(a, np.arange(a.size)[:end:step], val)
+
+
+# ufunc.at: operations on parts in place, where repeated indices take effect one after the other
+
+
+def parts_in_turn(shape: tuple[int, ...], index: Any) -> list[tuple[Any, Any]]:
+    """Split an index with repeats into rounds without any.
+
+    Returns:
+        For each round the flat places of an array of this shape, and the flat positions in the indexed part.
+    """
+    size = int(np.prod(shape))
+    places = np.asarray(np.arange(size).reshape(shape)[index]).ravel()
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if size and places.size else np.zeros(0, int)
+    turns = np.arange(places.size) - np.repeat(starts, np.diff(np.r_[starts, places.size]))
+    rounds = []
+    for turn in range(int(turns.max()) + 1 if places.size else 0):
+        positions = np.sort(order[turns == turn])
+        rounds.append((places[positions], positions))
+    return rounds
+
+
+def concrete_index(index: Any) -> Any:
+    """Return an index with the arrays of Tensors in their place."""
+    return tuple(raw(entry) for entry in index) if isinstance(index, tuple) else raw(index)
+
+
+def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
+    """Return the meaning of `ufunc.at` for Tensors."""
+
+    def at(a: Any, indices: Any, b: Any = None, /) -> None:
+        if type(a) is not Tensor:
+            plainly(ufunc.at, a, indices, *(() if b is None else (b,)))
+            return
+        index = concrete_index(indices)
+        window = np.empty(a.shape, np.bool_)[index].shape
+        values = None if b is None else flattened(np.broadcast_to(as_tensor(b), window))  # type: ignore[arg-type]
+        for places, positions in parts_in_turn(a.shape, index):
+            key = np.unravel_index(places, a.shape) if a.ndim else np.True_
+            operands = (a[key],) if values is None else (a[key], values[positions])
+            a[key] = FUNCTIONS[ufunc](*operands)
+
+    return at
+
+
+@implements((np.add, "at"))
+def add_in_place(a: Any, indices: Any, b: Any, /) -> None:
+    """Add to part of a Tensor; repeated indices add up; see `numpy.ufunc.at`."""
+    if type(a) is Tensor:
+        add_at(a, indices, b)
+    else:
+        plainly(np.add.at, a, indices, b)
+
+
+@implements((np.subtract, "at"))
+def subtract_in_place(a: Any, indices: Any, b: Any, /) -> None:
+    """Subtract from part of a Tensor; repeated indices add up; see `numpy.ufunc.at`."""
+    if type(a) is Tensor:
+        add_at(a, indices, -as_tensor(b))
+    else:
+        plainly(np.subtract.at, a, indices, b)
+
+
+for _ufunc in [function for function in FUNCTIONS if isinstance(function, np.ufunc)]:
+    if _ufunc.nout == 1 and _ufunc.nin <= 2 and _ufunc.signature is None and (_ufunc, "at") not in FUNCTIONS:
+        implements((_ufunc, "at"))(operate_at(_ufunc))
+
+
+# Indices of indices
+
+
+@implements(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
+    """Return the index of each flat position; see `numpy.unravel_index`."""
+    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    return tuple(apply(selection.unravel_index, as_tensor(indices), shape=lengths, order=order))
+
+
+@implements(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise", order: str = "C") -> Any:
+    """Return the flat position of each index; see `numpy.ravel_multi_index`."""
+    parts = [as_tensor(part) for part in multi_index]
+    return apply(selection.ravel_multi_index, *parts, dims=tuple(dims), mode=mode, order=order)
+
+
+@implements(np.ix_)
+def ix_(*args: Any) -> tuple[Tensor, ...]:
+    """Return arrays of numbers that together index every combination; see `numpy.ix_`."""
+    return tuple(as_tensor(part) for part in np.ix_(*(np.asarray(raw(arg)) for arg in args)))

@@ -1,0 +1,107 @@
+"""Questions about arrays that are answered from shape, dtype and memory, with NumPy's signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import as_tensor, implements
+from wengert.core.tensor import Tensor, raw
+
+__all__: list[str] = []
+
+
+@implements(np.shape)
+def shape(a: Any) -> tuple[int, ...]:
+    """Return the lengths of the axes; see `numpy.shape`."""
+    return as_tensor(a).shape
+
+
+@implements(np.ndim)
+def ndim(a: Any) -> int:
+    """Return the number of axes; see `numpy.ndim`."""
+    return as_tensor(a).ndim
+
+
+@implements(np.size)
+def size(a: Any, axis: Any = None) -> int:
+    """Return the number of elements, or of those along axes; see `numpy.size`."""
+    return int(np.size(abstract(as_tensor(a)), axis))
+
+
+def abstract(value: Any) -> Any:
+    """Return an array of a Tensor's shape and dtype that takes no memory; other values as they are."""
+    if type(value) is not Tensor:
+        return value
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+
+
+def by_dtype(value: Any) -> Any:
+    """Return the dtype of a Tensor; other values as they are."""
+    return value.dtype if type(value) is Tensor else value
+
+
+@implements(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    """Return the dtype that an operation on the operands gives; see `numpy.result_type`."""
+    return np.result_type(*map(by_dtype, arrays_and_dtypes))
+
+
+@implements(np.can_cast)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Tell whether a dtype can be converted to another; see `numpy.can_cast`."""
+    return np.can_cast(by_dtype(from_), to, casting)
+
+
+@implements(np.common_type)
+def common_type(*arrays: Any) -> Any:
+    """Return a float or complex dtype that fits all arrays; see `numpy.common_type`."""
+    return np.common_type(*(np.empty(0, as_tensor(x).dtype) for x in arrays))
+
+
+@implements(np.min_scalar_type)
+def min_scalar_type(a: Any, /) -> np.dtype[Any]:
+    """Return the smallest dtype that holds a scalar; see `numpy.min_scalar_type`."""
+    return np.min_scalar_type(raw(a))
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x: Any) -> bool:
+    """Tell whether the dtype is complex; see `numpy.iscomplexobj`."""
+    return as_tensor(x).dtype.kind == "c"
+
+
+@implements(np.isrealobj)
+def isrealobj(x: Any) -> bool:
+    """Tell whether the dtype is not complex; see `numpy.isrealobj`."""
+    return not iscomplexobj(x)
+
+
+def of_arrays(function: Any) -> None:
+    """Enter a function that only looks at the arrays under Tensors."""
+
+    def look(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(raw, args), **kwargs)
+
+    look.__name__ = look.__qualname__ = function.__name__
+    look.__doc__ = f"""Look at the arrays under Tensors; see `numpy.{function.__name__}`."""
+    implements(function)(look)
+
+
+_LOOKING: tuple[Callable[..., Any], ...] = (
+    np.shares_memory,
+    np.may_share_memory,
+    np.array2string,
+    np.array_str,
+    np.isfortran,
+)
+for _function in _LOOKING:
+    of_arrays(_function)
+
+
+@implements(np.array_repr)
+def array_repr(arr: Any, *args: Any, **kwargs: Any) -> str:
+    """Return the printed form; see `numpy.array_repr`."""
+    return repr(arr) if type(arr) is Tensor else np.array_repr(arr, *args, **kwargs)

@@ -1,0 +1,230 @@
+"""Sorting, searching and set operations with NumPy's signatures."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.primitive import Primitive
+from wengert.core.tensor import Tensor
+from wengert.errors import UsageError, describe
+from wengert.numpy._ufuncs import with_out
+from wengert.primitives import sorting
+
+__all__: list[str] = []
+
+
+def along(a: Any, axis: int | None) -> tuple[Tensor, int]:
+    """Return a Tensor and the axis to work along, counted from 0; None means the flattened elements."""
+    x = as_tensor(a)
+    return (x.reshape(-1), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
+
+
+def refuse_fields(name: str, order: Any) -> None:
+    """Raise a UsageError if fields to sort by are given: Tensors have none."""
+    if order is not None:
+        raise UsageError(
+            describe(name, f"order={order!r}", "arrays without fields have no order of fields", "Leave order out")
+        )
+
+
+@implements(np.sort)
+def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Any:
+    """Return the elements sorted along an axis; see `numpy.sort`."""
+    refuse_fields("sort", order)
+    x, axis = along(a, axis)
+    return apply(sorting.sort, x, axis=axis, kind=kind, stable=stable)
+
+
+@implements(np.argsort)
+def argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Any:
+    """Return the indices that sort along an axis; see `numpy.argsort`."""
+    refuse_fields("argsort", order)
+    x, axis = along(a, axis)
+    return apply(sorting.argsort, x, axis=axis, kind=kind, stable=stable)
+
+
+@implements(np.partition)
+def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
+    """Return the elements partly sorted along an axis; see `numpy.partition`."""
+    refuse_fields("partition", order)
+    x, axis = along(a, axis)
+    return apply(sorting.partition, x, kth=np.asarray(kth), axis=axis, kind=kind)
+
+
+@implements(np.argpartition)
+def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
+    """Return the indices that partly sort along an axis; see `numpy.argpartition`."""
+    refuse_fields("argpartition", order)
+    x, axis = along(a, axis)
+    return apply(sorting.argpartition, x, kth=np.asarray(kth), axis=axis, kind=kind)
+
+
+@implements(np.sort_complex)
+def sort_complex(a: Any) -> Any:
+    """Return the elements sorted as complex numbers; see `numpy.sort_complex`."""
+    ordered = sort(a)
+    return ordered.astype(np.result_type(ordered.dtype, np.complex64))
+
+
+@implements(np.lexsort)
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """Return the indices that sort by several keys, the last one first; see `numpy.lexsort`."""
+    return apply(sorting.lexsort, *map(as_tensor, keys), axis=axis)
+
+
+def extreme(function: Any, primitive: Primitive) -> None:
+    """Enter a function that returns the place of an extreme element."""
+
+    def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+        result = apply(primitive, as_tensor(a), axis=axis, keepdims=bool(keepdims))
+        return with_out(function.__name__, result, out)
+
+    place.__name__ = place.__qualname__ = function.__name__
+    place.__doc__ = f"""Return the index of an extreme element; see `numpy.{function.__name__}`."""
+    implements(function)(place)
+
+
+extreme(np.argmax, sorting.argmax)
+extreme(np.argmin, sorting.argmin)
+extreme(np.nanargmax, sorting.nanargmax)
+extreme(np.nanargmin, sorting.nanargmin)
+
+
+@implements(np.searchsorted)
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """Return the indices at which elements would keep an array sorted; see `numpy.searchsorted`."""
+    order = () if sorter is None else (as_tensor(sorter),)
+    return apply(sorting.searchsorted, as_tensor(a), as_tensor(v), *order, side=side)
+
+
+@implements(np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """Return the number of the bin that each element lies in; see `numpy.digitize`."""
+    return apply(sorting.digitize, as_tensor(x), as_tensor(bins), right=bool(right))
+
+
+# Sets: the distinct elements are those that occur first, and gradients go to them
+
+
+class UniqueAllResult(NamedTuple):
+    """Hold distinct values, their first indices, the inverse indices and the counts."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCountsResult(NamedTuple):
+    """Hold distinct values and their counts."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverseResult(NamedTuple):
+    """Hold distinct values and the indices that give the original elements back."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def distinct(ar: Any, axis: int | None, equal_nan: bool) -> Any:
+    """Return the distinct elements, their first indices, the inverse and the counts."""
+    x = as_tensor(ar)
+    first, inverse, counts = apply(sorting.unique, x, axis=axis, equal_nan=equal_nan)
+    return np.take(x, first, axis=axis), first, inverse, counts
+
+
+@implements(np.unique)
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """Return the distinct elements in order; see `numpy.unique`."""
+    values, *rest = distinct(ar, axis, equal_nan)
+    chosen = [
+        extra for extra, wanted in zip(rest, (return_index, return_inverse, return_counts), strict=True) if wanted
+    ]
+    return (values, *chosen) if chosen else values
+
+
+@implements(np.unique_values)
+def unique_values(x: Any) -> Any:
+    """Return the distinct elements; see `numpy.unique_values`."""
+    return distinct(x, None, False)[0]
+
+
+@implements(np.unique_counts)
+def unique_counts(x: Any) -> UniqueCountsResult:
+    """Return the distinct elements and their counts; see `numpy.unique_counts`."""
+    values, _, _, counts = distinct(x, None, False)
+    return UniqueCountsResult(values, counts)
+
+
+@implements(np.unique_inverse)
+def unique_inverse(x: Any) -> UniqueInverseResult:
+    """Return the distinct elements and the inverse indices; see `numpy.unique_inverse`."""
+    values, _, inverse, _ = distinct(x, None, False)
+    return UniqueInverseResult(values, inverse)
+
+
+@implements(np.unique_all)
+def unique_all(x: Any) -> UniqueAllResult:
+    """Return the distinct elements, first indices, inverse indices and counts; see `numpy.unique_all`."""
+    return UniqueAllResult(*distinct(x, None, False))
+
+
+@implements(np.union1d)
+def union1d(ar1: Any, ar2: Any) -> Any:
+    """Return the distinct elements of two arrays; see `numpy.union1d`."""
+    return unique(np.concatenate([as_tensor(ar1).reshape(-1), as_tensor(ar2).reshape(-1)]))
+
+
+@implements(np.isin)
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | None = None,
+) -> Any:
+    """Tell which elements occur in another array; see `numpy.isin`."""
+    return apply(
+        sorting.isin,
+        as_tensor(element),
+        as_tensor(test_elements),
+        assume_unique=assume_unique,
+        invert=invert,
+        kind=kind,
+    )
+
+
+@implements(np.setdiff1d)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """Return the distinct elements of one array that are not in another; see `numpy.setdiff1d`."""
+    values = as_tensor(ar1).reshape(-1) if assume_unique else unique(ar1)
+    return values[isin(values, as_tensor(ar2), assume_unique=True, invert=True)]
+
+
+@implements(np.intersect1d)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """Return the distinct elements that two arrays share, those of the first; see `numpy.intersect1d`."""
+    left, right = as_tensor(ar1).reshape(-1), as_tensor(ar2).reshape(-1)
+    values, first, _, _ = distinct(left, None, True)
+    shared = isin(values, right)
+    if not return_indices:
+        return values[shared]
+    others, second, _, _ = distinct(right, None, True)
+    return values[shared], first[shared], second[isin(others, left)]

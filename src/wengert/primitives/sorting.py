@@ -1,0 +1,66 @@
+"""Sorting, searching and set operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.primitive import constant, opaque
+
+
+def ranks(x: Any, axis: int) -> Any:
+    """Return the places that the elements take when sorted along an axis; the inverse of `argsort`."""
+    return np.argsort(np.argsort(x, axis=axis, kind="stable"), axis=axis, kind="stable")
+
+
+def transfer(t: Any, source: Any, target: Any, axis: int) -> Any:
+    """Move what belongs to the elements of `source` to the same elements where `target` has them.
+
+    Both hold the same elements along the axis, in different orders; equal elements keep their order.
+    """
+    t = np.take_along_axis(t, np.argsort(source, axis=axis, kind="stable"), axis)
+    return np.take_along_axis(t, ranks(target, axis), axis)
+
+
+def rearranged_vjp(ct: Any, out: Any, x: Any, *, axis: int, **_options: Any) -> Any:
+    """Give each element the cotangent of the place that it went to."""
+    return transfer(ct, out, x, axis)
+
+
+def rearranged_jvp(tangents: Any, out: Any, x: Any, *, axis: int, **_options: Any) -> Any:
+    """Let the tangents follow their elements."""
+    return transfer(tangents[0], x, out, axis)
+
+
+sort = opaque("sort", np.sort, vjp=rearranged_vjp, jvp=rearranged_jvp)
+partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp)
+
+argsort = constant("argsort", np.argsort)
+argpartition = constant("argpartition", np.argpartition)
+lexsort = constant("lexsort", lambda *keys, axis: np.lexsort(keys, axis=axis))
+argmax = constant("argmax", np.argmax)
+argmin = constant("argmin", np.argmin)
+nanargmax = constant("nanargmax", np.nanargmax)
+nanargmin = constant("nanargmin", np.nanargmin)
+
+
+def search(a: Any, v: Any, *sorter: Any, side: Any) -> Any:
+    """Evaluate `searchsorted`, with or without a sorter."""
+    return np.searchsorted(a, v, side, *sorter)
+
+
+searchsorted = constant("searchsorted", search)
+digitize = constant("digitize", np.digitize)
+isin = constant("isin", np.isin)
+
+
+def first_occurrences(x: Any, *, axis: int | None, equal_nan: bool) -> tuple[Any, Any, Any]:
+    """Return, for each of the distinct elements in order: its first index, the inverse of all, and its count."""
+    _, first, inverse, counts = np.unique(
+        x, return_index=True, return_inverse=True, return_counts=True, axis=axis, equal_nan=equal_nan
+    )
+    return first, inverse, counts
+
+
+unique = constant("unique", first_occurrences, outputs=3)
