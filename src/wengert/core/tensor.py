@@ -48,6 +48,15 @@ class Tensor:
     is None for plain values; `_node` is what the trace knows (a tape's node); `_kept` tells that somebody else
     relies on the buffer's present content, so that a write must copy it first; `_mutated`, set at the first write
     into a part, lets views give copies to whoever keeps them, so that later writes stay cheap.
+
+    >>> import wengert as wg
+    >>> x = wg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> x.shape, x.dtype
+    ((2, 2), dtype('float64'))
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([[2., 4.],
+            [6., 8.]])
     """
 
     __slots__ = ("__weakref__", "_kept", "_mutated", "_node", "_trace", "_value")

@@ -32,6 +32,21 @@ class Context:
 
     Attributes:
         needs_input_grad: for each argument of `forward`, whether its cotangent is wanted.
+
+    >>> import wengert as wg
+    >>> class Square(wg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx: Context, x: Tensor) -> Tensor:
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     def backward(ctx: Context, ct: Tensor) -> Tensor:
+    ...         (x,) = ctx.saved_tensors
+    ...         return ct * 2 * x
+    >>> x = wg.tensor(3.0, requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    tensor(6.)
     """
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:

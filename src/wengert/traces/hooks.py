@@ -23,7 +23,14 @@ _ids = count()
 
 
 class RemovableHandle:
-    """Take a hook away again with `remove`, or at the end of a `with` block."""
+    """Take a hook away again with `remove`, or at the end of a `with` block.
+
+    >>> import wengert as wg
+    >>> x = wg.tensor(1.0, requires_grad=True)
+    >>> with x.register_hook(print):
+    ...     (x * 2).backward()
+    tensor(2.)
+    """
 
     def __init__(self, registered: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self.id = next(_ids)
