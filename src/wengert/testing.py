@@ -145,7 +145,7 @@ def check_leaf(label: str, leaf: Any) -> None:
     """Raise a DtypeError unless a leaf can be differentiated."""
     dtype = aval_of(leaf).dtype
     if not is_differentiable(dtype):
-        given = f"dtype {dtype}" if dtype.kind != "O" else f"type {type(leaf).__name__}"
+        given = f"dtype {dtype}" if dtype.kind in "?biu" else f"type {type(leaf).__name__}"
         raise DtypeError(
             describe(
                 "check_grads",

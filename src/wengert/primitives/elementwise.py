@@ -36,7 +36,7 @@ divide = elementwise(
 )
 negative = elementwise("negative", np.negative, d=lambda t, _out, _x: -t)
 positive = elementwise("positive", np.positive, d=lambda t, _out, _x: t)
-reciprocal = elementwise("reciprocal", np.reciprocal, d=lambda t, out, _x: -(t * out) * out, singular=True)
+reciprocal = elementwise("reciprocal", np.reciprocal, d=lambda t, out, x: -(t * out) / x, singular=True)
 square = elementwise("square", np.square, d=lambda t, _out, x: t * (2 * x))
 
 

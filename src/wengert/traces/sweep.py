@@ -247,7 +247,8 @@ class Sweep:
                 owns = False
         parent = node.left
         if parent is not None and left_rule is not None:
-            if owns and primitive.overwrite is not None and type(ct) is ndarray and node.shape == parent.shape:
+            in_place = owns and primitive.overwrite is not None and type(ct) is ndarray and node.shape == parent.shape
+            if in_place and type(x) is not Tensor and type(y) is not Tensor and type(out) is not Tensor:
                 c = primitive.overwrite(ct, out, x, y)
             else:
                 c = left_rule(ct, out, x, y)

@@ -1,0 +1,203 @@
+"""Tests of points where the derivative is a choice, and of masks: what is masked out never turns into NaN.
+
+Every case gives a function, a point, its gradient, and the gradient of its gradient's sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+
+inf = np.inf
+
+
+@pytest.fixture(autouse=True)
+def _without_floating_point_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def first(f: Callable[[Any], Any], x: Any) -> Any:
+    """Return the gradient of the sum of a function."""
+    return wg.grad(lambda v: np.sum(f(v)))(np.array(x))
+
+
+def second(f: Callable[[Any], Any], x: Any) -> Any:
+    """Return the gradient of the sum of the gradient."""
+    return first(lambda v: wg.grad(lambda u: np.sum(f(u)))(v), x)
+
+
+def masked_log(x: Any) -> Any:
+    return np.where(x > 0, np.log(x), 0.0)
+
+
+def sinc_by_hand(x: Any) -> Any:
+    return np.where(x != 0, np.sin(x) / x, 1.0)
+
+
+def safe_norm(x: Any) -> Any:
+    return np.sqrt(np.sum(x * x))
+
+
+def log_sum_exp(x: Any) -> Any:
+    top = np.max(x)
+    return np.log(np.sum(np.exp(x - top))) + top
+
+
+def pairwise_log_sum_exp(x: Any) -> Any:
+    return np.logaddexp(x[0], np.logaddexp(x[1], x[2]))
+
+
+MASKS = {
+    "sqrt": (lambda x: np.where(x > 0, np.sqrt(x), 0.0), [-1.0, 0.0, 4.0], [0.0, 0.0, 0.25], [0.0, 0.0, -1 / 32]),
+    "sqrt, mask first": (
+        lambda x: np.sqrt(np.where(x > 0, x, 0.0)),
+        [-1.0, 4.0],
+        [0.0, 0.25],
+        [0.0, -1 / 32],
+    ),
+    "log": (masked_log, [-1.0, 0.0, 2.0], [0.0, 0.0, 0.5], [0.0, 0.0, -0.25]),
+    "log2": (lambda x: np.where(x > 0, np.log2(x), 0.0) * np.log(2), [0.0, 2.0], [0.0, 0.5], [0.0, -0.25]),
+    "log10": (lambda x: np.where(x > 0, np.log10(x), 0.0) * np.log(10), [0.0, 2.0], [0.0, 0.5], [0.0, -0.25]),
+    "log1p": (lambda x: np.where(x > -1, np.log1p(x), 0.0), [-1.0, 1.0], [0.0, 0.5], [0.0, -0.25]),
+    "log by product": (lambda x: np.log(x) * (x > 0), [0.5, 2.0], [2.0, 0.5], [-4.0, -0.25]),
+    "sin(x)/x": (
+        sinc_by_hand,
+        [0.0, np.pi],
+        [0.0, -1 / np.pi],
+        [0.0, 2 / np.pi**2],
+    ),
+    "1/x": (lambda x: np.where(x == 0, 0.0, 1 / x), [0.0, 2.0], [0.0, -0.25], [0.0, 0.25]),
+    "reciprocal": (lambda x: np.where(x == 0, 0.0, np.reciprocal(x)), [0.0, 2.0], [0.0, -0.25], [0.0, 0.25]),
+    "power": (lambda x: np.where(x > 0, x**-0.5, 0.0), [0.0, 4.0], [0.0, -1 / 16], [0.0, 3 / 128]),
+    "cbrt": (lambda x: np.where(x > 0, np.cbrt(x), 0.0), [0.0, 8.0], [0.0, 1 / 12], [0.0, -1 / 144]),
+    "arccos": (lambda x: np.where(np.abs(x) < 1, np.arccos(x), 0.0), [-1.0, 0.0, 1.0], [0.0, -1.0, 0.0], [0.0] * 3),
+    "arcsin": (lambda x: np.where(np.abs(x) < 1, np.arcsin(x), 0.0), [-1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0] * 3),
+    "arctanh": (lambda x: np.where(np.abs(x) < 1, np.arctanh(x), 0.0), [-1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0] * 3),
+    "arccosh": (
+        lambda x: np.where(x > 1, np.arccosh(x), 0.0),
+        [1.0, np.sqrt(2.0)],
+        [0.0, 1.0],
+        [0.0, -np.sqrt(2.0)],
+    ),
+    "x log x, mask first": (
+        lambda x: x * np.log(np.where(x > 0, x, 1.0)),
+        [0.0, 1.0],
+        [0.0, 1.0],
+        [0.0, 1.0],
+    ),
+    "x log x, away from 0": (lambda x: np.where(x > 0, x * np.log(x), 0.0), [2.0, 1.0], [np.log(2) + 1, 1], [0.5, 1]),
+    "log of masked sum": (
+        lambda x: np.where(np.sum(x) > 0, np.log(np.sum(x)), 0.0),
+        [0.0, 0.0],
+        [0.0, 0.0],
+        [0.0, 0.0],
+    ),
+    "an index instead of a mask": (lambda x: np.log(x)[1:], [0.0, 2.0], [0.0, 0.5], [0.0, -0.25]),
+    "a boolean index": (lambda x: np.sqrt(x)[x > 0], [0.0, 4.0], [0.0, 0.25], [0.0, -1 / 32]),
+}
+
+CHOICES = {
+    "sqrt at 0": (np.sqrt, [0.0], [inf], None),
+    "zero times sqrt at 0": (lambda x: 0.0 * np.sqrt(x), [0.0], [0.0], [0.0]),
+    "abs": (np.abs, [-2.0, -0.0, 0.0, 3.0], [-1.0, 0.0, 0.0, 1.0], [0.0] * 4),
+    "fabs": (np.fabs, [-2.0, 0.0], [-1.0, 0.0], [0.0] * 2),
+    "sign": (np.sign, [-2.0, 0.0], [0.0, 0.0], [0.0, 0.0]),
+    "relu by maximum": (lambda x: np.maximum(x, 0.0), [-1.0, 2.0], [0.0, 1.0], [0.0, 0.0]),
+    "maximum tie": (lambda x: np.maximum(x, 1.0), [1.0], [0.5], [0.0]),
+    "minimum tie": (lambda x: np.minimum(x, 1.0), [1.0], [0.5], [0.0]),
+    "fmax tie": (lambda x: np.fmax(x, 1.0), [1.0], [0.5], [0.0]),
+    "fmin tie": (lambda x: np.fmin(x, 1.0), [1.0], [0.5], [0.0]),
+    "maximum with itself": (lambda x: np.maximum(x, x), [1.0], [1.0], [0.0]),
+    "maximum of functions": (lambda x: np.maximum(x**2, 2 * x - 1), [1.0], [2.0], [1.0]),
+    "fmax of NaN": (lambda x: np.fmax(x, np.nan), [1.0], [1.0], [0.0]),
+    "max reduction": (np.max, [1.0, 3.0, 3.0], [0.0, 0.5, 0.5], [0.0] * 3),
+    "min reduction": (np.min, [1.0, 1.0, 3.0, 1.0], [1 / 3, 1 / 3, 0.0, 1 / 3], [0.0] * 4),
+    "median tie": (np.median, [2.0, 1.0, 2.0], [0.5, 0.0, 0.5], [0.0] * 3),
+    "x**0": (lambda x: x**0, [-1.0, 0.0, 2.0], [0.0] * 3, [0.0] * 3),
+    "x**0.0": (lambda x: x**0.0, [-1.0, 0.0, 2.0], [0.0] * 3, [0.0] * 3),
+    "x**array of 0": (lambda x: x ** np.zeros(3), [-1.0, 0.0, 2.0], [0.0] * 3, [0.0] * 3),
+    "x**1": (lambda x: x**1, [-1.0, 0.0], [1.0, 1.0], [0.0, 0.0]),
+    "x**2 at 0": (lambda x: x**2, [0.0], [0.0], [2.0]),
+    "x**array of 2 at 0": (lambda x: x ** np.array([2.0]), [0.0], [0.0], [2.0]),
+    "x**3 at 0": (lambda x: x**3, [0.0], [0.0], [0.0]),
+    "0**0 by the exponent's side": (lambda x: x ** np.array([0.0, 1.0, 2.0]), [0.0] * 3, [0.0, 1.0, 0.0], [0, 0, 2]),
+    "0**y": (lambda y: np.zeros(2) ** y, [1.0, 2.0], [0.0, 0.0], [0.0, 0.0]),
+    "1**y": (lambda y: np.ones(2) ** y, [0.0, 2.0], [0.0, 0.0], [0.0, 0.0]),
+    "hypot at the origin": (lambda x: np.hypot(x, 0.0), [0.0], [0.0], None),
+    "norm at the origin, by hand": (
+        lambda x: np.where(np.sum(x) != 0, safe_norm(x), 0.0),
+        [0.0, 0.0],
+        [0.0, 0.0],
+        None,
+    ),
+    "floor": (np.floor, [0.0, 1.5], [0.0, 0.0], [0.0, 0.0]),
+    "rint": (np.rint, [0.5, 1.5], [0.0, 0.0], [0.0, 0.0]),
+    "comparison": (lambda x: (x > 0) * 1.0, [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]),
+    "sinc at 0": (np.sinc, [0.0], [0.0], [-(np.pi**2) / 3]),
+    "clip at its bounds": (lambda x: np.clip(x, -1.0, 1.0), [-2.0, 0.0, 2.0], [0.0, 1.0, 0.0], [0.0] * 3),
+}
+
+HALF = np.array([0.5, 0.5])
+LOG_SUM_EXP = {
+    "-inf among numbers": (log_sum_exp, [-inf, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0] * 3),
+    "-inf in logaddexp": (pairwise_log_sum_exp, [-inf, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0] * 3),
+    "logaddexp of one -inf": (lambda x: np.logaddexp(x, -inf), [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]),
+    "logaddexp2 of one -inf": (lambda x: np.logaddexp2(x, -inf), [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]),
+    "logaddexp of two -inf": (lambda x: np.logaddexp(x, -inf), [-inf], [0.5], None),
+    "large numbers": (log_sum_exp, [1000.0, 1000.0, 0.0], [0.5, 0.5, 0.0], [0.0] * 3),
+    "large numbers in logaddexp": (pairwise_log_sum_exp, [1000.0, 1000.0, 0.0], [0.5, 0.5, 0.0], [0.0] * 3),
+}
+
+CASES = {**MASKS, **CHOICES, **LOG_SUM_EXP}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradient(name: str) -> None:
+    f, x, want, _ = CASES[name]
+    np.testing.assert_allclose(first(f, x), want, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case[3] is not None])
+def test_second_derivative(name: str) -> None:
+    f, x, _, want = CASES[name]
+    np.testing.assert_allclose(second(f, x), want, rtol=1e-12, atol=1e-12)
+
+
+def test_ties_of_two_arguments_share_equally() -> None:
+    for f in (np.maximum, np.minimum, np.fmax, np.fmin):
+        left, right = wg.grad(lambda x, y, f=f: np.sum(f(x, y)), argnums=(0, 1))(np.ones(2), np.ones(2))
+        np.testing.assert_array_equal(left, HALF)
+        np.testing.assert_array_equal(right, HALF)
+
+
+def test_power_at_zero_in_both_arguments() -> None:
+    x, y = np.array([0.0, 0.0, 2.0, 0.0]), np.array([0.0, 2.0, 0.0, 0.5])
+    by_base, by_exponent = wg.grad(lambda a, b: np.sum(a**b), argnums=(0, 1))(x, y)
+    np.testing.assert_array_equal(by_base, [0.0, 0.0, 0.0, inf])
+    np.testing.assert_allclose(by_exponent, [0.0, 0.0, np.log(2.0), 0.0])
+
+
+def test_sqrt_at_zero_passes_no_nan_on_for_a_zero_cotangent() -> None:
+    _, pullback = wg.vjp(np.sqrt, np.array([0.0, 0.0, 4.0]))
+    np.testing.assert_array_equal(pullback(np.array([0.0, 1.0, 0.0]))[0], [0.0, inf, 0.0])
+
+
+def test_where_sends_nothing_to_the_branch_not_taken() -> None:
+    condition = np.array([True, False])
+    taken, other = wg.grad(lambda x, y: np.sum(np.where(condition, x, y)), argnums=(0, 1))(np.ones(2), np.ones(2))
+    np.testing.assert_array_equal(taken, [1.0, 0.0])
+    np.testing.assert_array_equal(other, [0.0, 1.0])
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_single_precision_and_scalars_are_as_safe(name: str) -> None:
+    f, x, want, _ = MASKS[name]
+    narrow = wg.grad(lambda v: np.sum(f(v)))(np.array(x, np.float32))
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow, want, rtol=1e-5, atol=1e-6)
