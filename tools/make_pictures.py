@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import io
 import os
+import pty
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -21,14 +24,27 @@ COMMANDS: dict[str, list[str]] = {
 """The name of each picture, and the command that it shows."""
 
 
-def output_of(command: list[str], *, colours: bool) -> str:
-    """Return what a command of ours prints in a terminal of the pictures' width."""
-    wanted = {"FORCE_COLOR": "1"} if colours else {"NO_COLOR": "1"}
+def output_of(command: list[str]) -> str:
+    """Return what a command of ours prints in a terminal of the pictures' width, colours included."""
     kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR")}
-    environment = {**kept, **wanted, "COLUMNS": str(WIDTH), "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
-    program = [sys.executable, "-m", *command]
-    done = subprocess.run(program, capture_output=True, encoding="utf-8", check=True, env=environment)
-    return done.stdout
+    environment = {**kept, "COLUMNS": str(WIDTH), "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
+    ours, theirs = pty.openpty()
+    program = subprocess.Popen(
+        [sys.executable, "-m", *command], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    printed = b"".join(pieces(ours))
+    os.close(ours)
+    if program.wait() != 0:
+        raise RuntimeError(f"{prompt(command)} failed: {printed.decode()}")
+    return printed.decode().replace("\r\n", "\n")
+
+
+def pieces(terminal: int) -> Iterator[bytes]:
+    """Yield what a terminal shows until its program has ended, which Linux reports as an error."""
+    with contextlib.suppress(OSError):
+        while piece := os.read(terminal, 4096):
+            yield piece
 
 
 def prompt(command: list[str]) -> str:
@@ -41,7 +57,7 @@ def picture(name: str) -> str:
     command = COMMANDS[name]
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(Text(prompt(command), style="bold"))
-    console.print(Text.from_ansi(output_of(command, colours=True)), end="")
+    console.print(Text.from_ansi(output_of(command)), end="")
     return console.export_svg(title="wengert", unique_id=name)
 
 
@@ -49,6 +65,11 @@ def text_of(svg: str) -> str:
     """Return the words of a picture, separated by single spaces."""
     elements = re.findall(r"<text[^>]*-matrix[^>]*>(.*?)</text>|<text[^>]*-r\d+[^>]*>(.*?)</text>", svg, re.DOTALL)
     return " ".join(" ".join(html.unescape("".join(found)) for found in elements).split())
+
+
+def words_of(command: list[str]) -> str:
+    """Return the words that a picture of a command should show, separated by single spaces."""
+    return " ".join(f"{prompt(command)} {Text.from_ansi(output_of(command)).plain}".split())
 
 
 def main() -> None:
