@@ -8,7 +8,10 @@ from wengert.creation import asarray, tensor
 from wengert.explain import explain
 from wengert.traces import handles as _handles
 from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from wengert.transforms.batching import vmap
+from wengert.transforms.checkpointing import checkpoint
 from wengert.transforms.forward import jvp
+from wengert.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev, linearize
 from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
 
 _malloc.tune()
@@ -17,17 +20,25 @@ __version__ = "0.1.0"
 __all__ = [
     "Tensor",
     "asarray",
+    "checkpoint",
     "elementwise_grad",
     "enable_grad",
     "explain",
     "grad",
+    "hessian",
+    "hvp",
     "inference_mode",
     "is_grad_enabled",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
     "jvp",
+    "linearize",
     "no_grad",
     "set_grad_enabled",
     "stop_gradient",
     "tensor",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Aval", "aval_of", "is_differentiable"]
+__all__ = ["Aval", "aval_of", "is_differentiable", "shape_of"]
 
 
 class Aval(NamedTuple):
@@ -27,6 +27,19 @@ def aval_of(value: Any) -> Aval:
     except AttributeError:
         array = np.asarray(value)
         return Aval(array.shape, array.dtype)
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of an array, a Tensor or a Python number.
+
+    >>> shape_of(1.5)
+    ()
+    """
+    try:
+        shape: tuple[int, ...] = value.shape
+    except AttributeError:
+        shape = np.shape(value)
+    return shape
 
 
 def is_differentiable(dtype: np.dtype[Any]) -> bool:

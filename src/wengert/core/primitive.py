@@ -46,12 +46,15 @@ class Primitive:
         view: whether the result may share memory with operand 0, as NumPy's basic slices do.
         fresh: whether the cotangents that `vjp` returns never share memory with the one it was given.
         outputs: the number of results, 0 where it depends on the parameters; more than one come as a tuple.
+        steps, batch: how the operation reads when operands carry a leading batch axis; see `wengert.core.batching`.
     """
 
     kind: ClassVar[str]
     view = False
     fresh = False
     outputs = 1
+    steps: Rule | None = None
+    batch: Rule | None = None
 
     def __init__(self, name: str, evaluate: Callable[..., Any]) -> None:
         if not callable(evaluate):
@@ -195,6 +198,7 @@ class Linear(Primitive):
         self.accumulate = accumulate
         self.rewrite: Rule = rewrite or self.cannot_rewrite
         self.consume = consume
+        self.rebatch: Rule = self.cannot_rewrite
 
     def cannot_rewrite(self, *_operands: Any, **_params: Any) -> Any:
         """Refuse evaluation in place: the declaration gives none."""
@@ -317,8 +321,8 @@ def elementwise(
 
     >>> from wengert.core.primitive import Elementwise
     >>> cube = Elementwise("cube", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
-    >>> cube.vjp(1.0, None, [2.0], [Aval((), np.dtype(float))], {})
-    [12.0]
+    >>> cube.vjp(np.float64(1.0), None, [2.0], [Aval((), np.dtype(float))], {})
+    [np.float64(12.0)]
     """
     primitive = Elementwise(name, evaluate, d, singular=singular, overwrite=overwrite)
     register(primitive)
@@ -336,6 +340,8 @@ def linear(
     accumulate: Rule | None = None,
     rewrite: Rule | None = None,
     consume: Rule | None = None,
+    steps: Rule | None = None,
+    batch: Rule | None = None,
 ) -> Linear:
     """Declare a primitive that is linear in its leading operands; the remaining operands are constants of the map.
 
@@ -351,12 +357,18 @@ def linear(
         accumulate: `accumulate(buffer, ct, *constants, **params)`: add the transpose of `ct` into a buffer.
         rewrite: `rewrite(value, kept, *others, **params)`: evaluate into the memory of operand 0, or a copy if `kept`.
         consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
+        steps, batch: how it reads with a leading batch axis; see `wengert.core.batching`.
 
     Returns:
         The primitive, entered in the registry.
 
     Raises:
         RegistrationError: the name is taken or a transpose is missing.
+
+    >>> from wengert.core.primitive import Linear
+    >>> halve = Linear("halve", lambda x: x / 2, transpose=lambda ct, _aval: ct / 2)
+    >>> halve.vjp(np.ones(2), None, [None], [Aval((2,), np.dtype(float))], {})
+    [array([0.5, 0.5])]
     """
     primitive = Linear(
         name,
@@ -369,31 +381,48 @@ def linear(
         rewrite=rewrite,
         consume=consume,
     )
+    primitive.steps, primitive.batch = steps, batch
     register(primitive)
     return primitive
 
 
-def bilinear(name: str, evaluate: Callable[..., Any], transposes: tuple[Rule, Rule]) -> Bilinear:
+def bilinear(
+    name: str, evaluate: Callable[..., Any], transposes: tuple[Rule, Rule], *, batch: Rule | None = None
+) -> Bilinear:
     """Declare a primitive that is linear in each of two operands.
 
     Args:
         name: its name, unique among primitives.
         evaluate: the operation on two arrays.
         transposes: `left(ct, aval_left, right, **params)` and `right(ct, aval_right, left, **params)`.
+        batch: how it reads with leading batch axes; see `wengert.core.batching`.
 
     Returns:
         The primitive, entered in the registry.
 
     Raises:
         RegistrationError: the name is taken or a transpose is missing.
+
+    >>> from wengert.core.primitive import Bilinear
+    >>> scale = Bilinear("scale", np.multiply, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
+    >>> scale.vjp(np.ones(2), None, [None, 3.0], [Aval((2,), np.dtype(float)), None], {})
+    [array([3., 3.]), None]
     """
     primitive = Bilinear(name, evaluate, transposes)
+    primitive.batch = batch
     register(primitive)
     return primitive
 
 
 def opaque(
-    name: str, evaluate: Callable[..., Any], vjp: Rule, *, jvp: Rule | None = None, outputs: int = 1
+    name: str,
+    evaluate: Callable[..., Any],
+    vjp: Rule,
+    *,
+    jvp: Rule | None = None,
+    outputs: int = 1,
+    steps: Rule | None = None,
+    batch: Rule | None = None,
 ) -> Opaque:
     """Declare a primitive by its vjp.
 
@@ -405,32 +434,52 @@ def opaque(
             for those that received no cotangent, and `out` a tuple.
         jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
         outputs: the number of results.
+        steps, batch: how it reads with a leading batch axis; see `wengert.core.batching`.
 
     Returns:
         The primitive, entered in the registry.
 
     Raises:
         RegistrationError: the name is taken, or the vjp takes too few arguments.
+
+    >>> from wengert.core.primitive import Opaque
+    >>> length = Opaque("length", np.linalg.norm, vjp=lambda ct, out, x: ct * x / out)
+    >>> length.vjp(1.0, 5.0, [np.array([3.0, 4.0])], [Aval((2,), np.dtype(float))], {})
+    (array([0.6, 0.8]),)
     """
     primitive = Opaque(name, evaluate, vjp, jvp=jvp, outputs=outputs)
+    primitive.steps, primitive.batch = steps, batch
     register(primitive)
     return primitive
 
 
-def constant(name: str, evaluate: Callable[..., Any], *, outputs: int = 1) -> Constant:
+def constant(
+    name: str,
+    evaluate: Callable[..., Any],
+    *,
+    outputs: int = 1,
+    steps: Rule | None = None,
+    batch: Rule | None = None,
+) -> Constant:
     """Declare a primitive whose derivative is a structural zero.
 
     Args:
         name: its name, unique among primitives.
         evaluate: the operation on arrays.
         outputs: the number of results.
+        steps, batch: how it reads with a leading batch axis; see `wengert.core.batching`.
 
     Returns:
         The primitive, entered in the registry.
 
     Raises:
         RegistrationError: the name is taken.
+
+    >>> from wengert.core.primitive import Constant
+    >>> Constant("steps", np.floor)
+    <constant primitive steps>
     """
     primitive = Constant(name, evaluate, outputs=outputs)
+    primitive.steps, primitive.batch = steps, batch
     register(primitive)
     return primitive

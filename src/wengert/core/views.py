@@ -8,12 +8,13 @@ the operators' fast paths, which test that slot anyway, cost ordinary Tensors no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.tensor import Tensor, keep, make_tensor, raw
+from wengert.core.tensor import Tensor, keep, make_tensor, raw, wrapped_constant
 from wengert.core.trace import Trace
 
 if TYPE_CHECKING:
@@ -26,20 +27,25 @@ Step = tuple["Primitive", tuple[tuple[str, Any], ...]]
 
 
 class View:
-    """Hold what a view handle stands for: a base, the steps from it, and the Tensor they gave last time."""
+    """Hold what a view handle stands for: a base, the steps from it, and the Tensor they gave last time.
 
-    __slots__ = ("base", "base_node", "base_value", "dispatch", "path", "tensor")
+    Whether a view is differentiated was settled when it was made (not if under `no_grad`), whatever the mode is when
+    it has to be derived anew.
+    """
+
+    __slots__ = ("base", "base_node", "base_value", "cut", "dispatch", "path", "tensor")
 
     def __init__(self, dispatch: Dispatch, base: Tensor, path: tuple[Step, ...], tensor: Tensor) -> None:
         self.dispatch = dispatch
         self.base = base
         self.path = path
-        self.bind(tensor)
+        self.cut = base._trace is not None and tensor._trace is not base._trace
+        self.bind(tensor, True)
 
-    def bind(self, tensor: Tensor) -> None:
-        """Cache the Tensor that the steps give for the base as it is now."""
+    def bind(self, tensor: Tensor, shares: bool) -> None:
+        """Cache the Tensor that the steps give for the base as it is now; not if they had to copy."""
         self.tensor = tensor
-        self.base_value = self.base._value
+        self.base_value = self.base._value if shares else None
         self.base_node = self.base._node
 
     def current(self) -> Tensor:
@@ -47,9 +53,12 @@ class View:
         base = self.base
         if base._node is not self.base_node or base._value is not self.base_value:
             tensor = base
-            for primitive, params in self.path:
-                tensor = self.dispatch(primitive, (tensor,), dict(params))
-            self.bind(tensor)
+            with nullcontext() if base._trace is None else base._trace.deriving():
+                for primitive, params in self.path:
+                    tensor = self.dispatch(primitive, (tensor,), dict(params))
+            if self.cut:
+                tensor = wrapped_constant(tensor._value)
+            self.bind(tensor, shares_memory(tensor, base))
         return self.tensor
 
 

@@ -8,24 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval
+from wengert.core.aval import Aval, aval_of, shape_of
+from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.dispatch import apply, innermost
-from wengert.core.primitive import linear
-from wengert.core.tensor import Tensor, make_tensor, refuse_object_arrays
+from wengert.core.primitive import Primitive, linear
+from wengert.core.tensor import Tensor, keep, make_tensor, raw, refuse_object_arrays
 from wengert.core.views import Step, base_and_path, current
+from wengert.primitives.index_layout import OPERAND, batched_index
 
 __all__ = ["add_at", "assign", "getitem", "read", "rebind", "setitem", "write"]
 
 
-class _Operand:
-    """Mark the place of an array operand in an index."""
-
-    def __repr__(self) -> str:
-        return "array"
-
-
-OPERAND = _Operand()
 Index = tuple[Any, ...]
 
 
@@ -39,18 +33,29 @@ def split_index(index: Any) -> tuple[Index, list[Any]]:
     entries = []
     for entry in index if isinstance(index, tuple) else (index,):
         kind = type(entry)
-        if kind is int or kind is slice or entry is None or entry is Ellipsis:
+        if kind is int or entry is None or entry is Ellipsis:
             entries.append(entry)
+        elif kind is slice:
+            entries.append(fixed_slice(entry))
         elif kind is Tensor and not (entry.ndim == 0 and entry._trace is None and entry.dtype.kind in "iu"):
             entries.append(OPERAND)
+            keep(entry)  # what is recorded may need the index as it is now
             arrays.append(current(entry))
-        elif isinstance(entry, list | np.ndarray | bool | np.bool_):
+        elif isinstance(entry, list | tuple | np.ndarray | bool | np.bool_):
             array = np.asarray(entry)
             entries.append(OPERAND)
             arrays.append(array if array.size or kind is np.ndarray else array.astype(np.intp))
         else:
             entries.append(operator.index(entry) if hasattr(entry, "__index__") else entry)
     return tuple(entries), arrays
+
+
+def fixed_slice(entry: slice) -> slice:
+    """Return a slice whose bounds are Python integers, which nobody can change later."""
+    bounds = (entry.start, entry.stop, entry.step)
+    if all(bound is None or type(bound) is int for bound in bounds):
+        return entry
+    return slice(*(bound if bound is None else operator.index(bound) for bound in bounds))
 
 
 def join_index(index: Index, arrays: Sequence[Any]) -> Any:
@@ -77,8 +82,33 @@ def accumulate_part(buffer: Any, ct: Any, *arrays: Any, index: Index) -> None:
     put_into(buffer, ct, arrays, (), index, add=True)
 
 
+def steps_of_part(
+    primitive: Primitive, _size: int, _shape: tuple[int, ...], params: dict[str, Any]
+) -> list[tuple[Primitive, dict[str, Any]]]:
+    """Read the same basic index behind the batch axis."""
+    return [(primitive, {"index": (slice(None), *params["index"])})]
+
+
+def batch_part(
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Read an index with arrays in every lane."""
+    x, *arrays = operands
+    rank = x.ndim - batched[0]
+    found = batched_index(size, rank, params["index"], arrays, batched[1:], batched[0])
+    part = apply(primitive, x, *found.arrays, index=found.index)
+    return np.moveaxis(part, found.source, found.target) if found.source else part
+
+
 getitem = linear(
-    "getitem", take_part, transpose=transpose_part, view=True, fresh=True, accumulate=accumulate_part
+    "getitem",
+    take_part,
+    transpose=transpose_part,
+    view=True,
+    fresh=True,
+    accumulate=accumulate_part,
+    steps=steps_of_part,
+    batch=batch_part,
 )
 
 
@@ -94,8 +124,14 @@ def put_into(target: Any, value: Any, arrays: Sequence[Any], path: Sequence[Step
     if type(target) is Tensor:
         write(target, value, *arrays, path=path, index=index, add=add)
         return
-    window = window_of(target, path)
     key = join_index(index, arrays)
+    window = target
+    for position, (primitive, params) in enumerate(path):
+        wider, window = window, apply(primitive, window, **dict(params))
+        if not np.may_share_memory(wider, window):  # a reshape that this memory layout does not allow as a view
+            put_into(window, value, arrays, path[position + 1 :], index, add=add)
+            wider[...] = primitive.transposes[0](window, aval_of(wider), **dict(params))
+            return
     if not add:
         window[key] = value
     elif arrays:
@@ -165,13 +201,47 @@ def consume_assigned(
     return (None if base is None else ct, value_ct, *(None,) * len(arrays))
 
 
+def rebatch_assigned(
+    size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the operands and parameters that assign in every lane of a base with its batch axis in front."""
+    base, value, *arrays = operands
+    path: list[Step] = []
+    shape = base.shape[1:]
+    for primitive, step in params["path"]:
+        assert primitive.steps is not None
+        path += [(p, tuple(q.items())) for p, q in primitive.steps(primitive, size, shape, dict(step))]
+        shape = primitive.evaluate(np.broadcast_to(np.empty(()), shape), **dict(step)).shape
+    found = batched_index(size, len(shape), params["index"], arrays, batched[2:], True)
+    if batched[1]:
+        lane = value.shape[1:]
+        value = value.reshape((size, *(1,) * (found.rank - len(lane)), *lane[max(0, len(lane) - found.rank) :]))
+    elif found.source and shape_of(value):
+        value = value.reshape((1,) * (found.rank + 1 - value.ndim) + value.shape)
+    if found.source and shape_of(value):
+        value = np.moveaxis(value, found.target, found.source)
+    changed = {"path": tuple(path), "index": found.index, "add": params["add"]}
+    return [base, value, *found.arrays], changed
+
+
+def batch_assigned(
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Assign in every lane of a copy."""
+    base = lead(operands[0], batched[0], size)
+    moved, changed = rebatch_assigned(size, [base, *operands[1:]], batched, params)
+    return apply(primitive, *moved, **changed)
+
+
 assign = linear(
     "assign",
     assign_part,
     transpose=(transpose_base, transpose_value),
     rewrite=rewrite_part,
     consume=consume_assigned,
+    batch=batch_assigned,
 )
+assign.rebatch = rebatch_assigned
 
 
 def read_index(x: Any, index: Any) -> Any:
@@ -189,7 +259,7 @@ def require_writable(target: Tensor) -> None:
 def write(target: Tensor, value: Any, *arrays: Any, path: Sequence[Step], index: Index, add: bool) -> None:
     """Re-bind a Tensor that owns its memory to itself with a part replaced."""
     params = {"path": path, "index": index, "add": add}
-    operands = (value, *arrays)
+    operands = tuple(current(x) if type(x) is Tensor else x for x in (value, *arrays))
     require_writable(target)
     trace, _ = innermost((target, *operands))
     if trace is not None:
@@ -205,9 +275,24 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
     """Assign to part of a Tensor; its base and the base's other views see the change."""
     base, path = base_and_path(target)
     entries, arrays = split_index(index)
+    if not add and is_same_view(value, base, (*path, (getitem, (("index", entries),)))):
+        return  # the second half of `target[index] += ...`, whose first half has written through the view
     value = current(value) if type(value) is Tensor else np.asarray(value)
     refuse_object_arrays("assignment", (value,))
     write(base, value, *arrays, path=path, index=entries, add=add)
+
+
+def is_same_view(value: Any, base: Tensor, path: Sequence[Step]) -> bool:
+    """Tell whether a value is the view that some steps lead to from a base."""
+    if type(value) is not Tensor:
+        return False
+    found, steps = base_and_path(value)
+    return found is base and steps == path
+
+
+def same_layout(old: Any, new: Any) -> bool:
+    """Tell whether two arrays of one shape order their elements alike in memory, so that they have the same views."""
+    return old.ndim < 2 or bool(old.strides == new.strides)
 
 
 def add_at(target: Tensor, index: Any, value: Any) -> None:
@@ -218,7 +303,7 @@ def add_at(target: Tensor, index: Any, value: Any) -> None:
 def rebind(target: Tensor, result: Any) -> None:
     """Let a Tensor stand for another value of its own shape and dtype; a view writes through to its base."""
     base, path = base_and_path(target)
-    if path:
+    if path or not same_layout(raw(target), raw(result)):
         setitem(target, Ellipsis, result)
         return
     require_writable(target)

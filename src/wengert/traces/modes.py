@@ -26,6 +26,7 @@ __all__ = [
     "is_grad_enabled",
     "no_grad",
     "recording",
+    "reviving",
     "saved_tensors_hooks",
     "set_grad_enabled",
 ]
@@ -41,6 +42,7 @@ class State(threading.local):
         self.floor = -math.inf
         self.packing: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = ()
         self.anomaly = False
+        self.reviving = False
         self.token: object | None = None
 
     def refresh(self) -> None:
@@ -273,6 +275,24 @@ class saved_tensors_hooks(Mode):  # noqa: N801 - PyTorch's name
 
     def again(self) -> Mode:
         return saved_tensors_hooks(*self.pair)
+
+
+class reviving(Mode):  # noqa: N801 - named like the modes above
+    """Let tapes that have ended record again, for functions that are run once more during a sweep."""
+
+    def __init__(self) -> None:
+        self.before: list[bool] = []
+
+    def __enter__(self) -> Self:
+        self.before.append(STATE.reviving)
+        STATE.reviving = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        STATE.reviving = self.before.pop()
+
+    def again(self) -> Mode:
+        return reviving()
 
 
 class detect_anomaly(Mode):  # noqa: N801 - PyTorch's name

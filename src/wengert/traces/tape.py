@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from itertools import count
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.core.trace import Trace
 from wengert.errors import EscapedValueError, GraphError, describe
-from wengert.traces.modes import SPECIAL, STATE, recording
+from wengert.traces.modes import SPECIAL, STATE, enable_grad, recording
 
 if TYPE_CHECKING:
     from wengert.traces.hooks import Hooks
@@ -296,7 +297,7 @@ class Tape(Trace):
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Evaluate one level below, and record."""
-        if self.ended:
+        if self.ended and not STATE.reviving:
             raise self.escaped(operands)
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant" or not recording(self):
@@ -376,14 +377,17 @@ class Tape(Trace):
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a Tensor in place, and record it; see the ADR on mutation and views."""
-        if self.ended:
+        if self.ended and not STATE.reviving:
             raise self.escaped((handle, *operands))
         below = self.handle_below(handle)
         written = primitive.rewrite(below, handle._kept, *map(self.value_below, operands), **params)
-        if recording(self):
+        if recording(self) and is_differentiable(written.dtype):
             node, _ = self.record(primitive, (handle, *operands), None, params)
             node.shape, node.dtype = written.shape, written.dtype
             handle._node, handle._trace = node, self
+        elif handle._trace is not self and type(written) is Tensor:  # it stays on the level below
+            handle._node, handle._trace = written._node, written._trace
+            written = written._value
         handle._value = written
         handle._kept = False
         handle._mutated = True
@@ -395,6 +399,10 @@ class Tape(Trace):
             handle._kept = result._kept = True
             return
         super().rebind(handle, result)
+
+    def deriving(self) -> AbstractContextManager[Any]:
+        """Return a context in which everything is recorded."""
+        return enable_grad()
 
     def require_writable(self, handle: Tensor) -> None:
         """Raise a GraphError if a handle is a leaf of the base tape, which is recording."""

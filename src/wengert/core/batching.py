@@ -1,0 +1,75 @@
+"""How primitives read when operands carry a leading batch axis.
+
+Elementwise primitives only need their operands' ranks aligned. Others say it in one of two forms:
+
+* `steps(primitive, size, shape, params)`, for those of one operand: the operation as a sequence of steps
+  `(primitive, params)` on the operand with its batch axis in front. `shape` is that of the operand without it.
+* `batch(primitive, size, operands, batched, params)`: compute the result, batch axis in front, from operands of
+  which those marked in `batched` have theirs in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import shape_of
+from wengert.core.primitive import Primitive
+
+__all__ = ["aligned", "along", "lead", "prefixed", "shift"]
+
+Steps = list[tuple[Primitive, dict[str, Any]]]
+
+
+def shift(axis: Any) -> Any:
+    """Return axes as they are counted once there is a batch axis in front; negative ones do not change.
+
+    >>> shift((0, -1))
+    (1, -1)
+    """
+    if isinstance(axis, tuple):
+        return tuple(shift(item) for item in axis)
+    return axis if axis is None or axis < 0 else axis + 1
+
+
+def along(*names: str) -> Callable[..., Steps]:
+    """Return the steps of an operation whose parameters with these names count axes (None is not among them)."""
+
+    def steps(primitive: Primitive, _size: int, _shape: tuple[int, ...], params: Mapping[str, Any]) -> Steps:
+        return [(primitive, {key: shift(value) if key in names else value for key, value in params.items()})]
+
+    return steps
+
+
+def prefixed(*names: str) -> Callable[..., Steps]:
+    """Return the steps of an operation whose parameters with these names are shapes of the result."""
+
+    def steps(primitive: Primitive, size: int, _shape: tuple[int, ...], params: Mapping[str, Any]) -> Steps:
+        return [(primitive, {k: (size, *v) if k in names else v for k, v in params.items()})]
+
+    return steps
+
+
+def lead(value: Any, batched: bool, size: int) -> Any:
+    """Return an operand with its batch axis in front, repeated along it if it had none."""
+    if batched:
+        return value
+    return np.broadcast_to(value, (size, *shape_of(value)))
+
+
+def aligned(operands: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    """Return operands reshaped so that they broadcast with their batch axes first.
+
+    >>> [x.shape for x in aligned([np.ones(4), np.ones((2, 3))], [True, False])]
+    [(4, 1, 1), (2, 3)]
+    """
+    ranks = [len(shape_of(x)) - flag for x, flag in zip(operands, batched, strict=True)]
+    rank = max(ranks)
+    found = []
+    for x, flag, own in zip(operands, batched, ranks, strict=True):
+        if flag and own < rank:
+            x = x.reshape((x.shape[0], *(1,) * (rank - own), *x.shape[1:]))
+        found.append(x)
+    return found

@@ -1,0 +1,125 @@
+"""Indices with a batch axis: where NumPy puts the axes of an indexed array, and how to keep the batch axis first.
+
+NumPy calls the arrays of an index (and the integers beside them) advanced. Their broadcast axes stand in the result
+where the first of them stood if they are adjacent, and in front of everything else if they are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.aval import shape_of
+from wengert.errors import UsageError, describe
+
+__all__ = ["OPERAND", "BatchedIndex", "batched_index"]
+
+Index = tuple[Any, ...]
+
+
+class _Operand:
+    """Mark the place of an array operand in an index."""
+
+    def __repr__(self) -> str:
+        return "array"
+
+    def __reduce__(self) -> str:
+        return "OPERAND"
+
+
+OPERAND = _Operand()
+
+
+class BatchedIndex(NamedTuple):
+    """Hold an index for a batched array.
+
+    `source` and `target` are the axes to move (as for `numpy.moveaxis`) in what it selects, so that the batch axis
+    comes first and the others stand as in one lane; `rank` is the number of axes that one lane selects.
+    """
+
+    index: Index
+    arrays: list[Any]
+    source: tuple[int, ...]
+    target: tuple[int, ...]
+    rank: int
+
+
+def batched_index(
+    size: int, rank: int, index: Index, arrays: Sequence[Any], batched: Sequence[bool], whole: bool
+) -> BatchedIndex:
+    """Return the index that selects in every lane what `index` selects in one.
+
+    Args:
+        size: the number of lanes.
+        rank: the number of axes of one lane of the indexed array.
+        index: the static form of the index, with `OPERAND` for arrays.
+        arrays: the arrays.
+        batched: which arrays have a batch axis in front.
+        whole: whether the indexed array has one.
+    """
+    entries, arrays, batched = expanded(rank, index, arrays, batched)
+    selected = sum(entry is None or isinstance(entry, slice) for entry in entries)
+    if not arrays:
+        return BatchedIndex((slice(None), *entries), [], (), (), selected)
+    places = [i for i, entry in enumerate(entries) if entry is OPERAND or isinstance(entry, int)]
+    before = sum(not (entry is OPERAND or isinstance(entry, int)) for entry in entries[: places[0]])
+    adjacent = places[-1] - places[0] + 1 == len(places)
+    depth = max(len(shape_of(a)) - flag for a, flag in zip(arrays, batched, strict=True))
+    total = selected + depth
+    if not any(batched):
+        moved = () if adjacent else (depth,)
+        return BatchedIndex((slice(None), *entries), list(arrays), moved, (0,) * len(moved), total)
+    arrays = [a.reshape(size, *(1,) * (depth + 1 - a.ndim), *a.shape[1:]) if f else a for a, f in zip(arrays, batched)]
+    if not whole:
+        moved = (before,) if adjacent and before else ()
+        return BatchedIndex(tuple(entries), arrays, moved, (0,) * len(moved), total)
+    lanes = np.arange(size).reshape(size, *(1,) * depth)
+    source: tuple[int, ...] = ()
+    target: tuple[int, ...] = ()
+    if adjacent and before:
+        source = tuple(range(1, 1 + depth))
+        target = tuple(range(1 + before, 1 + before + depth))
+    return BatchedIndex((OPERAND, *entries), [lanes, *arrays], source, target, total)
+
+
+def expanded(
+    rank: int, index: Index, arrays: Sequence[Any], batched: Sequence[bool]
+) -> tuple[list[Any], list[Any], list[bool]]:
+    """Return an index without Ellipsis and without boolean arrays."""
+    consumed = 0
+    rest = iter(zip(arrays, batched, strict=True))
+    entries: list[Any] = []
+    found: list[Any] = []
+    flags: list[bool] = []
+    for entry in index:
+        if entry is not OPERAND:
+            entries.append(entry)
+            consumed += entry is not None and entry is not Ellipsis
+            continue
+        array, flag = next(rest)
+        if array.dtype.kind != "b":
+            consumed += 1
+            entries.append(OPERAND)
+            found.append(array)
+            flags.append(flag)
+            continue
+        if flag:
+            raise UsageError(
+                describe(
+                    "vmap",
+                    "a boolean mask that differs from lane to lane as an index",
+                    "an index that selects as many elements in every lane is needed",
+                    "Use wengert.numpy.where",
+                )
+            )
+        consumed += array.ndim
+        for positions in np.nonzero(array):
+            entries.append(OPERAND)
+            found.append(positions)
+            flags.append(False)
+    fill = [slice(None)] * (rank - consumed)
+    place = next((i for i, entry in enumerate(entries) if entry is Ellipsis), len(entries))
+    entries[place : place + 1] = fill
+    return entries, found, flags

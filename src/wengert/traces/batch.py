@@ -1,0 +1,148 @@
+"""Batch traces: one call for many inputs. Each value has its batch axis in front, one level below."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wengert.core.aval import Aval
+from wengert.core.batching import aligned, lead
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Linear, Primitive
+from wengert.core.tensor import Tensor, make_tensor, settled
+from wengert.core.trace import Trace
+from wengert.errors import EscapedValueError, GraphError, describe
+
+__all__ = ["BATCHED", "Batch", "make_batched"]
+
+BATCHED = "batched"
+_warned: set[str] = set()
+
+
+def make_batched(value: Any, trace: Batch) -> Tensor:
+    """Return a Tensor of a batch trace from a value one level below whose first axis is the batch axis."""
+    return make_tensor(value, trace, BATCHED)
+
+
+class Batch(Trace):
+    """Carry out operations for all lanes of a batch at once.
+
+    Attributes:
+        size: the number of lanes.
+        owner_name: the transformation and its function, for errors.
+    """
+
+    __slots__ = ("ended", "owner_name", "size")
+    concrete: ClassVar[bool] = False
+
+    def __init__(self, level: int, size: int, owner_name: str) -> None:
+        super().__init__(level)
+        self.size = size
+        self.owner_name = owner_name
+        self.ended = False
+
+    def end(self) -> None:
+        """Refuse operations from now on: the transformation is over."""
+        self.ended = True
+
+    def aval(self, tensor: Tensor) -> Aval:
+        """Return shape and dtype of one lane."""
+        value = tensor._value
+        return Aval(value.shape[1:], value.dtype)
+
+    def describe(self, tensor: Tensor) -> str:
+        """Return what the printed form of a Tensor says."""
+        return f"batch of {self.size}"
+
+    def state(self, tensor: Tensor) -> Any:
+        """Refuse: a lane cannot be copied on its own."""
+        raise GraphError(
+            describe("copy or pickle", f"a Tensor of {self.owner_name}", "a plain Tensor is needed", "Return it first")
+        )
+
+    def duplicate(self, tensor: Tensor) -> Tensor:
+        """Return the same value in a buffer of its own."""
+        return make_batched(tensor._value.copy(), self)
+
+    def is_batched(self, operand: Any) -> bool:
+        """Tell whether an operand has a batch axis of this trace."""
+        return type(operand) is Tensor and operand._trace is self
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Compute all lanes one level below."""
+        self.check_alive()
+        batched = [self.is_batched(x) for x in operands]
+        values = [self.value_below(x) for x in operands]
+        out = self.compute(primitive, values, batched, params)
+        if isinstance(out, tuple):
+            return tuple(make_batched(array_below(item), self) for item in out)
+        return make_batched(array_below(out), self)
+
+    def compute(
+        self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
+    ) -> Any:
+        """Return the result with its batch axis in front, by the primitive's rule or its kind."""
+        if primitive.kind == "elementwise" or isinstance(primitive.evaluate, np.ufunc):
+            return apply(primitive, *aligned(values, batched), **params)
+        if primitive.steps is not None and len(values) == 1:
+            value = values[0]
+            for step, changed in primitive.steps(primitive, self.size, value.shape[1:], params):
+                value = apply(step, value, **changed)
+            return value
+        if primitive.batch is not None:
+            return primitive.batch(primitive, self.size, values, batched, params)
+        return self.loop(primitive, values, batched, params)
+
+    def loop(
+        self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
+    ) -> Any:
+        """Compute lane by lane, for want of a batch rule, and say so once."""
+        if primitive.name not in _warned:
+            _warned.add(primitive.name)
+            warnings.warn(
+                f"vmap: {primitive.name} has no batch rule and runs lane by lane; declare one for speed",
+                stacklevel=2,
+            )
+        lanes = [
+            apply(primitive, *(x[i] if flag else x for x, flag in zip(values, batched, strict=True)), **params)
+            for i in range(self.size)
+        ]
+        if primitive.outputs == 1:
+            return np.stack(lanes)
+        return tuple(np.stack(parts) for parts in zip(*lanes, strict=True))
+
+    def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
+        """Replace part of a value in every lane."""
+        self.check_alive()
+        batched = [self.is_batched(handle), *(self.is_batched(x) for x in operands)]
+        base = self.handle_below(handle)
+        kept = handle._kept
+        if not batched[0]:
+            base, kept = lead(base, False, self.size).copy(), False
+        values = [base, *(self.value_below(x) for x in operands)]
+        moved, changed = primitive.rebatch(self.size, values, batched, params)
+        handle._value = primitive.rewrite(moved[0], kept, *moved[1:], **changed)
+        handle._trace, handle._node = self, BATCHED
+        handle._kept = False
+        handle._mutated = True
+
+    def check_alive(self) -> None:
+        """Raise an EscapedValueError if the transformation is over."""
+        if self.ended:
+            raise EscapedValueError(
+                describe(
+                    self.owner_name,
+                    "a value that escaped",
+                    "values of a transformation may be used only until it ends",
+                    "Return it from the function",
+                )
+            )
+
+
+def array_below(out: Any) -> Any:
+    """Return a computed value as an array or Tensor."""
+    found = settled(out)
+    return found if type(found) is Tensor else np.asarray(found)

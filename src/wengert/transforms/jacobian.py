@@ -1,0 +1,262 @@
+"""Jacobians, Hessians and products with them: one batched sweep or one batched tangent, never a Python loop."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.core.aval import aval_of
+from wengert.errors import UsageError, describe
+from wengert.transforms.batching import vmap
+from wengert.transforms.boundary import positions, selected
+from wengert.transforms.forward import jvp
+from wengert.transforms.reverse import grad, vjp
+
+__all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
+
+Function = Callable[..., Any]
+
+
+def basis(leaves: Sequence[Any]) -> list[Any]:
+    """Return, for values of given shapes, the unit vectors of their joint space: one lane for each element."""
+    avals = [aval_of(leaf) for leaf in leaves]
+    sizes = [math.prod(aval.shape) for aval in avals]
+    total, start, found = sum(sizes), 0, []
+    for aval, size in zip(avals, sizes, strict=True):
+        block = np.zeros((total, size), aval.dtype)
+        block[start : start + size] = np.eye(size, dtype=aval.dtype)
+        found.append(block.reshape(total, *aval.shape))
+        start += size
+    return found
+
+
+def on_selected(fun: Function, name: str, argnums: int | Sequence[int], args: Sequence[Any]) -> tuple[Any, Any]:
+    """Return `fun` as a function of the selected arguments alone, and these."""
+    chosen = positions(name, argnums, len(args))
+
+    def narrowed(*selection: Any) -> Any:
+        everything = list(args)
+        for position, value in zip(chosen, selection, strict=True):
+            everything[position] = value
+        return fun(*everything)
+
+    return narrowed, tuple(args[position] for position in chosen)
+
+
+def split_lanes(array: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
+    """Split the axis that counts joint elements into one array for each leaf, with the leaf's axes in its place."""
+    parts, start = [], 0
+    for leaf in leaves:
+        shape = aval_of(leaf).shape
+        size = math.prod(shape)
+        index = (slice(None),) * axis + (slice(start, start + size),)
+        part = array[index]
+        parts.append(part.reshape((*part.shape[:axis], *shape, *part.shape[axis + 1 :])))
+        start += size
+    return parts
+
+
+def unwrap_selection(argnums: int | Sequence[int], tree: tuple[Any, ...]) -> Any:
+    """Return the result for one argument, or the tuple for several."""
+    return tree[0] if isinstance(argnums, int) else tree
+
+
+def jacrev(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """Return a function that computes the Jacobian by one batched reverse sweep.
+
+    Args:
+        fun: a function of arrays, in any containers, returning arrays in any containers.
+        argnums: the positions of the arguments to differentiate.
+
+    Returns:
+        A function of the same arguments. For each array of the output it gives, in the output's containers, the
+        arguments' containers of arrays of shape output.shape + argument.shape.
+
+    Raises:
+        DtypeError: an argument has a dtype without derivatives.
+
+    >>> jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    @functools.wraps(fun)
+    def jacobian_of(*args: Any) -> Any:
+        narrowed, selection = on_selected(fun, "jacrev", argnums, args)
+        output, pullback = vjp(narrowed, *selection)
+        outputs, out_structure = flatten(output)
+        lanes = unflatten(out_structure, basis(outputs))
+        columns, in_structure = flatten(vmap(pullback)(lanes))
+        split = [split_lanes(column, outputs, 0) for column in columns]
+        rows = [
+            unwrap_selection(argnums, unflatten(in_structure, [part[i] for part in split])) for i in range(len(outputs))
+        ]
+        return unflatten(out_structure, rows)
+
+    return jacobian_of
+
+
+def jacfwd(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """Return a function that computes the Jacobian by one evaluation with batched tangents.
+
+    Args:
+        fun: a function of arrays, in any containers, returning arrays in any containers.
+        argnums: the positions of the arguments to differentiate.
+
+    Returns:
+        A function of the same arguments. For each array of the output it gives, in the output's containers, the
+        arguments' containers of arrays of shape output.shape + argument.shape.
+
+    Raises:
+        DtypeError: an argument has a dtype without derivatives.
+
+    >>> jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    @functools.wraps(fun)
+    def jacobian_of(*args: Any) -> Any:
+        narrowed, selection = on_selected(fun, "jacfwd", argnums, args)
+        leaves, structure = flatten(selection)
+        leaves = [selected("jacfwd", leaf) for leaf in leaves]
+        primals = unflatten(structure, leaves)
+
+        def push(*lanes: Any) -> Any:
+            return jvp(narrowed, primals, unflatten(structure, lanes))[1]
+
+        rows, out_structure = flatten(vmap(push, out_axes=-1)(*basis(leaves)))
+        blocks = []
+        for row in rows:
+            parts = split_lanes(row, leaves, row.ndim - 1)
+            blocks.append(unwrap_selection(argnums, unflatten(structure, parts)))
+        return unflatten(out_structure, blocks)
+
+    return jacobian_of
+
+
+def jacobian(fun: Function, argnums: int | Sequence[int] = 0, mode: str = "auto") -> Function:
+    """Return a function that computes the Jacobian in the mode that costs less.
+
+    Args:
+        fun: a function of arrays, in any containers, returning arrays in any containers.
+        argnums: the positions of the arguments to differentiate.
+        mode: "fwd", "rev", or "auto": forward mode unless the output has fewer elements than the arguments.
+
+    Returns:
+        A function of the same arguments. For each array of the output it gives, in the output's containers, the
+        arguments' containers of arrays of shape output.shape + argument.shape.
+
+    Raises:
+        UsageError: the mode is unknown.
+        DtypeError: an argument has a dtype without derivatives.
+
+    >>> jacobian(lambda x: x.sum() * x)(np.array([1.0, 2.0]))
+    array([[4., 1.],
+           [2., 5.]])
+    """
+    if mode not in ("auto", "fwd", "rev"):
+        raise UsageError(
+            describe("jacobian", f"mode={mode!r}", "'auto', 'fwd' or 'rev' is needed", "Leave it out for 'auto'")
+        )
+
+    @functools.wraps(fun)
+    def jacobian_of(*args: Any) -> Any:
+        chosen = mode
+        if mode == "auto":
+            narrowed, selection = on_selected(fun, "jacobian", argnums, args)
+            inputs = sum(
+                aval_of(leaf).shape != () and math.prod(aval_of(leaf).shape) or 1 for leaf in flatten(selection)[0]
+            )
+            outputs = sum(math.prod(aval_of(leaf).shape) for leaf in flatten(narrowed(*selection))[0])
+            chosen = "rev" if outputs < inputs else "fwd"
+        return (jacrev if chosen == "rev" else jacfwd)(fun, argnums)(*args)
+
+    return jacobian_of
+
+
+def hessian(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+    """Return a function that computes the Hessian of a scalar function: forward over reverse, batched.
+
+    Args:
+        fun: a function that returns one real scalar.
+        argnums: the positions of the arguments to differentiate.
+
+    Returns:
+        A function of the same arguments; for arguments in containers it gives containers of containers of arrays of
+        shape first.shape + second.shape.
+
+    Raises:
+        ShapeError: `fun` returned something other than one scalar.
+        DtypeError: an argument has a dtype without derivatives.
+
+    >>> hessian(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
+    array([[ 6.,  0.],
+           [ 0., 12.]])
+    """
+    return jacfwd(grad(fun, argnums), argnums)
+
+
+def hvp(fun: Function, primals: Any, tangents: Any) -> Any:
+    """Return the product of the Hessian of a scalar function with a vector, without forming the Hessian.
+
+    Args:
+        fun: a function of the primals that returns one real scalar.
+        primals: the tuple of arguments (or the one argument itself).
+        tangents: the vector, in the containers and shapes of the primals.
+
+    Returns:
+        The product, in the containers and shapes of the primals.
+
+    Raises:
+        ShapeError: the shapes differ, or `fun` returned something other than one scalar.
+        DtypeError: an argument has a dtype without derivatives.
+
+    >>> hvp(lambda x: x**3, (2.0,), (1.0,))
+    (12.0,)
+    """
+    if not isinstance(primals, list | tuple) or hasattr(primals, "_fields"):
+        return hvp(fun, (primals,), (tangents,))[0]
+    everything = tuple(range(len(primals)))
+    return jvp(grad(fun, everything), tuple(primals), tuple(tangents))[1]
+
+
+def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
+    """Evaluate a function and return its result with the function that applies the Jacobian.
+
+    The pullback of `fun` is linear, so it is recorded once, and its own pullback is the Jacobian: each application
+    costs one sweep, with nothing evaluated anew.
+
+    Args:
+        fun: a function of the primals, returning arrays in any containers.
+        *primals: floats, arrays or Tensors, or containers of them.
+
+    Returns:
+        (output, pushforward); `pushforward(*tangents)` gives the tangent of the output.
+
+    Raises:
+        ShapeError: tangents have not the containers or shapes of the primals.
+        DtypeError: a primal has a dtype without derivatives.
+
+    >>> y, push = linearize(lambda x: x**2, 3.0)
+    >>> push(1.0), push(10.0)
+    (6.0, 60.0)
+    """
+    output, pullback = vjp(fun, *primals)
+    leaves, structure = flatten(output)
+    ones = [np.ones(aval_of(leaf).shape, aval_of(leaf).dtype)[()] for leaf in leaves]
+    like = [
+        float(one) if isinstance(leaf, float) and not isinstance(leaf, np.generic) else one
+        for one, leaf in zip(ones, leaves, strict=True)
+    ]
+    _, push = vjp(pullback, unflatten(structure, like))
+
+    def pushforward(*tangents: Any) -> Any:
+        return push(tuple(tangents))[0]
+
+    return output, pushforward
