@@ -78,9 +78,7 @@ def checked(name: str, value: Any) -> Any:
         value = np.asarray(value)[()]
     if value.dtype.kind == "O":
         raise DtypeError(
-            describe(
-                name, "an array of Python objects", "a numeric dtype is needed", "Convert it with .astype(float)"
-            )
+            describe(name, "an array of Python objects", "a numeric dtype is needed", "Convert it with .astype(float)")
         )
     return value
 

@@ -45,7 +45,7 @@ class Primitive:
         evaluate: the operation on ndarrays and numbers; parameters that are not arrays go by keyword.
         view: whether the result may share memory with operand 0, as NumPy's basic slices do.
         fresh: whether the cotangents that `vjp` returns never share memory with the one it was given.
-        outputs: the number of results, 0 where it depends on the parameters; more than one come as a tuple.
+        outputs: the number of results; more than one come as a tuple.
         steps, batch: how the operation reads when operands carry a leading batch axis; see `wengert.core.batching`.
     """
 
@@ -357,7 +357,8 @@ def linear(
         accumulate: `accumulate(buffer, ct, *constants, **params)`: add the transpose of `ct` into a buffer.
         rewrite: `rewrite(value, kept, *others, **params)`: evaluate into the memory of operand 0, or a copy if `kept`.
         consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
-        steps, batch: how it reads with a leading batch axis; see `wengert.core.batching`.
+        steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
+        batch: the same for several operands.
 
     Returns:
         The primitive, entered in the registry.
@@ -434,7 +435,8 @@ def opaque(
             for those that received no cotangent, and `out` a tuple.
         jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
         outputs: the number of results.
-        steps, batch: how it reads with a leading batch axis; see `wengert.core.batching`.
+        steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
+        batch: the same for several operands.
 
     Returns:
         The primitive, entered in the registry.
@@ -467,7 +469,8 @@ def constant(
         name: its name, unique among primitives.
         evaluate: the operation on arrays.
         outputs: the number of results.
-        steps, batch: how it reads with a leading batch axis; see `wengert.core.batching`.
+        steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
+        batch: the same for several operands.
 
     Returns:
         The primitive, entered in the registry.

@@ -168,7 +168,7 @@ class Tensor:
         return np.array(array, dtype=dtype, copy=True) if copy else np.asarray(array, dtype=dtype)
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self.numpy())
+        return memoryview(self.numpy())  # type: ignore[arg-type]  # ndarrays are buffers since Python 3.12
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         self._require_plain("__dlpack__")
@@ -273,25 +273,46 @@ class Tensor:
     # Differentiation: the tape API fills these in (see wengert.traces.handles)
 
     if TYPE_CHECKING:
-        grad: Tensor | None
-        requires_grad: bool
 
         @property
-        def is_leaf(self) -> bool: ...
+        def grad(self) -> Tensor | None: ...
+        @grad.setter
+        def grad(self, value: Tensor | None) -> None: ...
         @property
-        def grad_fn(self) -> Any: ...
+        def requires_grad(self) -> bool: ...
+        @requires_grad.setter
+        def requires_grad(self, value: bool) -> None: ...
+        @property
+        def is_leaf(self) -> bool:
+            """Whether the Tensor was not computed by a recorded operation."""
+
+        @property
+        def grad_fn(self) -> Any:
+            """The recorded operation that computed the Tensor; None for leaves."""
+
         def backward(
             self,
             gradient: ArrayLike | None = None,
             retain_graph: bool | None = None,
             create_graph: bool = False,
             inputs: Any = None,
-        ) -> None: ...
-        def detach(self) -> Tensor: ...
-        def requires_grad_(self, requires_grad: bool = True) -> Tensor: ...
-        def retain_grad(self) -> None: ...
-        def register_hook(self, hook: Callable[[Any], Any]) -> Any: ...
-        def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any: ...
+        ) -> None:
+            """Add the gradients of this Tensor into the `.grad` of leaves."""
+
+        def detach(self) -> Tensor:
+            """Return the same value as a plain Tensor."""
+
+        def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+            """Make the Tensor a leaf that gradients are taken with respect to."""
+
+        def retain_grad(self) -> None:
+            """Keep the gradient of a Tensor that is not a leaf."""
+
+        def register_hook(self, hook: Callable[[Any], Any]) -> Any:
+            """Call a function with the complete cotangent in each sweep."""
+
+        def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
+            """Call a function after `.grad` has changed."""
 
         # Operators (see wengert.traces.operators)
 

@@ -96,7 +96,7 @@ ALIAS.level = float("inf")
 
 def current(tensor: Tensor) -> Tensor:
     """Return the Tensor that a handle stands for: itself, unless it is a view."""
-    return tensor._value.current() if tensor._trace is ALIAS else tensor  # type: ignore[no-any-return]
+    return tensor._value.current() if tensor._trace is ALIAS else tensor
 
 
 def resolved(function: Callable[..., Any], *operands: Any) -> Any:
@@ -154,9 +154,7 @@ def base_and_path(tensor: Tensor) -> tuple[Tensor, tuple[Step, ...]]:
     return tensor, ()
 
 
-def apply_view(
-    dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]
-) -> Any:
+def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply a primitive whose result may share memory with operand 0; if it does, return a view handle."""
     source = operands[0]
     base, path = base_and_path(source)

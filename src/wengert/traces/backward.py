@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
-from wengert.core.tensor import ArrayLike, Tensor, constant_tensor, make_tensor
+from wengert.core.tensor import Tensor, constant_tensor
 from wengert.core.views import current
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.traces.modes import enable_grad, no_grad
@@ -262,5 +262,3 @@ def as_cotangents(given: Any, count: int) -> list[Any]:
             )
         )
     return found
-
-

@@ -211,9 +211,7 @@ class Call(Primitive):
         context = copy.copy(self.context)
         outs = out if self.outputs > 1 else (out,)
         found = {"operand": operands, "output": outs}
-        context._saved = tuple(
-            x if kind == "value" else constant_tensor(found[kind][x]) for kind, x in self.sources
-        )
+        context._saved = tuple(x if kind == "value" else constant_tensor(found[kind][x]) for kind, x in self.sources)
         wanted = dict(zip(self.places, avals, strict=True))
         context.needs_input_grad = tuple(wanted.get(i) is not None for i in range(len(self.args)))
         cts = ct if self.outputs > 1 else [ct]

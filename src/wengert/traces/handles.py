@@ -38,7 +38,7 @@ def _needed_node(tensor: Tensor, name: str) -> Node:
 
 
 def _get_requires_grad(self: Tensor) -> bool:
-    """Whether operations on the Tensor are recorded; a leaf's can be set."""
+    """Tell whether operations on the Tensor are recorded; a leaf's can be set."""
     return _node(self) is not None
 
 
@@ -85,7 +85,7 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _get_grad(self: Tensor) -> Tensor | None:
-    """The gradient that `backward` has accumulated; None before the first."""
+    """Return the gradient that `backward` has accumulated; None before the first."""
     node = _node(self)
     if node is None:
         return None
@@ -122,13 +122,13 @@ def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
 
 
 def _is_leaf(self: Tensor) -> bool:
-    """Whether the Tensor was not computed by a recorded operation."""
+    """Tell whether the Tensor was not computed by a recorded operation."""
     node = _node(self)
     return node is None or type(node) is Leaf
 
 
 def _grad_fn(self: Tensor) -> GradFunction | None:
-    """The recorded operation that computed the Tensor; None for leaves."""
+    """Return the recorded operation that computed the Tensor; None for leaves."""
     node = _node(self)
     return None if node is None or type(node) is Leaf else GradFunction(node)
 
@@ -168,6 +168,7 @@ def _register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHand
     """Call `hook(ct)` with the complete gradient of this Tensor, once a sweep.
 
     Args:
+        self: a Tensor that is being differentiated.
         hook: it may return a Tensor or ndarray of the same shape, which is then propagated and captured instead.
 
     Returns:

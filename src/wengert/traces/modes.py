@@ -169,6 +169,7 @@ class _GradMode(Mode):
         STATE.refresh()
 
     def again(self) -> Mode:
+        """Return a fresh one."""
         return type(self)()
 
 
@@ -236,6 +237,7 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
         STATE.refresh()
 
     def again(self) -> Mode:
+        """Return a fresh one."""
         return set_grad_enabled(self.mode)
 
     def __call__(self, function: F) -> F:
@@ -274,6 +276,7 @@ class saved_tensors_hooks(Mode):  # noqa: N801 - PyTorch's name
         STATE.refresh()
 
     def again(self) -> Mode:
+        """Return a fresh one."""
         return saved_tensors_hooks(*self.pair)
 
 
@@ -292,6 +295,7 @@ class reviving(Mode):  # noqa: N801 - named like the modes above
         STATE.reviving = self.before.pop()
 
     def again(self) -> Mode:
+        """Return a fresh one."""
         return reviving()
 
 
@@ -321,4 +325,5 @@ class detect_anomaly(Mode):  # noqa: N801 - PyTorch's name
         STATE.anomaly = self.before.pop()
 
     def again(self) -> Mode:
+        """Return a fresh one."""
         return detect_anomaly()

@@ -168,10 +168,10 @@ class Sweep:
                 owned.remove(node)
             if plainly and node.hooks is None:
                 if kind is Binary:
-                    self.pull_binary(node, ct, owns)
+                    self.pull_binary(node, ct, owns)  # type: ignore[arg-type]  # the type was tested, cheaply
                     continue
                 if kind is Unary:
-                    self.pull_unary(node, ct)
+                    self.pull_unary(node, ct)  # type: ignore[arg-type]
                     continue
             if node.hooks is not None:
                 ct, owns = self.hooked(node, ct), False
@@ -179,7 +179,7 @@ class Sweep:
                 self.watch(node, ct)
             if self.wanted is not None and node in self.wanted:
                 self.captured[node], owns = ct, False
-            if kind is Output:
+            if isinstance(node, Output):
                 self.collect(node, ct)
             else:
                 self.pull(node, ct, owns)

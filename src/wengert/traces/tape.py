@@ -228,7 +228,7 @@ class Output(Node):
 
     __slots__ = ("index", "source")
 
-    source: Node
+    source: Record
     index: int
 
     @property

@@ -25,7 +25,7 @@ def name_of(transformation: str, function: Callable[..., Any]) -> str:
     """Return the name of a transformed function for errors, with the place of its definition."""
     name = getattr(function, "__qualname__", repr(function))
     try:
-        code = inspect.unwrap(function).__code__  # type: ignore[attr-defined]
+        code = inspect.unwrap(function).__code__
     except AttributeError:
         return f"{transformation}({name})"
     return f'{transformation}({name}, File "{code.co_filename}", line {code.co_firstlineno})'

@@ -56,7 +56,8 @@ def split_lanes(array: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
         size = math.prod(shape)
         index = (slice(None),) * axis + (slice(start, start + size),)
         part = array[index]
-        parts.append(part.reshape((*part.shape[:axis], *shape, *part.shape[axis + 1 :])))
+        part = part.reshape((*part.shape[:axis], *shape, *part.shape[axis + 1 :]))
+        parts.append(part[()] if part.shape == () and isinstance(part, np.ndarray) else part)
         start += size
     return parts
 
@@ -170,9 +171,7 @@ def jacobian(fun: Function, argnums: int | Sequence[int] = 0, mode: str = "auto"
         chosen = mode
         if mode == "auto":
             narrowed, selection = on_selected(fun, "jacobian", argnums, args)
-            inputs = sum(
-                aval_of(leaf).shape != () and math.prod(aval_of(leaf).shape) or 1 for leaf in flatten(selection)[0]
-            )
+            inputs = sum(math.prod(aval_of(leaf).shape) for leaf in flatten(selection)[0])
             outputs = sum(math.prod(aval_of(leaf).shape) for leaf in flatten(narrowed(*selection))[0])
             chosen = "rev" if outputs < inputs else "fwd"
         return (jacrev if chosen == "rev" else jacfwd)(fun, argnums)(*args)

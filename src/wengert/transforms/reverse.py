@@ -14,7 +14,7 @@ from wengert.core.primitive import constant
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.core.trace import next_level
 from wengert.core.views import current
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, describe
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Node, Tape, make_leaf
 from wengert.transforms.boundary import (
