@@ -21,6 +21,7 @@ from tests.samples.calls import (
     float_leaves,
     leaves_of,
     nodes_of,
+    precision,
     random_like,
     same_bits,
     same_values,
@@ -29,7 +30,7 @@ from wengert.core.aval import Aval
 from wengert.core.dispatch import apply
 from wengert.core.primitive import PRIMITIVES, Bilinear, Elementwise, Linear, Primitive
 from wengert.testing import check_grads
-from wengert.traces.tape import Node, Record
+from wengert.traces.tape import Leaf, Node, Output
 
 NAMES = sorted(PRIMITIVES)  # as they are before any test declares another
 
@@ -134,17 +135,13 @@ def shares(result: Any, leaves: list[Any]) -> bool:
 # Derivatives
 
 
-@over([s for s in DIFFERENTIATED if s.order >= 1 and float_leaves(call_of(s)(*call_of(s).copies()))])
+@over([s for s in DIFFERENTIATED if s.order >= 1])
 def test_derivatives_are_those_of_differences(sample: Sample) -> None:
     call = call_of(sample)
-    check_grads(call, tuple(call.leaves), order=min(sample.order, 2), rtol=1e-8)
-
-
-@over([s for s in DIFFERENTIATED if PRIMITIVES[s.primitive].kind == "constant"])
-def test_results_of_constant_primitives_are_structural_zeros(sample: Sample) -> None:
-    call = call_of(sample)
-    results = leaves_of(call(*[wg.tensor(leaf, requires_grad=True) for leaf in call.leaves]))
-    assert not any(result.requires_grad for result in results if isinstance(result, wg.Tensor))
+    outs = float_leaves(call(*call.copies()))
+    if outs:  # integers and truth values have no derivatives
+        rtol = 1e-8 if precision(*call.leaves, *outs) < 1e-15 else None
+        check_grads(call, tuple(call.leaves), order=min(sample.order, 2), rtol=rtol)
 
 
 @over([s for s in DIFFERENTIATED if PRIMITIVES[s.primitive].kind == "linear"])
@@ -159,7 +156,7 @@ def test_transposes_pass_the_dot_product_test(sample: Sample) -> None:
     right = [ct * t for ct, t in zip(cts, ts, strict=True)]
     magnitude = sum(np.sum(np.abs(terms)) for terms in (*left, *right))
     difference = sum(np.sum(terms.real) for terms in left) - sum(np.sum(terms.real) for terms in right)
-    assert abs(difference) <= 1e-14 * magnitude
+    assert abs(difference) <= 50 * precision(*ts, *outs) * magnitude
 
 
 # Precision, layout, size
@@ -203,14 +200,20 @@ def test_memory_layout_does_not_matter(sample: Sample) -> None:
     cts = [random_like(out) for out in outs]
     for layout in LAYOUTS.values():
         leaves = [layout(leaf) if leaf.ndim else leaf for leaf in call.leaves]
-        assert same_values(call(*map(wg.asarray, leaves)), call(*leaves))
-        _, found = call.vjp(leaves, [layout(ct) for ct in cts])
+        laid_out = [layout(ct) if ct.ndim else ct for ct in cts]
+        numpys = call(*leaves)
+        assert same_values(call(*map(wg.asarray, leaves)), numpys)
+        if not all(np.allclose(x, y, equal_nan=True) for x, y in zip(float_leaves(numpys), outs, strict=True)):
+            continue  # the meaning of this call depends on the layout, by order="A" or order="K"
+        _, found = call.vjp(leaves, laid_out)
         for ct, other in zip(found, want, strict=True):
             np.testing.assert_allclose(ct, other, rtol=1e-11, atol=1e-13)
 
 
 @over(having(lambda call: any(leaf.ndim for leaf in call.leaves)))
 def test_empty_arguments_do_as_numpy_does(sample: Sample) -> None:
+    if sample.function.__name__ == "<lambda>" and not hasattr(np, sample.primitive):
+        return  # it passes the primitive a shape of its own
     call = call_of(sample)
     leaves = [leaf[:0] if leaf.ndim else leaf for leaf in call.leaves]
     with warnings.catch_warnings():
@@ -230,7 +233,7 @@ def test_empty_arguments_do_as_numpy_does(sample: Sample) -> None:
 @over(DIFFERENTIATED)
 def test_fresh_cotangents_share_memory_with_nothing(sample: Sample) -> None:
     for node in recorded_nodes(sample):
-        if not isinstance(node, Record) or not node.primitive.fresh or node.released:
+        if isinstance(node, Leaf | Output) or not node.primitive.fresh:
             continue
         out, operands = node.residuals()
         ct = np.array(np.random.default_rng(1).normal(size=node.shape), dtype=node.dtype)
@@ -270,6 +273,13 @@ def test_special_values_are_those_of_numpy(name: str) -> None:
     assert same_values(primitive.evaluate(*map(wg.asarray, operands)), want)
     recorded = [wg.tensor(x, requires_grad=x.dtype.kind == "f") for x in operands]
     assert same_values(detached(primitive.evaluate(*recorded)), want)
+
+
+@pytest.mark.parametrize("name", ufuncs("constant"))
+def test_results_of_constant_primitives_are_structural_zeros(name: str) -> None:
+    primitive = PRIMITIVES[name]
+    operands = [wg.tensor(x, requires_grad=x.dtype.kind == "f") for x in operands_of(primitive, SPECIAL)]
+    assert not primitive.evaluate(*operands).requires_grad
 
 
 @pytest.mark.parametrize("name", ufuncs("elementwise"))

@@ -58,6 +58,7 @@ def half_curvature(zero: Any) -> Any:
         (lambda x: (np.floor(x), x > 1), (np.array([0.5, 2.2]),)),
         (np.abs, (np.array([1e-3, -1.0]),)),
         (lambda x: x * 1e200, (2.0,)),
+        (lambda x: np.where(np.isfinite(x), 3.0 * x, 0.0), (np.array([np.nan, 2.0, np.inf]),)),
     ],
 )
 def test_right_derivatives_pass(f: Any, args: Any) -> None:

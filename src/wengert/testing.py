@@ -193,7 +193,8 @@ class Check:
         leaf = problem.point[i]
         if aval_of(leaf).shape and 0 in aval_of(leaf).shape:
             return
-        direction = self.direction(leaf) * np.maximum(1.0, np.abs(raw(leaf)))
+        size = np.abs(raw(leaf))
+        direction = self.direction(leaf) * np.where(np.isfinite(size), np.maximum(1.0, size), 1.0)
         found = along(direction)
         expected, error = self.expected(problem, i, direction, cts)
         if not abs(found - expected) <= self.rtol * max(1.0, abs(found), abs(expected)):

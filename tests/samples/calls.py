@@ -13,7 +13,17 @@ from tests.samples.base import Fixed, Sample
 from wengert.core.views import current
 from wengert.traces.tape import Node
 
-__all__ = ["Call", "call_of", "float_leaves", "leaves_of", "nodes_of", "random_like", "same_bits", "same_values"]
+__all__ = [
+    "Call",
+    "call_of",
+    "float_leaves",
+    "leaves_of",
+    "nodes_of",
+    "precision",
+    "random_like",
+    "same_bits",
+    "same_values",
+]
 
 Leaves = list[Any]
 
@@ -30,13 +40,18 @@ class Call:
 
     def copies(self) -> Leaves:
         """Return copies of the differentiated arrays."""
-        return [leaf.copy() for leaf in self.leaves]
+        return [leaf.copy(order="K") for leaf in self.leaves]
 
     def vjp(self, leaves: Sequence[Any], cts: Leaves | None = None) -> tuple[Leaves, Leaves]:
         """Return the float results for leaves in whatever layout, and the gradients for (random) cotangents."""
         results, pullback = wg.vjp(lambda *xs: float_leaves(self(*xs)), *map(wg.asarray, leaves))
         cts = [random_like(leaf) for leaf in results] if cts is None else cts
         return [leaf.numpy() for leaf in results], [leaf.numpy() for leaf in pullback(cts)]
+
+
+def precision(*values: Any) -> float:
+    """Return the distance from 1 to the next number in the least precise dtype of some arrays."""
+    return max(float(np.finfo(value.dtype).eps) for value in values)
 
 
 def is_float(value: Any) -> bool:
@@ -119,7 +134,8 @@ def same_values(found: Any, want: Any) -> bool:
 def nodes_of(results: Any) -> list[Node]:
     """Return every node that recorded Tensors depend on."""
     found: dict[Node, None] = {}
-    stack = [current(leaf)._node for leaf in float_leaves(results) if leaf.requires_grad]
+    tensors = [leaf for leaf in float_leaves(results) if isinstance(leaf, wg.Tensor)]
+    stack = [current(leaf)._node for leaf in tensors if leaf.requires_grad]
     while stack:
         node = stack.pop()
         if node is not None and node not in found:

@@ -245,7 +245,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    kept = tuple(map_leaves(lambda x: x.copy() if isinstance(x, np.ndarray) else x, x) for x in primals)
+    kept = tuple(map_leaves(lambda x: x.copy(order="K") if isinstance(x, np.ndarray) else x, x) for x in primals)
     run = Recording("vjp", fun, kept, {}, range(len(primals)), has_aux)
 
     def pullback(ct: Any) -> tuple[Any, ...]:
