@@ -74,7 +74,7 @@ def imported(module: str, source: str) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_module_has_a_layer(module):
-    assert unit_of(module) in LEVEL, f"{module}: enter {unit_of(module)!r} into LAYERS and into docs/architecture.md"
+    assert unit_of(module) in LEVEL, f"{module}: enter {unit_of(module)!r} into LAYERS and into CONTRIBUTING.md"
 
 
 @pytest.mark.parametrize("module", MODULES)
