@@ -73,14 +73,21 @@ def sort_complex(a: Any) -> Any:
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """Return the indices that sort by several keys, the last one first; see `numpy.lexsort`."""
-    return apply(sorting.lexsort, *map(as_tensor, keys), axis=axis)
+    columns = [as_tensor(key) for key in keys]
+    if not columns:
+        raise UsageError(describe("lexsort", "no keys", "at least one is needed", "Pass the arrays to sort by"))
+    rank = columns[0].ndim
+    return apply(sorting.lexsort, *columns, axis=normalize_axis_index(axis, rank) - rank if rank else axis)
 
 
 def extreme(function: Any, primitive: Primitive) -> None:
     """Enter a function that returns the place of an extreme element."""
 
     def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
-        result = apply(primitive, as_tensor(a), axis=axis, keepdims=bool(keepdims))
+        x, line = along(a, axis)
+        result = apply(primitive, x, axis=line, keepdims=bool(keepdims and axis is not None))
+        if keepdims and axis is None:
+            result = result.reshape((1,) * as_tensor(a).ndim)
         return with_out(function.__name__, result, out)
 
     place.__name__ = place.__qualname__ = function.__name__

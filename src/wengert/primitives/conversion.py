@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import Aval
+from wengert.core.batching import aligned, along, shift
 from wengert.core.cotangent import match_dtype, unbroadcast
-from wengert.core.primitive import constant, elementwise, linear, opaque
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Primitive, constant, elementwise, linear, opaque
 
 
 def convert(x: Any, *, dtype: Any) -> Any:
@@ -26,15 +29,15 @@ def transpose_imaginary(ct: Any, aval: Aval) -> Any:
     return ct * np.asarray(-1j, dtype=aval.dtype) if aval.dtype.kind == "c" else np.zeros(aval.shape, aval.dtype)
 
 
-astype = linear("astype", convert, transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype))
-copy = linear("copy", duplicate, transpose=lambda ct, _aval: ct)
-real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True)
-imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True)
+astype = linear("astype", convert, transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype), steps=along())
+copy = linear("copy", duplicate, transpose=lambda ct, _aval: ct, steps=along())
+real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True, steps=along())
+imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True, steps=along())
 
 
 # Rounding and replacing
 
-round_ = constant("round", np.round)
+round_ = constant("round", np.round, steps=along())
 
 
 def finite_part(t: Any, _out: Any, x: Any, **_fills: Any) -> Any:
@@ -48,19 +51,28 @@ unwrap = opaque(
     np.unwrap,
     vjp=lambda ct, _out, _p, **_options: ct,
     jvp=lambda tangents, _out, _p, **_options: tangents[0],
+    steps=along("axis"),
 )
-angle_of_real = constant("angle", np.angle)
+angle_of_real = constant("angle", np.angle, steps=along())
 
 
 # Predicates
 
-isclose = constant("isclose", np.isclose)
+
+def batch_aligned(
+    primitive: Primitive, _size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Let the operands of every lane broadcast."""
+    return apply(primitive, *aligned(operands, batched), **params)
+
+
+isclose = constant("isclose", np.isclose, batch=batch_aligned)
 array_equal = constant("array_equal", np.array_equal)
 array_equiv = constant("array_equiv", np.array_equiv)
-isreal = constant("isreal", np.isreal)
-iscomplex = constant("iscomplex", np.iscomplex)
-isposinf = constant("isposinf", np.isposinf)
-isneginf = constant("isneginf", np.isneginf)
+isreal = constant("isreal", np.isreal, steps=along())
+iscomplex = constant("iscomplex", np.iscomplex, steps=along())
+isposinf = constant("isposinf", np.isposinf, steps=along())
+isneginf = constant("isneginf", np.isneginf, steps=along())
 
 
 # Creation from Tensors
@@ -92,4 +104,11 @@ def transpose_stop(ct: Any, aval: Aval, *, num: int, endpoint: bool, dtype: Any,
     return match_dtype(unbroadcast(weighted.sum(axis=axis), aval.shape), aval.dtype)
 
 
-linspace = linear("linspace", spaced, transpose=(transpose_start, transpose_stop))
+def batch_ends(
+    primitive: Primitive, _size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Space numbers between the ends of every lane."""
+    return apply(primitive, *aligned(operands, batched), **(params | {"axis": shift(params["axis"])}))
+
+
+linspace = linear("linspace", spaced, transpose=(transpose_start, transpose_stop), batch=batch_ends)

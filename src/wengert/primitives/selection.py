@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import Aval
+from wengert.core.batching import aligned
 from wengert.core.cotangent import match_dtype
-from wengert.core.primitive import constant, elementwise, linear
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Primitive, constant, elementwise, linear
 from wengert.primitives.elementwise import choice
 
 where = elementwise(
@@ -62,8 +65,22 @@ def ravelled(*parts: Any, dims: tuple[int, ...], mode: Any, order: str) -> Any:
     return np.ravel_multi_index(parts, dims, mode, order)  # type: ignore[call-overload]
 
 
-unravel_index = constant("unravel_index", unravelled)
-ravel_multi_index = constant("ravel_multi_index", ravelled)
+def batch_unravelled(
+    primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Put the batch axis in front of the rows."""
+    return np.moveaxis(apply(primitive, *operands, **params), 1, 0)
+
+
+def batch_ravelled(
+    primitive: Primitive, _size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Let the parts of every lane broadcast."""
+    return apply(primitive, *aligned(operands, batched), **params)
+
+
+unravel_index = constant("unravel_index", unravelled, batch=batch_unravelled)
+ravel_multi_index = constant("ravel_multi_index", ravelled, batch=batch_ravelled)
 
 
 # Counting: constant in the data, linear in the weights

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert.core.primitive import constant, opaque
+from wengert.core.batching import along, lead
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Primitive, constant, opaque
 
 
 def ranks(x: Any, axis: int) -> Any:
@@ -33,16 +36,25 @@ def rearranged_jvp(tangents: Any, out: Any, x: Any, *, axis: int, **_options: An
     return transfer(tangents[0], x, out, axis)
 
 
-sort = opaque("sort", np.sort, vjp=rearranged_vjp, jvp=rearranged_jvp)
-partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp)
+sort = opaque("sort", np.sort, vjp=rearranged_vjp, jvp=rearranged_jvp, steps=along("axis"))
+partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp, steps=along("axis"))
 
-argsort = constant("argsort", np.argsort)
-argpartition = constant("argpartition", np.argpartition)
-lexsort = constant("lexsort", lambda *keys, axis: np.lexsort(keys, axis=axis))
-argmax = constant("argmax", np.argmax)
-argmin = constant("argmin", np.argmin)
-nanargmax = constant("nanargmax", np.nanargmax)
-nanargmin = constant("nanargmin", np.nanargmin)
+argsort = constant("argsort", np.argsort, steps=along("axis"))
+argpartition = constant("argpartition", np.argpartition, steps=along("axis"))
+
+
+def batch_keys(
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Sort by the keys of every lane; the axis is counted from the back."""
+    return apply(primitive, *(lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)), **params)
+
+
+lexsort = constant("lexsort", lambda *keys, axis: np.lexsort(keys, axis=axis), batch=batch_keys)
+argmax = constant("argmax", np.argmax, steps=along("axis"))
+argmin = constant("argmin", np.argmin, steps=along("axis"))
+nanargmax = constant("nanargmax", np.nanargmax, steps=along("axis"))
+nanargmin = constant("nanargmin", np.nanargmin, steps=along("axis"))
 
 
 def search(a: Any, v: Any, *sorter: Any, side: Any) -> Any:
@@ -50,9 +62,23 @@ def search(a: Any, v: Any, *sorter: Any, side: Any) -> Any:
     return np.searchsorted(a, v, side, *sorter)
 
 
-searchsorted = constant("searchsorted", search)
-digitize = constant("digitize", np.digitize)
-isin = constant("isin", np.isin)
+def batch_look_up(position: int) -> Any:
+    """Return the batch rule of a search that treats each element of one operand alike: in one go, or lane by lane."""
+
+    def batch(
+        primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+    ) -> Any:
+        if sum(batched) == batched[position]:
+            return apply(primitive, *operands, **params)
+        lanes = [[x[i] if flag else x for x, flag in zip(operands, batched, strict=True)] for i in range(size)]
+        return np.stack([apply(primitive, *lane, **params) for lane in lanes])
+
+    return batch
+
+
+searchsorted = constant("searchsorted", search, batch=batch_look_up(1))
+digitize = constant("digitize", np.digitize, batch=batch_look_up(0))
+isin = constant("isin", np.isin, batch=batch_look_up(0))
 
 
 def first_occurrences(x: Any, *, axis: int | None, equal_nan: bool) -> tuple[Any, Any, Any]:
