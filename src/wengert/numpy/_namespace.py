@@ -48,12 +48,13 @@ def wrapped(result: Any) -> Any:
     return result
 
 
-def exported() -> dict[str, Any]:
-    """Return NumPy's names with what they mean for Tensors."""
-    names: dict[str, Any] = {name: getattr(np, name) for name in (*CONSTANTS, *DTYPES, *PLAIN)}
+def exported(module: Any = np) -> dict[str, Any]:
+    """Return the names of NumPy, or of a module of it, with what they mean for Tensors."""
+    plain = (*CONSTANTS, *DTYPES, *PLAIN) if module is np else ()
+    names: dict[str, Any] = {name: getattr(np, name) for name in plain}
     public: dict[int, Callable[..., Any]] = {}
-    for name in sorted(vars(np)):  # not dir(np), whose names load the rest of NumPy
-        function = getattr(np, name)
+    for name in sorted(vars(module)):  # not dir(np), whose names load the rest of NumPy
+        function = getattr(module, name)
         if callable(function) and not isinstance(function, type) and function in FUNCTIONS:
             meaning = FUNCTIONS[function]
             names[name] = public.setdefault(id(meaning), returns_tensors(meaning))

@@ -1,0 +1,278 @@
+"""Products and contractions with NumPy's signatures."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.primitive import Primitive
+from wengert.core.tensor import FUNCTIONS, Tensor, raw
+from wengert.errors import UsageError, describe
+from wengert.numpy._ufuncs import DEFAULTS, with_out
+from wengert.primitives import contractions, interpolation
+from wengert.primitives import einsum as sums
+from wengert.traces.operators import operand
+
+__all__: list[str] = []
+
+_raw_types = (Tensor, np.ndarray)
+
+
+def array(name: str, value: Any) -> Any:
+    """Return an operand as a Tensor or an array; Python numbers take their default dtype, as NumPy has it here."""
+    if type(value) in _raw_types and (type(value) is Tensor or value.dtype.kind in "?biufc"):
+        return value
+    found = operand(name, value)
+    return found if isinstance(found, Tensor | np.ndarray | np.generic) else np.asarray(found)
+
+
+# Generalised ufuncs
+
+
+def moved(x: Any, axes: Any) -> Any:
+    """Return an operand with the core axes that `axes` names at the end."""
+    axes = (axes,) if isinstance(axes, int) else tuple(axes)
+    return np.moveaxis(x, axes, range(-len(axes), 0))
+
+
+def moved_back(x: Any, axes: Any) -> Any:
+    """Return a result with its core axes, which are at the end, where `axes` names."""
+    axes = (axes,) if isinstance(axes, int) else tuple(axes)
+    return np.moveaxis(x, range(-len(axes), 0), axes) if axes else x
+
+
+def generalised(primitive: Primitive) -> Callable[..., Any]:
+    """Return a function with the signature of a generalised ufunc of two operands."""
+    name = primitive.name
+
+    def function(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, **options: Any) -> Any:
+        x, y = array(name, x1), array(name, x2)
+        if out is None and axes is None and dtype is None and not options:
+            return apply(primitive, x, y)
+        unknown = sorted(key for key, value in options.items() if DEFAULTS.get(key, DEFAULTS) != value)
+        if unknown:
+            raise UsageError(
+                describe(name, f"options {unknown}", "out, axes and dtype alone are supported", "Leave them out")
+            )
+        if dtype is not None:
+            x, y = FUNCTIONS[np.astype](x, dtype), FUNCTIONS[np.astype](y, dtype)
+        if axes is not None:
+            x, y = moved(x, axes[0]), moved(y, axes[1])
+        result = apply(primitive, x, y)
+        if axes is not None and len(axes) > 2:
+            result = moved_back(result, axes[2])
+        return with_out(name, result, out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Compute `numpy.{name}` of Tensors or arrays; see NumPy for the arguments."""
+    return function
+
+
+matmul = implements(np.matmul)(generalised(contractions.matmul))
+implements(np.matvec)(generalised(contractions.matvec))
+implements(np.vecmat)(generalised(contractions.vecmat))
+_vecdot = generalised(contractions.vecdot)
+
+
+@implements(np.vecdot)
+def vecdot(
+    x1: Any, x2: Any, /, out: Any = None, *, axis: Any = None, axes: Any = None, keepdims: bool = False, **options: Any
+) -> Any:
+    """Return the products of the vectors along an axis, summed; see `numpy.vecdot`."""
+    if axes is None:
+        axes = [-1 if axis is None else axis] * 2 if axis is not None or keepdims else None
+    if axes is None:
+        return _vecdot(x1, x2, out=out, **options)
+    result = _vecdot(x1, x2, axes=axes[:2], **options)
+    if keepdims:
+        place = axes[2] if len(axes) > 2 else axes[0]
+        result = np.expand_dims(result, place if isinstance(place, int) else tuple(place))
+    return with_out("vecdot", result, out)
+
+
+# Contractions
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """Return the sum of products over the last axis of a and the second to last of b; see `numpy.dot`."""
+    return with_out("dot", apply(contractions.dot, array("dot", a), array("dot", b)), out)
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Any:
+    """Return the sums of products over the last axes; see `numpy.inner`."""
+    return apply(contractions.inner, array("inner", a), array("inner", b))
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any, /) -> Any:
+    """Return the scalar product of all elements, the first conjugated; see `numpy.vdot`."""
+    return apply(contractions.vdot, array("vdot", a), array("vdot", b))
+
+
+@implements(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    """Return the products of every element of a with every one of b; see `numpy.outer`."""
+    return with_out("outer", apply(contractions.outer, array("outer", a), array("outer", b)), out)
+
+
+@implements(np.kron)
+def kron(a: Any, b: Any) -> Any:
+    """Return the Kronecker product; see `numpy.kron`."""
+    return apply(contractions.kron, array("kron", a), array("kron", b))
+
+
+@implements(np.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    """Return the sum of products over given axes; see `numpy.tensordot`."""
+    x, y = array("tensordot", a), array("tensordot", b)
+    chosen = contracted_axes(axes, x.ndim, y.ndim)
+    left = [x.shape[axis] for axis in chosen[0]]
+    right = [y.shape[axis] for axis in chosen[1]]
+    if left != right:
+        needed = f"equal lengths along axes {list(chosen[0])} and {list(chosen[1])} are needed"
+        raise contractions.mismatched("tensordot", x, y, needed)
+    return apply(contractions.tensordot, x, y, axes=chosen)
+
+
+def contracted_axes(axes: Any, left: int, right: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the axes of both sides that `tensordot` contracts, numbered from 0."""
+    if isinstance(axes, Iterable):
+        first, second = axes
+    else:
+        first, second = range(-axes, 0), range(axes)
+    return normalised(first, left), normalised(second, right)
+
+
+def normalised(axes: Any, ndim: int) -> tuple[int, ...]:
+    """Return one axis or several as numbers from 0, each once."""
+    found = tuple(
+        normalize_axis_index(operator.index(i), ndim) for i in (axes if isinstance(axes, Iterable) else [axes])
+    )
+    if len(set(found)) != len(found):
+        raise UsageError(
+            describe("tensordot", f"axes {found}", "each axis at most once is needed", "Leave out the repetition")
+        )
+    return found
+
+
+@implements(np.cross)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """Return the cross products of vectors of space; see `numpy.cross`."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = array("cross", a), array("cross", b)
+    lengths = (x.shape[axisa] if x.ndim else 0, y.shape[axisb] if y.ndim else 0)
+    if not {*lengths} <= {2, 3}:
+        raise contractions.mismatched("cross", x, y, "vectors with 3 elements are needed")
+    result = apply(contractions.cross, last(x, axisa), last(y, axisb))
+    return result if lengths == (2, 2) or axisc in (-1, result.ndim - 1) else np.moveaxis(result, -1, axisc)
+
+
+def last(x: Any, axis: int) -> Any:
+    """Return an operand with an axis moved to the end."""
+    return x if axis in (-1, x.ndim - 1) else np.moveaxis(x, axis, -1)
+
+
+# Einstein sums
+
+
+@implements(np.einsum)
+def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
+    """Return the Einstein sum of operands; see `numpy.einsum`."""
+    subscripts, found = einsum_operands(operands)
+    arrays = [array("einsum", x) for x in found]
+    primitive = {1: sums.einsum_one, 2: sums.einsum_two}.get(len(arrays), sums.einsum_many)
+    path = tuple(optimize) if isinstance(optimize, list) else optimize
+    return with_out("einsum", apply(primitive, *arrays, subscripts=subscripts, optimize=path, **options), out)
+
+
+def einsum_operands(operands: tuple[Any, ...]) -> tuple[sums.Subscripts, list[Any]]:
+    """Return the subscripts and the arrays of a call in either of the forms of `einsum`."""
+    if not operands:
+        raise UsageError(
+            describe("einsum", "no arguments", "subscripts and operands are needed", "Pass them, as to numpy.einsum")
+        )
+    if isinstance(operands[0], str):
+        return operands[0], list(operands[1:])
+    lists = [*operands[1::2], *(operands[-1:] if len(operands) % 2 else ())]
+    subscripts = tuple(tuple(i if i is Ellipsis else operator.index(i) for i in labels) for labels in lists)
+    return subscripts, list(operands[: 2 * (len(operands) // 2) : 2])
+
+
+@implements(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", **options: Any) -> Any:
+    """Return the order of contractions that `einsum` would choose; see `numpy.einsum_path`."""
+    return np.einsum_path(*map(raw, operands), optimize=optimize, **options)
+
+
+# Signals, polynomials, interpolation
+
+
+@implements(np.convolve)
+def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+    """Return the convolution of two sequences; see `numpy.convolve`."""
+    return apply(contractions.convolve, sequence("convolve", a), sequence("convolve", v), mode=mode_name(mode))
+
+
+@implements(np.correlate)
+def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    """Return the correlation of two sequences; see `numpy.correlate`."""
+    return apply(contractions.correlate, sequence("correlate", a), sequence("correlate", v), mode=mode_name(mode))
+
+
+def sequence(name: str, value: Any) -> Any:
+    """Return an operand with at least one axis."""
+    found = array(name, value)
+    return found if found.ndim else found.reshape(1)
+
+
+def mode_name(mode: str) -> str:
+    """Return the mode of a convolution in full."""
+    for name in ("full", "same", "valid"):
+        if mode and name.startswith(mode):
+            return name
+    raise UsageError(describe("convolve", f"mode {mode!r}", "'full', 'same' or 'valid' is needed", "Pass one of these"))
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """Return the values of a polynomial, its coefficients given from the highest power; see `numpy.polyval`."""
+    coefficients, x = array("polyval", p), array("polyval", x)
+    result: Any = as_tensor(np.zeros(x.shape, x.dtype)[()])
+    for k in range(coefficients.shape[0]):
+        result = result * x + coefficients[k]
+    return result
+
+
+@implements(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Return the values at x of the polygon through the points (xp, fp); see `numpy.interp`."""
+    x, xp, fp = array("interp", x), array("interp", xp), array("interp", fp)
+    if period is not None:
+        x, xp, fp = periodic(x, xp, fp, period)
+        left = right = None
+    result = apply(interpolation.interp, x, xp, fp)
+    if left is not None:
+        result = np.where(x < xp[0], left, result)
+    if right is not None:
+        result = np.where(x > xp[-1], right, result)
+    return result
+
+
+def periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    """Return x, xp and fp within one period, with a point more on either side."""
+    if period == 0:
+        raise UsageError(describe("interp", "a period of 0", "another number is needed", "Leave period out"))
+    period = abs(period)
+    x, xp = as_tensor(x).astype(float) % period, as_tensor(xp).astype(float) % period
+    order = np.argsort(raw(xp))
+    xp, fp = xp[order], fp[order]
+    xp = np.concatenate([xp[-1:] - period, xp, xp[:1] + period])
+    return x, xp, np.concatenate([fp[-1:], fp, fp[:1]])

@@ -1,0 +1,120 @@
+"""Norms, inverses, solutions and determinants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from wengert.core.cotangent import unbroadcast
+from wengert.core.dispatch import apply
+from wengert.core.primitive import opaque
+from wengert.primitives.contractions import conj, mismatched
+from wengert.primitives.reductions import restore_axes
+
+Axis = int | tuple[int, ...] | None
+
+
+# Norms
+
+
+def evaluate_norm(x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
+    """Evaluate `norm`."""
+    return np.linalg.norm(x, order, axis, keepdims)
+
+
+def vjp_norm(ct: Any, out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
+    """Differentiate (sum |x|^p)^(1/p): the partial by x is conj(x) / |x| (|x| / norm)^(p - 1).
+
+    At zero (of the whole for p = 2, of an element otherwise) it is 0, and so are its own derivatives. For p = 2 the
+    factors |x| cancel, which leaves x / norm with the right derivatives where single elements are zero.
+    """
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    ct, out = (restore_axes(y, x.shape, axes, keepdims) for y in (ct, out))
+    if order in (None, 2, "fro", "f"):
+        return np.where(out == 0, 0.0, ct * (conj(x) / np.where(out == 0, 1.0, out)))
+    zero = (x == 0) | (out == 0)
+    size = np.where(zero, 1.0, np.absolute(x))
+    ratio = size / np.where(zero, 1.0, out)
+    return np.where(zero, 0.0, ct * (conj(x) / size) * ratio ** (order - 1))
+
+
+norm = opaque("norm", evaluate_norm, vjp=vjp_norm)
+
+
+# Inverses
+
+
+def vjp_inv(ct: Any, out: Any, _a: Any) -> Any:
+    """Return -B^T ct B^T for the inverse B: d(A^-1) = -A^-1 dA A^-1."""
+    transposed = out.mT
+    return -(transposed @ ct @ transposed)
+
+
+def vjp_solve(ct: Any, out: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    """Solve with the transpose: for A x = b, ct_b = A^-T ct and ct_A = -ct_b x^T."""
+    columns, solution = (ct[..., None], out[..., None]) if b.ndim == 1 else (ct, out)
+    ct_b = np.linalg.solve(a.mT, columns)
+    ct_a = unbroadcast(-(ct_b @ solution.mT), a.shape)
+    return ct_a, unbroadcast(ct_b[..., 0] if b.ndim == 1 else ct_b, b.shape)
+
+
+inv = opaque("inv", np.linalg.inv, vjp=vjp_inv)
+
+
+def evaluate_solve(a: Any, b: Any) -> Any:
+    """Evaluate `solve`."""
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        raise
+    except ValueError as error:
+        needed = "as many elements, or rows, on the right as the matrix has are needed"
+        raise mismatched("solve", a, b, needed) from error
+
+
+solve = opaque("solve", evaluate_solve, vjp=vjp_solve)
+
+
+# Determinants
+
+
+def evaluate_cofactors(a: Any) -> Any:
+    """Evaluate the matrix of cofactors, det(A) A^-T; also where A is singular."""
+    determinant = np.linalg.det(a)
+    if np.all(determinant != 0):
+        return determinant[..., None, None] * np.linalg.inv(a).mT
+    return singular_cofactors(a)
+
+
+def singular_cofactors(a: Any) -> Any:
+    """Return the cofactors by singular values: det(U) det(V^H) conj(U P V^H), P the products of all but one of them."""
+    u, s, vh = np.linalg.svd(a)
+    size = s.shape[-1]
+    others = np.where(np.eye(size, dtype=bool), 1.0, s[..., None, :]).prod(axis=-1)
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    return phase[..., None, None] * ((u * others[..., None, :]) @ vh).conj()
+
+
+def vjp_cofactors(ct: Any, out: Any, a: Any) -> Any:
+    """Differentiate C = det(A) A^-T: dC = C tr(A^-1 dA) - A^-T dA^T C, for A that is not singular."""
+    transposed = np.linalg.inv(a).mT
+    scale = (ct * out).sum(axis=(-2, -1), keepdims=True)
+    return scale * transposed - out @ ct.mT @ transposed
+
+
+cofactors = opaque("cofactors", evaluate_cofactors, vjp=vjp_cofactors)
+det = opaque("det", np.linalg.det, vjp=lambda ct, _out, a: ct[..., None, None] * apply(cofactors, a))
+
+
+def vjp_slogdet(ct: Any, out: Any, a: Any) -> Any:
+    """Differentiate log |det A| + i arg det A, whose differential is tr(A^-1 dA); a real sign is constant."""
+    scale = ct[1]
+    if ct[0] is not None and a.dtype.kind == "c":
+        turn = np.real(1j * ct[0] * out[0]) * -1j  # in this order, else Python multiplies two of its numbers
+        scale = turn if scale is None else scale + turn
+    return None if scale is None else scale[..., None, None] * np.linalg.inv(a).mT
+
+
+slogdet = opaque("slogdet", lambda a: tuple(np.linalg.slogdet(a)), vjp=vjp_slogdet, outputs=2)
