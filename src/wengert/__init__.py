@@ -10,6 +10,7 @@ from wengert.traces import handles as _handles
 from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from wengert.transforms.batching import vmap
 from wengert.transforms.checkpointing import checkpoint
+from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev, linearize
 from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
@@ -21,6 +22,7 @@ __all__ = [
     "Tensor",
     "asarray",
     "checkpoint",
+    "custom_rule",
     "elementwise_grad",
     "enable_grad",
     "explain",

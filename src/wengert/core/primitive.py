@@ -46,6 +46,7 @@ class Primitive:
         view: whether the result may share memory with operand 0, as NumPy's basic slices do.
         fresh: whether the cotangents that `vjp` returns never share memory with the one it was given.
         outputs: the number of results; more than one come as a tuple.
+        jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
         steps, batch: how the operation reads when operands carry a leading batch axis; see `wengert.core.batching`.
     """
 
@@ -53,6 +54,7 @@ class Primitive:
     view = False
     fresh = False
     outputs = 1
+    jvp: Rule | None = None
     steps: Rule | None = None
     batch: Rule | None = None
 

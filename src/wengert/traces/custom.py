@@ -16,7 +16,7 @@ import numpy as np
 from wengert.core.aval import Aval
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import Constant, Primitive
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw
+from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.indexing import rebind
@@ -152,6 +152,8 @@ class Call(Primitive):
         self.dirty: dict[int, int] = {}
         self.sources: list[tuple[str, Any]] = []
         self.out_avals: list[Aval] = []
+        if hasattr(cls, "jvp"):
+            self.jvp = self.push
 
     def run(self, *values: Any) -> Any:
         """Call `forward` on plain Tensors; return its results, noting which of them it saved or marked."""
@@ -220,6 +222,19 @@ class Call(Primitive):
         results = self.cls.backward(context, *given)
         results = results if isinstance(results, tuple) else (results,)
         return self.checked(results, avals, lifted)
+
+    def push(self, tangents: Sequence[Any], out: Any, *operands: Any) -> Any:
+        """Call the user's `jvp` with the saved Tensors of this level."""
+        context = copy.copy(self.context)
+        found = {"operand": operands, "output": out if self.outputs > 1 else (out,)}
+        context._saved = tuple(x if kind == "value" else constant_tensor(found[kind][x]) for kind, x in self.sources)
+        given: list[Any] = [None] * len(self.args)
+        for place, tangent in zip(self.places, tangents, strict=True):
+            given[place] = None if tangent is None else constant_tensor(tangent)
+        results = self.cls.jvp(context, *given)  # type: ignore[attr-defined]  # optional, looked for above
+        results = results if isinstance(results, tuple) else (results,)
+        moved = tuple(None if r is None else settled(current(as_tensor(r))) for r in results)
+        return moved if self.outputs > 1 else moved[0]
 
     def given(self, ct: Any, index: int, materialize: bool) -> Any:
         """Return a cotangent as `backward` receives it."""

@@ -15,7 +15,7 @@ import numpy as np
 from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Bilinear, Elementwise, Linear, Opaque, Primitive
+from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.core.trace import Trace, next_level
 from wengert.core.views import current
@@ -161,7 +161,7 @@ def propagate(
         if tangents[1] is not None:
             parts.append(apply(primitive, operands[0], tangents[1], **params))
         return total(parts)
-    if isinstance(primitive, Opaque) and primitive.jvp is not None:
+    if primitive.jvp is not None:
         return primitive.jvp(tangents, out, *operands, **params)
     return propagate_opaque(primitive, tangents, out, operands, params)
 
