@@ -14,6 +14,7 @@ from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev, linearize
 from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
+from wengert.transforms.taylor import taylor
 
 _malloc.tune()
 
@@ -39,6 +40,7 @@ __all__ = [
     "no_grad",
     "set_grad_enabled",
     "stop_gradient",
+    "taylor",
     "tensor",
     "value_and_grad",
     "vjp",

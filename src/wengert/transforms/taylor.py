@@ -1,0 +1,100 @@
+"""Taylor mode: `taylor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.core.aval import Aval, aval_of
+from wengert.core.tensor import Tensor
+from wengert.core.trace import next_level
+from wengert.core.views import current
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.traces.jet import Jet, Series
+from wengert.transforms.boundary import as_given, inner_value, name_of, result_example, selected
+
+__all__ = ["taylor"]
+
+Function = Callable[..., Any]
+
+
+def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order: int) -> list[Any]:
+    """Return the Taylor coefficients of t -> fun(primals + t tangents) at t = 0.
+
+    Args:
+        fun: a function of the primals, returning arrays in any containers, composed of elementwise, linear and
+            bilinear primitives.
+        primals: the arguments: floats, arrays or Tensors, or containers of them.
+        tangents: the direction, in the containers and shapes of the primals.
+        order: the highest order, 0 or more. The work grows with its square.
+
+    Returns:
+        A list of order + 1 results in the output's containers: coefficient k is the k-th derivative along the
+        direction divided by k!; the value comes first.
+
+    Raises:
+        UsageError: the order is negative, or the function uses a primitive without power series.
+        ShapeError: the tangents have not the containers or shapes of the primals.
+
+    >>> taylor(np.exp, (0.0,), (1.0,), 3)
+    [1.0, 1.0, 0.5, 0.16666666666666666]
+    """
+    if not isinstance(order, int) or order < 0:
+        raise UsageError(
+            describe("taylor", f"order={order!r}", "a whole number, 0 or more, is needed", "Pass the highest order")
+        )
+    trace = Jet(next_level(), order, name_of("taylor", fun))
+    leaves, structure = flatten(tuple(primals))
+    directions, other = flatten(tuple(tangents))
+    if structure != other:
+        raise ShapeError(
+            describe(
+                "taylor",
+                f"tangents of structure {other}",
+                f"that of the primals, {structure}, is needed",
+                "Build the tangents like the primals",
+            )
+        )
+    arguments = [line(trace, leaf, direction) for leaf, direction in zip(leaves, directions, strict=True)]
+    example = result_example(leaves)
+    try:
+        found, out_structure = flatten(fun(*unflatten(structure, arguments)))
+        columns = [coefficients(trace, leaf, order) for leaf in found]
+    finally:
+        trace.end()
+    return [unflatten(out_structure, [as_given(column[k], example) for column in columns]) for k in range(order + 1)]
+
+
+def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
+    """Return an argument as the series of a point moving along a line."""
+    value = inner_value(selected("taylor", leaf))
+    step = inner_value(direction if isinstance(direction, Tensor) else np.asarray(direction)[()])
+    if step.shape != value.shape:
+        raise ShapeError(
+            describe(
+                "taylor",
+                f"a tangent of shape {step.shape} for a primal of shape {value.shape}",
+                "the same shape is needed",
+                "Build the tangents like the primals",
+            )
+        )
+    if step.dtype != value.dtype:
+        step = step.astype(value.dtype)
+    aval = aval_of(value)
+    zero = np.zeros(aval.shape, aval.dtype)[()]
+    return trace.tensor(aval, Series([value, step, *[zero] * max(0, trace.order - 1)], lambda k: zero))
+
+
+def coefficients(trace: Jet, leaf: Any, order: int) -> list[Any]:
+    """Return the coefficients of a result; zeros beyond the first for a constant."""
+    found = current(leaf) if type(leaf) is Tensor else leaf
+    if type(found) is Tensor and found._trace is trace:
+        series: Series = found._node
+        return [series[k] for k in range(order + 1)]
+    value = found._value if type(found) is Tensor and found._trace is None else found
+    aval: Aval = aval_of(value)
+    first = value if isinstance(value, Tensor) else np.asarray(value)[()]
+    return [first, *[np.zeros(aval.shape, aval.dtype)[()]] * order]
