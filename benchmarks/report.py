@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from rich.table import Table
 from benchmarks.measure import Result
 
 __all__ = ["machine", "print_table", "write_json"]
+
+WIDE = 100  # columns where the output is no terminal, so that no name is broken
 
 
 def machine(libraries: Iterable[str]) -> dict[str, object]:
@@ -53,7 +56,7 @@ def print_table(title: str, results: Sequence[Result], libraries: Sequence[str])
         ratios = [f"{result.ratio(library):.2f}" if library in result.seconds else "-" for library in others]
         name = f"{result.case}: {result.phase}" if result.phase else result.case
         table.add_row(name, duration(result.per_operation(subject)), *ratios)
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else WIDE).print(table)
 
 
 def write_json(path: Path, suite: str, results: Sequence[Result], libraries: Sequence[str]) -> None:
