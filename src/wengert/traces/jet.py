@@ -137,7 +137,10 @@ class Jet(Trace):
         if isinstance(primitive, Elementwise) and not params:
             avals = [aval_of(x) for x in operands]
             shape = np.broadcast_shapes(*(aval.shape for aval in avals))
-            floats = [x if isinstance(x, int | float | complex) else aval.dtype for x, aval in zip(operands, avals)]
+            floats = [
+                x if isinstance(x, int | float | complex) else aval.dtype
+                for x, aval in zip(operands, avals, strict=True)
+            ]
             if all(aval.dtype.kind in "fc" for aval in avals):
                 real = primitive.name == "absolute"
                 dtype = np.result_type(*floats)
@@ -186,7 +189,7 @@ class Jet(Trace):
         """Divide series: y = a / b gives b_0 y_k = a_k - sum of b_j y_{k-j}."""
         aval, _ = self.evaluated(primitive, operands, {})
         a, b = map(self.series_of, operands)
-        x, y = map(self.value_or_none, operands)
+        y = self.value_or_none(operands[1])
 
         def compute(k: int) -> Any:
             if k == 0:
@@ -205,7 +208,7 @@ class Jet(Trace):
         x, r = operands
         base, exponent = self.series_of(x), self.series_of(r)
         if base is None or exponent is not None:
-            return np.exp(r * np.log(x))  # type: ignore[no-any-return, return-value]
+            return np.exp(r * np.log(x))  # type: ignore[no-any-return]
         if isinstance(r, int | float) and r == int(r) and 0 <= r <= 64:
             return self.integer_power(primitive, x, r)
         aval, _ = self.evaluated(primitive, operands, {})

@@ -210,7 +210,8 @@ class CustomCall(Primitive):
         values = []
         for leaf, flag in zip(found, has_lanes, strict=True):
             tensor = as_tensor(leaf)
-            values.append(settled(current(tensor if flag else np.broadcast_to(tensor, (size, *tensor.shape)))))
+            lanes_first = tensor if flag else as_tensor(np.broadcast_to(tensor, (size, *tensor.shape)))
+            values.append(settled(current(lanes_first)))
         return tuple(values) if self.outputs > 1 else values[0]
 
     def checked(self, cts: Any, avals: Sequence[Aval | None]) -> list[Any]:
