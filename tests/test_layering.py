@@ -25,7 +25,9 @@ LAYERS: tuple[frozenset[str], ...] = (
 
 LEVEL = {unit: level for level, units in enumerate(LAYERS) for unit in units}
 
-UPWARD: dict[tuple[str, str], str] = {}
+UPWARD: dict[tuple[str, str], str] = {
+    ("wengert.demo.network", "wengert"): "the demonstration is written as its readers would write it",
+}
 """(importing module, imported unit) -> why it may point upward."""
 
 

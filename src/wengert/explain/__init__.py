@@ -13,7 +13,7 @@ import numpy as np
 from wengert._tree import NAMESPACE, flatten, map_leaves
 from wengert.core.aval import is_differentiable
 from wengert.core.source import Position
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import raw
 from wengert.errors import DtypeError, describe
 from wengert.explain.formulas import exact_text, formula, value_text
 from wengert.explain.listing import Listing, Operation, Reference, parents_of, snapshot
@@ -94,7 +94,7 @@ class Explanation:
         """Return title, sections and results as text."""
         steps = [Row(s.name, s.formula, value_text(s.value), s.position) for s in (*self.inputs, *self.forward)]
         adjoints = [Row(a.name, a.formula, value_text(a.value)) for a in self.reverse]
-        results = [("value", exact_text(self.value)), ("gradient", repr(map_leaves(Shown, self.gradient)))]
+        results = [("value", exact_text(raw(self.value))), ("gradient", repr(map_leaves(Shown, self.gradient)))]
         return self.title, [Section("forward", steps), Section("reverse", adjoints)], results
 
 
@@ -102,7 +102,7 @@ class Shown:
     """Be shown as the text of a final value, inside any container."""
 
     def __init__(self, value: Any) -> None:
-        self.text = exact_text(value.numpy() if isinstance(value, Tensor) else value)
+        self.text = exact_text(raw(value))
 
     def __repr__(self) -> str:
         return self.text

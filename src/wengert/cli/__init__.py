@@ -1,0 +1,150 @@
+"""The command line: `wengert grad` explains a formula's derivative, `wengert demo` trains a small network."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from wengert.errors import UsageError, WengertError, describe
+
+__all__ = ["main"]
+
+USER_ERROR = 2
+INTERRUPTED = 130
+
+EXAMPLES = """examples:
+  wengert grad "log(x1) + x1*x2 - sin(x2)" x1=2 x2=5
+  wengert grad "sum(w * x) ** 2" w=[1,2,3] x=@inputs.npy
+  wengert demo
+"""
+
+GRAD = """Print the Wengert list of a formula: each forward step with its value, each reverse step with its adjoint
+(v1' is the derivative of the result with respect to v1), then the value and the gradient.
+
+The formula is made of numbers, variables, + - * / // % ** @, comparisons, indices such as x[0] or x[:, 1:], and
+functions of wengert.numpy by their names: exp(x), sum(x, axis=0), where(x > 0, x, 0). It must come out as one number.
+"""
+
+DEMO = """Train a network with one hidden layer on 1,797 handwritten digits of 8x8 pixels (UCI, optical recognition of
+handwritten digits), then print its accuracy on images it has not seen, a table of what was taken for what, and write a
+picture of those it got wrong.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        argv: the arguments after the program's name; those of the process by default.
+
+    Returns:
+        The exit status: 0, or 2 after a user's error, of which one line on stderr tells.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # so that no text fails in a terminal that cannot show it
+    try:
+        options = make_parser().parse_args(formula_first(arguments))
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except WengertError as error:
+        print(" ".join(str(error).split()), file=sys.stderr)
+        return USER_ERROR
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("wengert: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    return status
+
+
+class Parser(argparse.ArgumentParser):
+    """Report mistakes in the one form of all errors."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found."""
+        raise UsageError(describe(self.prog, message, "a valid command line is needed", f"See {self.prog} --help"))
+
+
+def make_parser() -> Parser:
+    """Return the parser of the command line."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = Parser(
+        prog="wengert",
+        description="Differentiate Python functions on NumPy arrays.",
+        epilog=EXAMPLES,
+        formatter_class=raw,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"wengert {importlib.metadata.version('wengert')}")
+    parser.set_defaults(run=lambda _: print_help(parser))
+    commands = parser.add_subparsers(title="commands", metavar="command")
+
+    grad = commands.add_parser(
+        "grad", help="list how a formula and its gradient are computed", description=GRAD, formatter_class=raw
+    )
+    grad.add_argument("formula", help='for instance "log(x1) + x1*x2 - sin(x2)"')
+    grad.add_argument("variables", nargs="*", metavar="name=value", help="x=2, x=[1,2,3] or x=@file.npy")
+    grad.set_defaults(run=run_grad)
+
+    demo = commands.add_parser(
+        "demo", help="train a small network on handwritten digits", description=DEMO, formatter_class=raw
+    )
+    demo.add_argument("--eager", action="store_true", help="run operation by operation (the default)")
+    demo.add_argument("--epochs", type=positive, default=30, metavar="N", help="passes over the images (default: 30)")
+    demo.add_argument(
+        "--picture",
+        default="misclassified-digits.png",
+        metavar="PATH",
+        help="where the picture is written (default: ./misclassified-digits.png)",
+    )
+    demo.set_defaults(run=run_demo)
+    return parser
+
+
+def positive(text: str) -> int:
+    """Return a positive whole number."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return int(text)
+
+
+def formula_first(arguments: list[str]) -> list[str]:
+    """Keep a formula that starts with a minus sign from being taken for an option."""
+    if arguments[:1] == ["grad"] and arguments[1:2] not in (["-h"], ["--help"], ["--"]):
+        return ["grad", "--", *arguments[1:]]
+    return arguments
+
+
+def print_help(parser: Parser) -> int:
+    """Print what the program can do."""
+    parser.print_help()
+    return 0
+
+
+def run_grad(options: Any) -> int:
+    """Explain a formula."""
+    from wengert.cli.formulas import explain_formula
+
+    explanation = explain_formula(options.formula, options.variables)
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(explanation)
+    else:
+        print(explanation)
+    return 0
+
+
+def run_demo(options: Any) -> int:
+    """Train the network of the demonstration."""
+    from wengert.demo import run
+
+    run(epochs=options.epochs, picture=options.picture)
+    return 0

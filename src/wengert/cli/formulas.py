@@ -1,0 +1,352 @@
+"""Formulas on the command line: parsed by Python, checked against a list of what is allowed, and walked.
+
+Nothing is ever executed but NumPy's functions for Tensors, on numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import operator
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import wengert.numpy as wnp
+from wengert.cli.variables import read_variables, unusable
+from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.errors import WengertError
+from wengert.explain import Explanation, explanation
+
+__all__ = ["evaluate", "explain_formula", "parse"]
+
+LONGEST = 2000  # characters of a formula
+DEEPEST = 200  # nested operations: the walk below calls itself twice for each
+SHOWN = 60  # characters of a part of a formula in an error
+
+Variables = Mapping[str, Any]
+Walk = Callable[[Any, Variables], Any]
+
+BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.MatMult: operator.matmul,
+}
+UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.UAdd: operator.pos}
+COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+CONSTANTS: dict[str, float] = {"pi": np.pi, "e": np.e, "inf": np.inf, "nan": np.nan}
+FILES = ("from", "genfrom", "load", "mem", "save")  # beginnings of names of functions on files and buffers
+FAILURES = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
+
+
+def explain_formula(text: str, assignments: Sequence[str]) -> Explanation:
+    """Explain a formula at given values of its variables.
+
+    Args:
+        text: the formula.
+        assignments: `name=value` for each variable.
+
+    Returns:
+        The explanation.
+
+    Raises:
+        WengertError: the formula or a value cannot be used.
+    """
+    tree = parse(text)
+    variables = read_variables(assignments)
+    check_names(tree, variables)
+
+    def function(*values: Any) -> Any:
+        return one_number(evaluate(tree, dict(zip(variables, values, strict=True))))
+
+    title = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    with np.errstate(all="ignore"):  # the list shows where a value is infinite or not a number
+        try:
+            return explanation(function, list(variables.values()), {}, list(variables), title)
+        except WengertError:
+            raise
+        except FAILURES as error:
+            raise failed(tree, error) from None
+
+
+def parse(text: str) -> ast.expr:
+    """Return the syntax tree of a formula, in which everything is allowed."""
+    if len(text) > LONGEST:
+        raise unusable(
+            f"a formula of {len(text)} characters", f"at most {LONGEST} are needed", "Use wengert.explain in Python"
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the spelling of literals
+            tree = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        place = f" at character {error.offset}" if error.offset else ""
+        raise malformed(text, f"{error.msg}{place}") from None
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        raise malformed(text, str(error) or "nested too deeply") from None
+    if depth(tree) > DEEPEST:
+        raise unusable(
+            f"a formula that nests more than {DEEPEST} operations",
+            "a flatter one is needed",
+            "Use wengert.explain in Python",
+        )
+    check_parts(tree)
+    return tree
+
+
+def malformed(text: str, reason: str) -> WengertError:
+    """Return the error about a text that is not an expression."""
+    return unusable(f"{clipped(text)!r} ({reason})", "a Python expression is needed", "Correct the formula")
+
+
+def clipped(text: str) -> str:
+    """Return a text for an error, without the end of a long one."""
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def depth(tree: ast.AST) -> int:
+    """Return how deeply expressions are nested, without recursion."""
+    deepest, stack = 0, [(tree, 1)]
+    while stack:
+        node, level = stack.pop()
+        deepest = max(deepest, level)
+        stack += [(child, level + 1) for child in ast.iter_child_nodes(node)]
+    return deepest
+
+
+def check_parts(tree: ast.AST) -> None:
+    """Raise a UsageError at the first part of a formula that is not allowed."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, ALLOWED):
+            raise refused(node)
+        if isinstance(node, ast.Call):
+            function_name(node)
+            stack += [*node.args, *(keyword.value for keyword in node.keywords)]
+            literals = [keyword.value for keyword in node.keywords if keyword.arg is not None]
+            if len(literals) < len(node.keywords):
+                raise refused(node)
+            for value in literals:
+                literal(value)
+        elif isinstance(node, ast.Subscript):
+            index(node.slice)
+            stack.append(node.value)
+        else:
+            stack += [c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.expr_context)]
+
+
+def refused(node: ast.AST) -> WengertError:
+    """Return the error about a part that is not allowed in a formula."""
+    text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
+    return unusable(
+        f"{clipped(text)!r} in a formula",
+        "numbers, variables, operators, literal indices and functions such as sum(x, axis=0) are needed",
+        "Write it in these terms, or use wengert.explain in Python",
+    )
+
+
+def check_names(tree: ast.AST, variables: Variables) -> None:
+    """Raise a UsageError unless each variable has a value and each value a variable."""
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = {id(part) for function in calls for part in ast.walk(function)}
+    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called]
+    used = list(dict.fromkeys(names))
+    for name in used:
+        if name in variables or name in CONSTANTS:
+            continue
+        if name in function_names():
+            raise unusable(f"the function {name} without arguments", "a call is needed", f"Write {name}(x)")
+        raise unusable(f"no value for the variable {name}", "a value for each is needed", f"Add {name}=1, for instance")
+    for name in variables:
+        if name not in used:
+            raise unusable(
+                f"a value for {name}, which the formula does not contain",
+                "a value for each variable, and no other, is needed",
+                f"Leave {name} out",
+            )
+    if not variables:
+        raise unusable(
+            "a formula without variables", "one to differentiate is needed", 'Write "x**2" x=3, for instance'
+        )
+
+
+@functools.cache
+def function_names() -> tuple[str, ...]:
+    """Return the names of the functions that formulas may call: those that mean something for Tensors."""
+    return tuple(
+        name
+        for name in wnp.__all__
+        if callable(function := getattr(np, name, None))
+        and not isinstance(function, type)
+        and function in FUNCTIONS
+        and not name.startswith(FILES)
+    )
+
+
+def function_name(node: ast.Call) -> str:
+    """Return the name of the function that is called, without a leading `np.`."""
+    called = node.func
+    if isinstance(called, ast.Attribute) and ast.unparse(called.value) in ("np", "numpy", "wnp"):
+        called = ast.Name(called.attr)
+    if not isinstance(called, ast.Name):
+        raise refused(node)
+    known = function_names()
+    if called.id not in known:
+        near = difflib.get_close_matches(called.id, known, n=1, cutoff=0.7)
+        raise unusable(
+            f"the function {called.id}",
+            "a function of wengert.numpy is needed",
+            f"Write {near[0]} if you meant that" if near else "See its documentation",
+        )
+    return called.id
+
+
+def literal(node: ast.expr) -> Any:
+    """Return the value of an option of a function, which must be written out."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise refused(node) from None
+
+
+def evaluate(node: ast.AST, variables: Variables) -> Any:
+    """Return the value of a part of a formula."""
+    try:
+        return WALKS[type(node)](node, variables)
+    except WengertError:
+        raise
+    except FAILURES as error:
+        raise failed(node, error) from None
+
+
+def failed(node: ast.AST, error: Exception) -> WengertError:
+    """Return the error about a part of a formula that NumPy could not evaluate."""
+    reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    return unusable(
+        f"{clipped(ast.unparse(node))!r} failed ({reason})",
+        "operands that NumPy accepts there are needed",
+        "Correct the formula or the values",
+    )
+
+
+def constant(node: ast.Constant, _variables: Variables) -> Any:
+    """Return a number, or a string, truth value or None among the arguments of a function."""
+    value = node.value
+    if type(value) is int and abs(value) >= 2**63:
+        return float(value)
+    return value
+
+
+def variable(node: ast.Name, variables: Variables) -> Any:
+    """Return the value of a variable, or of a constant such as pi."""
+    return variables[node.id] if node.id in variables else CONSTANTS[node.id]
+
+
+def binary(node: ast.BinOp, variables: Variables) -> Any:
+    """Return what a binary operator gives."""
+    return operate(BINARY[type(node.op)], evaluate(node.left, variables), evaluate(node.right, variables))
+
+
+def unary(node: ast.UnaryOp, variables: Variables) -> Any:
+    """Return what a sign gives."""
+    return UNARY[type(node.op)](evaluate(node.operand, variables))
+
+
+def comparison(node: ast.Compare, variables: Variables) -> Any:
+    """Return what a comparison gives; of several in a row the meaning for arrays would be a matter of taste."""
+    if len(node.ops) > 1:
+        raise unusable(
+            f"{clipped(ast.unparse(node))!r}", "one comparison at a time is needed", "Combine two with logical_and"
+        )
+    return operate(
+        COMPARISONS[type(node.ops[0])], evaluate(node.left, variables), evaluate(node.comparators[0], variables)
+    )
+
+
+def operate(operation: Callable[..., Any], *operands: Any) -> Any:
+    """Apply an operator; between plain numbers in floating point, where nothing takes long or fails."""
+    for operand in operands:
+        if not isinstance(operand, Tensor | int | float | complex | np.generic):
+            raise TypeError(f"an operator cannot take {clipped(repr(operand))}")
+    if any(isinstance(operand, Tensor) for operand in operands):
+        return operation(*operands)
+    return operation(*(np.asarray(operand) * 1.0 for operand in operands)).item()
+
+
+def call(node: ast.Call, variables: Variables) -> Any:
+    """Return what a function gives."""
+    function = getattr(wnp, function_name(node))
+    options = {str(keyword.arg): literal(keyword.value) for keyword in node.keywords}
+    return function(*(evaluate(argument, variables) for argument in node.args), **options)
+
+
+def subscript(node: ast.Subscript, variables: Variables) -> Any:
+    """Return a part of an array."""
+    return evaluate(node.value, variables)[index(node.slice)]
+
+
+def index(node: ast.expr) -> Any:
+    """Return an index, which must be written out."""
+    if isinstance(node, ast.Tuple):
+        return tuple(map(index, node.elts))
+    if isinstance(node, ast.Slice):
+        return slice(*(None if part is None else literal(part) for part in (node.lower, node.upper, node.step)))
+    return literal(node)
+
+
+def sequence(node: ast.List | ast.Tuple, variables: Variables) -> Any:
+    """Return a list or tuple."""
+    items = [evaluate(item, variables) for item in node.elts]
+    return tuple(items) if isinstance(node, ast.Tuple) else items
+
+
+WALKS: dict[type[ast.AST], Walk] = {
+    ast.Constant: constant,
+    ast.Name: variable,
+    ast.BinOp: binary,
+    ast.UnaryOp: unary,
+    ast.Compare: comparison,
+    ast.Call: call,
+    ast.Subscript: subscript,
+    ast.List: sequence,
+    ast.Tuple: sequence,
+}
+ALLOWED = (*WALKS, *BINARY, *UNARY, *COMPARISONS)
+
+
+def one_number(result: Any) -> Any:
+    """Return the result of a formula if it is one real number."""
+    if isinstance(result, list | tuple) or not isinstance(result, Tensor | int | float | complex | np.generic):
+        raise unusable(
+            f"a formula that gives {'several values' if isinstance(result, list | tuple) else repr(result)}",
+            "one number is needed",
+            "Choose one, as in modf(x)[0], or add them up",
+        )
+    shape = getattr(result, "shape", ())
+    if shape != ():
+        raise unusable(
+            f"a formula that gives an array of shape {shape}",
+            "one number is needed",
+            "Reduce it, with sum(...) for instance",
+        )
+    if getattr(result, "dtype", np.dtype(float)).kind == "c":
+        raise unusable(
+            "a formula that gives a complex number", "a real one is needed", "Take its real(...) or abs(...)"
+        )
+    return result
