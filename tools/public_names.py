@@ -14,7 +14,7 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
 MODULES = (
     *("wengert", "wengert.autograd", "wengert.extend", "wengert.testing", "wengert.errors"),
-    *("wengert.special", "wengert.numpy"),
+    *("wengert.special", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
 )
 HEAD = """# Public names
 
@@ -35,7 +35,7 @@ def section(module: str) -> str:
     namespace = importlib.import_module(module)
     lines = [f"## `{module}`", ""]
     for name in sorted(namespace.__all__):
-        summary = "" if module == "wengert.numpy" else first_line(getattr(namespace, name))
+        summary = "" if module.startswith("wengert.numpy") else first_line(getattr(namespace, name))
         lines.append(f"- `{name}`" + (f": {summary}" if summary else ""))
     return "\n".join(lines) + "\n"
 
