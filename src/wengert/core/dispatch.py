@@ -105,6 +105,8 @@ def as_tensor(value: Any) -> Tensor:
     """Return a value as a Tensor: itself, or a constant around its array."""
     if type(value) is Tensor:
         return value
+    if isinstance(value, list | tuple):  # there may be Tensors in it, whose gradients are kept
+        return FUNCTIONS[np.array](value)  # type: ignore[no-any-return]
     array = np.asarray(value)
     tensor = constant_tensor(checked("asarray", array if type(value) is np.ndarray else array[()]))
     tensor._kept = type(value) is np.ndarray

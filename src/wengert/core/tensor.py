@@ -376,9 +376,9 @@ class Tensor:
         """Return the elements converted to another dtype."""
         return _call(np.astype, self, dtype)
 
-    def copy(self) -> Tensor:
-        """Return a copy, with the gradient following."""
-        return _call(np.copy, self)
+    def copy(self, order: str = "C") -> Tensor:
+        """Return a copy, with the gradient following; `order` is the memory layout, as in NumPy."""
+        return _call(np.copy, self, order=order)
 
     def reshape(self, *shape: Any, order: str = "C") -> Tensor:
         """Return the elements in another shape."""

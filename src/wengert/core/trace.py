@@ -70,7 +70,7 @@ class Trace:
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value, known to this trace in the same way, in a buffer of its own."""
-        return make_tensor(tensor._value.copy(), self, tensor._node)
+        return make_tensor(tensor._value.copy(order="K"), self, tensor._node)
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says of this trace."""

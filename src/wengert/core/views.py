@@ -135,7 +135,7 @@ def is_mutated(tensor: Tensor) -> bool:
 def detached_buffer(tensor: Tensor) -> Tensor:
     """Return the same value, known to its trace by the same node, in a buffer of its own."""
     trace = tensor._trace
-    return make_tensor(tensor._value.copy(), None, None) if trace is None else trace.duplicate(tensor)
+    return make_tensor(tensor._value.copy(order="K"), None, None) if trace is None else trace.duplicate(tensor)
 
 
 def share(tensor: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """Return a copy; see `numpy.copy`."""
-    return apply(conversion.copy, as_tensor(a))
+    return apply(conversion.copy, as_tensor(a), order=order)
 
 
 # Complex numbers

@@ -19,9 +19,9 @@ def convert(x: Any, *, dtype: Any) -> Any:
     return x.astype(dtype) if isinstance(x, np.ndarray | np.generic) else np.asarray(x).astype(dtype)[()]
 
 
-def duplicate(x: Any) -> Any:
+def duplicate(x: Any, *, order: Any = "K") -> Any:
     """Evaluate `copy`."""
-    return x.copy() if isinstance(x, np.ndarray) else x
+    return x.copy(order=order) if isinstance(x, np.ndarray) else x
 
 
 def transpose_imaginary(ct: Any, aval: Aval) -> Any:
@@ -30,7 +30,7 @@ def transpose_imaginary(ct: Any, aval: Aval) -> Any:
 
 
 astype = linear("astype", convert, transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype), steps=along())
-copy = linear("copy", duplicate, transpose=lambda ct, _aval: ct, steps=along())
+copy = linear("copy", duplicate, transpose=lambda ct, _aval, order="K": ct, steps=along())
 real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True, steps=along())
 imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True, steps=along())
 

@@ -11,7 +11,7 @@ import numpy as np
 from wengert.core.aval import Aval, aval_of, shape_of
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
-from wengert.core.dispatch import apply, innermost
+from wengert.core.dispatch import apply, as_tensor, innermost
 from wengert.core.primitive import Primitive, linear
 from wengert.core.tensor import Tensor, keep, make_tensor, raw, refuse_object_arrays
 from wengert.core.views import Step, base_and_path, current
@@ -128,7 +128,7 @@ def put_into(target: Any, value: Any, arrays: Sequence[Any], path: Sequence[Step
     window = target
     for position, (primitive, params) in enumerate(path):
         wider, window = window, apply(primitive, window, **dict(params))
-        if not np.may_share_memory(wider, window):  # a reshape that this memory layout does not allow as a view
+        if window.size and not np.may_share_memory(wider, window):  # a reshape of memory that does not allow a view
             put_into(window, value, arrays, path[position + 1 :], index, add=add)
             wider[...] = primitive.transposes[0](window, aval_of(wider), **dict(params))
             return
@@ -145,7 +145,7 @@ def rewrite_part(
 ) -> Any:
     """Write into part of a value, or of a copy if somebody relies on its content; return what was written to."""
     if type(base) is Tensor:
-        target: Any = base.copy() if kept else base
+        target: Any = base.copy(order="K") if kept else base
     elif type(value) is Tensor:
         target = make_tensor(base, None, None)
         target._kept = kept
@@ -277,6 +277,8 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
     entries, arrays = split_index(index)
     if not add and is_same_view(value, base, (*path, (getitem, (("index", entries),)))):
         return  # the second half of `target[index] += ...`, whose first half has written through the view
+    if isinstance(value, list | tuple):
+        value = as_tensor(value)
     value = current(value) if type(value) is Tensor else np.asarray(value)
     refuse_object_arrays("assignment", (value,))
     write(base, value, *arrays, path=path, index=entries, add=add)

@@ -65,7 +65,7 @@ class Batch(Trace):
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value in a buffer of its own."""
-        return make_batched(tensor._value.copy(), self)
+        return make_batched(tensor._value.copy(order="K"), self)
 
     def is_batched(self, operand: Any) -> bool:
         """Tell whether an operand has a batch axis of this trace."""

@@ -65,7 +65,7 @@ class Dual(Trace):
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value and tangent in buffers of their own."""
         tangent = tensor._node
-        return make_tensor(tensor._value.copy(), self, tangent if tangent is None else tangent.copy())
+        return make_tensor(tensor._value.copy(order="K"), self, tangent if tangent is None else tangent.copy(order="K"))
 
     def tangent_below(self, operand: Any) -> Any:
         """Return the tangent of an operand; None if it is a constant to this trace."""
