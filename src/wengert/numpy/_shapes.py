@@ -1,27 +1,409 @@
-"""Shapes, joining and splitting with NumPy's signatures."""
+"""Shapes, axes, diagonals and triangles with NumPy's signatures."""
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, raw
+from wengert.core.views import base_and_path
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._ufuncs import with_out
 from wengert.primitives import shapes
+from wengert.traces.operators import operand
 
-__all__: list[str] = []
+__all__ = ["array_operand", "as_shape"]
+
+
+def array_operand(name: str, value: Any) -> Any:
+    """Return an operand as a Tensor; nested lists may hold Tensors among numbers."""
+    return value if type(value) is Tensor else as_tensor(operand(name, value))
+
+
+def buffer_of(x: Tensor) -> Any:
+    """Return the array in memory under a Tensor (under one lane of it, in a batch), for its strides."""
+    buffer = raw(x)
+    extra = buffer.ndim - x.ndim
+    if extra and buffer.size:
+        return buffer[(0,) * extra]
+    return np.empty(x.shape) if extra else buffer
+
+
+# Other shapes
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """Return a length or a sequence of lengths as a tuple."""
+    try:
+        return (operator.index(shape),)
+    except TypeError:
+        return tuple(map(operator.index, shape))
+
+
+def completed(lengths: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """Return a shape with the length that `-1` stands for where there is one."""
+    if lengths.count(-1) == 1:
+        others = -math.prod(lengths)
+        if others > 0 and size % others == 0:
+            return tuple(size // others if n == -1 else n for n in lengths)
+    return lengths
+
+
+def resolved_order(x: Tensor, order: str | None) -> Any:
+    """Return the order in which elements are read, "C" or "F"; "A" depends on how they lie in memory."""
+    chosen = (order or "C").upper()
+    if chosen == "A":
+        return "F" if buffer_of(x).flags.fnc else "C"
+    return chosen
 
 
 @implements(np.reshape)
-def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: bool | None = None) -> Tensor:
+def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
     """Return the elements in another shape; see `numpy.reshape`."""
-    x = as_tensor(a)
-    lengths = np.empty(x.shape, np.bool_).reshape(shape, order=order).shape  # type: ignore[call-overload]
-    return apply(shapes.reshape, x.copy() if copy else x, shape=lengths, order=order)  # type: ignore[no-any-return]
+    x = array_operand("reshape", a)
+    lengths, chosen = completed(as_shape(shape), x.size), resolved_order(x, order)
+    if copy is False:
+        np.reshape(buffer_of(x), lengths, order=chosen, copy=False)
+    return apply(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)
+
+
+@implements(np.ravel)
+def ravel(a: Any, order: Any = "C") -> Any:
+    """Return the elements along one axis, as a view if they are contiguous; see `numpy.ravel`."""
+    x = array_operand("ravel", a)
+    if order in ("K", "k"):
+        strides = buffer_of(x).strides
+        x = transpose(x, sorted(range(x.ndim), key=lambda i: -abs(strides[i])))
+        order = "C"
+    chosen = resolved_order(x, order)
+    flags = buffer_of(x).flags
+    result = apply(shapes.reshape, x, shape=(x.size,), order=chosen)
+    contiguous = flags.f_contiguous if chosen == "F" else flags.c_contiguous
+    is_view = bool(base_and_path(result)[1])
+    return np.copy(result) if is_view and not contiguous else result
+
+
+@implements(np.expand_dims)
+def expand_dims(a: Any, axis: Any) -> Any:
+    """Return a view with new axes of length one; see `numpy.expand_dims`."""
+    x = array_operand("expand_dims", a)
+    count = len(axis) if isinstance(axis, tuple | list) else 1
+    new = normalize_axis_tuple(axis, x.ndim + count)
+    lengths = iter(x.shape)
+    return reshape(x, tuple(1 if i in new else next(lengths) for i in range(x.ndim + count)))
+
+
+@implements(np.squeeze)
+def squeeze(a: Any, axis: Any = None) -> Any:
+    """Return a view without axes of length one; see `numpy.squeeze`."""
+    x = array_operand("squeeze", a)
+    shape = x.shape
+    if axis is None or x.ndim == 0:
+        normalize_axis_tuple(() if axis is None else axis, 1)  # NumPy lets a scalar have an axis 0 here
+        return reshape(x, tuple(n for n in shape if n != 1))
+    dropped = normalize_axis_tuple(axis, x.ndim)
+    for i in dropped:
+        if shape[i] != 1:
+            raise ShapeError(
+                describe(
+                    "squeeze",
+                    f"axis {i} of length {shape[i]}",
+                    "an axis of length one is needed",
+                    "Choose another axis",
+                )
+            )
+    return reshape(x, tuple(n for i, n in enumerate(shape) if i not in dropped))
 
 
 @implements(np.broadcast_to)
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     """Return a read-only view with another shape; see `numpy.broadcast_to`."""
-    return apply(shapes.broadcast_to, as_tensor(array), shape=tuple(np.broadcast_shapes(shape)))  # type: ignore[no-any-return]
+    x = array_operand("broadcast_to", array)
+    lengths = as_shape(shape)
+    try:
+        return apply(shapes.broadcast_to, x, shape=lengths)
+    except ValueError as error:
+        raise ShapeError(
+            describe(
+                "broadcast_to",
+                f"a shape {x.shape} to be broadcast to {lengths}",
+                "a shape with equal lengths from the right, or 1, is needed",
+                "Reshape the array",
+            )
+        ) from error
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
+    """Return all arrays broadcast to their common shape; see `numpy.broadcast_arrays`."""
+    xs = tuple(array_operand("broadcast_arrays", a) for a in args)
+    shape = np.broadcast_shapes(*(x.shape for x in xs))
+    if all(x.shape == shape for x in xs):
+        return xs
+    return tuple(broadcast_to(x, shape) for x in xs)
+
+
+def at_least(name: str, arrays: Sequence[Any], ndim: int) -> Any:
+    """Return arrays with axes of length one put around theirs up to `ndim`; one alone not as a tuple."""
+    results = []
+    for array in arrays:
+        x = array_operand(name, array)
+        missing = ndim - x.ndim
+        before = 1 if ndim == 3 and x.ndim == 1 else 0 if ndim == 3 and x.ndim == 2 else missing
+        shape = (1,) * before + x.shape + (1,) * (missing - before)
+        results.append(reshape(x, shape) if missing > 0 else x)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@implements(np.atleast_1d)
+def atleast_1d(*arys: Any) -> Any:
+    """Return arrays with at least one axis; see `numpy.atleast_1d`."""
+    return at_least("atleast_1d", arys, 1)
+
+
+@implements(np.atleast_2d)
+def atleast_2d(*arys: Any) -> Any:
+    """Return arrays with at least two axes; see `numpy.atleast_2d`."""
+    return at_least("atleast_2d", arys, 2)
+
+
+@implements(np.atleast_3d)
+def atleast_3d(*arys: Any) -> Any:
+    """Return arrays with at least three axes; see `numpy.atleast_3d`."""
+    return at_least("atleast_3d", arys, 3)
+
+
+# Other orders of the axes
+
+
+@implements(np.transpose)
+def transpose(a: Any, axes: Any = None) -> Any:
+    """Return a view with permuted axes, reversed by default; see `numpy.transpose`."""
+    x = array_operand("transpose", a)
+    ndim = x.ndim
+    if axes is None:
+        return apply(shapes.transpose, x, axes=tuple(range(ndim))[::-1])
+    order = normalize_axis_tuple(axes, ndim)
+    if len(order) != ndim:
+        raise ShapeError(
+            describe(
+                "transpose",
+                f"{len(order)} axes for a shape {x.shape}",
+                f"all {ndim} are needed",
+                "Name every axis once",
+            )
+        )
+    return apply(shapes.transpose, x, axes=order)
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose)
+def matrix_transpose(x: Any, /) -> Any:
+    """Return a view with the last two axes exchanged; see `numpy.matrix_transpose`."""
+    matrices = array_operand("matrix_transpose", x)
+    if matrices.ndim < 2:
+        raise ShapeError(
+            describe(
+                "matrix_transpose",
+                f"an array of shape {matrices.shape}",
+                "at least two axes are needed",
+                "Reshape it to a matrix",
+            )
+        )
+    return swapaxes(matrices, -1, -2)
+
+
+@implements(np.swapaxes)
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+    """Return a view with two axes exchanged; see `numpy.swapaxes`."""
+    x = array_operand("swapaxes", a)
+    first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
+    order = list(range(x.ndim))
+    order[first], order[second] = second, first
+    return apply(shapes.transpose, x, axes=tuple(order))
+
+
+@implements(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    """Return a view with some axes at other places; see `numpy.moveaxis`."""
+    x = array_operand("moveaxis", a)
+    sources = normalize_axis_tuple(source, x.ndim, "source")
+    places = normalize_axis_tuple(destination, x.ndim, "destination")
+    if len(sources) != len(places):
+        raise ShapeError(
+            describe(
+                "moveaxis", f"{len(sources)} sources and {len(places)} destinations", "as many are needed", "Pair them"
+            )
+        )
+    order = [i for i in range(x.ndim) if i not in sources]
+    for place, moved in sorted(zip(places, sources, strict=True)):
+        order.insert(place, moved)
+    return apply(shapes.transpose, x, axes=tuple(order))
+
+
+@implements(np.rollaxis)
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
+    """Return a view with an axis moved before another; see `numpy.rollaxis`."""
+    x = array_operand("rollaxis", a)
+    moved = normalize_axis_index(axis, x.ndim)
+    end = operator.index(start) + (x.ndim if start < 0 else 0)
+    if not 0 <= end <= x.ndim:
+        raise ShapeError(
+            describe(
+                "rollaxis",
+                f"start={start} for an array of {x.ndim} axes",
+                f"a place from {-x.ndim} to {x.ndim} is needed",
+                "Use numpy.moveaxis",
+            )
+        )
+    return moveaxis(x, moved, end - 1 if moved < end else end)
+
+
+# Mirrored and turned
+
+
+@implements(np.flip)
+def flip(m: Any, axis: Any = None) -> Any:
+    """Return a view with the elements along axes in reverse order; see `numpy.flip`."""
+    x = array_operand("flip", m)
+    reversed_axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    return apply(shapes.flip, x, axis=reversed_axes)
+
+
+def require_ndim(name: str, x: Tensor, ndim: int) -> Any:
+    """Return a Tensor that has as many axes as a function needs."""
+    if x.ndim < ndim:
+        raise ShapeError(
+            describe(name, f"an array of shape {x.shape}", f"at least {ndim} axes are needed", "Reshape it first")
+        )
+    return x
+
+
+@implements(np.fliplr)
+def fliplr(m: Any) -> Any:
+    """Return a view with the columns in reverse order; see `numpy.fliplr`."""
+    return flip(require_ndim("fliplr", array_operand("fliplr", m), 2), 1)
+
+
+@implements(np.flipud)
+def flipud(m: Any) -> Any:
+    """Return a view with the rows in reverse order; see `numpy.flipud`."""
+    return flip(require_ndim("flipud", array_operand("flipud", m), 1), 0)
+
+
+@implements(np.rot90)
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """Return a view turned by quarter turns in a plane; see `numpy.rot90`."""
+    x = array_operand("rot90", m)
+    plane = normalize_axis_tuple(axes, x.ndim)
+    if len(plane) != 2:
+        raise ShapeError(describe("rot90", f"axes {axes}", "two axes are needed", "Name the plane of the turn"))
+    first, second = plane
+    turns = k % 4
+    if turns == 1:
+        return swapaxes(flip(x, second), first, second)
+    if turns == 3:
+        return flip(swapaxes(x, first, second), second)
+    return flip(x, plane if turns == 2 else ())
+
+
+# Diagonals and triangles
+
+
+@implements(np.diagonal)
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return a read-only view of a diagonal; see `numpy.diagonal`."""
+    x = require_ndim("diagonal", array_operand("diagonal", a), 2)
+    first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
+    return apply(shapes.diagonal, x, offset=operator.index(offset), axis1=first, axis2=second)
+
+
+@implements(np.linalg.diagonal)
+def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """Return a read-only view of the diagonals of matrices; see `numpy.linalg.diagonal`."""
+    return diagonal(array_operand("diagonal", x), offset, -2, -1)
+
+
+@implements(np.trace)
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+    """Return the sum of a diagonal; see `numpy.trace`."""
+    x = require_ndim("trace", array_operand("trace", a), 2)
+    return with_out("trace", np.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype), out)
+
+
+@implements(np.linalg.trace)
+def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """Return the sums of the diagonals of matrices; see `numpy.linalg.trace`."""
+    return trace(array_operand("trace", x), offset, -2, -1, dtype)
+
+
+def diagonal_matrix(x: Tensor, k: int) -> Any:
+    """Return the square matrix with a diagonal."""
+    length = x.shape[0] + abs(k)
+    return apply(shapes.place_diagonal, x, shape=(length, length), offset=operator.index(k), axis1=0, axis2=1)
+
+
+@implements(np.diag)
+def diag(v: Any, k: int = 0) -> Any:
+    """Return the diagonal of a matrix, or the matrix with a diagonal; see `numpy.diag`."""
+    x = array_operand("diag", v)
+    if x.ndim == 1:
+        return diagonal_matrix(x, k)
+    if x.ndim != 2:
+        raise ShapeError(
+            describe("diag", f"an array of shape {x.shape}", "one axis or two are needed", "Use numpy.diagonal")
+        )
+    return diagonal(x, k)
+
+
+@implements(np.diagflat)
+def diagflat(v: Any, k: int = 0) -> Any:
+    """Return the matrix whose diagonal holds all elements; see `numpy.diagflat`."""
+    return diagonal_matrix(ravel(v), k)
+
+
+def triangle(x: Tensor, k: int) -> Any:
+    """Return the mask of the elements up to diagonal k; a vector stands for each row of a square matrix."""
+    return np.tri(x.shape[-2:][0], x.shape[-1], k, dtype=bool)
+
+
+@implements(np.tril)
+def tril(m: Any, k: int = 0) -> Any:
+    """Return the lower triangle, with zeros above diagonal k; see `numpy.tril`."""
+    x = require_ndim("tril", array_operand("tril", m), 1)
+    return np.where(triangle(x, k), x, np.zeros(1, x.dtype))
+
+
+@implements(np.triu)
+def triu(m: Any, k: int = 0) -> Any:
+    """Return the upper triangle, with zeros below diagonal k; see `numpy.triu`."""
+    x = require_ndim("triu", array_operand("triu", m), 1)
+    return np.where(triangle(x, k - 1), np.zeros(1, x.dtype), x)
+
+
+# Windows
+
+
+@implements(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    """Return a read-only view of all windows of a shape; see `numpy.lib.stride_tricks.sliding_window_view`."""
+    if writeable:
+        raise UsageError(
+            describe(
+                "sliding_window_view",
+                "writeable=True for a Tensor",
+                "a read-only view is needed, because its elements overlap",
+                "Write into the array itself",
+            )
+        )
+    array = array_operand("sliding_window_view", x)
+    window = as_shape(window_shape)
+    axes = tuple(range(array.ndim)) if axis is None else normalize_axis_tuple(axis, array.ndim, allow_duplicate=True)
+    return apply(shapes.sliding_windows, array, window=window, axis=axes)

@@ -2,27 +2,165 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from wengert.core.aval import Aval
+from wengert.core.batching import along, shift
 from wengert.core.cotangent import unbroadcast
-from wengert.core.primitive import linear
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Primitive, linear
+
+Axes = tuple[int, ...]
+Shape = tuple[int, ...]
+Params = Mapping[str, Any]
+Steps = list[tuple[Primitive, dict[str, Any]]]
 
 
-def transpose_reshape(ct: Any, aval: Any, *, shape: Any, order: str) -> Any:
+def transpose_reshape(ct: Any, aval: Aval, *, shape: Shape, order: str) -> Any:
     """Return the cotangent in the operand's shape."""
     return np.reshape(ct, aval.shape, order=order)  # type: ignore[call-overload]
 
 
-def spread(x: Any, *, shape: tuple[int, ...]) -> Any:
+def spread(x: Any, *, shape: Shape) -> Any:
     """Evaluate `broadcast_to`."""
     return np.broadcast_to(x, shape)
 
 
+def transpose_permutation(ct: Any, _aval: Aval, *, axes: Axes) -> Any:
+    """Permute the axes back."""
+    inverse = [0] * len(axes)
+    for position, axis in enumerate(axes):
+        inverse[axis] = position
+    return np.transpose(ct, tuple(inverse))
+
+
+def steps_of_reshape(primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+    """Read every lane alike; Fortran's order is C's order with all axes reversed."""
+    target = params["shape"]
+    if params["order"] == "C":
+        return [(primitive, {"shape": (size, *target), "order": "C"})]
+    return [
+        (transpose, {"axes": (0, *range(len(shape), 0, -1))}),
+        (primitive, {"shape": (size, *target[::-1]), "order": "C"}),
+        (transpose, {"axes": (0, *range(len(target), 0, -1))}),
+    ]
+
+
+def steps_of_broadcast(primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+    """Put the new axes behind the batch axis."""
+    target = params["shape"]
+    aligned = (size, *(1,) * (len(target) - len(shape)), *shape)
+    return [(reshape, {"shape": aligned, "order": "C"}), (primitive, {"shape": (size, *target)})]
+
+
+def steps_of_transpose(primitive: Primitive, _size: int, _shape: Shape, params: Params) -> Steps:
+    """Leave the batch axis where it is."""
+    return [(primitive, {"axes": (0, *shift(params["axes"]))})]
+
+
 reshape = linear(
-    "reshape", lambda x, shape, order: np.reshape(x, shape, order=order), transpose=transpose_reshape, view=True
+    "reshape",
+    lambda x, shape, order: np.reshape(x, shape, order=order),
+    transpose=transpose_reshape,
+    view=True,
+    steps=steps_of_reshape,
 )
 broadcast_to = linear(
-    "broadcast_to", spread, transpose=lambda ct, aval, shape: unbroadcast(ct, aval.shape), view=True
+    "broadcast_to",
+    spread,
+    transpose=lambda ct, aval, shape: unbroadcast(ct, aval.shape),
+    view=True,
+    steps=steps_of_broadcast,
+)
+transpose = linear(
+    "transpose",
+    lambda x, axes: np.transpose(x, axes),
+    transpose=transpose_permutation,
+    view=True,
+    steps=steps_of_transpose,
+)
+flip = linear(
+    "flip",
+    lambda x, axis: np.flip(x, axis),
+    transpose=lambda ct, _aval, axis: np.flip(ct, axis),
+    view=True,
+    steps=along("axis"),
+)
+
+
+# Diagonals: taking one and placing one are each other's transposes
+
+
+def put_diagonal(x: Any, *, shape: Shape, offset: int, axis1: int, axis2: int) -> Any:
+    """Evaluate the array of zeros with `x` as a diagonal."""
+    out = np.zeros(shape, x.dtype)
+    steps = np.arange(x.shape[-1])
+    matrices = np.moveaxis(out, (axis1, axis2), (-2, -1))
+    matrices[..., steps + max(-offset, 0), steps + max(offset, 0)] = x
+    return out
+
+
+def steps_of_place(primitive: Primitive, size: int, _shape: Shape, params: Params) -> Steps:
+    """Place in every lane of a result with a batch axis."""
+    moved = {key: shift(value) if key in ("axis", "axis1", "axis2") else value for key, value in params.items()}
+    return [(primitive, {**moved, "shape": (size, *params["shape"])})]
+
+
+def transpose_diagonal(ct: Any, aval: Aval, *, offset: int, axis1: int, axis2: int) -> Any:
+    """Place the cotangent on the diagonal it came from."""
+    return apply(place_diagonal, ct, shape=aval.shape, offset=offset, axis1=axis1, axis2=axis2)
+
+
+diagonal = linear(
+    "diagonal",
+    lambda x, offset, axis1, axis2: np.diagonal(x, offset, axis1, axis2),
+    transpose=transpose_diagonal,
+    view=True,
+    fresh=True,
+    steps=along("axis1", "axis2"),
+)
+place_diagonal = linear(
+    "place_diagonal",
+    put_diagonal,
+    transpose=lambda ct, _aval, shape, offset, axis1, axis2: np.diagonal(ct, offset, axis1, axis2),
+    steps=steps_of_place,
+)
+
+
+# Sliding windows: taking them and adding them up are each other's transposes
+
+
+def slide(x: Any, *, window: Shape, axis: Axes) -> Any:
+    """Evaluate `sliding_window_view`."""
+    return np.lib.stride_tricks.sliding_window_view(x, window, axis)
+
+
+def add_windows(windows: Any, *, shape: Shape, window: Shape, axis: Axes) -> Any:
+    """Evaluate the sum of windows, each at its place: one addition of slices for each element of a window."""
+    out = np.zeros(shape, windows.dtype)
+    for offsets in np.ndindex(window):
+        starts = [0] * len(shape)
+        for dimension, offset in zip(axis, offsets, strict=True):
+            starts[dimension] += offset
+        places = tuple(slice(start, start + windows.shape[i]) for i, start in enumerate(starts))
+        out[places] += windows[(..., *offsets)]
+    return out
+
+
+def transpose_slide(ct: Any, aval: Aval, *, window: Shape, axis: Axes) -> Any:
+    """Add the cotangents of windows up where they overlap."""
+    return apply(place_windows, ct, shape=aval.shape, window=window, axis=axis)
+
+
+sliding_windows = linear(
+    "sliding_windows", slide, transpose=transpose_slide, view=True, fresh=True, steps=along("axis")
+)
+place_windows = linear(
+    "place_windows",
+    add_windows,
+    transpose=lambda ct, _aval, shape, window, axis: np.lib.stride_tricks.sliding_window_view(ct, window, axis),
+    steps=steps_of_place,
 )

@@ -1,0 +1,335 @@
+"""Joining, repeating, inserting and deleting with NumPy's signatures."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.tensor import Tensor, constant_tensor
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._shapes import array_operand, as_shape
+from wengert.numpy._ufuncs import with_out
+from wengert.primitives import joining
+from wengert.traces.operators import operand
+
+__all__ = ["pick"]
+
+
+# Joining
+
+
+def operands(name: str, arrays: Iterable[Any]) -> list[Any]:
+    """Return the arrays of a sequence (or the parts of one array along its first axis) as Tensors."""
+    return [array_operand(name, array) for array in arrays]
+
+
+@implements(np.concatenate)
+def concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> Any:
+    """Return arrays joined along an axis; see `numpy.concatenate`."""
+    xs = operands("concatenate", arrays)
+    if axis is None:
+        xs, axis = [np.ravel(x) for x in xs], 0
+    along = normalize_axis_index(axis, xs[0].ndim) if xs and xs[0].ndim else 0
+    lengths = tuple(x.shape[along] if x.ndim > along else 1 for x in xs)
+    result = apply(joining.concatenate, *xs, axis=along, lengths=lengths, dtype=dtype, casting=casting)
+    return with_out("concatenate", result, out)
+
+
+@implements(np.stack)
+def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Return arrays joined along a new axis; see `numpy.stack`."""
+    xs = operands("stack", arrays)
+    shapes = {x.shape for x in xs}
+    if len(shapes) != 1:
+        raise ShapeError(
+            describe(
+                "stack",
+                f"arrays of shapes {', '.join(map(str, sorted(shapes)))}" if xs else "no arrays",
+                "at least one array, and equal shapes, are needed",
+                "Broadcast them first",
+            )
+        )
+    along = normalize_axis_index(axis, xs[0].ndim + 1)
+    return with_out("stack", apply(joining.stack, *xs, axis=along, dtype=dtype, casting=casting), out)
+
+
+@implements(np.hstack)
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Return arrays joined along their second axis, or their only one; see `numpy.hstack`."""
+    xs = [np.atleast_1d(x) for x in operands("hstack", tup)]
+    return concatenate(xs, 0 if xs and xs[0].ndim == 1 else 1, dtype=dtype, casting=casting)
+
+
+@implements(np.vstack)
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Return arrays joined as rows; see `numpy.vstack`."""
+    return concatenate([np.atleast_2d(x) for x in operands("vstack", tup)], 0, dtype=dtype, casting=casting)
+
+
+@implements(np.dstack)
+def dstack(tup: Any) -> Any:
+    """Return arrays joined along their third axis; see `numpy.dstack`."""
+    return concatenate([np.atleast_3d(x) for x in operands("dstack", tup)], 2)
+
+
+@implements(np.column_stack)
+def column_stack(tup: Any) -> Any:
+    """Return arrays joined as columns; see `numpy.column_stack`."""
+    xs = operands("column_stack", tup)
+    return concatenate([x if x.ndim > 1 else np.reshape(x, (-1, 1)) for x in xs], 1)
+
+
+@implements(np.append)
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """Return an array with values joined to its end; see `numpy.append`."""
+    return concatenate((array_operand("append", arr), array_operand("append", values)), axis)
+
+
+def depth_of(arrays: Any) -> int:
+    """Return how deep the lists of blocks are nested, which must be the same everywhere."""
+    if isinstance(arrays, tuple):
+        raise TypeError(describe("block", "a tuple", "lists are needed to arrange blocks", "Write [...] in its place"))
+    if not isinstance(arrays, list):
+        return 0
+    depths = {depth_of(item) for item in arrays}
+    if len(depths) != 1:
+        given = f"lists nested {sorted(depths)} deep" if depths else "an empty list"
+        raise ShapeError(
+            describe("block", given, "lists of equal depth, not empty, are needed", "Complete the nested lists")
+        )
+    return 1 + depths.pop()
+
+
+def leaves_of(arrays: Any) -> list[Tensor]:
+    """Return the arrays in nested lists."""
+    if isinstance(arrays, list):
+        return [leaf for item in arrays for leaf in leaves_of(item)]
+    return [array_operand("block", arrays)]
+
+
+@implements(np.block)
+def block(arrays: Any) -> Any:
+    """Return the array put together from nested lists of blocks; see `numpy.block`."""
+    depth = depth_of(arrays)
+    ndim = max(depth, *(leaf.ndim for leaf in leaves_of(arrays)))
+
+    def joined(item: Any, left: int) -> Any:
+        if left:
+            return concatenate([joined(part, left - 1) for part in item], -left)
+        x = array_operand("block", item)
+        return np.reshape(x, (1,) * (ndim - x.ndim) + x.shape)
+
+    result = joined(arrays, depth)
+    return result if depth else np.copy(result)
+
+
+# Repeating
+
+
+@implements(np.tile)
+def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
+    """Return an array repeated along each axis; see `numpy.tile`."""
+    x = array_operand("tile", A)
+    counts = as_shape(reps)
+    ndim = max(x.ndim, len(counts))
+    x = np.reshape(x, (1,) * (ndim - x.ndim) + x.shape) if x.ndim < ndim else x
+    return apply(joining.tile, x, reps=(1,) * (ndim - len(counts)) + counts)
+
+
+@implements(np.repeat)
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+    """Return an array with each element repeated; see `numpy.repeat`."""
+    x = np.atleast_1d(array_operand("repeat", a))
+    x, along = flat_or_along("repeat", x, axis)
+    counts = np.asarray(repeats)
+    if counts.size == 1:
+        return apply(joining.repeat, x, repeats=operator.index(counts.ravel()[0]), axis=along)
+    return pick(x, np.repeat(np.arange(x.shape[along]), counts), along)
+
+
+@implements(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    """Return an array with its elements moved around; see `numpy.roll`."""
+    x = array_operand("roll", a)
+    shifts = as_shape(shift)
+    if axis is None:
+        flat = apply(joining.roll, np.ravel(x), shift=(sum(shifts),), axis=(0,))
+        return np.reshape(flat, x.shape)
+    axes = normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
+    pairs = np.broadcast(shifts, axes)
+    moves = tuple((int(by), int(along)) for by, along in pairs)
+    return apply(joining.roll, x, shift=tuple(by for by, _ in moves), axis=tuple(along for _, along in moves))
+
+
+@implements(np.resize)
+def resize(a: Any, new_shape: Any) -> Any:
+    """Return as many elements as a shape needs, repeated where there are too few; see `numpy.resize`."""
+    x = np.ravel(array_operand("resize", a))
+    lengths = as_shape(new_shape)
+    if any(n < 0 for n in lengths):
+        raise ShapeError(describe("resize", f"a shape {lengths}", "lengths from 0 are needed", "Correct the shape"))
+    size = math.prod(lengths)
+    if not size or not x.size:
+        return constant_tensor(np.zeros(lengths, x.dtype))
+    return np.reshape(tile(x, -(-size // x.size))[:size], lengths)
+
+
+# Picking along an axis
+
+
+def runs(indices: np.ndarray[Any, Any], most: int) -> list[tuple[int, int, int]] | None:
+    """Return indices as runs (first, step, length), or None where there are more than `most`.
+
+    >>> runs(np.array([2, 1, 0, 0, 0]), 16)
+    [(2, -1, 3), (0, 0, 2)]
+    """
+    steps = np.diff(indices)
+    found: list[tuple[int, int, int]] = []
+    start, end = 0, len(indices)
+    while start < end:
+        if len(found) == most:
+            return None
+        step = int(steps[start]) if start + 1 < end else 1
+        changes = np.flatnonzero(steps[start:] != step)
+        length = 1 + (int(changes[0]) if changes.size else end - start - 1)
+        found.append((int(indices[start]), step, length))
+        start += length
+    return found
+
+
+def pick(x: Any, indices: np.ndarray[Any, Any], axis: int) -> Any:
+    """Return elements along an axis by indices from 0, in new memory.
+
+    Slices are joined where a few will do: their cotangents are added without going through every index.
+    """
+    before = (slice(None),) * axis
+    found = runs(indices, 16)
+    if found is None:
+        return x[(*before, indices)]
+    if not found:
+        return np.copy(x[(*before, slice(0, 0))])
+    parts = []
+    for first, step, length in found:
+        if step:
+            end = first + step * length
+            parts.append(x[(*before, slice(first, end if end >= 0 else None, step))])
+        else:
+            shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
+            parts.append(np.broadcast_to(x[(*before, slice(first, first + 1))], shape))
+    return concatenate(parts, axis)
+
+
+@implements(np.delete)
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """Return an array without some of its parts along an axis; see `numpy.delete`."""
+    x, along = flat_or_along("delete", arr, axis)
+    numbers = np.arange(x.shape[along]).reshape([-1 if i == along else 1 for i in range(x.ndim)])
+    chosen = np.asarray(obj) if type(obj) is Tensor else obj
+    return pick(x, np.delete(numbers, chosen, along).ravel(), along)
+
+
+def flat_or_along(name: str, array: Any, axis: Any) -> tuple[Any, int]:
+    """Return an array and the axis to work along; without one, the flat array and its only axis."""
+    x = array_operand(name, array)
+    return (np.ravel(x), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
+
+
+@implements(np.insert)
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """Return an array with values inserted along an axis; see `numpy.insert`."""
+    x, along = flat_or_along("insert", arr, axis)
+    new: Any = operand("insert", values)
+    is_tensor = type(new) is Tensor
+    new = np.astype(new, x.dtype, copy=False) if is_tensor else np.asarray(new, x.dtype)
+    length = x.shape[along]
+    places = insertion_places(obj, length)
+    if places.size == 1:
+        missing = x.ndim - new.ndim
+        if missing > 0:
+            new = np.reshape(new, (1,) * missing + new.shape)
+        new = np.moveaxis(new, 0, along) if places.ndim == 0 else new
+        places = np.full(new.shape[along], places.item())
+    order = places.argsort(kind="stable")
+    positions = np.empty_like(places)
+    positions[order] = places[order] + np.arange(len(places))
+    result = constant_tensor(np.zeros((*x.shape[:along], length + len(places), *x.shape[along + 1 :]), x.dtype))
+    before = (slice(None),) * along
+    result[(*before, as_slice(positions))] = new
+    result[(*before, as_slice(np.delete(np.arange(length + len(places)), positions)))] = x
+    return result
+
+
+def insertion_places(obj: Any, length: int) -> np.ndarray[Any, Any]:
+    """Return the indices before which to insert, from 0 to the length."""
+    if isinstance(obj, slice):
+        return np.arange(*obj.indices(length))
+    places = np.asarray(obj)
+    if places.ndim > 1:
+        raise ShapeError(
+            describe("insert", f"indices of shape {places.shape}", "at most one axis is needed", "Flatten them")
+        )
+    if places.dtype == bool:
+        return np.flatnonzero(places)
+    places = places.astype(np.intp) if places.size == 0 else places
+    if np.any((places < -length) | (places > length)):
+        raise IndexError(
+            describe(
+                "insert", f"index {obj}", f"indices from {-length} to {length} are needed", "Insert within the axis"
+            )
+        )
+    return np.where(places < 0, places + length, places)
+
+
+def as_slice(indices: np.ndarray[Any, Any]) -> Any:
+    """Return ascending indices as a slice where they are consecutive."""
+    if indices.size and indices[-1] - indices[0] == indices.size - 1 and np.all(np.diff(indices) == 1):
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return indices
+
+
+# Grids and powers
+
+
+@implements(np.meshgrid)
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+    """Return the coordinates of a grid; see `numpy.meshgrid`."""
+    if indexing not in ("xy", "ij"):
+        raise UsageError(
+            describe("meshgrid", f"indexing={indexing!r}", '"xy" or "ij" is needed', "Choose one of the two")
+        )
+    ndim = len(xi)
+    order = list(range(ndim))
+    if indexing == "xy" and ndim > 1:
+        order[:2] = 1, 0
+    grids: Any = tuple(
+        np.reshape(array_operand("meshgrid", x), [-1 if i == along else 1 for i in range(ndim)])
+        for along, x in zip(order, xi, strict=True)
+    )
+    if not sparse:
+        grids = np.broadcast_arrays(*grids)
+    return tuple(np.copy(grid) for grid in grids) if copy else grids
+
+
+@implements(np.vander)
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N803 - NumPy's name
+    """Return the matrix of the powers of a vector's elements; see `numpy.vander`."""
+    base = array_operand("vander", x)
+    if base.ndim != 1:
+        raise ShapeError(describe("vander", f"an array of shape {base.shape}", "one axis is needed", "Flatten it"))
+    dtype = np.promote_types(base.dtype, int)
+    base = np.astype(base, dtype, copy=False)
+    count = len(base) if N is None else operator.index(N)
+    columns: list[Any] = [as_tensor(np.ones(base.shape, dtype))]
+    while len(columns) < count:
+        columns.append(columns[-1] * base if len(columns) > 1 else base)
+    if count <= 0:
+        return constant_tensor(np.zeros((len(base), count), dtype))
+    return stack(columns if increasing else columns[::-1], axis=1)

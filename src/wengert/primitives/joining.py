@@ -1,0 +1,125 @@
+"""Joining: several arrays in one, and one array repeated or extended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import Aval
+from wengert.core.batching import along, lead, shift
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Primitive, linear
+
+Params = Mapping[str, Any]
+Steps = list[tuple[Primitive, dict[str, Any]]]
+Widths = tuple[tuple[int, int], ...]
+
+
+# Several arrays
+
+
+def join(*xs: Any, axis: int, dtype: Any, casting: str) -> Any:
+    """Evaluate `concatenate`."""
+    return np.concatenate(xs, axis=axis, dtype=dtype, casting=casting)  # type: ignore[call-overload]
+
+
+def transpose_join(ct: Any, avals: Sequence[Aval | None], *, axis: int, lengths: Sequence[int]) -> list[Any]:
+    """Cut the cotangent into the parts that were joined."""
+    parts, start = [], 0
+    for aval, length in zip(avals, lengths, strict=True):
+        part = (*(slice(None),) * axis, slice(start, start + length))
+        parts.append(None if aval is None else ct[part])
+        start += length
+    return parts
+
+
+def pile(*xs: Any, axis: int, dtype: Any, casting: str) -> Any:
+    """Evaluate `stack`."""
+    return np.stack(xs, axis=axis, dtype=dtype, casting=casting)  # type: ignore[call-overload]
+
+
+def transpose_pile(ct: Any, avals: Sequence[Aval | None], *, axis: int, dtype: Any, casting: str) -> list[Any]:
+    """Take the layers apart."""
+    before = (slice(None),) * axis
+    return [None if aval is None else ct[(*before, i)] for i, aval in enumerate(avals)]
+
+
+def batch_joined(
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
+) -> Any:
+    """Join in every lane."""
+    xs = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
+    return apply(primitive, *xs, **{**params, "axis": shift(params["axis"])})
+
+
+concatenate = linear(
+    "concatenate",
+    lambda *xs, axis, lengths, dtype, casting: join(*xs, axis=axis, dtype=dtype, casting=casting),
+    transpose=lambda ct, avals, axis, lengths, dtype, casting: transpose_join(ct, avals, axis=axis, lengths=lengths),
+    variadic=True,
+    batch=batch_joined,
+)
+stack = linear("stack", pile, transpose=transpose_pile, variadic=True, batch=batch_joined)
+
+
+# One array, repeated
+
+
+def transpose_tile(ct: Any, aval: Aval, *, reps: tuple[int, ...]) -> Any:
+    """Sum the cotangents of the copies."""
+    interleaved = tuple(length for pair in zip(reps, aval.shape, strict=True) for length in pair)
+    return ct.reshape(interleaved).sum(axis=tuple(range(0, len(interleaved), 2)))
+
+
+def transpose_repeat(ct: Any, aval: Aval, *, repeats: int, axis: int) -> Any:
+    """Sum the cotangents of the copies of each element."""
+    before, after = aval.shape[: axis + 1], aval.shape[axis + 1 :]
+    return ct.reshape((*before, repeats, *after)).sum(axis=axis + 1)
+
+
+def steps_of_tile(primitive: Primitive, _size: int, _shape: Sequence[int], params: Params) -> Steps:
+    """Repeat no lanes."""
+    return [(primitive, {"reps": (1, *params["reps"])})]
+
+
+tile = linear("tile", lambda x, reps: np.tile(x, reps), transpose=transpose_tile, fresh=True, steps=steps_of_tile)
+repeat = linear(
+    "repeat",
+    lambda x, repeats, axis: np.repeat(x, repeats, axis),
+    transpose=transpose_repeat,
+    fresh=True,
+    steps=along("axis"),
+)
+roll = linear(
+    "roll",
+    lambda x, shift, axis: np.roll(x, shift, axis),
+    transpose=lambda ct, _aval, shift, axis: np.roll(ct, tuple(-s for s in shift), axis),
+    fresh=True,
+    steps=along("axis"),
+)
+
+
+# One array, extended
+
+
+def inner(widths: Widths, shape: Sequence[int]) -> tuple[slice, ...]:
+    """Return the index of the original elements in a padded array."""
+    return tuple(slice(left, left + length) for (left, _), length in zip(widths, shape, strict=True))
+
+
+def surround(x: Any, *, widths: Widths) -> Any:
+    """Evaluate `pad` with zeros."""
+    shape = [left + length + right for (left, right), length in zip(widths, x.shape, strict=True)]
+    out = np.zeros(shape, x.dtype)
+    out[inner(widths, x.shape)] = x
+    return out
+
+
+def steps_of_pad(primitive: Primitive, _size: int, _shape: Sequence[int], params: Params) -> Steps:
+    """Add no lanes."""
+    return [(primitive, {"widths": ((0, 0), *params["widths"])})]
+
+
+pad = linear("pad", surround, transpose=lambda ct, aval, widths: ct[inner(widths, aval.shape)], steps=steps_of_pad)
