@@ -6,11 +6,51 @@ what `numpy.` functions do when they are given Tensors.
 
 from typing import Any
 
-from wengert.numpy import _conversion, _reductions, _selection, _shapes, _ufuncs
+from wengert.numpy import (
+    _accumulations,
+    _contractions,
+    _conversion,
+    _creation,
+    _differences,
+    _indexing,
+    _joining,
+    _linalg,
+    _methods,
+    _padding,
+    _queries,
+    _reductions,
+    _selection,
+    _shapes,
+    _sorting,
+    _splitting,
+    _statistics,
+    _ufuncs,
+    lib,
+    linalg,
+)
 from wengert.numpy._namespace import exported
 
-_MODULES = (_conversion, _reductions, _selection, _shapes, _ufuncs)
-_EXPORTED = exported()
+_MODULES = (
+    _accumulations,
+    _contractions,
+    _conversion,
+    _creation,
+    _differences,
+    _indexing,
+    _joining,
+    _linalg,
+    _methods,
+    _padding,
+    _queries,
+    _reductions,
+    _selection,
+    _shapes,
+    _sorting,
+    _splitting,
+    _statistics,
+    _ufuncs,
+)
+_EXPORTED = exported() | {"lib": lib, "linalg": linalg}
 __all__ = sorted(_EXPORTED)
 
 

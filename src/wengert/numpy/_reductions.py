@@ -1,4 +1,4 @@
-"""Reductions and accumulations with NumPy's signatures."""
+"""Reductions with NumPy's signatures."""
 
 from __future__ import annotations
 
@@ -8,35 +8,187 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import reductions
+from wengert.traces.operators import operand
 
 __all__: list[str] = []
 
-
-def axes(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Return the axes to reduce as a tuple of numbers from 0; None means all."""
-    return tuple(range(ndim)) if axis is None else normalize_axis_tuple(axis, ndim)
+Params = dict[str, Any]
+MISSING = np._NoValue
 
 
-@implements(np.sum, (np.add, "reduce"))
-def sum(  # noqa: A001 - NumPy's name
+def axes(axis: Any, ndim: int, *, of_ufunc: bool = False) -> tuple[int, ...]:
+    """Return the axes to reduce as a tuple of numbers from 0; None means all. Ufuncs allow axis 0 of a scalar."""
+    if axis is None:
+        return tuple(range(ndim))
+    if of_ufunc and not ndim and axis in (0, -1):
+        return ()
+    return tuple(sorted(normalize_axis_tuple(axis, ndim)))
+
+
+def flag(keepdims: Any) -> bool:
+    """Return `keepdims` as a bool; NumPy's marker of a missing argument means False."""
+    return keepdims is True or (keepdims is not False and keepdims is not MISSING and bool(keepdims))
+
+
+def given(value: Any, default: Any = None) -> Any:
+    """Return an optional argument, or None where it is its default or NumPy's marker of a missing one."""
+    return None if value is MISSING or value is default else value
+
+
+def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufunc: bool = False) -> Params:
+    """Return the parameters that all reductions have."""
+    params: Params = {"axis": axes(axis, len(x.shape), of_ufunc=of_ufunc), "keepdims": flag(keepdims)}
+    if dtype is not None:
+        params["dtype"] = np.dtype(dtype)
+    return params
+
+
+def reduce_with(primitive: Primitive, x: Any, params: Params, **extras: Any) -> Any:
+    """Apply a reduction, with those of the extra operands that were given."""
+    names = tuple([name for name, value in extras.items() if value is not None])
+    if not names:
+        return apply(primitive, x, **params)
+    operands = [operand(name, extras[name]) for name in names]
+    return apply(primitive, x, *operands, extras=names, **params)
+
+
+# Sums and means
+
+
+@implements(np.sum)
+def sum(
     a: Any,
     axis: Any = None,
     dtype: Any = None,
     out: Any = None,
-    keepdims: bool = False,
+    keepdims: Any = False,
     initial: Any = None,
     where: Any = True,
 ) -> Tensor:
     """Return the sum over axes; see `numpy.sum`."""
     x = as_tensor(a)
-    if dtype is not None:
-        x = x.astype(dtype)
-    if where is not True:
-        x = np.where(where, x, np.zeros((), x.dtype))
-    result = apply(reductions.sum_, x, axis=axes(axis, x.ndim), keepdims=bool(keepdims))
-    if initial is not None:
-        result = result + initial
-    return with_out("sum", result, out)  # type: ignore[no-any-return]
+    params = params_of(x, axis, keepdims, dtype, of_ufunc=True)
+    initial, where = given(initial), given(where, True)
+    mask = () if where is None else (operand("sum", where),)
+    if initial is None:
+        result = apply(reductions.sum_, x, *mask, **params)
+    else:
+        result = apply(reductions.sum_from, x, operand("sum", initial), *mask, **params)
+    return result if out is None else with_out("sum", result, out)  # type: ignore[no-any-return]
+
+
+@implements(np.mean)
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Tensor:
+    """Return the mean over axes; see `numpy.mean`."""
+    x = as_tensor(a)
+    where = given(where, True)
+    mask = () if where is None else (operand("mean", where),)
+    result = apply(reductions.mean, x, *mask, **params_of(x, axis, keepdims, dtype))
+    return result if out is None else with_out("mean", result, out)  # type: ignore[no-any-return]
+
+
+# Products and extrema
+
+
+@implements(np.prod)
+def prod(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Tensor:
+    """Return the product over axes; see `numpy.prod`."""
+    x = as_tensor(a)
+    params = params_of(x, axis, keepdims, dtype, of_ufunc=True)
+    result = reduce_with(reductions.prod, x, params, initial=given(initial), where=given(where, True))
+    return with_out("prod", result, out)  # type: ignore[no-any-return]
+
+
+def extremum(
+    name: str, primitive: Primitive, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any, **params: Any
+) -> Any:
+    """Return the greatest or least elements over axes."""
+    x = as_tensor(a)
+    params |= params_of(x, axis, keepdims, of_ufunc=True)
+    result = reduce_with(primitive, x, params, initial=given(initial), where=given(where, True))
+    return with_out(name, result, out)
+
+
+@implements(np.max, np.amax)
+def max(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Tensor:
+    """Return the greatest element over axes; tied elements share the gradient. See `numpy.max`."""
+    return extremum("max", reductions.max_, a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
+
+
+@implements(np.min, np.amin)
+def min(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Tensor:
+    """Return the least element over axes; tied elements share the gradient. See `numpy.min`."""
+    return extremum("min", reductions.min_, a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]
+
+
+@implements(np.nanmax)
+def nanmax(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Tensor:
+    """Return the greatest element over axes that is not NaN; see `numpy.nanmax`."""
+    primitive = reductions.max_
+    return extremum("nanmax", primitive, a, axis, out, keepdims, initial, where, skipna=True)  # type: ignore[no-any-return]
+
+
+@implements(np.nanmin)
+def nanmin(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Tensor:
+    """Return the least element over axes that is not NaN; see `numpy.nanmin`."""
+    primitive = reductions.min_
+    return extremum("nanmin", primitive, a, axis, out, keepdims, initial, where, skipna=True)  # type: ignore[no-any-return]
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Tensor:
+    """Return the range of the elements over axes; see `numpy.ptp`."""
+    x = as_tensor(a)
+    return with_out("ptp", max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims), out)  # type: ignore[no-any-return]
+
+
+# Truth values and counts
+
+
+def truth(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
+    """Reduce truth values."""
+    x = as_tensor(a)
+    params = {"ufunc": ufunc, **params_of(x, axis, keepdims, of_ufunc=True)}
+    result = reduce_with(reductions.constant_reduce, x, params, where=given(where, True))
+    return with_out(name, result, out)
+
+
+@implements(np.all)
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tensor:
+    """Tell whether all elements over axes are true; see `numpy.all`."""
+    return truth("all", np.logical_and, a, axis, out, keepdims, where)  # type: ignore[no-any-return]
+
+
+@implements(np.any)
+def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tensor:
+    """Tell whether any element over axes is true; see `numpy.any`."""
+    return truth("any", np.logical_or, a, axis, out, keepdims, where)  # type: ignore[no-any-return]
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tensor:
+    """Return the number of elements over axes that are not zero; see `numpy.count_nonzero`."""
+    x = as_tensor(a)
+    return apply(reductions.count_nonzero, x, **params_of(x, axis, keepdims, of_ufunc=True))  # type: ignore[no-any-return]

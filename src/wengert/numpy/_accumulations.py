@@ -1,0 +1,81 @@
+"""Accumulations with NumPy's signatures: running sums and products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.primitive import PRIMITIVES
+from wengert.core.tensor import Tensor
+from wengert.errors import ShapeError, describe
+from wengert.numpy._ufuncs import with_out
+from wengert.primitives import accumulations
+
+__all__: list[str] = []
+
+
+def accumulated(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:
+    """Return the running results of a ufunc along an axis."""
+    axis = normalize_axis_index(axis, x.ndim)
+    options = {} if dtype is None else {"dtype": np.dtype(dtype)}
+    if ufunc is np.add:
+        return apply(accumulations.cumsum, x, axis=axis, reverse=False, **options)
+    constant = PRIMITIVES[ufunc.__name__].kind == "constant"
+    primitive = accumulations.constant_accumulate if constant else accumulations.accumulate
+    return apply(primitive, x, ufunc=ufunc, axis=axis, **options)
+
+
+def running(name: str, ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+    """Return running results along an axis, or along the elements in C order without one."""
+    x = as_tensor(a)
+    if axis is None or not x.ndim:
+        x = x.reshape(-1)
+    return with_out(name, accumulated(x, ufunc, 0 if axis is None else axis, dtype), out)
+
+
+@implements(np.cumsum)
+def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
+    """Return the running sums along an axis; see `numpy.cumsum`."""
+    return running("cumsum", np.add, a, axis, dtype, out)  # type: ignore[no-any-return]
+
+
+@implements(np.cumprod)
+def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
+    """Return the running products along an axis; see `numpy.cumprod`."""
+    return running("cumprod", np.multiply, a, axis, dtype, out)  # type: ignore[no-any-return]
+
+
+def cumulative(
+    name: str, ufunc: np.ufunc, x: Any, axis: int | None, dtype: Any, out: Any, include_initial: bool
+) -> Any:
+    """Return running results as the array API defines them."""
+    t: Any = np.atleast_1d(as_tensor(x))
+    if axis is None and t.ndim > 1:
+        raise ShapeError(
+            describe(name, f"shape {t.shape} without axis", "an axis is needed for more than one", "Pass axis=")
+        )
+    axis = normalize_axis_index(axis or 0, t.ndim)
+    result = accumulated(t, ufunc, axis, dtype)
+    if include_initial:
+        shape = (*t.shape[:axis], 1, *t.shape[axis + 1 :])
+        result = np.concatenate([np.full(shape, ufunc.identity, result.dtype), result], axis=axis)
+    return with_out(name, result, out)
+
+
+@implements(np.cumulative_sum)
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> Tensor:
+    """Return the running sums along an axis; see `numpy.cumulative_sum`."""
+    return cumulative("cumulative_sum", np.add, x, axis, dtype, out, include_initial)  # type: ignore[no-any-return]
+
+
+@implements(np.cumulative_prod)
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
+) -> Tensor:
+    """Return the running products along an axis; see `numpy.cumulative_prod`."""
+    return cumulative("cumulative_prod", np.multiply, x, axis, dtype, out, include_initial)  # type: ignore[no-any-return]

@@ -1,0 +1,205 @@
+"""Differences and integrals of samples with NumPy's signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from wengert.core.dispatch import as_tensor, implements
+from wengert.core.tensor import Tensor, innermost_trace
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.numpy._reductions import given
+
+__all__: list[str] = []
+
+
+def along(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    """Return a slice along one axis."""
+    return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
+def edge(name: str, value: Any, x: Tensor, axis: int) -> Tensor:
+    """Return values to prepend or append; a scalar stands for one element along the axis."""
+    found = as_tensor(value)
+    if found.ndim:
+        return found
+    return np.broadcast_to(found, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # type: ignore[return-value]
+
+
+@implements(np.diff)
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """Return the n-th differences along an axis; see `numpy.diff`."""
+    x = as_tensor(a)
+    if n == 0:
+        return x
+    if n < 0:
+        raise UsageError(describe("diff", f"n={n}", "an order of at least 0 is needed", "Use cumsum to sum"))
+    if not x.ndim:
+        raise ShapeError(describe("diff", "a 0-d array", "at least one axis is needed", "Reshape it"))
+    axis = normalize_axis_index(axis, x.ndim)
+    before, after = given(prepend), given(append)
+    if before is not None or after is not None:
+        parts = [x]
+        if before is not None:
+            parts.insert(0, edge("diff", before, x, axis))
+        if after is not None:
+            parts.append(edge("diff", after, x, axis))
+        x = np.concatenate(parts, axis=axis)  # type: ignore[assignment]
+    operate = np.not_equal if x.dtype == np.bool_ else np.subtract
+    for _ in range(n):
+        x = operate(along(x, axis, 1, None), along(x, axis, None, -1))
+    return x
+
+
+@implements(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
+    """Return the differences of the elements in C order; see `numpy.ediff1d`."""
+    x = as_tensor(ary).reshape(-1)
+    parts = [x[1:] - x[:-1]]
+    if to_begin is not None:
+        parts.insert(0, flat_end("to_begin", to_begin, x.dtype))
+    if to_end is not None:
+        parts.append(flat_end("to_end", to_end, x.dtype))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)  # type: ignore[return-value]
+
+
+def flat_end(name: str, value: Any, dtype: Any) -> Tensor:
+    """Return values to put before or after differences, in their dtype."""
+    found = as_tensor(value).reshape(-1)
+    if not np.can_cast(found.dtype, dtype, "same_kind"):
+        raise DtypeError(
+            describe(
+                "ediff1d",
+                f"{name} of dtype {found.dtype} for an array of dtype {dtype}",
+                "a dtype that casts within its kind is needed",
+                "Convert one of them with .astype",
+            )
+        )
+    return found if found.dtype == dtype else found.astype(dtype)
+
+
+def spacing(distances: Any, length: int) -> Any:
+    """Return the spacing along an axis: a scalar where it is uniform, else the differences of the coordinates.
+
+    Coordinates that are being differentiated are never taken as uniform, because each has a derivative of its own.
+    """
+    x = as_tensor(distances)
+    if not x.ndim:
+        return distances
+    if x.ndim != 1 or len(x) != length:
+        raise ShapeError(
+            describe(
+                "gradient",
+                f"coordinates of shape {x.shape} for an axis of length {length}",
+                "a scalar, or one coordinate for each element, is needed",
+                "Pass one array of coordinates for each axis",
+            )
+        )
+    steps = diff(x if x.dtype.kind not in "iub" else x.astype(float))
+    if innermost_trace(x) is None and np.all(steps == steps[0]):
+        return steps[0]
+    return steps
+
+
+def spacings(f: Tensor, axes: Sequence[int], varargs: Sequence[Any]) -> list[Any]:
+    """Return the spacing along each axis."""
+    if not varargs:
+        return [1.0] * len(axes)
+    if len(varargs) == 1 and np.ndim(varargs[0]) == 0:
+        return list(varargs) * len(axes)
+    if len(varargs) != len(axes):
+        raise TypeError(
+            describe(
+                "gradient",
+                f"{len(varargs)} spacings for {len(axes)} axes",
+                "none, one scalar, or one for each axis is needed",
+                "Pass as many as there are axes",
+            )
+        )
+    return [spacing(distances, f.shape[axis]) for distances, axis in zip(varargs, axes, strict=True)]
+
+
+def inner_differences(f: Any, axis: int, h: Any) -> Any:
+    """Return the central differences of second order."""
+    left, middle, right = along(f, axis, None, -2), along(f, axis, 1, -1), along(f, axis, 2, None)
+    if np.ndim(h) == 0:
+        return (right - left) / (2.0 * h)
+    h1, h2 = h[:-1], h[1:]
+    shape = (1,) * axis + (-1,) + (1,) * (f.ndim - axis - 1)
+    a = -h2 / (h1 * (h1 + h2))
+    b = (h2 - h1) / (h1 * h2)
+    c = h1 / (h2 * (h1 + h2))
+    return a.reshape(shape) * left + b.reshape(shape) * middle + c.reshape(shape) * right
+
+
+def edge_difference(f: Any, axis: int, h: Any, edge_order: int, *, last: bool) -> Any:
+    """Return the one-sided difference at one end of an axis."""
+    uniform = np.ndim(h) == 0
+    if edge_order == 1:
+        step = h if uniform else h[-1] if last else h[0]
+        high, low = (
+            (along(f, axis, -1, None), along(f, axis, -2, -1))
+            if last
+            else (
+                along(f, axis, 1, 2),
+                along(f, axis, None, 1),
+            )
+        )
+        return (high - low) / step
+    start = f.shape[axis] - 3 if last else 0
+    points = [along(f, axis, start + i, start + i + 1) for i in range(3)]
+    if uniform:
+        weights = [k / h for k in ((0.5, -2.0, 1.5) if last else (-1.5, 2.0, -0.5))]
+    elif last:
+        h1, h2 = h[-2], h[-1]
+        weights = [h2 / (h1 * (h1 + h2)), -(h2 + h1) / (h1 * h2), (2.0 * h2 + h1) / (h2 * (h1 + h2))]
+    else:
+        h1, h2 = h[0], h[1]
+        weights = [-(2.0 * h1 + h2) / (h1 * (h1 + h2)), (h1 + h2) / (h1 * h2), -h1 / (h2 * (h1 + h2))]
+    a, b, c = weights
+    return a * points[0] + b * points[1] + c * points[2]
+
+
+@implements(np.gradient)
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Return the derivative of samples by differences of second order; see `numpy.gradient`."""
+    x = as_tensor(f)
+    if x.dtype.kind in "iub":
+        x = x.astype(float)
+    if edge_order not in (1, 2):
+        raise UsageError(describe("gradient", f"edge_order={edge_order}", "1 or 2 is needed", "Use one of them"))
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    results = []
+    for i, h in zip(axes, spacings(x, axes, varargs), strict=True):
+        if x.shape[i] < edge_order + 1:
+            raise ShapeError(
+                describe(
+                    "gradient",
+                    f"{x.shape[i]} elements along axis {i}",
+                    f"at least {edge_order + 1} are needed for edge_order={edge_order}",
+                    "Leave the axis out, or sample more points",
+                )
+            )
+        first, last = (edge_difference(x, i, h, edge_order, last=end) for end in (False, True))
+        found = np.concatenate([first, inner_differences(x, i, h), last], axis=i)
+        results.append(found if found.dtype == x.dtype else found.astype(x.dtype))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@implements(np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+    """Return the integral along an axis by the trapezoidal rule; see `numpy.trapezoid`."""
+    heights = as_tensor(y)
+    at = normalize_axis_index(axis, heights.ndim)
+    widths = dx
+    if x is not None:
+        points = as_tensor(x)
+        if points.ndim == 1:
+            widths = diff(points).reshape((*(1,) * at, -1, *(1,) * (heights.ndim - at - 1)))
+        else:
+            widths = diff(points, axis=axis)
+    panels = widths * (along(heights, at, 1, None) + along(heights, at, None, -1)) / 2.0
+    return np.sum(panels, axis)  # type: ignore[no-any-return]

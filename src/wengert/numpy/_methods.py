@@ -1,0 +1,163 @@
+"""The methods of binary ufuncs for Tensors: reduce, accumulate and outer.
+
+They are entered under pairs (ufunc, method name), where NumPy's own ufuncs look, and are attributes of the functions
+of `wengert.numpy`, so that `wengert.numpy.maximum.accumulate` exists too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.primitive import PRIMITIVES
+from wengert.core.tensor import FUNCTIONS
+from wengert.errors import UsageError, describe
+from wengert.numpy._accumulations import accumulated
+from wengert.numpy._reductions import Params, axes, flag, given, max, min, params_of, prod, reduce_with, sum
+from wengert.numpy._ufuncs import with_out
+from wengert.primitives import reductions
+from wengert.traces.operators import operand
+
+__all__: list[str] = []
+
+Reduce = Callable[..., Any]
+
+
+def reduce_named(function: Callable[..., Any], *, typed: bool) -> Reduce:
+    """Return the reduce method of a ufunc whose reduction is a function of its own."""
+
+    def reduce(
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        options = {"dtype": dtype} if typed else {}
+        x = as_tensor(array)
+        if dtype is not None and not typed:
+            x = x.astype(dtype)
+        return function(x, axis=axis, out=out, keepdims=keepdims, initial=initial, where=where, **options)
+
+    return reduce
+
+
+def reduce_other(ufunc: np.ufunc) -> Reduce:
+    """Return the reduce method of a ufunc by the accumulation that it is the end of."""
+    name = f"{ufunc.__name__}.reduce"
+    constant = PRIMITIVES[ufunc.__name__].kind == "constant"
+
+    def reduce(
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        x = as_tensor(array)
+        initial, where = given(initial), given(where, True)
+        if constant:
+            params = {"ufunc": ufunc, **params_of(x, axis, keepdims, dtype, of_ufunc=True)}
+            result = reduce_with(reductions.constant_reduce, x, params, initial=initial, where=where)
+            return with_out(name, result, out)
+        if dtype is not None:
+            x = x.astype(dtype)
+        if where is not None:
+            x = masked(name, ufunc, x, where)
+        along = axes(axis, x.ndim, of_ufunc=True)
+        if initial is not None:
+            x = started(name, x, along, initial)
+        return with_out(name, reduced(ufunc, x, {"axis": along, "keepdims": flag(keepdims)}), out)
+
+    return reduce
+
+
+def reduced(ufunc: np.ufunc, x: Any, params: Params) -> Any:
+    """Apply the reduction of a ufunc that is differentiated through its accumulation."""
+    if ufunc is np.logaddexp:
+        return apply(reductions.logaddexp_reduce, x, **params)
+    return apply(reductions.ufunc_reduce, x, ufunc=ufunc, **params)
+
+
+def masked(name: str, ufunc: np.ufunc, x: Any, where: Any) -> Any:
+    """Put the identity of a ufunc in place of the elements that a mask leaves out."""
+    if ufunc not in (np.logaddexp, np.logaddexp2):
+        raise UsageError(
+            describe(
+                name,
+                "where=",
+                "a ufunc whose identity leaves every other element unchanged is needed",
+                "Use wengert.numpy.where on the operand, or leave it out",
+            )
+        )
+    return np.where(where, x, np.full((), -np.inf, x.dtype))
+
+
+def started(name: str, x: Any, axis: tuple[int, ...], initial: Any) -> Any:
+    """Put the starting value before the first elements along an axis."""
+    if len(axis) != 1:
+        raise UsageError(
+            describe(name, f"initial= with {len(axis)} axes", "one axis is needed", "Reduce one axis after the other")
+        )
+    shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
+    first = np.broadcast_to(as_tensor(operand(name, initial)).astype(x.dtype), shape)
+    return np.concatenate([first, x], axis=axis[0])
+
+
+def accumulate_of(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Return the accumulate method of a ufunc."""
+    name = f"{ufunc.__name__}.accumulate"
+
+    def accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+        return with_out(name, accumulated(as_tensor(array), ufunc, axis, dtype), out)
+
+    return accumulate
+
+
+def outer_of(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Return the outer method of a ufunc: every element of one operand with every one of the other."""
+    function = FUNCTIONS[ufunc]
+
+    # the names are NumPy's
+    def outer(A: Any, B: Any, /, **options: Any) -> Any:  # noqa: N803
+        left, right = as_tensor(A), as_tensor(B)
+        return function(left.reshape((*left.shape, *(1,) * right.ndim)), right, **options)
+
+    return outer
+
+
+def named(method: Callable[..., Any], ufunc: np.ufunc, name: str) -> Callable[..., Any]:
+    """Name a method after its ufunc and document it."""
+    method.__name__, method.__qualname__ = name, f"{ufunc.__name__}.{name}"
+    method.__doc__ = f"""Compute `numpy.{ufunc.__name__}.{name}` of Tensors or arrays; see `numpy.ufunc.{name}`."""
+    return method
+
+
+def methods_of(ufunc: np.ufunc) -> dict[str, Callable[..., Any]]:
+    """Return the methods that a binary ufunc has for Tensors."""
+    reduce = NAMED.get(ufunc) or reduce_other(ufunc)
+    return {"reduce": reduce, "accumulate": accumulate_of(ufunc), "outer": outer_of(ufunc)}
+
+
+NAMED: dict[np.ufunc, Reduce] = {
+    np.add: reduce_named(sum, typed=True),
+    np.multiply: reduce_named(prod, typed=True),
+    np.maximum: reduce_named(max, typed=False),
+    np.minimum: reduce_named(min, typed=False),
+}
+BINARY = {
+    ufunc
+    for ufunc in FUNCTIONS
+    if isinstance(ufunc, np.ufunc) and (ufunc.nin, ufunc.nout, ufunc.signature) == (2, 1, None)
+}
+for _ufunc in BINARY:
+    for _name, _method in methods_of(_ufunc).items():
+        implements((_ufunc, _name))(named(_method, _ufunc, _name))
+        setattr(FUNCTIONS[_ufunc], _name, _method)

@@ -1,0 +1,342 @@
+"""Statistics with NumPy's signatures: variances, averages, order statistics, and the functions that leave out NaN."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.primitive import Primitive
+from wengert.core.tensor import FUNCTIONS, Tensor, raw
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._reductions import Params, flag, given, params_of, reduce_with
+from wengert.numpy._ufuncs import with_out
+from wengert.primitives import statistics
+from wengert.traces.operators import operand
+
+__all__: list[str] = []
+
+
+# Variances
+
+
+def dispersion(
+    name: str,
+    primitive: Primitive,
+    a: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    ddof: float,
+    keepdims: Any,
+    extras: Params,
+) -> Any:
+    """Return a variance or standard deviation."""
+    x = as_tensor(a)
+    correction = given(extras["correction"])
+    if correction is not None and ddof != 0:
+        raise UsageError(
+            describe(name, "both ddof and correction", "one of them is needed", "Leave one out: they mean the same")
+        )
+    ddof = ddof if correction is None else correction
+    params = {"ddof": ddof, **params_of(x, axis, keepdims, dtype)}
+    center = given(extras["mean"])
+    center = None if center is None else as_tensor(center)
+    return with_out(name, reduce_with(primitive, x, params, mean=center, where=given(extras["where"], True)), out)
+
+
+def dispersion_function(function: Any, primitive: Primitive, what: str) -> Callable[..., Tensor]:
+    """Return a function with the signature of `numpy.var`."""
+    name = function.__name__
+
+    def compute(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: Any = False,
+        *,
+        where: Any = True,
+        mean: Any = None,
+        correction: Any = None,
+    ) -> Tensor:
+        extras = {"where": where, "mean": mean, "correction": correction}
+        return dispersion(name, primitive, a, axis, dtype, out, ddof, keepdims, extras)  # type: ignore[no-any-return]
+
+    compute.__name__ = compute.__qualname__ = name
+    compute.__doc__ = f"""Return the {what} over axes; see `numpy.{name}`."""
+    return implements(function)(compute)
+
+
+var = dispersion_function(np.var, statistics.var, "variance")
+std = dispersion_function(np.std, statistics.std, "standard deviation")
+nanvar = dispersion_function(np.nanvar, statistics.nanvar, "variance of the elements that are not NaN")
+nanstd = dispersion_function(np.nanstd, statistics.nanstd, "standard deviation of the elements that are not NaN")
+
+
+# NaN left out
+
+
+def replaced(a: Any, value: float) -> Tensor:
+    """Return an array with NaN replaced."""
+    x = as_tensor(a)
+    return apply(statistics.replace_nan, x, value=value) if x.dtype.kind in "fc" else x
+
+
+def without_nan_function(function: Any, replaced_by: float, meaning: Any, what: str) -> Callable[..., Tensor]:
+    """Return a function that replaces NaN and does what another does; its arguments are the other's."""
+    name = function.__name__
+
+    def compute(a: Any, *args: Any, **options: Any) -> Tensor:
+        return FUNCTIONS[meaning](replaced(a, replaced_by), *args, **options)  # type: ignore[no-any-return]
+
+    compute.__name__ = compute.__qualname__ = name
+    compute.__doc__ = f"""Return the {what}, counting NaN as {replaced_by}; see `numpy.{name}`."""
+    return implements(function)(compute)
+
+
+nansum = without_nan_function(np.nansum, 0, np.sum, "sum over axes")
+nanprod = without_nan_function(np.nanprod, 1, np.prod, "product over axes")
+nancumsum = without_nan_function(np.nancumsum, 0, np.cumsum, "running sums along an axis")
+nancumprod = without_nan_function(np.nancumprod, 1, np.cumprod, "running products along an axis")
+
+
+@implements(np.nanmean)
+def nanmean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Tensor:
+    """Return the mean over axes of the elements that are not NaN; see `numpy.nanmean`."""
+    x = as_tensor(a)
+    where = given(where, True)
+    mask = () if where is None else (operand("nanmean", where),)
+    result = apply(statistics.nanmean, x, *mask, **params_of(x, axis, keepdims, dtype))
+    return with_out("nanmean", result, out)  # type: ignore[no-any-return]
+
+
+# Order statistics
+
+
+def middle(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: bool) -> Any:
+    """Return a median."""
+    x = as_tensor(a)
+    result = apply(statistics.median, x, skipna=skipna, **params_of(x, axis, keepdims))
+    return with_out(name, result, out)
+
+
+@implements(np.median)
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Tensor:
+    """Return the median over axes; tied elements share the gradient. See `numpy.median`."""
+    return middle("median", a, axis, out, keepdims, skipna=False)  # type: ignore[no-any-return]
+
+
+@implements(np.nanmedian)
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+) -> Tensor:
+    """Return the median over axes of the elements that are not NaN; see `numpy.nanmedian`."""
+    return middle("nanmedian", a, axis, out, keepdims, skipna=True)  # type: ignore[no-any-return]
+
+
+def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable[..., Tensor]:
+    """Return a function with the signature of `numpy.quantile`."""
+    name = function.__name__
+
+    def compute(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = False,
+        *,
+        weights: Any = None,
+    ) -> Tensor:
+        x = as_tensor(a)
+        weight = () if weights is None else (operand(name, weights),)
+        params = {"method": method, "percent": percent, "skipna": skipna, "moving": type(q) is Tensor}
+        result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **params_of(x, axis, keepdims))
+        return with_out(name, result, out)  # type: ignore[no-any-return]
+
+    compute.__name__ = compute.__qualname__ = name
+    unit = "percentiles" if percent else "quantiles"
+    compute.__doc__ = f"""Return {unit} over axes; tied elements share the gradient. See `numpy.{name}`."""
+    return implements(function)(compute)
+
+
+quantile = quantile_function(np.quantile, percent=False, skipna=False)
+percentile = quantile_function(np.percentile, percent=True, skipna=False)
+nanquantile = quantile_function(np.nanquantile, percent=False, skipna=True)
+nanpercentile = quantile_function(np.nanpercentile, percent=True, skipna=True)
+
+
+# Averages and covariances
+
+
+def fitted_weights(weights: Any, x: Tensor, axis: tuple[int, ...] | None) -> Tensor:
+    """Return the weights of an average in a shape that broadcasts against the elements."""
+    found = as_tensor(weights)
+    if found.shape == x.shape:
+        return found
+    if axis is None:
+        raise TypeError(
+            describe(
+                "average",
+                f"weights of shape {found.shape} for an array of shape {x.shape} without axis",
+                "the same shape, or the axis that the weights run along, is needed",
+                "Pass axis=",
+            )
+        )
+    if found.shape != tuple(x.shape[i] for i in axis):
+        raise ShapeError(
+            describe(
+                "average",
+                f"weights of shape {found.shape} for axes of lengths {tuple(x.shape[i] for i in axis)}",
+                "weights as long as the axes they run along are needed",
+                "Reshape the weights, or pass another axis",
+            )
+        )
+    ordered = found.transpose(tuple(np.argsort(axis).tolist()))
+    return ordered.reshape(tuple(n if i in axis else 1 for i, n in enumerate(x.shape)))
+
+
+@implements(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False) -> Any:
+    """Return the weighted mean over axes; see `numpy.average`."""
+    x = as_tensor(a)
+    keep = flag(keepdims)
+    along = None if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim, argname="axis")
+    if weights is None:
+        result = np.mean(x, along, keepdims=keep)
+        total: Any = as_tensor(result.dtype.type(x.size / result.size))
+    else:
+        weight = fitted_weights(weights, x, along)
+        kinds = (x.dtype, weight.dtype) + ((np.dtype(float),) if x.dtype.kind in "iub" else ())
+        dtype = np.result_type(*kinds)
+        total = np.sum(weight, along, dtype=dtype, keepdims=keep)
+        if np.any(raw(total) == 0.0):
+            raise ZeroDivisionError(
+                describe("average", "weights that sum to 0", "a sum other than 0 is needed to divide by", "Change them")
+            )
+        result = np.sum(np.multiply(x, weight, dtype=dtype), along, keepdims=keep) / total
+    if not returned:
+        return result
+    return result, total if total.shape == result.shape else np.copy(np.broadcast_to(total, result.shape))
+
+
+def observations(x: Tensor, *, rowvar: bool, dtype: Any, of_many: bool) -> Any:
+    """Return variables as rows, in the dtype of the covariance."""
+    rows = np.atleast_2d(x.astype(dtype) if x.dtype != dtype else x)
+    return rows.T if not rowvar and of_many else rows
+
+
+def sample_weights(name: str, weights: Any, count: int) -> Any:
+    """Return weights of observations as floats, checked."""
+    found = as_tensor(weights)
+    found = found if found.dtype == np.float64 else found.astype(float)
+    if found.shape != (count,):
+        raise ShapeError(
+            describe(
+                "cov",
+                f"{name} of shape {found.shape} for {count} observations",
+                "one weight for each observation is needed",
+                f"Pass {name} of shape ({count},)",
+            )
+        )
+    if np.any(raw(found) < 0):
+        raise UsageError(describe("cov", f"negative {name}", "weights of at least 0 are needed", "Change them"))
+    return found
+
+
+def freedom(count: int, ddof: int, total: Any, weight: Any, aweights: Any) -> Any:
+    """Return what a covariance is divided by, as NumPy does."""
+    if weight is None:
+        return count - ddof
+    if ddof == 0:
+        return total
+    if aweights is None:
+        return total - ddof
+    terms = iter(weight * aweights)
+    first = 0 + next(terms)
+    for term in terms:  # one after the other, as NumPy adds them
+        first = first + term
+    return total - ddof * first / total
+
+
+@implements(np.cov)
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Tensor:
+    """Return the covariance matrix of variables; see `numpy.cov`."""
+    x = as_tensor(m)
+    other = None if y is None else as_tensor(y)
+    for given_array in (x, other):
+        if given_array is not None and given_array.ndim > 2:
+            raise ShapeError(
+                describe("cov", f"shape {given_array.shape}", "at most two dimensions are needed", "Reshape it")
+            )
+    if ddof is not None and ddof != int(ddof):
+        raise UsageError(describe("cov", f"ddof={ddof}", "an integer is needed", "Round it"))
+    kinds = [x.dtype, np.dtype(float)] + ([] if other is None else [other.dtype])
+    dtype = np.result_type(*kinds) if dtype is None else np.dtype(dtype)
+    rows = observations(x, rowvar=rowvar, dtype=dtype, of_many=x.ndim != 1)
+    if not rows.shape[0]:
+        return as_tensor(np.zeros((0, 0)))
+    if other is not None:
+        second = observations(other, rowvar=rowvar, dtype=dtype, of_many=np.atleast_2d(other).shape[0] != 1)
+        rows = np.concatenate([rows, second], axis=0)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    return covariance(rows, ddof, fweights, aweights)  # type: ignore[no-any-return]
+
+
+def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
+    """Return the covariance of rows; the product of a matrix with its own transpose, as NumPy has BLAS compute it."""
+    count = rows.shape[1]
+    weight = None
+    if fweights is not None:
+        weight = sample_weights("fweights", fweights, count)
+        if not np.all(raw(weight) == np.around(raw(weight))):
+            raise UsageError(describe("cov", "fweights that are not integer", "counts are needed", "Use aweights"))
+    if aweights is not None:
+        aweights = sample_weights("aweights", aweights, count)
+        weight = aweights if weight is None else weight * aweights
+    mean, total = average(rows, 1, weight, returned=True)
+    divisor = freedom(count, ddof, total[0], weight, aweights)
+    if raw(divisor) <= 0:
+        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=3)
+        divisor = 0.0
+    centered = rows - mean[:, None]
+    transposed = (centered if weight is None else centered * weight).T
+    if transposed.dtype.kind == "c":
+        transposed = np.conjugate(transposed)
+    return np.squeeze(np.dot(centered, transposed) * np.true_divide(1, divisor))
+
+
+def clipped(x: Any) -> Any:
+    """Limit the real and imaginary parts to between -1 and 1."""
+    if x.dtype.kind == "c":
+        return np.clip(x.real, -1, 1) + 1j * np.clip(x.imag, -1, 1)
+    return np.clip(x, -1, 1)
+
+
+@implements(np.corrcoef)
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
+    """Return the correlation coefficients of variables; see `numpy.corrcoef`."""
+    found: Any = cov(x, y, rowvar, dtype=dtype)
+    if not found.ndim:
+        return found / found  # type: ignore[no-any-return]
+    deviation = np.sqrt(np.diagonal(found).real)
+    return clipped(found / deviation[:, None] / deviation[None, :])  # type: ignore[no-any-return]

@@ -1,0 +1,140 @@
+"""Accumulations: running sums and products, and the accumulate methods of ufuncs.
+
+Every accumulation y[i] = f(y[i - 1], x[i]) has the vjp of a linear recurrence that runs backwards,
+s[i] = ct[i] + p[i + 1] s[i + 1], where p and q are the partials of f at each step; then x[i] receives q[i] s[i].
+Nothing is divided, so zeros in a product need no care. The recurrence is a primitive, its vjp the same recurrence in
+the other direction, which gives all higher orders.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import Aval
+from wengert.core.dispatch import apply
+from wengert.core.primitive import PRIMITIVES, constant, linear, opaque
+
+__all__ = ["accumulate", "accumulate_vjp", "cumsum", "recurrence"]
+
+SINGLE_LANE = 64
+"""How many steps a lane must have, for each lane there is, for a call of BLAS per lane to be faster."""
+
+
+def along(axis: int, start: int | None, stop: int | None, step: int | None = None) -> tuple[slice, ...]:
+    """Return the index of a slice along one axis."""
+    return (slice(None),) * axis + (slice(start, stop, step),)
+
+
+# Sums
+
+
+def running_sum(x: Any, axis: int, reverse: bool, dtype: Any = None) -> Any:
+    """Evaluate `cumsum`, from the end with `reverse`."""
+    if not reverse:
+        return np.add.accumulate(x, axis, dtype)
+    backwards = along(axis, None, None, -1)
+    return np.add.accumulate(x[backwards], axis, dtype)[backwards]
+
+
+def transpose_cumsum(ct: Any, _aval: Aval, *, axis: int, reverse: bool, dtype: Any = None) -> Any:
+    """Sum the cotangent in the other direction."""
+    return apply(cumsum, ct, axis=axis, reverse=not reverse)
+
+
+cumsum = linear("cumsum", running_sum, transpose=transpose_cumsum, fresh=True)
+
+
+# Recurrences
+
+
+def solve_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
+    """Evaluate h[i] = a[i - 1] h[i - 1] + b[i] along an axis; backwards h[i] = a[i] h[i + 1] + b[i]."""
+    dtype = np.result_type(a, b)
+    a, b = (np.moveaxis(v, axis, 0) for v in (a, b))
+    if reverse:
+        a, b = a[::-1], b[::-1]
+    h = np.array(b, dtype)
+    steps = len(h)
+    if steps > 1 and steps > SINGLE_LANE * (h.size // steps) and dtype.char in "fdFD":
+        solve_lanes(a.reshape(steps - 1, -1), h.reshape(steps, -1))
+    else:
+        for i in range(1, steps):
+            h[i] += a[i - 1] * h[i - 1]
+    return np.moveaxis(h[::-1] if reverse else h, 0, axis)
+
+
+def solve_lanes(a: Any, h: Any) -> None:
+    """Solve one recurrence a column, in place: each is a unit lower bidiagonal system."""
+    from scipy.linalg.blas import get_blas_funcs
+
+    solve = get_blas_funcs("tbsv", dtype=h.dtype)
+    band = np.zeros((2, len(h)), h.dtype, order="F")
+    for lane in range(h.shape[1]):
+        band[1, :-1] = -a[:, lane]
+        h[:, lane] = solve(1, band, h[:, lane], lower=1, diag=1)
+
+
+def recurrence_vjp(ct: Any, out: Any, a: Any, _b: Any, *, axis: int, reverse: bool) -> Any:
+    """Run the cotangent through the recurrence in the other direction."""
+    back = apply(recurrence, a, ct, axis=axis, reverse=not reverse)
+    early, late = along(axis, None, -1), along(axis, 1, None)
+    return (back[early] * out[late] if reverse else back[late] * out[early]), back
+
+
+recurrence = opaque("recurrence", solve_recurrence, vjp=recurrence_vjp)
+
+
+# The accumulate methods of ufuncs
+
+
+def tie_weights(y: Any, x: Any, *, axis: int) -> tuple[Any, Any]:
+    """Return the partials of a running extremum: elements that are tied so far share equally.
+
+    They are p[i], by the extremum so far, and q[i], by the element, for i from 1.
+    """
+    y, x = (np.moveaxis(v, axis, 0) for v in (y, x))
+    hit = (x == y) | ((x != x) & (y != y))
+    same = (y[1:] == y[:-1]) | ((y[1:] != y[1:]) & (y[:-1] != y[:-1]))
+    hits = np.cumsum(hit, axis=0)
+    before = hits - hit
+    starts = np.concatenate([before[:1], np.where(same, 0, before[1:])])
+    tied = hits - np.maximum.accumulate(starts, axis=0)
+    p = (same * tied[:-1] / tied[1:]).astype(y.dtype)
+    q = (hit[1:] / tied[1:]).astype(y.dtype)
+    return np.moveaxis(p, 0, axis), np.moveaxis(q, 0, axis)
+
+
+extremum_partials = constant("extremum_partials", tie_weights, outputs=2)
+
+
+def partials(out: Any, x: Any, ufunc: np.ufunc, axis: int) -> tuple[Any, Any]:
+    """Return the partials of the steps y[i] = f(y[i - 1], x[i]) from the second on."""
+    if ufunc in (np.maximum, np.minimum):
+        return apply(extremum_partials, out, x, axis=axis)  # type: ignore[no-any-return]
+    late = along(axis, 1, None)
+    after, before, operand = out[late], out[along(axis, None, -1)], x[late]
+    one = np.ones((), out.dtype)[()]
+    rules = PRIMITIVES[ufunc.__name__].rules  # type: ignore[attr-defined]
+    p, q = (np.zeros_like(one) if rule is None else rule(one, after, before, operand) for rule in rules)
+    return np.broadcast_to(p, after.shape), np.broadcast_to(q, after.shape)
+
+
+def accumulate_vjp(ct: Any, out: Any, x: Any, *, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:
+    """Run the cotangent backwards through the steps."""
+    if x.shape[axis] < 2:
+        return ct
+    p, q = partials(out, x, ufunc, axis)
+    back = apply(recurrence, p, ct, axis=axis, reverse=True)
+    return np.concatenate([back[along(axis, None, 1)], q * back[along(axis, 1, None)]], axis=axis)
+
+
+accumulate = opaque(
+    "accumulate",
+    lambda x, *, ufunc, axis, dtype=None: ufunc.accumulate(x, axis, dtype),
+    vjp=accumulate_vjp,
+)
+constant_accumulate = constant(
+    "constant_accumulate", lambda x, *, ufunc, axis, dtype=None: ufunc.accumulate(x, axis, dtype)
+)

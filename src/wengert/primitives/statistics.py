@@ -1,0 +1,335 @@
+"""Statistics: variances, means without NaN, and order statistics (medians and quantiles).
+
+Parameters are those of the reductions: `axis`, a tuple of axes counted from 0; `keepdims`; `extras`, the names of the
+operands after the first. `skipna` tells that NaN are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.cotangent import match_dtype, unbroadcast
+from wengert.core.dispatch import apply
+from wengert.core.primitive import elementwise, opaque
+from wengert.primitives.reductions import Axes, Names, count_along, options_of, restore_axes, restored_shape
+
+__all__ = ["median", "nanmean", "nanstd", "nanvar", "quantile", "replace_nan", "std", "var"]
+
+
+# NaN left out
+
+
+def without_nan(x: Any, *, value: float) -> Any:
+    """Evaluate the replacement of NaN, in the memory layout that NumPy's own functions use for it."""
+    replaced = np.array(x, copy=True)
+    np.copyto(replaced, value, where=np.isnan(x))
+    return replaced if replaced.ndim else replaced[()]
+
+
+replace_nan = elementwise("replace_nan", without_nan, d=lambda t, _out, x, *, value: np.where(np.isnan(x), 0.0, t))
+
+
+def evaluate_nanmean(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
+    """Evaluate `nanmean`, over the elements where the mask holds."""
+    return np.nanmean(x, axis=axis, dtype=dtype, keepdims=keepdims, where=mask[0] if mask else True)
+
+
+def nanmean_vjp(ct: Any, _out: Any, x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
+    """Divide the cotangent among the elements that are counted."""
+    counted = ~np.isnan(x) & mask[0] if mask else ~np.isnan(x)
+    count = np.sum(counted, axis=axis, keepdims=True)
+    return np.where(counted, match_dtype(restore_axes(ct, x.shape, axis, keepdims) / count, ct.dtype), 0.0)
+
+
+nanmean = opaque("nanmean", evaluate_nanmean, vjp=nanmean_vjp)
+
+
+# Variances
+
+
+def deviations(x: Any, center: Any, mask: Any, axis: Axes, skipna: bool) -> tuple[Any, Any]:
+    """Return the deviations from the mean, 0 where an element is not counted, and the number of those counted."""
+    if skipna:
+        finite = ~np.isnan(x)
+        mask = finite if mask is None else finite & mask
+    if mask is None:
+        center = np.mean(x, axis=axis, keepdims=True) if center is None else center
+        return x - center, count_along(x.shape, axis)
+    count = count_along(x.shape, axis, mask)
+    if center is None:
+        center = np.sum(np.where(mask, x, 0.0), axis=axis, keepdims=True) / count
+    return np.where(mask, x - center, 0.0), count
+
+
+def freedom(count: Any, ddof: float) -> Any:
+    """Return the degrees of freedom, 1 where there are none: the result is NaN or infinite, its gradient is not."""
+    if isinstance(count, int):
+        return count - ddof if count > ddof else 1
+    return np.where(count > ddof, count - ddof, 1)
+
+
+def dispersion_vjp(
+    ct: Any, x: Any, rest: tuple[Any, ...], axis: Axes, keepdims: bool, extras: Names, ddof: float, skipna: bool
+) -> Any:
+    """Return the cotangents of var for a cotangent, and of std for one divided by 2 std."""
+    options = options_of(extras, rest)
+    deviation, count = deviations(x, options.get("mean"), options.get("where"), axis, skipna)
+    if x.dtype.kind == "c":
+        deviation = np.conjugate(deviation)
+    ct_x = match_dtype(2 * restore_axes(ct, x.shape, axis, keepdims) / freedom(count, ddof), ct.dtype) * deviation
+    cts = {"mean": unbroadcast(-ct_x, options["mean"].shape)} if "mean" in options else {}
+    return (ct_x, *(cts.get(name) for name in extras))
+
+
+def dispersion(name: str, evaluate: Callable[..., Any], *, root: bool, skipna: bool) -> Any:
+    """Declare a variance or a standard deviation."""
+
+    def evaluation(
+        x: Any, *rest: Any, axis: Axes, keepdims: bool, ddof: float, extras: Names = (), dtype: Any = None
+    ) -> Any:
+        options = options_of(extras, rest)
+        return evaluate(x, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
+
+    def of_variance(
+        ct: Any,
+        _out: Any,
+        x: Any,
+        *rest: Any,
+        axis: Axes,
+        keepdims: bool,
+        ddof: float,
+        extras: Names = (),
+        dtype: Any = None,
+    ) -> Any:
+        return dispersion_vjp(ct, x, rest, axis, keepdims, extras, ddof, skipna)
+
+    def of_deviation(
+        ct: Any,
+        out: Any,
+        x: Any,
+        *rest: Any,
+        axis: Axes,
+        keepdims: bool,
+        ddof: float,
+        extras: Names = (),
+        dtype: Any = None,
+    ) -> Any:
+        halved = np.where(out == 0, 0.0, ct / (2 * np.where(out == 0, 1.0, out)))
+        return dispersion_vjp(halved, x, rest, axis, keepdims, extras, ddof, skipna)
+
+    return opaque(name, evaluation, vjp=of_deviation if root else of_variance)
+
+
+var = dispersion("var", np.var, root=False, skipna=False)
+std = dispersion("std", np.std, root=True, skipna=False)
+nanvar = dispersion("nanvar", np.nanvar, root=False, skipna=True)
+nanstd = dispersion("nanstd", np.nanstd, root=True, skipna=True)
+
+
+# Order statistics
+#
+# A quantile lies between two sorted elements: (1 - g) s[j] + g s[j + 1], where j + g depends on q and the number of
+# elements. `quantile_collect` is that combination of any array t, sorted as x is and averaged over elements of x
+# that are tied; `quantile_spread` is its transpose in t. With part="slope" the weights are the derivatives of
+# (1 - g, g) by q. The two are each other's vjp, and quantile's vjp is made of them, to any order.
+
+# without NumPy's type overloads, which know few of the combinations of arguments
+QUANTILES: dict[tuple[bool, bool], Any] = {
+    (False, False): np.quantile,
+    (False, True): np.nanquantile,
+    (True, False): np.percentile,
+    (True, True): np.nanpercentile,
+}
+"""NumPy's functions by `percent` and `skipna`."""
+
+SLOPES: dict[str, tuple[float, float, float]] = {
+    "linear": (1.0, -1.0, 0.0),
+    "interpolated_inverted_cdf": (1.0, 0.0, -1.0),
+    "hazen": (1.0, 0.0, -0.5),
+    "weibull": (1.0, 1.0, -1.0),
+    "median_unbiased": (1.0, 1 / 3, -2 / 3),
+    "normal_unbiased": (1.0, 0.25, -0.625),
+}
+"""The place of a quantile among n sorted elements, (a n + b) q + c; it is constant in q for other methods."""
+
+
+class Plan(NamedTuple):
+    """Hold where quantiles lie among the elements of each lane.
+
+    Attributes:
+        order: the sorting permutation of each lane.
+        runs: for each sorted element, the number of the run of equal elements that it belongs to.
+        lower: the place j of each quantile, with the lanes as the first axis; the other is at j + 1.
+        weights: their weights.
+    """
+
+    order: Any
+    runs: Any
+    lower: Any
+    weights: tuple[Any, Any]
+
+
+def to_lanes(x: Any, axis: Axes) -> Any:
+    """Return an array that is not empty with the reduced axes as one last axis and the others as one first."""
+    last = tuple(range(x.ndim - len(axis), x.ndim))
+    moved = np.moveaxis(x, axis, last)
+    length = count_along(x.shape, axis)
+    return moved.reshape(-1, length)
+
+
+def from_lanes(lanes: Any, shape: tuple[int, ...], axis: Axes) -> Any:
+    """Return an array from its lanes."""
+    kept = tuple(n for i, n in enumerate(shape) if i not in axis)
+    moved = lanes.reshape(kept + tuple(shape[i] for i in axis))
+    found = np.moveaxis(moved, tuple(range(len(kept), len(shape))), axis)
+    return found if found.ndim else found[()]
+
+
+def places(counts: Any, q: Any, method: str) -> Any:
+    """Return the place j + g of each quantile among sorted elements, for each lane: the quantile of 0, 1, 2, ..."""
+    found = np.zeros((len(counts), q.size))
+    for count in np.unique(counts):
+        if count:
+            found[counts == count] = QUANTILES[False, False](np.arange(count, dtype=float), q.ravel(), method=method)
+    return found
+
+
+def slope_of(counts: Any, q: Any, method: str) -> Any:
+    """Return the derivatives of the places by q: 0 where they are clipped to the ends."""
+    if method not in SLOPES:
+        return np.zeros((len(counts), q.size))
+    a, b, c = SLOPES[method]
+    slope = a * counts[:, None] + b
+    place = slope * q.ravel() + c
+    return np.where((place >= 0) & (place <= counts[:, None] - 1), slope, 0.0)
+
+
+def planned(x: Any, q: Any, weights: Any, *, axis: Axes, method: str, percent: bool, skipna: bool, part: str) -> Plan:
+    """Return where quantiles lie among the elements of x."""
+    lanes = to_lanes(x, axis)
+    length = lanes.shape[1]
+    order = np.argsort(lanes, axis=1, kind="stable")
+    ordered = np.take_along_axis(lanes, order, axis=1)
+    new = np.ones(ordered.shape, np.bool_)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    runs = np.cumsum(new.ravel()) - 1
+    q = np.asarray(q, x.dtype if isinstance(q, int | float) else None)
+    counts = np.sum(ordered == ordered, axis=1) if skipna else np.full(len(lanes), length)
+    if weights is None:
+        found = places(counts, q / 100 if percent else q, method)
+    else:
+        value = QUANTILES[percent, skipna](x, q, axis=axis, method=method, weights=weights)
+        found = np.sum(ordered[:, None, :] < np.reshape(value, (q.size, -1)).T[:, :, None], axis=2)
+    lower = np.clip(np.floor(found), 0, max(length - 2, 0)).astype(np.intp)
+    gap = found - lower
+    if part == "slope":
+        slope = slope_of(counts, q / 100 if percent else q, method) / (100 if percent else 1)
+        return Plan(order, runs, lower, (-slope, slope))
+    counted = (counts > 0)[:, None]
+    return Plan(order, runs, lower, ((1 - gap) * counted, gap * counted))
+
+
+def average_ties(values: Any, runs: Any) -> Any:
+    """Return sorted values averaged over runs of tied elements; a symmetric map."""
+    sums = np.bincount(runs, weights=values.ravel())
+    return (sums / np.bincount(runs))[runs].reshape(values.shape)
+
+
+def evaluate_collect(t: Any, x: Any, q: Any, *weights: Any, keepdims: bool, axis: Axes, **options: Any) -> Any:
+    """Combine elements of t as the quantiles of x combine those of x."""
+    options.pop("moving")
+    shape = np.shape(q) + (restored_shape(x.shape, axis) if keepdims else removed(x.shape, axis))
+    if not x.size:
+        return np.zeros(shape, t.dtype)[()]
+    plan = planned(x, q, weights[0] if weights else None, axis=axis, **options)
+    values = average_ties(np.take_along_axis(to_lanes(t, axis), plan.order, axis=1), plan.runs)
+    upper = np.minimum(plan.lower + 1, values.shape[1] - 1)
+    low, high = (np.take_along_axis(values, place, axis=1) for place in (plan.lower, upper))
+    found = plan.weights[0] * low + plan.weights[1] * high
+    return found.T.reshape(shape).astype(t.dtype)[()]
+
+
+def evaluate_spread(ct: Any, x: Any, q: Any, *weights: Any, keepdims: bool, axis: Axes, **options: Any) -> Any:
+    """Evaluate the transpose of `evaluate_collect`: bring a cotangent of the quantiles to the elements."""
+    options.pop("moving")
+    if not x.size:
+        return np.zeros(x.shape, ct.dtype)
+    plan = planned(x, q, weights[0] if weights else None, axis=axis, **options)
+    cts = np.asarray(ct).reshape(np.size(q), -1).T
+    values = np.zeros(plan.order.shape)
+    lanes = np.arange(len(values))[:, None]
+    upper = np.minimum(plan.lower + 1, values.shape[1] - 1)
+    np.add.at(values, (lanes, plan.lower), plan.weights[0] * cts)
+    np.add.at(values, (lanes, upper), plan.weights[1] * cts)
+    result = np.empty(values.shape, ct.dtype)
+    np.put_along_axis(result, plan.order, average_ties(values, plan.runs), axis=1)
+    return from_lanes(result, x.shape, axis)
+
+
+def removed(shape: tuple[int, ...], axis: Axes) -> tuple[int, ...]:
+    """Return a shape without its reduced axes."""
+    return tuple(n for i, n in enumerate(shape) if i not in axis)
+
+
+def along_q(ct: Any, t: Any, x: Any, q: Any, weights: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return the cotangent of q; None where q is no Tensor, or once it has been differentiated by (it is linear)."""
+    if not options["moving"] or options.get("part") == "slope":
+        return None
+    slopes = ct * apply(quantile_collect, t, x, q, *weights, **{**options, "part": "slope"})
+    return np.sum(slopes, axis=tuple(range(np.ndim(q), slopes.ndim)))
+
+
+def collect_vjp(ct: Any, _out: Any, t: Any, x: Any, q: Any, *weights: Any, **options: Any) -> Any:
+    """Spread the cotangent of a combination."""
+    ct_t = apply(quantile_spread, ct, x, q, *weights, **options)
+    return ct_t, None, along_q(ct, t, x, q, weights, options), *(None,) * len(weights)
+
+
+def spread_vjp(ct: Any, _out: Any, c: Any, x: Any, q: Any, *weights: Any, **options: Any) -> Any:
+    """Collect the cotangent of what was spread."""
+    ct_c = apply(quantile_collect, ct, x, q, *weights, **options)
+    return ct_c, None, along_q(c, ct, x, q, weights, options), *(None,) * len(weights)
+
+
+quantile_collect = opaque("quantile_collect", evaluate_collect, vjp=collect_vjp)
+quantile_spread = opaque("quantile_spread", evaluate_spread, vjp=spread_vjp)
+
+
+def evaluate_quantile(
+    x: Any,
+    q: Any,
+    *weights: Any,
+    axis: Axes,
+    keepdims: bool,
+    method: str,
+    percent: bool,
+    skipna: bool,
+    moving: bool,
+) -> Any:
+    """Evaluate `quantile`, `percentile` or their forms without NaN."""
+    function = QUANTILES[percent, skipna]
+    options = {"weights": weights[0]} if weights else {}
+    return function(x, q, axis=axis, keepdims=keepdims, method=method, **options)
+
+
+def quantile_vjp(ct: Any, _out: Any, x: Any, q: Any, *weights: Any, **options: Any) -> Any:
+    """Bring the cotangent to the elements that a quantile lies between; those tied share equally."""
+    ct_x = apply(quantile_spread, ct, x, q, *weights, part="value", **options)
+    return ct_x, along_q(ct, x, x, q, weights, options), *(None,) * len(weights)
+
+
+def median_vjp(ct: Any, _out: Any, x: Any, *, axis: Axes, keepdims: bool, skipna: bool) -> Any:
+    """Bring the cotangent to the one or two elements in the middle; those tied share equally."""
+    options = {"method": "linear", "percent": False, "moving": False, "part": "value"}
+    return apply(quantile_spread, ct, x, 0.5, axis=axis, keepdims=keepdims, skipna=skipna, **options)
+
+
+quantile = opaque("quantile", evaluate_quantile, vjp=quantile_vjp)
+median = opaque(
+    "median",
+    lambda x, *, axis, keepdims, skipna: (np.nanmedian if skipna else np.median)(x, axis=axis, keepdims=keepdims),
+    vjp=median_vjp,
+)
