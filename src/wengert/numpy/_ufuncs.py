@@ -68,7 +68,7 @@ DEFAULTS: dict[str, Any] = {"casting": "same_kind", "order": "K", "subok": True,
 
 def with_out(name: str, result: Any, out: Any, where: Any = True) -> Any:
     """Return a result, or write it into `out` where `where` holds."""
-    if out is None or out == (None,):
+    if out is None or (isinstance(out, tuple) and out == (None,)):
         if where is not True:
             raise UsageError(
                 describe(
