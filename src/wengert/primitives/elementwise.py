@@ -115,7 +115,14 @@ arctan = elementwise("arctan", np.arctan, d=lambda t, _out, x: t / (1 + x * x))
 sinh = elementwise("sinh", np.sinh, d=lambda t, _out, x: t * np.cosh(x))
 cosh = elementwise("cosh", np.cosh, d=lambda t, _out, x: t * np.sinh(x))
 tanh = elementwise("tanh", np.tanh, d=lambda t, out, _x: t * (1 - out * out))
-arcsinh = elementwise("arcsinh", np.arcsinh, d=lambda t, _out, x: t / np.sqrt(x * x + 1))
+
+
+def arcsinh_rule(t: Any, _out: Any, x: Any) -> Any:
+    """Differentiate arcsinh: t / sqrt(x^2 + 1), without overflow of the square where x is real."""
+    return t / (np.sqrt(x * x + 1) if x.dtype.kind == "c" else np.hypot(x, 1))
+
+
+arcsinh = elementwise("arcsinh", np.arcsinh, d=arcsinh_rule)
 arccosh = elementwise("arccosh", np.arccosh, d=lambda t, _out, x: t / (np.sqrt(x - 1) * np.sqrt(x + 1)), singular=True)
 arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t / ((1 - x) * (1 + x)), singular=True)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import Elementwise
 from wengert.core.source import caller, is_own
 from wengert.core.tensor import Tensor, refuse_object_arrays
@@ -178,10 +178,8 @@ def operand(name: str, value: Any) -> Any:
     """Return an operand as a Tensor, an ndarray or a Python number."""
     if type(value) in (Tensor, float, int, complex, bool) or isinstance(value, np.generic):
         return value
-    if isinstance(value, list | tuple) and any(type(item) is Tensor for item in value):
-        from wengert.core.tensor import FUNCTIONS
-
-        return FUNCTIONS[np.stack](value)
+    if isinstance(value, list | tuple):
+        return as_tensor(value)
     array = np.asarray(value)
     refuse_object_arrays(name, (array,))
     return array

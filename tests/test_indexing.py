@@ -1,0 +1,430 @@
+"""Reading and writing parts of arrays: the same programs with NumPy, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wengert as wg
+import wengert.numpy as wnp
+
+Program = Callable[..., Any]
+
+
+# Any index, any program: they are linear, so their gradients follow from NumPy's results on unit vectors
+
+
+@st.composite
+def entries_for(draw: st.DrawFn, length: int) -> Any:
+    """Draw what indexes one axis."""
+    kind = draw(st.sampled_from(["int", "slice", "list", "array", "mask", "tensor"]))
+    if kind == "mask":
+        return np.array(draw(st.lists(st.booleans(), min_size=length, max_size=length)), bool)
+    if kind == "slice":
+        bound = st.none() | st.integers(-length - 2, length + 2)
+        return slice(draw(bound), draw(bound), draw(st.none() | st.sampled_from([1, 2, -1, -2])))
+    numbers = st.integers(-length, length - 1)
+    if kind == "int" or length == 0:
+        return draw(numbers) if length else slice(None)
+    if kind == "list":
+        return draw(st.lists(numbers, min_size=2, max_size=2))
+    found = np.array(draw(st.lists(numbers, min_size=2, max_size=2)))
+    found = found[:, None] if draw(st.booleans()) else found
+    return wg.tensor(found) if kind == "tensor" else found
+
+
+@st.composite
+def indices(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
+    """Draw an index of an array; it need not fit."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(st.sampled_from([True, False, (), ..., None, [], np.zeros(shape, bool), np.True_]))
+    count = draw(st.integers(0, len(shape)))
+    before = draw(st.integers(0, count))
+    entries = [draw(entries_for(n)) for n in shape[:before]]
+    if before < count:
+        entries.append(...)
+        entries += [draw(entries_for(n)) for n in shape[len(shape) - (count - before) :]]
+    if draw(st.booleans()):
+        entries.insert(draw(st.integers(0, len(entries))), None)
+    return tuple(entries)
+
+
+SHAPES = st.sampled_from([(), (1,), (3,), (0,), (2, 3), (3, 1), (2, 0), (2, 3, 2), (1, 3, 2)])
+
+
+def plain(index: Any) -> Any:
+    """Return an index with arrays in place of Tensors."""
+    if isinstance(index, tuple):
+        return tuple(plain(entry) for entry in index)
+    return index.numpy() if isinstance(index, wg.Tensor) else index
+
+
+def gradient_of_linear(program: Program, shape: tuple[int, ...], ct: Any) -> Any:
+    """Return the gradient of <ct, program(x)> of a linear program by applying it to unit vectors."""
+    gradient = np.zeros(shape)
+    for place in np.ndindex(shape):
+        unit = np.zeros(shape)
+        unit[place] = 1
+        gradient[place] = np.sum(ct * program(unit))
+    return gradient
+
+
+def check(program: Program, reference: Program, shape: tuple[int, ...]) -> None:
+    """Check value and gradient of a linear program against NumPy's, and that errors are of the same type."""
+    x = np.random.default_rng(0).normal(size=shape)
+    try:
+        want = reference(x.copy())
+    except (IndexError, ValueError) as error:
+        with pytest.raises(type(error), match=r"."):
+            wg.vjp(program, x)
+        return
+    y, pullback = wg.vjp(program, x)
+    np.testing.assert_array_equal(y, want, strict=True)
+    ct = np.asarray(np.random.default_rng(1).normal(size=np.shape(want)))
+    np.testing.assert_allclose(pullback(ct)[0], gradient_of_linear(reference, shape, ct), atol=1e-14)
+    _, second = wg.vjp(lambda v: wg.vjp(program, v)[1](ct)[0], x)  # the vjp of a linear program is constant
+    assert not np.any(second(np.ones(shape))[0])
+    _, transposed = wg.vjp(lambda v: wg.vjp(program, x)[1](v)[0], ct)
+    np.testing.assert_array_equal(transposed(x)[0], want)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_reads_are_those_of_numpy(data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    index = data.draw(indices(shape))
+    check(
+        lambda x: np.asarray(x[plain(index)]) if isinstance(x, np.ndarray) else x[index],
+        lambda x: x[plain(index)],
+        shape,
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_programs_that_write_are_those_of_numpy(data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    steps = [
+        (data.draw(st.sampled_from(["set", "add", "scale", "view", "at"])), data.draw(indices(shape)))
+        for _ in range(data.draw(st.integers(1, 3)))
+    ]
+
+    def run(x: Any, find: Callable[[Any], Any]) -> Any:
+        target = np.copy(x * 2.0)
+        for number, (kind, index) in enumerate(steps):
+            key = find(index)
+            if kind == "set":
+                target[key] = target[key] * 3.0 - number * x.sum()
+            elif kind == "add":
+                target[key] += x.sum()
+            elif kind == "scale":
+                target[key] *= 0.5
+            elif kind == "at":
+                np.add.at(target, key, 2.0 * x.sum())
+            else:
+                part = target[key]
+                part[...] = part * 2.0 + x.sum()
+        return target
+
+    def scalar_views(*_: Any) -> bool:
+        """Tell whether a step writes into a NumPy scalar, which is no view."""
+        window = np.zeros(shape)
+        try:
+            return any(kind == "view" and not isinstance(window[plain(i)], np.ndarray) for kind, i in steps)
+        except IndexError:
+            return False
+
+    if not scalar_views():
+        check(lambda x: run(x, lambda i: i), lambda x: run(x, plain), shape)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_assigned_values_broadcast_and_receive_gradients(data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    index = data.draw(indices(shape))
+    try:
+        part = np.zeros(shape)[plain(index)].shape
+    except IndexError:
+        return
+    kept = part[data.draw(st.integers(0, len(part))) :]
+    lengths = tuple(1 if n != 1 and data.draw(st.booleans()) else n for n in kept)
+
+    def program(value: Any, find: Callable[[Any], Any]) -> Any:
+        target = wnp.ones(shape) if isinstance(value, wg.Tensor) else np.ones(shape)
+        target = np.copy(target * value.sum())
+        target[find(index)] = value
+        return target
+
+    check(lambda v: program(v, lambda i: i), lambda v: program(v, plain), lengths)
+
+
+# Examples
+
+
+def test_an_index_may_be_a_list_of_tensors() -> None:
+    x = wg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x[[wg.tensor(1), 0]].tolist() == [[3.0, 4.0], [1.0, 2.0]]
+    assert x[wg.tensor([1, 0]), wg.tensor(1)].tolist() == [4.0, 2.0]
+
+
+def test_a_list_with_tensors_may_be_assigned() -> None:
+    x = wg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1
+    y[:] = [x[1] * 3, 7.0]
+    y.sum().backward()
+    assert y.tolist() == [6.0, 7.0]
+    assert x.grad is not None
+    assert x.grad.tolist() == [0.0, 3.0]
+
+
+def test_the_last_of_repeated_writes_receives_the_gradient() -> None:
+    def program(v: Any) -> Any:
+        y = wnp.zeros(3)
+        y[[1, 1, 2]] = v
+        return np.sum(y)
+
+    assert wg.grad(program)(np.array([1.0, 2.0, 3.0])).tolist() == [0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("index", "text"),
+    [
+        (5, "index 5 is out of bounds for axis 0 with size 2"),
+        ((0, 7), "index 7 is out of bounds for axis 1 with size 3"),
+        ((0, 0, 0), "too many indices for array"),
+        (1.5, "only integers, slices"),
+        ([0.5], "arrays used as indices must be of integer"),
+        (wg.tensor([0.5]), "arrays used as indices must be of integer"),
+        (np.array([True, False, True]), "boolean index did not match"),
+        ("a", "only integers, slices"),
+        ((..., ...), "single ellipsis"),
+    ],
+)
+def test_wrong_indices_are_index_errors(index: Any, text: str) -> None:
+    for x in (wg.tensor(np.zeros((2, 3))), wg.tensor(np.zeros((2, 3)), requires_grad=True) * 1):
+        with pytest.raises(IndexError, match=text):
+            x[index]
+        with pytest.raises(IndexError, match=text):
+            x[index] = 1.0
+
+
+def test_out_of_range_flat_indices_are_index_errors() -> None:
+    x = wg.tensor([1.0, 2.0])
+    with pytest.raises(IndexError, match=r"^put: index 2 for 2 elements; indices inside the array are needed"):
+        np.put(x, [0, 2], 1.0)
+    with pytest.raises(IndexError, match=r"^choose: index -1 for 2 elements"):
+        np.choose(wg.tensor([0, -1]), [x, x])
+    with pytest.raises(IndexError, match=r"^take: indices of dtype float64; integers are needed"):
+        np.take(x, [0.5])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda a, x: np.copyto(a, x),
+        lambda a, x: np.put(a, [0, 1], x),
+        lambda a, x: np.place(a, [True, True], x),
+        lambda a, x: np.putmask(a, [True, True], x),
+        lambda a, x: np.add.at(a, [0, 1], x),
+        lambda a, x: a.__setitem__(slice(2), x),
+    ],
+)
+def test_writing_a_recorded_tensor_into_an_ndarray_is_an_error(write: Callable[[Any, Any], Any]) -> None:
+    array = np.zeros(2)
+    with pytest.raises(wg.errors.GraphError, match="detach"):
+        write(array, wg.tensor([1.0, 2.0], requires_grad=True))
+    assert not array.any()
+
+
+# Filling an array element by element is linear in its length: counted in bytes that are copied
+
+
+class Bytes:
+    """Stand for NumPy in a module, and count the bytes of the arrays that it makes."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(np, name)
+        if name not in ("array", "zeros", "where", "full", "copy"):
+            return found
+
+        def counting(*args: Any, **kwargs: Any) -> Any:
+            result = found(*args, **kwargs)
+            self.made += result.nbytes
+            return result
+
+        return counting
+
+
+def bytes_of(program: Program, n: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return the bytes that recording and sweeping a program copies."""
+    counter = Bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("wengert.primitives.indexing.np", counter)
+        patch.setattr("wengert.traces.sweep.np", counter)
+        program(n)
+    return counter.made
+
+
+def fill(n: int) -> None:
+    x = wg.tensor(np.arange(n) * 1.0, requires_grad=True)
+    y = wnp.zeros(n)
+    for i in range(n):
+        y[i] = x[i] * 2
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0] * n
+
+
+def recur(n: int) -> None:
+    x = wg.tensor(1.0, requires_grad=True)
+    y = wnp.zeros(n)
+    y[0] = x
+    for i in range(1, n):
+        y[i] = y[i - 1] * 1.0 + x
+    y[-1].backward()
+    assert x.grad is not None
+    assert x.grad.item() == n
+
+
+def scatter(n: int) -> None:
+    x = wg.tensor(np.ones(n), requires_grad=True)
+    y = wnp.zeros(n)
+    for i in range(n):
+        np.add.at(y, [i, i], x[[i, i]])
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0] * n
+
+
+def fill_in_grad(n: int) -> None:
+    def program(x: Any) -> Any:
+        y = wnp.zeros(n)
+        for i in range(n):
+            y[i] = x[i] * x[i]
+        return y.sum()
+
+    assert wg.grad(program)(np.ones(n)).tolist() == [2.0] * n
+
+
+def fill_twice_differentiated(n: int) -> None:
+    def program(x: Any) -> Any:
+        y = wnp.zeros(n)
+        for i in range(n):
+            y[i] = x[i] * x[i]
+        return y.sum()
+
+    assert wg.grad(lambda x: wg.grad(program)(x).sum())(np.ones(n)).tolist() == [2.0] * n
+
+
+@pytest.mark.parametrize("program", [fill, recur, scatter, fill_in_grad, fill_twice_differentiated])
+def test_filling_element_by_element_is_linear(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    short, long = (bytes_of(program, n, monkeypatch) for n in (100, 400))
+    assert long <= 5 * max(short, 1000)
+
+
+# Ties, choices and creation
+
+
+@pytest.mark.parametrize(
+    ("x", "low", "high", "gradients"),
+    [
+        (0.0, 0.0, 1.0, (0.5, 0.5, 0.0)),
+        (1.0, 0.0, 1.0, (0.5, 0.0, 0.5)),
+        (0.5, 0.0, 1.0, (1.0, 0.0, 0.0)),
+        (-1.0, 0.0, 1.0, (0.0, 1.0, 0.0)),
+        (2.0, 0.0, 1.0, (0.0, 0.0, 1.0)),
+        (0.5, 1.0, 0.0, (0.0, 0.0, 1.0)),
+    ],
+)
+def test_clip_shares_ties(x: float, low: float, high: float, gradients: tuple[float, ...]) -> None:
+    assert wg.grad(np.clip, (0, 1, 2))(x, low, high) == gradients
+    composed = wg.grad(lambda x, low, high: np.minimum(np.maximum(x, low), high), (0, 1, 2))(x, low, high)
+    assert composed == gradients
+
+
+def test_equal_elements_keep_their_order_in_a_sort() -> None:
+    _, pullback = wg.vjp(np.sort, np.array([1.0, 0.0, 1.0]))
+    assert pullback(np.array([1.0, 10.0, 100.0]))[0].tolist() == [10.0, 1.0, 100.0]
+
+
+def test_arrays_keep_the_gradients_of_tensors_in_nested_lists() -> None:
+    def program(x: Any, y: Any) -> Any:
+        return wnp.sum(wnp.array([[x, y * 2], [1.0, x * y]]) * wnp.array([[1.0, 10.0], [100.0, 1000.0]]))
+
+    assert wg.grad(program, (0, 1))(2.0, 3.0) == (3001.0, 2020.0)
+
+
+def test_array_copies_and_asarray_does_not_write_back() -> None:
+    data = np.arange(3.0)
+    for make in (wnp.array, wnp.asarray):
+        made = make(data)
+        made[0] = 9.0
+        assert made.tolist() == [9.0, 1.0, 2.0]
+    assert data[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda np_: np_.zeros((2, 3)),
+        lambda np_: np_.ones(2, dtype=np.float32),
+        lambda np_: np_.full((2, 2), 3),
+        lambda np_: np_.eye(3, k=1),
+        lambda np_: np_.identity(2),
+        lambda np_: np_.tri(3),
+        lambda np_: np_.arange(1, 7, 2),
+        lambda np_: np_.arange(0.1, 1.0, 0.3),
+        lambda np_: np_.linspace(0, 1, 7),
+        lambda np_: np_.linspace(0, 10, 4, dtype=int),
+        lambda np_: np_.logspace(0, 1, 4),
+        lambda np_: np_.geomspace(1, 100, 4),
+        lambda np_: np_.geomspace(-1, -100, 4, endpoint=False),
+        lambda np_: np_.array([[1, 2], [3, 4]], dtype=float, ndmin=3),
+        lambda np_: np_.asarray([1.0, 2.0]),
+        lambda np_: np_.fromfunction(lambda i, j: i + 2 * j, (2, 3)),
+        lambda np_: np_.indices((2, 3)),
+        lambda np_: np_.ix_([0, 2], [1])[0],
+        lambda np_: np_.tril_indices(3)[1],
+        lambda np_: np_.diag_indices(3)[0],
+    ],
+)
+def test_created_arrays_are_those_of_numpy(make: Callable[[Any], Any]) -> None:
+    made, want = make(wnp), make(np)
+    assert isinstance(made, wg.Tensor)
+    assert made.dtype == want.dtype
+    np.testing.assert_array_equal(made.numpy(), want, strict=True)
+
+
+def test_evenly_spaced_numbers_are_differentiable_in_their_ends() -> None:
+    start, stop, step = (wg.tensor(v, requires_grad=True) for v in (0.5, 2.0, 0.25))
+    np.testing.assert_array_equal(wnp.arange(start, stop, step).detach().numpy(), np.arange(0.5, 2.0, 0.25))
+    assert [g.item() for g in wg.autograd.grad(wnp.arange(start, 2.0, step).sum(), [start, step])] == [6.0, 15.0]
+    found = wg.autograd.grad(wnp.geomspace(start, stop, 3)[1], [start, stop])
+    np.testing.assert_allclose([g.item() for g in found], [1.0, 0.25])
+
+
+def test_gradients_follow_distinct_elements_to_where_they_occur_first() -> None:
+    gradient = wg.grad(lambda x: np.sum(np.unique(x) * np.array([1.0, 10.0])))(np.array([2.0, 1.0, 2.0]))
+    assert gradient.tolist() == [10.0, 1.0, 0.0]
+
+
+def test_masked_second_derivatives_are_not_nan() -> None:
+    def second(function: Program) -> Any:
+        return wg.elementwise_grad(wg.elementwise_grad(function))(np.array([0.0, 1.0, -1.0]))
+
+    with np.errstate(all="ignore"):
+        assert second(lambda x: np.where(x > 0, np.sqrt(x), 0)).tolist() == [0.0, -0.25, 0.0]
+        assert second(lambda x: np.where(x > 0, np.log(x), 0)).tolist() == [0.0, -1.0, 0.0]
+        assert second(lambda x: np.where(x != 0, 1 / x, 0)).tolist() == [0.0, 2.0, -2.0]
+        assert second(lambda x: x**2).tolist() == [2.0, 2.0, 2.0]
+        assert second(lambda x: x ** np.array([2.0, 3.0, 1.0])).tolist() == [2.0, 6.0, 0.0]
+        np.testing.assert_allclose(second(np.sinc), [-(np.pi**2) / 3, 2.0, 2.0])
