@@ -141,6 +141,8 @@ def run_program(program: list[Instruction], x: Array, how: Plain) -> tuple[list[
         elif code == 6:
             key = write_key(target.shape, b, c)
             value = operand(c, d, target[key])
+            if isinstance(key, np.ndarray):
+                value = value * 1.0  # NumPy does not handle overlap through a mask; see the test on that
             if quiet:
                 how.quietly_set(target, key, value)
             else:

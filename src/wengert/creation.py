@@ -36,7 +36,8 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
 def asarray(data: ArrayLike, dtype: Any = None) -> Tensor:
     """Return data as a Tensor without copying where possible; a Tensor keeps its gradient.
 
-    The memory of an ndarray is shared for reading: writing to the Tensor copies first.
+    The memory of an ndarray is shared until the Tensor is written to, is made a leaf, or is saved by an operation that
+    is recorded; then it is copied, so that what happens to the ndarray later changes no gradient.
 
     Args:
         data: numbers, nested lists of them, an array or a Tensor.

@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.broadcast import check_broadcast
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, make_tensor
+from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, constant_tensor, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import apply_view
 from wengert.errors import DtypeError, describe
@@ -109,5 +109,6 @@ def as_tensor(value: Any) -> Tensor:
         return FUNCTIONS[np.array](value)  # type: ignore[no-any-return]
     array = np.asarray(value)
     tensor = constant_tensor(checked("asarray", array if type(value) is np.ndarray else array[()]))
-    tensor._kept = type(value) is np.ndarray
+    if type(value) is np.ndarray:
+        tensor._kept = BORROWED if value.flags.writeable else True
     return tensor

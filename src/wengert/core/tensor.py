@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wengert.core.trace import Trace
 
 __all__ = [
+    "BORROWED",
     "FUNCTIONS",
     "ArrayLike",
     "Tensor",
@@ -24,6 +25,7 @@ __all__ = [
     "innermost_trace",
     "keep",
     "make_tensor",
+    "own_memory",
     "raw",
     "refuse_object_arrays",
     "settled",
@@ -32,6 +34,8 @@ __all__ = [
 
 ArrayLike: TypeAlias = Any
 Axis: TypeAlias = "int | Sequence[int] | None"
+
+BORROWED = "borrowed"
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """What a NumPy function (or ufunc) does with Tensors: filled by `implements`, used by protocols and methods."""
@@ -46,7 +50,8 @@ class Tensor:
 
     The slots belong to the library. `_value` is an ndarray, a NumPy scalar, or the Tensor one level below; `_trace`
     is None for plain values; `_node` is what the trace knows (a tape's node); `_kept` tells that somebody else
-    relies on the buffer's present content, so that a write must copy it first; `_mutated`, set at the first write
+    relies on the buffer's present content, so that a write must copy it first (`BORROWED` if the memory is an ndarray
+    that its owner may write to, so that whoever saves it must copy it); `_mutated`, set at the first write
     into a part, lets views give copies to whoever keeps them, so that later writes stay cheap.
 
     >>> import wengert as wg
@@ -65,7 +70,7 @@ class Tensor:
     _value: Any
     _trace: Trace | None
     _node: Any
-    _kept: bool
+    _kept: Any
     _mutated: bool
 
     def __init_subclass__(cls, **kwargs: Any) -> NoReturn:
@@ -601,9 +606,16 @@ def keep(tensor: Tensor) -> None:
     """Mark the buffer under a Tensor, down to the lowest level, as relied upon by somebody else."""
     value: Any = tensor
     while type(value) is Tensor:
-        value._kept = True
+        value._kept = value._kept or True
         trace = value._trace
         value = value._value if trace is None else trace.owner(value)
+
+
+def own_memory(tensor: Tensor) -> None:
+    """Replace memory that belongs to an ndarray of the user, who may write to it, by a copy."""
+    if tensor._kept is BORROWED:
+        tensor._value = tensor._value.copy(order="K")
+        tensor._kept = True
 
 
 def restore(array: np.ndarray[Any, Any], state: Any) -> Tensor:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.tensor import Tensor, keep, make_tensor, raw, wrapped_constant
+from wengert.core.tensor import BORROWED, Tensor, keep, make_tensor, raw, wrapped_constant
 from wengert.core.trace import Trace
 
 if TYPE_CHECKING:
@@ -104,14 +104,15 @@ def resolved(function: Callable[..., Any], *operands: Any) -> Any:
 
     If the call keeps one of them as a residual, the base's buffer is relied upon from then on. A base that has
     already been written to will be again, so its views give copies instead: each costs no more than the operation
-    that reads it, where a copy of the whole base at the next write could cost far more.
+    that reads it, where a copy of the whole base at the next write could cost far more. So do the views of an ndarray
+    that its owner may write to.
     """
     views: list[tuple[Tensor, Tensor]] = []
     values: list[Any] = []
     for operand in operands:
         if type(operand) is Tensor and operand._trace is ALIAS:
             base, tensor = operand._value.base, operand._value.current()
-            if is_mutated(base):
+            if is_mutated(base) or base._kept is BORROWED:
                 tensor = detached_buffer(tensor)
             else:
                 views.append((base, tensor))
@@ -143,7 +144,7 @@ def share(tensor: Tensor) -> Tensor:
     keep(tensor)
     found = current(tensor)
     other = make_tensor(found._value, found._trace, found._node)
-    other._kept = True
+    other._kept = base_and_path(tensor)[0]._kept
     return other
 
 

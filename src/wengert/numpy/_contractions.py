@@ -13,7 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Bilinear, Primitive
 from wengert.core.source import caller
-from wengert.core.tensor import FUNCTIONS, Tensor, make_tensor, raw
+from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, make_tensor, raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._ufuncs import DEFAULTS, install, with_out
 from wengert.primitives import contractions, interpolation
@@ -57,7 +57,7 @@ def compact(primitive: Bilinear, compute: Callable[[Any, Any], Any]) -> Callable
             trace = other
         elif other is not None and other is not trace:
             return apply(primitive, a, b)
-        if trace is None or not trace.fast:
+        if trace is None or not trace.fast or a._kept is BORROWED or b._kept is BORROWED:
             return apply(primitive, a, b)
         left, right = a._node, b._node
         x, y = a._value, b._value

@@ -87,6 +87,8 @@ def constants(made: Any) -> Any:
     """Return new arrays as Tensors that own them."""
     if isinstance(made, tuple | list):
         return type(made)(constants(item) for item in made)
+    if isinstance(made, np.ndarray) and made.base is not None:  # of memory that belongs to somebody else
+        return as_tensor(made)
     return constant_tensor(checked("creation", made))
 
 

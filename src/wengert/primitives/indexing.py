@@ -12,7 +12,7 @@ from wengert.core.aval import Aval, aval_of, shape_of
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.dispatch import apply, as_tensor, innermost
-from wengert.core.primitive import Primitive, linear
+from wengert.core.primitive import Linear, Primitive, linear
 from wengert.core.tensor import Tensor, keep, make_tensor, raw, refuse_object_arrays
 from wengert.core.views import Step, base_and_path, current
 from wengert.primitives.index_layout import OPERAND, batched_index
@@ -130,11 +130,14 @@ def put_into(target: Any, value: Any, arrays: Sequence[Any], path: Sequence[Step
         wider, window = window, apply(primitive, window, **dict(params))
         if window.size and not np.may_share_memory(wider, window):  # a reshape of memory that does not allow a view
             put_into(window, value, arrays, path[position + 1 :], index, add=add)
+            assert isinstance(primitive, Linear)
             wider[...] = primitive.transposes[0](window, aval_of(wider), **dict(params))
             return
+    if arrays and isinstance(value, np.ndarray) and np.may_share_memory(window, value):
+        value = value.copy()  # NumPy reads through a mask what it has just written
     if not add:
         window[key] = value
-    elif arrays:
+    elif any(array.dtype.kind in "iu" for array in arrays):  # masks do not repeat places
         np.add.at(window, key, value)
     else:
         window[key] += value
@@ -150,7 +153,7 @@ def rewrite_part(
         target = make_tensor(base, None, None)
         target._kept = kept
     else:
-        target = np.array(base) if kept or type(base) is not np.ndarray else base
+        target = base if not kept and type(base) is np.ndarray and base.flags.writeable else np.array(base)
     put_into(target, value, arrays, path, index, add=add)
     return target
 
@@ -304,7 +307,7 @@ def add_at(target: Tensor, index: Any, value: Any) -> None:
 
 def rebind(target: Tensor, result: Any) -> None:
     """Let a Tensor stand for another value of its own shape and dtype; a view writes through to its base."""
-    base, path = base_and_path(target)
+    _, path = base_and_path(target)
     if path or not same_layout(raw(target), raw(result)):
         setitem(target, Ellipsis, result)
         return
@@ -313,6 +316,6 @@ def rebind(target: Tensor, result: Any) -> None:
     trace, _ = innermost((target, found))
     if trace is None:
         target._value = found._value
-        target._kept = found._kept = True
+        target._kept = found._kept = found._kept or True
     else:
         trace.rebind(target, found)

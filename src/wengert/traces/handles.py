@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert.core.dispatch import as_tensor
-from wengert.core.tensor import ArrayLike, Tensor, check_dtype, keep, make_tensor, raw
-from wengert.core.views import current
+from wengert.core.tensor import ArrayLike, Tensor, check_dtype, keep, make_tensor, own_memory, raw
+from wengert.core.views import base_and_path, current
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
 from wengert.traces.backward import backward
 from wengert.traces.functions import GradFunction
@@ -79,7 +79,10 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         if value is not self._value:  # a view becomes a value of its own
             keep(self)
             self._kept = True
-        self._value, self._trace = value, BASE_TAPE
+        self._value = value
+        own_memory(self)
+        value = self._value
+        self._trace = BASE_TAPE
         self._node = new_leaf(value.shape, value.dtype, self)
     return self
 
@@ -153,7 +156,7 @@ def _detach(self: Tensor) -> Tensor:
     """
     keep(self)
     result = make_tensor(raw(self), None, None)
-    result._kept = True
+    result._kept = base_and_path(self)[0]._kept
     return result
 
 

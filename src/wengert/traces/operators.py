@@ -16,7 +16,7 @@ from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import Elementwise
 from wengert.core.source import caller, is_own
-from wengert.core.tensor import Tensor, refuse_object_arrays
+from wengert.core.tensor import BORROWED, Tensor, refuse_object_arrays
 from wengert.core.views import ALIAS, resolved
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Binary, Unary
@@ -46,8 +46,10 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
             other = b._trace
             if other is not trace:
                 if trace is None:
+                    if a._kept is BORROWED:
+                        return general(a, b)
                     trace = other
-                elif other is not None:
+                elif other is not None or b._kept is BORROWED:
                     return general(a, b)
             y = b._value
             right = b._node

@@ -21,7 +21,7 @@ from wengert.core.aval import is_differentiable
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, own_memory, settled, wrapped_constant
 from wengert.core.trace import Trace
 from wengert.errors import EscapedValueError, GraphError, describe
 from wengert.traces.modes import SPECIAL, STATE, enable_grad, recording
@@ -348,6 +348,7 @@ class Tape(Trace):
         """
         kind = type(operand)
         if kind is Tensor:
+            own_memory(operand)
             operand._kept = True
             trace = operand._trace
             if trace is self or trace is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor
+from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor, own_memory
 from wengert.core.trace import Trace
 from wengert.core.views import current
 from wengert.errors import DtypeError, UsageError, describe
@@ -72,6 +72,7 @@ def inner_value(value: Any) -> Any:
         return value
     found = current(value)
     if found._trace is None:
+        own_memory(found)
         found._kept = True
         return found._value
     snapshot = make_tensor(found._value, found._trace, found._node)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import map_leaves
-from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.tensor import Tensor, make_tensor, own_memory
 from wengert.core.views import current
 from wengert.errors import GraphError, describe
 from wengert.traces.modes import STATE, enable_grad, reviving, saved_tensors_hooks
@@ -42,6 +42,7 @@ class _Frame:
         if type(leaf) is not Tensor:
             return leaf
         found = current(leaf)
+        own_memory(found)
         found._kept = True
         return _Kept(found, self.packing)
 
