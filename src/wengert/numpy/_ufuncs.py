@@ -199,7 +199,7 @@ def install(name: str, function: Callable[..., Any]) -> None:
 for _name, (_primitive, _compute) in COMPACT.items():
     _operate = binary_operator(_primitive, _compute)
     install(_name, _operate)
-    install(f"r{_name}", reflected_operator(_primitive))
+    install(f"r{_name}", reflected_operator(_primitive, _compute))
     install(f"i{_name}", in_place(_primitive.name, _operate))
 for _name, _function in GENERAL.items():
     install(_name, through_function(_function))

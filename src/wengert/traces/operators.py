@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply, as_tensor
+from wengert.core.dispatch import apply, as_tensor, dispatch
 from wengert.core.primitive import Elementwise
 from wengert.core.source import caller, is_own
 from wengert.core.tensor import BORROWED, Tensor, refuse_object_arrays
@@ -112,16 +112,49 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
     def general(a: Any, b: Any) -> Any:
         if a._trace is ALIAS or (type(b) is Tensor and b._trace is ALIAS):
             return resolved(operate, a, b)
+        if type(b) is Tensor or type(b) is float or type(b) is int:
+            return dispatch(primitive, (a, b), {})
         return NotImplemented if foreign(b) else apply(primitive, a, operand(primitive.name, b))
 
     return operate
 
 
-def reflected_operator(primitive: Elementwise) -> Operator:
-    """Return `b (op) a` for a Tensor `a` and a `b` that is none."""
+def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
+    """Return `b (op) a` for a Tensor `a` and a `b` that is none.
+
+    Args:
+        primitive: an elementwise primitive with rules for both operands.
+        compute: the operation on values one level below.
+    """
+    needs_x, needs_y, needs_out = primitive.needs(1, 0), primitive.needs(1, 1), primitive.needs_out(1)
 
     def operate(a: Any, b: Any) -> Any:
-        return NotImplemented if foreign(b) else apply(primitive, operand(primitive.name, b), a)
+        trace = a._trace
+        number = type(b) is float or type(b) is int
+        if not number or trace is None or SPECIAL or not trace.fast:
+            return NotImplemented if foreign(b) else apply(primitive, operand(primitive.name, b), a)
+        y = a._value
+        out = compute(b, y)
+        node = Binary()
+        node.number = next(NUMBERS)
+        node.primitive = primitive
+        node.shape = out.shape
+        node.dtype = out.dtype
+        node.hooks = None
+        node.left = None
+        node.right = a._node
+        node.x = b if needs_x else None
+        node.y = y if needs_y else None
+        node.out = out if needs_out else None
+        node.code, node.offset = caller()
+        if needs_y:
+            a._kept = True
+        result = Tensor()
+        result._value = out
+        result._trace = trace
+        result._node = node
+        result._kept = needs_out
+        return result
 
     return operate
 
