@@ -137,11 +137,16 @@ def shares(result: Any, leaves: list[Any]) -> bool:
 
 @over([s for s in DIFFERENTIATED if s.order >= 1])
 def test_derivatives_are_those_of_differences(sample: Sample) -> None:
+    check_derivatives(sample, order=min(sample.order, 2))
+
+
+def check_derivatives(sample: Sample, order: int) -> None:
+    """Check the derivatives of a sample in reverse mode."""
     call = call_of(sample)
     outs = float_leaves(call(*call.copies()))
     if outs:  # integers and truth values have no derivatives
         rtol = 1e-8 if precision(*call.leaves, *outs) < 1e-15 else None
-        check_grads(call, tuple(call.leaves), order=min(sample.order, 2), rtol=rtol)
+        check_grads(call, tuple(call.leaves), order=order, rtol=rtol)
 
 
 @over([s for s in DIFFERENTIATED if PRIMITIVES[s.primitive].kind == "linear"])
@@ -328,6 +333,49 @@ def test_a_wrong_transpose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PRIMITIVES["sum"], "transposes", (lambda ct, aval, **_: np.full(aval.shape, 0.5 * ct),))
     with pytest.raises(AssertionError, match="is needed by differences"):
         check_grads(np.sum, (np.ones(3),))
+
+
+def scaled(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule whose results are slightly too large."""
+
+    def times(found: Any) -> Any:
+        if isinstance(found, list | tuple):
+            return type(found)(map(times, found))
+        return None if found is None else found * (1 + 1e-5)
+
+    return lambda *args, **params: times(rule(*args, **params))
+
+
+RULES = [
+    (name, attribute, i)
+    for name in NAMES
+    for attribute in ("rules", "transposes", "rule")
+    for i in sorted(ruled_operands(PRIMITIVES[name]))
+    if hasattr(PRIMITIVES[name], attribute)
+]
+
+
+@pytest.mark.parametrize(("name", "attribute", "i"), RULES)
+def test_samples_would_notice_a_wrong_factor(
+    name: str, attribute: str, i: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    primitive = PRIMITIVES[name]
+    right = getattr(primitive, attribute)
+    wrong = scaled(right) if attribute == "rule" else (*right[:i], scaled(right[i]), *right[i + 1 :])
+    monkeypatch.setattr(primitive, attribute, wrong)
+    for shortcut in ("accumulate", "consume", "overwrite"):
+        if hasattr(primitive, shortcut):
+            monkeypatch.setattr(primitive, shortcut, None)
+    assert any(notices(s) for s in DIFFERENTIATED if s.primitive == name and s.order)
+
+
+def notices(sample: Sample) -> bool:
+    """Tell whether a sample's derivatives are found to be wrong."""
+    try:
+        check_derivatives(sample, order=1)
+    except AssertionError:
+        return True
+    return False
 
 
 def test_a_rule_that_lacks_the_strong_zero_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
