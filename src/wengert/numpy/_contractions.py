@@ -153,11 +153,15 @@ def vecdot(
     x1: Any, x2: Any, /, out: Any = None, *, axis: Any = None, axes: Any = None, keepdims: bool = False, **options: Any
 ) -> Any:
     """Return the products of the vectors along an axis, summed; see `numpy.vecdot`."""
-    if axes is None:
-        axes = [-1 if axis is None else axis] * 2 if axis is not None or keepdims else None
-    if axes is None:
+    if axes is None and axis is None and not keepdims:
         return _vecdot(x1, x2, out=out, **options)
-    result = _vecdot(x1, x2, axes=axes[:2], **options)
+    if axes is None:
+        axes = [-1 if axis is None else axis] * 2
+    x, y = array("vecdot", x1), array("vecdot", x2)
+    if axes[0] == axes[1] and x.ndim == y.ndim and not options:
+        result = apply(contractions.vecdot, x, y, axis=normalize_axis_index(axes[0], x.ndim) - x.ndim)
+    else:
+        result = _vecdot(x, y, axes=axes[:2], **options)
     if keepdims:
         place = axes[2] if len(axes) > 2 else axes[0]
         result = np.expand_dims(result, place if isinstance(place, int) else tuple(place))

@@ -12,6 +12,18 @@ from wengert.core.aval import Aval, aval_of
 from wengert.core.cotangent import unbroadcast
 from wengert.core.primitive import bilinear
 from wengert.errors import ShapeError, describe
+from wengert.primitives.product_batches import (
+    batch_broadcast,
+    batch_contraction,
+    batch_convolution,
+    batch_kron,
+    batch_matmul,
+    batch_matvec,
+    batch_outer,
+    batch_tensordot,
+    batch_vdot,
+    batch_vecmat,
+)
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]
@@ -107,10 +119,12 @@ def transpose_matmul_right(ct: Any, aval: Aval, left: Any) -> Any:
     return right_matrix(ct, left, shape)
 
 
-def multiply_vectors(x: Any, y: Any) -> Any:
-    """Evaluate `vecdot`."""
+def multiply_vectors(x: Any, y: Any, *, axis: int = -1) -> Any:
+    """Evaluate `vecdot`; axes other than the last, for operands of one rank, are counted from the back."""
     try:
-        return np.vecdot(x, y)
+        if axis == -1:
+            return np.vecdot(x, y)
+        return np.vecdot(x, y, axis=axis)  # type: ignore[call-overload]  # the stub lacks axis
     except ValueError as error:
         raise mismatched("vecdot", x, y, "last axes of equal length are needed, and others that broadcast") from error
 
@@ -146,19 +160,21 @@ def transpose_vecmat_left(ct: Any, aval: Aval, right: Any) -> Any:
     return conj(left_matrix(ct[..., None, :], right, (*stack, 1, length)).reshape(aval.shape))
 
 
-matmul = bilinear("matmul", multiply_matrices, (transpose_matmul_left, transpose_matmul_right))
+matmul = bilinear("matmul", multiply_matrices, (transpose_matmul_left, transpose_matmul_right), batch=batch_matmul)
 vecdot = bilinear(
     "vecdot",
     multiply_vectors,
     (
-        lambda ct, aval, right: unbroadcast(conj(ct[..., None] * right), aval.shape),
-        lambda ct, aval, left: unbroadcast(ct[..., None] * conj(left), aval.shape),
+        lambda ct, aval, right, *, axis=-1: unbroadcast(conj(np.expand_dims(ct, axis) * right), aval.shape),
+        lambda ct, aval, left, *, axis=-1: unbroadcast(np.expand_dims(ct, axis) * conj(left), aval.shape),
     ),
+    batch=batch_broadcast,
 )
 matvec = bilinear(
     "matvec",
     multiply_matrix_vector,
     (lambda ct, aval, right: left_matrix(ct[..., None], right[..., None], aval.shape), transpose_matvec_right),
+    batch=batch_matvec,
 )
 vecmat = bilinear(
     "vecmat",
@@ -167,6 +183,7 @@ vecmat = bilinear(
         transpose_vecmat_left,
         lambda ct, aval, left: right_matrix(ct[..., None, :], conj(left)[..., None, :], aval.shape),
     ),
+    batch=batch_vecmat,
 )
 
 
@@ -265,7 +282,7 @@ def evaluate_tensordot(x: Any, y: Any, *, axes: tuple[Axes, Axes]) -> Any:
     return np.tensordot(x, y, axes)
 
 
-dot = bilinear("dot", evaluate_dot, (transpose_dot_left, transpose_dot_right))
+dot = bilinear("dot", evaluate_dot, (transpose_dot_left, transpose_dot_right), batch=batch_contraction(dot_axes))
 inner = bilinear(
     "inner",
     evaluate_inner,
@@ -273,8 +290,9 @@ inner = bilinear(
         lambda ct, aval, right: contraction_left(ct, aval, right, axes=inner_axes(len(aval.shape), right.ndim)),
         lambda ct, aval, left: contraction_right(ct, aval, left, axes=inner_axes(left.ndim, len(aval.shape))),
     ),
+    batch=batch_contraction(inner_axes),
 )
-tensordot = bilinear("tensordot", evaluate_tensordot, (contraction_left, contraction_right))
+tensordot = bilinear("tensordot", evaluate_tensordot, (contraction_left, contraction_right), batch=batch_tensordot)
 vdot = bilinear(
     "vdot",
     evaluate_vdot,
@@ -282,6 +300,7 @@ vdot = bilinear(
         lambda ct, aval, right: conj(ct * right).reshape(aval.shape),
         lambda ct, aval, left: (ct * conj(left)).reshape(aval.shape),
     ),
+    batch=batch_vdot,
 )
 
 
@@ -320,8 +339,9 @@ outer = bilinear(
         lambda ct, aval, right: (ct @ right.reshape(ct.shape[1])).reshape(aval.shape),
         lambda ct, aval, left: (left.reshape(ct.shape[0]) @ ct).reshape(aval.shape),
     ),
+    batch=batch_outer,
 )
-kron = bilinear("kron", np.kron, (transpose_kron_left, transpose_kron_right))
+kron = bilinear("kron", np.kron, (transpose_kron_left, transpose_kron_right), batch=batch_kron)
 
 
 # Vectors of space
@@ -357,7 +377,7 @@ def evaluate_cross(x: Any, y: Any) -> Any:
     return np.cross(x, y)
 
 
-cross = bilinear("cross", evaluate_cross, (transpose_cross_left, transpose_cross_right))
+cross = bilinear("cross", evaluate_cross, (transpose_cross_left, transpose_cross_right), batch=batch_broadcast)
 
 
 # Convolutions
@@ -414,5 +434,15 @@ def evaluate_correlate(x: Any, y: Any, *, mode: str) -> Any:
     return np.correlate(x, y, mode)  # type: ignore[call-overload]  # the stub wants literals
 
 
-convolve = bilinear("convolve", evaluate_convolve, (transpose_convolve, transpose_convolve))
-correlate = bilinear("correlate", evaluate_correlate, (transpose_correlate_left, transpose_correlate_right))
+convolve = bilinear(
+    "convolve",
+    evaluate_convolve,
+    (transpose_convolve, transpose_convolve),
+    batch=batch_convolution(first_term, lambda y: y),
+)
+correlate = bilinear(
+    "correlate",
+    evaluate_correlate,
+    (transpose_correlate_left, transpose_correlate_right),
+    batch=batch_convolution(correlation_start, lambda y: conj(y)[..., ::-1]),
+)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.primitive import bilinear, linear, opaque
+from wengert.core.primitive import Primitive, bilinear, linear, opaque
 from wengert.errors import ShapeError, describe
+from wengert.primitives.product_batches import Flags, Params, ranks
 
 Labels = tuple[int, ...]
 Subscripts = str | tuple[tuple[Any, ...], ...]
@@ -215,6 +216,16 @@ def spelled(label: int, subscripts: Subscripts) -> str:
     return f"label {chr(label)!r}" if isinstance(subscripts, str) else f"label {label}"
 
 
-einsum_one = linear("einsum_one", evaluate, transpose=transpose_one, view=True)
-einsum_two = bilinear("einsum_two", evaluate, (transpose_left, transpose_right))
-einsum_many = opaque("einsum_many", evaluate, vjp=vjp_many)
+def batch_einsum(_primitive: Primitive, _size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+    """Give the batch axes a label of their own, which the output has in front."""
+    labels, output = parse(params["subscripts"], tuple(ranks(operands, batched)))
+    batch = max((label for names in labels for label in names), default=0) + 1
+    named = [(batch, *names) if flag else names for names, flag in zip(labels, batched, strict=True)]
+    result = einsum_of(named, operands, (batch, *output))
+    dtype = params.get("dtype")
+    return result if dtype is None else result.astype(dtype)
+
+
+einsum_one = linear("einsum_one", evaluate, transpose=transpose_one, view=True, batch=batch_einsum)
+einsum_two = bilinear("einsum_two", evaluate, (transpose_left, transpose_right), batch=batch_einsum)
+einsum_many = opaque("einsum_many", evaluate, vjp=vjp_many, batch=batch_einsum)

@@ -7,16 +7,23 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import aval_of
+from wengert.core.dispatch import apply
 from wengert.core.primitive import opaque
-from wengert.core.tensor import raw
+from wengert.core.tensor import Tensor
 from wengert.primitives.index_layout import OPERAND
-from wengert.primitives.indexing import transpose_part
+from wengert.primitives.indexing import getitem, transpose_part
+from wengert.primitives.product_batches import batch_interp
+
+
+def gather(points: Any, places: Any) -> Any:
+    """Return the elements of a sequence at places."""
+    return apply(getitem, points, places if type(places) is Tensor else np.asarray(places), index=(OPERAND,))
 
 
 def scatter(values: Any, places: Any, like: Any) -> Any:
     """Return zeros with the shape of a sequence and values added at places, which may repeat."""
     aval = aval_of(like)._replace(dtype=values.dtype)
-    return transpose_part(values, aval, np.asarray(places), index=(OPERAND,))
+    return transpose_part(values, aval, places if type(places) is Tensor else np.asarray(places), index=(OPERAND,))
 
 
 def vjp_interp(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> tuple[Any, Any, Any]:
@@ -26,17 +33,16 @@ def vjp_interp(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> tuple[Any, Any, 
     """
     if fp.shape[0] == 1:
         return None, None, ct.sum().reshape(1)
-    points, where = raw(xp), raw(x)
-    j = np.clip(np.searchsorted(points, where, side="right") - 1, 0, points.size - 2)
-    inside = (where >= points[0]) & (where <= points[-1])
-    a, b, f, g = xp[j], xp[j + 1], fp[j], fp[j + 1]
-    width = np.where(raw(b) == raw(a), 1.0, b - a)
+    j = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, xp.shape[0] - 2)
+    inside = (x >= xp[0]) & (x <= xp[-1])
+    a, b, f, g = (gather(points, places) for points in (xp, fp) for places in (j, j + 1))
+    width = np.where(b == a, 1.0, b - a)
     slope = (g - f) / width
-    weight = np.where(inside, (x - a) / width, np.where(where > points[-1], 1.0, 0.0))
+    weight = np.where(inside, (x - a) / width, np.where(x > xp[-1], 1.0, 0.0))
     rise = np.where(inside, ct * slope, 0.0)
     ct_xp = scatter(rise * (weight - 1), j, xp) + scatter(-rise * weight, j + 1, xp)
     ct_fp = scatter(ct * (1 - weight), j, fp) + scatter(ct * weight, j + 1, fp)
     return rise, ct_xp, ct_fp
 
 
-interp = opaque("interp", np.interp, vjp=vjp_interp)
+interp = opaque("interp", np.interp, vjp=vjp_interp, batch=batch_interp)

@@ -11,6 +11,7 @@ from wengert.core.cotangent import unbroadcast
 from wengert.core.dispatch import apply
 from wengert.core.primitive import opaque
 from wengert.primitives.contractions import conj, mismatched
+from wengert.primitives.product_batches import batch_broadcast, batch_norm, batch_solve
 from wengert.primitives.reductions import restore_axes
 
 Axis = int | tuple[int, ...] | None
@@ -40,7 +41,7 @@ def vjp_norm(ct: Any, out: Any, x: Any, *, order: Any, axis: Axis, keepdims: boo
     return np.where(zero, 0.0, ct * (conj(x) / size) * ratio ** (order - 1))
 
 
-norm = opaque("norm", evaluate_norm, vjp=vjp_norm)
+norm = opaque("norm", evaluate_norm, vjp=vjp_norm, batch=batch_norm)
 
 
 # Inverses
@@ -60,7 +61,7 @@ def vjp_solve(ct: Any, out: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return ct_a, unbroadcast(ct_b[..., 0] if b.ndim == 1 else ct_b, b.shape)
 
 
-inv = opaque("inv", np.linalg.inv, vjp=vjp_inv)
+inv = opaque("inv", np.linalg.inv, vjp=vjp_inv, batch=batch_broadcast)
 
 
 def evaluate_solve(a: Any, b: Any) -> Any:
@@ -74,7 +75,7 @@ def evaluate_solve(a: Any, b: Any) -> Any:
         raise mismatched("solve", a, b, needed) from error
 
 
-solve = opaque("solve", evaluate_solve, vjp=vjp_solve)
+solve = opaque("solve", evaluate_solve, vjp=vjp_solve, batch=batch_solve)
 
 
 # Determinants
@@ -104,8 +105,10 @@ def vjp_cofactors(ct: Any, out: Any, a: Any) -> Any:
     return scale * transposed - out @ ct.mT @ transposed
 
 
-cofactors = opaque("cofactors", evaluate_cofactors, vjp=vjp_cofactors)
-det = opaque("det", np.linalg.det, vjp=lambda ct, _out, a: ct[..., None, None] * apply(cofactors, a))
+cofactors = opaque("cofactors", evaluate_cofactors, vjp=vjp_cofactors, batch=batch_broadcast)
+det = opaque(
+    "det", np.linalg.det, vjp=lambda ct, _out, a: ct[..., None, None] * apply(cofactors, a), batch=batch_broadcast
+)
 
 
 def vjp_slogdet(ct: Any, out: Any, a: Any) -> Any:
@@ -117,4 +120,4 @@ def vjp_slogdet(ct: Any, out: Any, a: Any) -> Any:
     return None if scale is None else scale[..., None, None] * np.linalg.inv(a).mT
 
 
-slogdet = opaque("slogdet", lambda a: tuple(np.linalg.slogdet(a)), vjp=vjp_slogdet, outputs=2)
+slogdet = opaque("slogdet", lambda a: tuple(np.linalg.slogdet(a)), vjp=vjp_slogdet, outputs=2, batch=batch_broadcast)
