@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import opcode
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
 import numpy as np
@@ -36,6 +39,7 @@ ArrayLike: TypeAlias = Any
 Axis: TypeAlias = "int | Sequence[int] | None"
 
 BORROWED = "borrowed"
+STORE_SUBSCR = opcode.opmap["STORE_SUBSCR"]
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """What a NumPy function (or ufunc) does with Tensors: filled by `implements`, used by protocols and methods."""
@@ -168,15 +172,18 @@ class Tensor:
         return bytes(raw(self).tobytes())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if is_differentiable(self.dtype) and innermost_trace(self) is not None and _is_storing(sys._getframe(1)):
+            raise self._stored_in_ndarray()
         self._require_plain("asarray")
-        array = self.numpy()
-        return np.array(array, dtype=dtype, copy=True) if copy else np.asarray(array, dtype=dtype)
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __buffer__(self, flags: int) -> memoryview:
         return memoryview(self.numpy())  # type: ignore[arg-type]  # ndarrays are buffers since Python 3.12
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         self._require_plain("__dlpack__")
+        if kwargs.get("copy") is not False:  # whoever takes shared memory may write to it, and nobody would know
+            return np.array(raw(self)).__dlpack__(**kwargs)
         keep(self)
         return np.asarray(raw(self)).__dlpack__(**kwargs)
 
@@ -190,9 +197,19 @@ class Tensor:
                     name,
                     f"a Tensor of shape {self.shape} that is being differentiated",
                     "a plain value is needed, because an ndarray would silently lose the gradient",
-                    "Use wengert.numpy functions on the Tensor, or call .detach() first",
+                    "Use wengert.numpy functions (stack for a list of Tensors), or call .detach() first",
                 )
             )
+
+    def _stored_in_ndarray(self) -> GraphError:
+        return GraphError(
+            describe(
+                "assignment",
+                f"a Tensor of shape {self.shape} that is being differentiated, stored into an ndarray",
+                "a Tensor is needed to hold it, because an ndarray would silently lose the gradient",
+                "Make the array with wengert.numpy (zeros or empty, or asarray for one that exists), or store .detach()",
+            )
+        )
 
     # Python protocols
 
@@ -220,11 +237,11 @@ class Tensor:
         return operator.index(self._concrete("index"))
 
     def __float__(self) -> float:
-        self._refuse_silent_cut("float")
+        self._refuse_silent_cut("float", sys._getframe(1))
         return float(self._concrete("float"))
 
     def __complex__(self) -> complex:
-        self._refuse_silent_cut("complex")
+        self._refuse_silent_cut("complex", sys._getframe(1))
         return complex(self._concrete("complex"))
 
     def _concrete(self, name: str) -> Any:
@@ -239,8 +256,10 @@ class Tensor:
             )
         return raw(self).item()
 
-    def _refuse_silent_cut(self, name: str) -> None:
+    def _refuse_silent_cut(self, name: str, caller: FrameType) -> None:
         trace = innermost_trace(self)
+        if trace is not None and _is_storing(caller):
+            raise self._stored_in_ndarray()
         if trace is not None and trace.level > 0:
             raise GraphError(
                 describe(
@@ -532,6 +551,11 @@ class Tensor:
         if function is None:
             raise _unsupported(f"{func.__module__}.{func.__name__}")
         return function(*args, **kwargs)
+
+
+def _is_storing(frame: FrameType) -> bool:
+    """Tell whether a frame is at `target[index] = value`: NumPy then asks the value for a number or an array."""
+    return frame.f_code.co_code[frame.f_lasti] == STORE_SUBSCR
 
 
 def _unsupported(name: str) -> DtypeError:

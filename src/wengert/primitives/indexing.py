@@ -149,7 +149,7 @@ def rewrite_part(
     """Write into part of a value, or of a copy if somebody relies on its content; return what was written to."""
     if type(base) is Tensor:
         target: Any = base.copy(order="K") if kept else base
-    elif type(value) is Tensor:
+    elif type(value) is Tensor or any(type(array) is Tensor for array in arrays):
         target = make_tensor(base, None, None)
         target._kept = kept
     else:
@@ -175,7 +175,9 @@ def read(ct: Any, *arrays: Any, path: Sequence[Step], index: Index, add: bool) -
 def last_writers(window: tuple[int, ...], part: tuple[int, ...], key: Any) -> Any:
     """Tell which of the elements that are assigned through an index with repeats remain."""
     order = np.arange(np.prod(part, dtype=np.intp)).reshape(part)
-    board = np.full(window, -1, dtype=np.intp)
+    board: Any = np.full(window, -1, dtype=np.intp)
+    if any(type(entry) is Tensor for entry in key):  # which may differ from lane to lane
+        board = make_tensor(board, None, None)
     board[key] = order
     return board[key] == order
 

@@ -97,7 +97,26 @@ class Mode:
         """Return a function, generator function or coroutine function that runs in this mode."""
         again = self.again
         wrapped: Any
-        if inspect.iscoroutinefunction(function):
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def wrapped(*args: Any, **kwargs: Any) -> Any:
+                steps = function(*args, **kwargs)
+                step = steps.asend(None)
+                while True:
+                    try:
+                        produced = await _Driven(again, step)
+                    except StopAsyncIteration:
+                        return
+                    try:
+                        step = steps.asend((yield produced))
+                    except GeneratorExit:
+                        await _Driven(again, steps.aclose())
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - as in `drive`
+                        step = steps.athrow(error)
+
+        elif inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -151,7 +170,11 @@ def drive(again: Callable[[], Mode], steps: Any) -> Generator[Any, Any, Any]:
 class _GradMode(Mode):
     """Set the level from which on traces record, and restore it."""
 
-    def __init__(self) -> None:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        """Return a mode, or, where the decorator was written without parentheses, the function in it."""
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def __init__(self, function: None = None) -> None:
         self.before: list[float] = []
 
     def floor(self) -> float:
@@ -189,7 +212,7 @@ class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
 
 
 class inference_mode(no_grad):  # noqa: N801 - PyTorch's name
-    """Stop recording in this thread, as `no_grad` does; the name of PyTorch's stricter mode is kept for its users.
+    """Stop recording in this thread, as `no_grad` does; PyTorch's users know it as a stricter mode.
 
     >>> with inference_mode():
     ...     is_grad_enabled()
@@ -226,10 +249,15 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
     def __init__(self, mode: bool) -> None:
         self.mode = mode
         self.before = STATE.floor
-        STATE.floor = -math.inf if mode else next_level()
+        self.switch()
+
+    def switch(self) -> None:
+        """Set the mode."""
+        STATE.floor = -math.inf if self.mode else next_level()
         STATE.refresh()
 
     def __enter__(self) -> Self:
+        self.switch()
         return self
 
     def __exit__(self, *_: object) -> None:

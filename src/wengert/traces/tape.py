@@ -23,7 +23,8 @@ from wengert.core.primitive import Linear, Primitive
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, own_memory, settled, wrapped_constant
 from wengert.core.trace import Trace
-from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.core.views import share
+from wengert.errors import EscapedValueError, GraphError, UsageError, describe
 from wengert.traces.modes import SPECIAL, STATE, enable_grad, recording
 
 if TYPE_CHECKING:
@@ -434,26 +435,51 @@ BASE_TAPE = Tape(0, "the tape")
 
 
 class _Packed:
-    """Hold what a pack hook returned."""
+    """Hold what a pack hook returned, and the shape that unpacking it must give."""
 
-    __slots__ = ("content",)
+    __slots__ = ("content", "shape")
 
-    def __init__(self, content: Any) -> None:
+    def __init__(self, content: Any, shape: tuple[int, ...]) -> None:
         self.content = content
+        self.shape = shape
 
 
 def pack(node: Record) -> None:
     """Pass the residuals of a new node through the innermost pair of saved-tensor hooks."""
-    pack_one, unpack_one = STATE.packing[-1]
+    packing = STATE.packing
+    pack_one, unpack_one = packing[-1]
 
     def packed(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple(map(packed, value))
         if isinstance(value, np.ndarray | np.generic | Tensor):
-            return _Packed(pack_one(wrapped_constant(value)))
+            return _Packed(pack_one(share(wrapped_constant(value))), value.shape)
         return value
 
     def unpacked(value: Any) -> Any:
-        return settled(unpack_one(value.content)) if type(value) is _Packed else value
+        if type(value) is tuple:
+            return tuple(map(unpacked, value))
+        return checked_residual(unpack_one(value.content), value.shape) if type(value) is _Packed else value
 
-    node.operands = tuple(map(packed, node.operands))
-    node.out = packed(node.out)
+    STATE.packing = packing[:-1]  # what the hooks compute themselves is not packed again
+    try:
+        node.operands = tuple(map(packed, node.operands))
+        node.out = packed(node.out)
+    finally:
+        STATE.packing = packing
     node.unpack = unpacked
+
+
+def checked_residual(found: Any, shape: tuple[int, ...]) -> Any:
+    """Return what an unpack hook gave, which must be an array of the shape that was packed."""
+    if not isinstance(found, Tensor | np.ndarray | np.generic) or found.shape != shape:
+        given = f"shape {found.shape}" if isinstance(found, Tensor | np.ndarray) else f"a {type(found).__name__}"
+        raise UsageError(
+            describe(
+                "saved_tensors_hooks",
+                f"unpack returned {given} for a Tensor of shape {shape}",
+                "a Tensor or ndarray of the same shape is needed",
+                "Return what pack was given",
+            )
+        )
+    return settled(found)

@@ -15,7 +15,7 @@ import numpy as np
 
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor, own_memory
 from wengert.core.trace import Trace
-from wengert.core.views import current
+from wengert.core.views import current, share
 from wengert.errors import DtypeError, UsageError, describe
 
 __all__ = ["as_given", "inner_value", "name_of", "positions", "result_example", "selected", "split_aux"]
@@ -44,7 +44,12 @@ def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int,
                     "Pass the differentiated arguments by position",
                 )
             )
-    return tuple(position % count for position in wanted)
+    chosen = tuple(position % count for position in wanted)
+    if len(set(chosen)) < len(chosen):
+        raise UsageError(
+            describe(name, f"argnums={argnums}", "each position once is needed", "Leave out the repeated one")
+        )
+    return chosen
 
 
 def selected(name: str, leaf: Any) -> Any:
@@ -118,9 +123,9 @@ def split_aux(name: str, result: Any) -> tuple[Any, Any]:
 def as_given(value: Any, example: Any) -> Any:
     """Return a value in the form of an example: Tensor, ndarray, NumPy scalar or Python number."""
     if type(value) is Tensor and value._trace is not None:
-        return value
+        return share(value)
     if type(example) is Tensor:
-        return constant_tensor(value)
+        return share(constant_tensor(value))
     array = value._value if type(value) is Tensor else value
     if example is None:
         return array[()] if array.ndim == 0 else array

@@ -143,15 +143,26 @@ def value_and_grad(
 
     @functools.wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        chosen = positions("grad", argnums, len(args))
-        run = Recording("grad", fun, args, kwargs, chosen, has_aux)
-        output = scalar_output("grad", run, holomorphic)
-        gradients = run.cotangents([ones_for(output)], retain=False)
-        value = run.result()
-        gradient = gradients[0] if isinstance(argnums, int) else gradients
-        return ((value, run.aux), gradient) if has_aux else (value, gradient)
+        run, gradient = swept("value_and_grad", fun, args, kwargs, argnums, has_aux, holomorphic)
+        return ((run.result(), run.aux), gradient) if has_aux else (run.result(), gradient)
 
     return differentiated
+
+
+def swept(
+    name: str,
+    fun: Function,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+) -> tuple[Recording, Any]:
+    """Call a scalar function; return the recording of the call and the gradient."""
+    run = Recording(name, fun, args, kwargs, positions(name, argnums, len(args)), has_aux)
+    output = scalar_output(name, run, holomorphic)
+    gradients = run.cotangents([ones_for(output)], retain=False)
+    return run, gradients[0] if isinstance(argnums, int) else gradients
 
 
 def grad(
@@ -182,12 +193,11 @@ def grad(
     >>> grad(grad(lambda x: x**3))(2.0)
     12.0
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic)
 
     @functools.wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        value, gradient = both(*args, **kwargs)
-        return (gradient, value[1]) if has_aux else gradient
+        run, gradient = swept("grad", fun, args, kwargs, argnums, has_aux, holomorphic)
+        return (gradient, run.aux) if has_aux else gradient
 
     return differentiated
 
@@ -245,7 +255,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
-    kept = tuple(map_leaves(lambda x: x.copy(order="K") if isinstance(x, np.ndarray) else x, x) for x in primals)
+    kept = tuple(map_leaves(copied, x) for x in primals)
     run = Recording("vjp", fun, kept, {}, range(len(primals)), has_aux)
 
     def pullback(ct: Any) -> tuple[Any, ...]:
@@ -254,15 +264,26 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
             raise ShapeError(
                 describe(
                     "vjp",
-                    f"a cotangent of structure {structure}",
-                    f"that of the output, {run.structure}, is needed",
+                    f"a cotangent of structure {shown_structure(structure)}",
+                    f"that of the output, {shown_structure(run.structure)}, is needed",
                     "Build the cotangent like the output",
                 )
             )
         cts = [matched(run.outputs[i], leaf) for i, leaf in enumerate(given)]
         return run.cotangents(cts, retain=True)
 
-    return (run.result(), pullback, run.aux) if has_aux else (run.result(), pullback)
+    result = map_leaves(copied, run.result())
+    return (result, pullback, map_leaves(copied, run.aux)) if has_aux else (result, pullback)
+
+
+def copied(leaf: Any) -> Any:
+    """Return a copy of an ndarray: what the caller may write to, while the pullback needs the original."""
+    return leaf.copy(order="K") if isinstance(leaf, np.ndarray) else leaf
+
+
+def shown_structure(structure: Any) -> str:
+    """Return how errors show the containers of a value."""
+    return "one array" if structure is None else str(structure)
 
 
 def matched(output: Any, ct: Any) -> Any:
