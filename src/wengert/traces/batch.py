@@ -15,6 +15,7 @@ from wengert.core.primitive import Linear, Primitive
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.trace import Trace
 from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.traces.modes import STATE
 
 __all__ = ["BATCHED", "Batch", "make_batched"]
 
@@ -158,7 +159,7 @@ class Batch(Trace):
 
     def check_alive(self) -> None:
         """Raise an EscapedValueError if the transformation is over."""
-        if self.ended:
+        if self.ended and not STATE.reviving:
             raise EscapedValueError(
                 describe(
                     self.owner_name,

@@ -20,6 +20,7 @@ from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.core.trace import Trace, next_level
 from wengert.core.views import current
 from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.traces.modes import STATE
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 
@@ -125,7 +126,7 @@ class Dual(Trace):
 
     def check_alive(self) -> None:
         """Raise an EscapedValueError if the transformation is over."""
-        if self.ended:
+        if self.ended and not STATE.reviving:
             raise EscapedValueError(
                 describe(
                     self.owner_name,

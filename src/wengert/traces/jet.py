@@ -3,25 +3,30 @@
 The coefficients of a result follow from the rule that the primitive declares: for y = f(x), y' = d(x', y, x) as
 series, so coefficient k + 1 of y is coefficient k of the right-hand side over k + 1. That refers to earlier
 coefficients of y only, and series are lazy, so the rule is called once on the very series that it defines; sine and
-cosine, whose rules refer to each other, meet in a table. Each coefficient of a product costs O(k), so order n costs
+cosine, whose rules refer to each other, meet in a table that lives while one operation of the user's is computed. Each coefficient of a product costs O(k), so order n costs
 O(n^2). Only products, quotients and powers have recurrences of their own (Griewank and Walther, Evaluating
 Derivatives, 2008, section 13.2).
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import Aval, aval_of, is_differentiable
-from wengert.core.dispatch import apply
+from wengert.core.cotangent import match_dtype
+from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive
-from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, raw, settled, wrapped_constant
 from wengert.core.trace import Trace
-from wengert.errors import EscapedValueError, GraphError, UsageError, describe
+from wengert.core.views import current
+from wengert.errors import EscapedValueError, GraphError, describe
 from wengert.traces.dual import propagate
+from wengert.traces.modes import STATE
 
 __all__ = ["Jet", "Series"]
 
@@ -55,7 +60,7 @@ class Jet(Trace):
         self.owner_name = owner_name
         self.ended = False
         self.depth = 0
-        self.memo: dict[Any, tuple[Tensor, tuple[Any, ...]]] = {}
+        self.memo: dict[Any, tuple[Any, Any]] = {}
 
     def end(self) -> None:
         """Refuse operations from now on: the transformation is over."""
@@ -104,73 +109,80 @@ class Jet(Trace):
         return operand._node if type(operand) is Tensor and operand._trace is self else None
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Compute the series of a primitive's result: at once, unless a rule is still defining it."""
-        if self.ended:
+        """Compute the value of a primitive's result, and its series: at once, unless for a rule of another one."""
+        if self.ended and not STATE.reviving:
             raise self.escaped()
+        out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant":
-            return wrapped_constant(apply(primitive, *map(self.value_below, operands), **params))
+            return wrapped_constant(out)
+        out = tuple(map(settled, out)) if isinstance(out, tuple) else settled(out)
         self.depth += 1
         try:
-            result = self.build(primitive, operands, params)
+            result = self.build(primitive, operands, params, out)
+            if self.depth == 1:
+                self.complete(result)
         finally:
             self.depth -= 1
-        if self.depth == 0:
+            if not self.depth:
+                self.memo.clear()
+        return result
+
+    def complete(self, result: Any) -> None:
+        """Compute all coefficients of a result."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # the value itself has warned before
             for item in result if isinstance(result, tuple) else (result,):
                 if item._trace is self:
                     item._node[self.order]
-        return result
 
-    def build(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Return the result with its series, by the kind of the primitive."""
+    def build(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Any:
+        """Return the result with its series, by the kind of the primitive; `out` is its value."""
         if isinstance(primitive, Linear):
-            return self.linear(primitive, operands, params)
+            return self.linear(primitive, operands, params, out)
         if isinstance(primitive, Bilinear) or primitive.name == "multiply":
-            return self.product(primitive, operands, params)
+            return self.product(primitive, operands, params, out)
         if primitive.name == "divide":
-            return self.quotient(primitive, operands)
+            return self.quotient(operands, out)
         if primitive.name in ("power", "float_power"):
-            return self.power(primitive, operands)
-        return self.derived(primitive, operands, params)
+            return self.power(primitive, operands, params, out)
+        if isinstance(primitive, Elementwise) and self.affine(primitive, [self.series_of(x) for x in operands]):
+            return self.affine_result(primitive, operands, params, out)
+        return self.derived(primitive, operands, params, out)
 
-    def evaluated(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Aval, Any]:
-        """Return the aval of a result, and its zeroth coefficient, None if that can wait."""
-        if isinstance(primitive, Elementwise) and not params:
-            avals = [aval_of(x) for x in operands]
-            shape = np.broadcast_shapes(*(aval.shape for aval in avals))
-            floats = [
-                x if isinstance(x, int | float | complex) else aval.dtype
-                for x, aval in zip(operands, avals, strict=True)
-            ]
-            if all(aval.dtype.kind in "fc" for aval in avals):
-                real = primitive.name == "absolute"
-                dtype = np.result_type(*floats)
-                return Aval(shape, np.empty((), dtype).real.dtype if real else dtype), None
-        out = settled(apply(primitive, *map(self.value_below, operands), **params))
-        return Aval(out.shape, out.dtype), out
+    def result(self, out: Any, compute: Callable[[int], Any]) -> Tensor:
+        """Return a Tensor from its value and a function that computes the other coefficients."""
+        shape, dtype = out.shape, out.dtype
+        if not is_differentiable(dtype):
+            return wrapped_constant(out)  # type: ignore[no-any-return]
 
-    def first(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Return the zeroth coefficient of a result."""
-        return settled(apply(primitive, *map(self.value_below, operands), **params))
+        def coefficient(k: int) -> Any:
+            found = compute(k)
+            if found.dtype != dtype:
+                found = match_dtype(found, dtype)
+            return found if found.shape == shape else np.broadcast_to(found, shape)
 
-    def linear(self, primitive: Linear, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
+        return self.tensor(Aval(shape, dtype), Series([out], coefficient))
+
+    def value_or_none(self, operand: Any) -> Any:
+        """Return the value of a constant operand."""
+        return None if self.series_of(operand) is not None else self.value_below(operand)
+
+    def linear(self, primitive: Linear, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Tensor:
         """Apply a linear operation coefficient by coefficient."""
         count = len(operands) if primitive.variadic else len(primitive.transposes)
         constants = [self.value_below(x) for x in operands[count:]]
         series = [self.series_of(x) for x in operands[:count]]
-        out = self.first(primitive, operands, params)
         if all(s is None for s in series):
             return wrapped_constant(out)  # type: ignore[no-any-return]
-        avals = [aval_of(x) for x in operands[:count]]
+        zeros = [zero_of(aval_of(x)) if s is None else None for s, x in zip(series, operands[:count], strict=True)]
 
         def compute(k: int) -> Any:
-            terms = [np.zeros(a.shape, a.dtype)[()] if s is None else s[k] for s, a in zip(series, avals, strict=True)]
+            terms = [zero if s is None else s[k] for s, zero in zip(series, zeros, strict=True)]
             return apply(primitive, *terms, *constants, **params)
 
-        return self.tensor(Aval(out.shape, out.dtype), Series([out], compute))
+        return self.result(out, compute)
 
-    def product(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
+    def product(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Tensor:
         """Convolve the coefficients of two factors."""
-        aval, out = self.evaluated(primitive, operands, params)
         a, b = map(self.series_of, operands)
         x, y = map(self.value_or_none, operands)
 
@@ -179,105 +191,127 @@ class Jet(Trace):
                 return apply(primitive, x if a is None else a[k], y if b is None else b[k], **params)
             return added([apply(primitive, a[j], b[k - j], **params) for j in range(k + 1)])
 
-        return self.tensor(aval, Series([] if out is None else [out], compute))
+        return self.result(out, compute)
 
-    def value_or_none(self, operand: Any) -> Any:
-        """Return the value of a constant operand."""
-        return None if self.series_of(operand) is not None else self.value_below(operand)
-
-    def quotient(self, primitive: Primitive, operands: Sequence[Any]) -> Tensor:
+    def quotient(self, operands: Sequence[Any], out: Any) -> Tensor:
         """Divide series: y = a / b gives b_0 y_k = a_k - sum of b_j y_{k-j}."""
-        aval, _ = self.evaluated(primitive, operands, {})
         a, b = map(self.series_of, operands)
         y = self.value_or_none(operands[1])
 
         def compute(k: int) -> Any:
-            if k == 0:
-                return self.first(primitive, operands, {})
-            known = out.known
             top = a[k] if a is not None else 0.0
             if b is None:
                 return top / y
             return (top - added([b[j] * known[k - j] for j in range(1, k + 1)])) / b[0]
 
-        out = Series([], compute)
-        return self.tensor(aval, out)
+        result = self.result(out, compute)
+        known: Series = result._node
+        return result
 
-    def power(self, primitive: Primitive, operands: Sequence[Any]) -> Tensor:
-        """Raise a series to a power: x y' = r y x' for a constant exponent, exp(r log x) for a varying one."""
+    def power(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Any:
+        """Raise a series to a power: x y' = r y x' for a constant exponent, y = exp(r log x) for a varying one."""
         x, r = operands
-        base, exponent = self.series_of(x), self.series_of(r)
-        if base is None or exponent is not None:
-            return np.exp(r * np.log(x))  # type: ignore[no-any-return]
+        base = self.series_of(x)
+        if base is None or self.series_of(r) is not None:
+            if not logarithm_exists(raw(self.value_below(x))):
+                return self.derived(primitive, operands, params, out)
+            smooth = np.exp(r * np.log(x))
+            return self.result(out, lambda k: smooth._node[k])
         if isinstance(r, int | float) and r == int(r) and 0 <= r <= 64:
-            return self.integer_power(primitive, x, r)
-        aval, _ = self.evaluated(primitive, operands, {})
+            return self.integer_power(x, int(r), out)
         r = self.value_below(r)
+        at_zero = self.power_at_zero(x, base, r, out) if np.any(raw(base[0]) == 0) else None
 
         def compute(k: int) -> Any:
-            if k == 0:
-                return self.first(primitive, operands, {})
-            known = out.known
-            return added([(r * j - (k - j)) * base[j] * known[k - j] for j in range(1, k + 1)]) / (k * base[0])
+            terms = [(r * j - (k - j)) * base[j] * known[k - j] for j in range(1, k + 1)]
+            found = added(terms) / (k * base[0])
+            return found if at_zero is None else np.where(base[0] == 0, at_zero(k), found)
 
-        out = Series([], compute)
-        return self.tensor(aval, out)
+        result = self.result(out, compute)
+        known: Series = result._node
+        return result
 
-    def integer_power(self, primitive: Primitive, x: Any, r: float) -> Tensor:
+    def power_at_zero(self, x: Any, base: Series, r: Any, out: Any) -> Callable[[int], Any]:
+        """Return the coefficients of x**r, k > 0, for elements where x is 0 and the recurrence divides by it.
+
+        With x = x_1 s + ..., coefficient k is 0 for k < r; for a whole r the power is a product; the others have
+        binomial(r, k) 0**(r - k) x_1**k, which is infinite unless x_1 is 0.
+        """
+        exponents = [int(e) for e in np.unique(raw(r).real if hasattr(r, "dtype") else r) if e in range(self.order + 1)]
+        whole = {e: self.integer_power(x, e, out) for e in exponents}
+
+        def compute(k: int) -> Any:
+            binomial = functools.reduce(operator.mul, [(r - j) / (j + 1) for j in range(k)])
+            found = np.where(base[1] == 0, 0.0, binomial * base[1] ** k * np.inf)
+            found = np.where(np.greater(r, k), 0.0, found)
+            for e, result in whole.items():
+                found = np.where(np.equal(r, e), result._node[k], found)
+            return found
+
+        return compute
+
+    def integer_power(self, x: Any, r: int, out: Any) -> Tensor:
         """Raise a series to a small whole power by squaring, which is right at zero too."""
-        aval, _ = self.evaluated(primitive, (x, r), {})
         result: Any = None
-        square, rest = x, int(r)
+        square, rest = x, r
         while rest:
             if rest & 1:
                 result = square if result is None else result * square
             rest >>= 1
             if rest:
                 square = square * square
-        zero = np.zeros(aval.shape, aval.dtype)[()]
-        first = self.first(primitive, (x, r), {})
-        return self.tensor(aval, Series([first], lambda k: zero if result is None else result._node[k]))
+        return self.result(out, lambda k: zero_of(out) if result is None else result._node[k])
 
-    def derived(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Integrate the primitive's own rule."""
-        series = [self.series_of(x) for x in operands]
-        sources = tuple(x if s is None else s for x, s in zip(operands, series, strict=True))
-        key = (primitive, *map(id, sources), repr(sorted(params.items())))
+    def derived(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Any:
+        """Integrate the primitive's own rule, which is called when the first derivative is asked for.
+
+        Not before, because a rule may use the next of an endless sequence of primitives.
+        """
+        key, sources = self.key_of(primitive, operands, params)
         if key in self.memo:
-            known = self.memo[key][0]
-            return make_tensor(known._value, self, known._node)
-        if primitive.outputs != 1:
-            raise self.refused(primitive)
-        aval, out0 = self.evaluated(primitive, operands, params)
-        if not is_differentiable(aval.dtype):
-            return wrapped_constant(self.first(primitive, operands, params))
-        if isinstance(primitive, Elementwise) and self.affine(primitive, series):
-            return self.tensor(aval, self.affine_series(primitive, operands, series, params, aval))
+            return self.memo[key][0]
+        rates: list[Series] = []
 
-        def compute(k: int) -> Any:
-            return self.first(primitive, operands, params) if k == 0 else rates[k - 1] / k
+        def compute(i: int, k: int) -> Any:
+            if not rates:
+                rates.extend(self.rates(primitive, operands, params, result))
+            return rates[i][k - 1] / k
 
-        result = self.tensor(aval, Series([] if out0 is None else [out0], compute))
+        outs = out if isinstance(out, tuple) else (out,)
+        results = tuple(self.result(value, functools.partial(compute, i)) for i, value in enumerate(outs))
+        result = results if isinstance(out, tuple) else results[0]
         self.memo[key] = (result, sources)
+        return result
+
+    def key_of(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return what tells applications within a rule apart, and the objects that must live as long."""
+        sources = tuple(x if self.series_of(x) is None else self.series_of(x) for x in operands)
+        fixed = tuple(sorted(params.items()))
+        try:
+            hash(fixed)
+        except TypeError:
+            fixed = (id(fixed),)
+            sources = (*sources, fixed)
+        return (primitive, *map(id, sources), fixed), sources
+
+    def rates(
+        self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], result: Any
+    ) -> list[Series]:
+        """Return the derivatives of a primitive's results as series."""
+        series = [self.series_of(x) for x in operands]
         tangents = [None if s is None else self.rate(x, s) for x, s in zip(operands, series, strict=True)]
         moved = propagate(primitive, tangents, result, operands, params)
-        if moved is None or self.series_of(moved) is None:
-            constant = np.broadcast_to(0.0 if moved is None else self.value_below(moved), aval.shape)
-            rates: Any = Series([constant], lambda k: np.zeros(aval.shape, aval.dtype)[()])
-        else:
-            rates = self.spread(moved, aval.shape)
-        return result
+        found = []
+        for rate in moved if isinstance(result, tuple) else (moved,):
+            aval = Aval((), np.dtype(float)) if rate is None else aval_of(rate)
+            known = None if rate is None else self.series_of(current(as_tensor(rate)))
+            constant = zero_of(aval) if rate is None else self.value_below(current(as_tensor(rate)))
+            found.append(known or Series([constant], lambda k, aval=aval: zero_of(aval)))  # type: ignore[misc]
+        return found
 
     def rate(self, operand: Any, series: Series) -> Tensor:
         """Return the derivative of an operand's series."""
         return self.tensor(aval_of(operand), Series([], lambda k: series[k + 1] * (k + 1)))
-
-    def spread(self, moved: Tensor, shape: tuple[int, ...]) -> Series:
-        """Return the series of a rule's result, in the full shape."""
-        series: Series = moved._node
-        if moved.shape == shape:
-            return series
-        return Series([], lambda k: np.broadcast_to(series[k], shape))
 
     @staticmethod
     def affine(primitive: Elementwise, series: Sequence[Series | None]) -> bool:
@@ -288,28 +322,19 @@ class Jet(Trace):
             for i in varying
         )
 
-    def affine_series(
-        self,
-        primitive: Elementwise,
-        operands: Sequence[Any],
-        series: Sequence[Series | None],
-        params: Mapping[str, Any],
-        aval: Aval,
-    ) -> Series:
+    def affine_result(
+        self, primitive: Elementwise, operands: Sequence[Any], params: Mapping[str, Any], out: Any
+    ) -> Tensor:
         """Apply the rules to the coefficients themselves."""
+        series = list(map(self.series_of, operands))
         constants = [self.value_or_none(x) for x in operands]
+        ruled = [(rule, s) for rule, s in zip(primitive.rules, series, strict=True) if rule and s is not None]
 
         def compute(k: int) -> Any:
-            if k == 0:
-                return self.first(primitive, operands, params)
-            terms = []
-            for rule, s in zip(primitive.rules, series, strict=True):
-                if rule is not None and s is not None:
-                    terms.append(rule(s[k], None, *constants, **params))
-            found = added(terms) if terms else np.zeros(aval.shape, aval.dtype)[()]
-            return found if found.shape == aval.shape else np.broadcast_to(found, aval.shape)
+            terms = [rule(s[k], None, *constants, **params) for rule, s in ruled]
+            return added(terms) if terms else zero_of(out)
 
-        return Series([], compute)
+        return self.result(out, compute)
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Re-bind a Tensor to a series with a part of each coefficient replaced."""
@@ -317,17 +342,6 @@ class Jet(Trace):
         base._kept = True
         result = self.process(primitive, (base, *operands), params)
         handle._value, handle._trace, handle._node = result._value, result._trace, result._node
-
-    def refused(self, primitive: Primitive) -> UsageError:
-        """Return the error about a primitive without power series."""
-        return UsageError(
-            describe(
-                "taylor",
-                f"{primitive.name}, a primitive with several results",
-                "functions of elementwise, linear and bilinear primitives are needed",
-                "Rewrite the function, or use nested wengert.jvp",
-            )
-        )
 
     def escaped(self) -> EscapedValueError:
         """Return the error about a value used after its transformation ended."""
@@ -341,9 +355,17 @@ class Jet(Trace):
         )
 
 
+def zero_of(like: Any) -> Any:
+    """Return zeros of a shape and dtype."""
+    return np.zeros(like.shape, like.dtype)[()]
+
+
+def logarithm_exists(value: Any) -> bool:
+    """Tell whether all elements of an array have a (real) logarithm."""
+    array = np.asarray(value)
+    return bool(np.all(array != 0) if array.dtype.kind == "c" else np.all(array > 0))
+
+
 def added(terms: Sequence[Any]) -> Any:
     """Return the sum of some terms."""
-    result = terms[0]
-    for term in terms[1:]:
-        result = result + term
-    return result
+    return functools.reduce(operator.add, terms)

@@ -140,10 +140,10 @@ class Sweep:
             self.pending[number] = node
         return True
 
-    def buffer(self, node: Node, ct: Any) -> Any:
+    def buffer(self, node: Node, like: Any) -> Any:
         """Return an accumulator of a node that may be written to: its present cotangent, or zeros.
 
-        It is a Tensor where what will be added is one.
+        It is a Tensor where `like`, what will be added or where, is one.
         """
         cts = self.cts
         if node not in cts:
@@ -151,7 +151,7 @@ class Sweep:
         elif node not in self.owned or isinstance(cts[node], np.generic):
             cts[node] = own(cts[node])
             self.owned.add(node)
-        if type(ct) is Tensor and type(cts[node]) is not Tensor:
+        if type(like) is Tensor and type(cts[node]) is not Tensor:
             cts[node] = make_tensor(cts[node], None, None)
         return cts[node]
 
@@ -283,12 +283,15 @@ class Sweep:
         first = parents[0]
         if primitive.kind == "linear" and not hooked:
             constants = operands[len(primitive.transposes) :]
+            traced = next((x for x in constants if type(x) is Tensor), ct)  # an index that differs between lanes
             if primitive.accumulate is not None and first is not None:
-                primitive.accumulate(self.buffer(first, ct), ct, *constants, **params)
+                primitive.accumulate(self.buffer(first, traced), ct, *constants, **params)
                 return
             if primitive.consume is not None:
                 if not owns or isinstance(ct, np.generic):
                     ct = own(ct)
+                if type(traced) is Tensor and type(ct) is not Tensor:
+                    ct = make_tensor(ct, None, None)
                 cts = primitive.consume(ct, avals_of(parents), *constants, **params)
                 self.spread(node, parents, cts, ct, fresh=True)
                 return
