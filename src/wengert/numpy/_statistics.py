@@ -42,7 +42,7 @@ def dispersion(
             describe(name, "both ddof and correction", "one of them is needed", "Leave one out: they mean the same")
         )
     ddof = ddof if correction is None else correction
-    params = {"ddof": ddof, **params_of(x, axis, keepdims, dtype)}
+    params = {"ddof": ddof, **params_of(x, axis, keepdims, dtype, of_ufunc=name.startswith("nan"))}
     center = given(extras["mean"])
     center = None if center is None else as_tensor(center)
     return with_out(name, reduce_with(primitive, x, params, mean=center, where=given(extras["where"], True)), out)
@@ -113,7 +113,7 @@ def nanmean(
     x = as_tensor(a)
     where = given(where, True)
     mask = () if where is None else (operand("nanmean", where),)
-    result = apply(statistics.nanmean, x, *mask, **params_of(x, axis, keepdims, dtype))
+    result = apply(statistics.nanmean, x, *mask, **params_of(x, axis, keepdims, dtype, of_ufunc=True))
     return with_out("nanmean", result, out)  # type: ignore[no-any-return]
 
 
@@ -315,9 +315,9 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
         weight = aweights if weight is None else weight * aweights
     mean, total = average(rows, 1, weight, returned=True)
     divisor = freedom(count, ddof, total[0], weight, aweights)
-    if raw(divisor) <= 0:
+    if np.any(raw(divisor) <= 0):
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=3)
-        divisor = 0.0
+        divisor = np.where(divisor > 0, divisor, 0.0)
     centered = rows - mean[:, None]
     transposed = (centered if weight is None else centered * weight).T
     if transposed.dtype.kind == "c":

@@ -8,13 +8,15 @@ the other direction, which gives all higher orders.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import Aval
+from wengert.core.batching import along, lead, shift
 from wengert.core.dispatch import apply
-from wengert.core.primitive import PRIMITIVES, constant, linear, opaque
+from wengert.core.primitive import PRIMITIVES, Primitive, constant, linear, opaque
 
 __all__ = ["accumulate", "accumulate_vjp", "cumsum", "recurrence"]
 
@@ -22,9 +24,17 @@ SINGLE_LANE = 64
 """How many steps a lane must have, for each lane there is, for a call of BLAS per lane to be faster."""
 
 
-def along(axis: int, start: int | None, stop: int | None, step: int | None = None) -> tuple[slice, ...]:
+def span(axis: int, start: int | None, stop: int | None, step: int | None = None) -> tuple[slice, ...]:
     """Return the index of a slice along one axis."""
     return (slice(None),) * axis + (slice(start, stop, step),)
+
+
+def batch_along(
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Apply an operation on arrays of one shape, along an axis, to all lanes at once."""
+    moved = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
+    return apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})
 
 
 # Sums
@@ -34,7 +44,7 @@ def running_sum(x: Any, axis: int, reverse: bool, dtype: Any = None) -> Any:
     """Evaluate `cumsum`, from the end with `reverse`."""
     if not reverse:
         return np.add.accumulate(x, axis, dtype)
-    backwards = along(axis, None, None, -1)
+    backwards = span(axis, None, None, -1)
     return np.add.accumulate(x[backwards], axis, dtype)[backwards]
 
 
@@ -43,7 +53,7 @@ def transpose_cumsum(ct: Any, _aval: Aval, *, axis: int, reverse: bool, dtype: A
     return apply(cumsum, ct, axis=axis, reverse=not reverse)
 
 
-cumsum = linear("cumsum", running_sum, transpose=transpose_cumsum, fresh=True)
+cumsum = linear("cumsum", running_sum, transpose=transpose_cumsum, fresh=True, steps=along("axis"))
 
 
 # Recurrences
@@ -79,11 +89,11 @@ def solve_lanes(a: Any, h: Any) -> None:
 def recurrence_vjp(ct: Any, out: Any, a: Any, _b: Any, *, axis: int, reverse: bool) -> Any:
     """Run the cotangent through the recurrence in the other direction."""
     back = apply(recurrence, a, ct, axis=axis, reverse=not reverse)
-    early, late = along(axis, None, -1), along(axis, 1, None)
+    early, late = span(axis, None, -1), span(axis, 1, None)
     return (back[early] * out[late] if reverse else back[late] * out[early]), back
 
 
-recurrence = opaque("recurrence", solve_recurrence, vjp=recurrence_vjp)
+recurrence = opaque("recurrence", solve_recurrence, vjp=recurrence_vjp, batch=batch_along)
 
 
 # The accumulate methods of ufuncs
@@ -106,15 +116,15 @@ def tie_weights(y: Any, x: Any, *, axis: int) -> tuple[Any, Any]:
     return np.moveaxis(p, 0, axis), np.moveaxis(q, 0, axis)
 
 
-extremum_partials = constant("extremum_partials", tie_weights, outputs=2)
+extremum_partials = constant("extremum_partials", tie_weights, outputs=2, batch=batch_along)
 
 
 def partials(out: Any, x: Any, ufunc: np.ufunc, axis: int) -> tuple[Any, Any]:
     """Return the partials of the steps y[i] = f(y[i - 1], x[i]) from the second on."""
     if ufunc in (np.maximum, np.minimum):
         return apply(extremum_partials, out, x, axis=axis)  # type: ignore[no-any-return]
-    late = along(axis, 1, None)
-    after, before, operand = out[late], out[along(axis, None, -1)], x[late]
+    late = span(axis, 1, None)
+    after, before, operand = out[late], out[span(axis, None, -1)], x[late]
     one = np.ones((), out.dtype)[()]
     rules = PRIMITIVES[ufunc.__name__].rules  # type: ignore[attr-defined]
     p, q = (np.zeros_like(one) if rule is None else rule(one, after, before, operand) for rule in rules)
@@ -127,14 +137,15 @@ def accumulate_vjp(ct: Any, out: Any, x: Any, *, ufunc: np.ufunc, axis: int, dty
         return ct
     p, q = partials(out, x, ufunc, axis)
     back = apply(recurrence, p, ct, axis=axis, reverse=True)
-    return np.concatenate([back[along(axis, None, 1)], q * back[along(axis, 1, None)]], axis=axis)
+    return np.concatenate([back[span(axis, None, 1)], q * back[span(axis, 1, None)]], axis=axis)
 
 
 accumulate = opaque(
     "accumulate",
     lambda x, *, ufunc, axis, dtype=None: ufunc.accumulate(x, axis, dtype),
     vjp=accumulate_vjp,
+    steps=along("axis"),
 )
 constant_accumulate = constant(
-    "constant_accumulate", lambda x, *, ufunc, axis, dtype=None: ufunc.accumulate(x, axis, dtype)
+    "constant_accumulate", lambda x, *, ufunc, axis, dtype=None: ufunc.accumulate(x, axis, dtype), steps=along("axis")
 )

@@ -6,15 +6,24 @@ operands after the first. `skipna` tells that NaN are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.core.batching import along, lead, shift
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.dispatch import apply
-from wengert.core.primitive import elementwise, opaque
-from wengert.primitives.reductions import Axes, Names, count_along, options_of, restore_axes, restored_shape
+from wengert.core.primitive import Primitive, elementwise, opaque
+from wengert.primitives.reductions import (
+    Axes,
+    Names,
+    batched_over,
+    count_along,
+    options_of,
+    restore_axes,
+    restored_shape,
+)
 
 __all__ = ["median", "nanmean", "nanstd", "nanvar", "quantile", "replace_nan", "std", "var"]
 
@@ -44,7 +53,7 @@ def nanmean_vjp(ct: Any, _out: Any, x: Any, *mask: Any, axis: Axes, keepdims: bo
     return np.where(counted, match_dtype(restore_axes(ct, x.shape, axis, keepdims) / count, ct.dtype), 0.0)
 
 
-nanmean = opaque("nanmean", evaluate_nanmean, vjp=nanmean_vjp)
+nanmean = opaque("nanmean", evaluate_nanmean, vjp=nanmean_vjp, steps=along("axis"), batch=batched_over("where"))
 
 
 # Variances
@@ -117,10 +126,12 @@ def dispersion(name: str, evaluate: Callable[..., Any], *, root: bool, skipna: b
         extras: Names = (),
         dtype: Any = None,
     ) -> Any:
-        halved = np.where(out == 0, 0.0, ct / (2 * np.where(out == 0, 1.0, out)))
+        varies = out > 0
+        halved = np.where(varies, ct / (2 * np.where(varies, out, 1.0)), 0.0)
         return dispersion_vjp(halved, x, rest, axis, keepdims, extras, ddof, skipna)
 
-    return opaque(name, evaluation, vjp=of_deviation if root else of_variance)
+    vjp = of_deviation if root else of_variance
+    return opaque(name, evaluation, vjp=vjp, steps=along("axis"), batch=batched_over())
 
 
 var = dispersion("var", np.var, root=False, skipna=False)
@@ -161,7 +172,7 @@ class Plan(NamedTuple):
 
     Attributes:
         order: the sorting permutation of each lane.
-        runs: for each sorted element, the number of the run of equal elements that it belongs to.
+        runs: for each sorted element, the number of the run of equal elements that it belongs to; None if all differ.
         lower: the place j of each quantile, with the lanes as the first axis; the other is at j + 1.
         weights: their weights.
     """
@@ -211,11 +222,11 @@ def planned(x: Any, q: Any, weights: Any, *, axis: Axes, method: str, percent: b
     """Return where quantiles lie among the elements of x."""
     lanes = to_lanes(x, axis)
     length = lanes.shape[1]
-    order = np.argsort(lanes, axis=1, kind="stable")
+    order = np.argsort(lanes, axis=1)
     ordered = np.take_along_axis(lanes, order, axis=1)
     new = np.ones(ordered.shape, np.bool_)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    runs = np.cumsum(new.ravel()) - 1
+    runs = None if new.all() else np.cumsum(new.ravel()) - 1
     q = np.asarray(q, x.dtype if isinstance(q, int | float) else None)
     counts = np.sum(ordered == ordered, axis=1) if skipna else np.full(len(lanes), length)
     if weights is None:
@@ -234,6 +245,8 @@ def planned(x: Any, q: Any, weights: Any, *, axis: Axes, method: str, percent: b
 
 def average_ties(values: Any, runs: Any) -> Any:
     """Return sorted values averaged over runs of tied elements; a symmetric map."""
+    if runs is None:
+        return values
     sums = np.bincount(runs, weights=values.ravel())
     return (sums / np.bincount(runs))[runs].reshape(values.shape)
 
@@ -294,8 +307,25 @@ def spread_vjp(ct: Any, _out: Any, c: Any, x: Any, q: Any, *weights: Any, **opti
     return ct_c, None, along_q(c, ct, x, q, weights, options), *(None,) * len(weights)
 
 
-quantile_collect = opaque("quantile_collect", evaluate_collect, vjp=collect_vjp)
-quantile_spread = opaque("quantile_spread", evaluate_spread, vjp=spread_vjp)
+def batch_quantile(
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Treat all lanes at once; where q differs between them, lane by lane. The axes of q come before the lanes'."""
+    place = 1 if primitive is quantile else 2
+    if batched[place]:
+        lanes = [[x[i] if flag else x for x, flag in zip(operands, batched, strict=True)] for i in range(size)]
+        return np.stack([apply(primitive, *lane, **params) for lane in lanes])
+    q = operands[place]
+    moved = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
+    moved[place] = q
+    if primitive is quantile_spread:
+        moved[0] = np.moveaxis(moved[0], 0, np.ndim(q))
+    result = apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})
+    return result if primitive is quantile_spread else np.moveaxis(result, np.ndim(q), 0)
+
+
+quantile_collect = opaque("quantile_collect", evaluate_collect, vjp=collect_vjp, batch=batch_quantile)
+quantile_spread = opaque("quantile_spread", evaluate_spread, vjp=spread_vjp, batch=batch_quantile)
 
 
 def evaluate_quantile(
@@ -327,9 +357,10 @@ def median_vjp(ct: Any, _out: Any, x: Any, *, axis: Axes, keepdims: bool, skipna
     return apply(quantile_spread, ct, x, 0.5, axis=axis, keepdims=keepdims, skipna=skipna, **options)
 
 
-quantile = opaque("quantile", evaluate_quantile, vjp=quantile_vjp)
+quantile = opaque("quantile", evaluate_quantile, vjp=quantile_vjp, batch=batch_quantile)
 median = opaque(
     "median",
     lambda x, *, axis, keepdims, skipna: (np.nanmedian if skipna else np.median)(x, axis=axis, keepdims=keepdims),
     vjp=median_vjp,
+    steps=along("axis"),
 )
