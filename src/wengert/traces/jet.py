@@ -3,9 +3,9 @@
 The coefficients of a result follow from the rule that the primitive declares: for y = f(x), y' = d(x', y, x) as
 series, so coefficient k + 1 of y is coefficient k of the right-hand side over k + 1. That refers to earlier
 coefficients of y only, and series are lazy, so the rule is called once on the very series that it defines; sine and
-cosine, whose rules refer to each other, meet in a table that lives while one operation of the user's is computed. Each coefficient of a product costs O(k), so order n costs
-O(n^2). Only products, quotients and powers have recurrences of their own (Griewank and Walther, Evaluating
-Derivatives, 2008, section 13.2).
+cosine, whose rules refer to each other, meet in a table that lives while one operation of the user's is computed.
+Each coefficient of a product costs O(k), so order n costs O(n^2). Only products, quotients and powers have
+recurrences of their own (Griewank and Walther, Evaluating Derivatives, 2008, section 13.2).
 """
 
 from __future__ import annotations
@@ -269,7 +269,8 @@ class Jet(Trace):
         """
         key, sources = self.key_of(primitive, operands, params)
         if key in self.memo:
-            return self.memo[key][0]
+            known = self.memo[key][0]
+            return tuple(map(self.another, known)) if isinstance(known, tuple) else self.another(known)
         rates: list[Series] = []
 
         def compute(i: int, k: int) -> Any:
@@ -283,15 +284,20 @@ class Jet(Trace):
         self.memo[key] = (result, sources)
         return result
 
+    @staticmethod
+    def another(tensor: Tensor) -> Tensor:
+        """Return another handle of the same series."""
+        return make_tensor(tensor._value, tensor._trace, tensor._node)
+
     def key_of(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return what tells applications within a rule apart, and the objects that must live as long."""
-        sources = tuple(x if self.series_of(x) is None else self.series_of(x) for x in operands)
-        fixed = tuple(sorted(params.items()))
+        sources = [x if self.series_of(x) is None else self.series_of(x) for x in operands]
+        fixed: Any = tuple(sorted(params.items()))
         try:
             hash(fixed)
-        except TypeError:
-            fixed = (id(fixed),)
-            sources = (*sources, fixed)
+        except TypeError:  # an array among the parameters: this application is like no other
+            sources.append(fixed)
+            fixed = id(fixed)
         return (primitive, *map(id, sources), fixed), sources
 
     def rates(

@@ -25,8 +25,7 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
     """Return the Taylor coefficients of t -> fun(primals + t tangents) at t = 0.
 
     Args:
-        fun: a function of the primals, returning arrays in any containers, composed of elementwise, linear and
-            bilinear primitives.
+        fun: a function of the primals, returning arrays in any containers.
         primals: the arguments: floats, arrays or Tensors, or containers of them.
         tangents: the direction, in the containers and shapes of the primals.
         order: the highest order, 0 or more. The work grows with its square.
@@ -36,17 +35,17 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
         direction divided by k!; the value comes first.
 
     Raises:
-        UsageError: the order is negative, or the function uses a primitive without power series.
+        UsageError: the order is not a whole number, 0 or more.
         ShapeError: the tangents have not the containers or shapes of the primals.
 
     >>> taylor(np.exp, (0.0,), (1.0,), 3)
     [1.0, 1.0, 0.5, 0.16666666666666666]
     """
-    if not isinstance(order, int) or order < 0:
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 0:
         raise UsageError(
             describe("taylor", f"order={order!r}", "a whole number, 0 or more, is needed", "Pass the highest order")
         )
-    trace = Jet(next_level(), order, name_of("taylor", fun))
+    trace = Jet(next_level(), int(order), name_of("taylor", fun))
     leaves, structure = flatten(tuple(primals))
     directions, other = flatten(tuple(tangents))
     if structure != other:
