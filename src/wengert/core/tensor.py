@@ -24,6 +24,7 @@ __all__ = [
     "ArrayLike",
     "Tensor",
     "check_dtype",
+    "concrete",
     "constant_tensor",
     "innermost_trace",
     "keep",
@@ -161,15 +162,15 @@ class Tensor:
 
     def item(self, *args: Any) -> Any:
         """Return one element as a Python number; without arguments the Tensor must have exactly one."""
-        return raw(self).item(*args)
+        return concrete("item", self).item(*args)
 
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers."""
-        return raw(self).tolist()
+        return concrete("tolist", self).tolist()
 
     def tobytes(self) -> bytes:
         """Return the elements' bytes in C order."""
-        return bytes(raw(self).tobytes())
+        return bytes(concrete("tobytes", self).tobytes())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if is_differentiable(self.dtype) and innermost_trace(self) is not None and _is_storing(sys._getframe(1)):
@@ -192,6 +193,7 @@ class Tensor:
 
     def _require_plain(self, name: str) -> None:
         if innermost_trace(self) is not None:
+            concrete(name, self)
             raise GraphError(
                 describe(
                     name,
@@ -225,7 +227,7 @@ class Tensor:
         return iter([self[i] for i in range(len(self))])
 
     def __contains__(self, element: Any) -> bool:
-        return bool((raw(self) == raw(element)).any())
+        return bool((concrete("in", self) == concrete("in", element)).any())
 
     def __bool__(self) -> bool:
         return bool(self._concrete("bool"))
@@ -254,12 +256,13 @@ class Tensor:
                     "Reduce it first, with .any(), .all() or .sum() for instance",
                 )
             )
-        return raw(self).item()
+        return concrete(name, self).item()
 
     def _refuse_silent_cut(self, name: str, caller: FrameType) -> None:
         trace = innermost_trace(self)
         if trace is not None and _is_storing(caller):
             raise self._stored_in_ndarray()
+        concrete(name, self)
         if trace is not None and trace.level > 0:
             raise GraphError(
                 describe(
@@ -624,6 +627,28 @@ def raw(value: Any) -> Any:
         trace = value._trace
         value = value._value if trace is None else trace.below(value)
     return value
+
+
+def concrete(name: str, value: Any) -> Any:
+    """Return the array at the bottom of a value, as `raw` does, for a function that has to look at the numbers.
+
+    Raises:
+        GraphError: it differs from lane to lane, so that there is no one array to look at.
+    """
+    below = value
+    while type(below) is Tensor:
+        trace = below._trace
+        if trace is not None and not trace.concrete:
+            raise GraphError(
+                describe(
+                    name,
+                    f"a value that differs from lane to lane of {trace.owner_name}",
+                    "one value for all lanes is needed where a program looks at numbers",
+                    "Choose with wengert.numpy.where, or compute the value outside of the function",
+                )
+            )
+        below = below._value if trace is None else trace.below(below)
+    return below
 
 
 def keep(tensor: Tensor) -> None:

@@ -12,20 +12,23 @@ from wengert.core.aval import Aval, shape_of
 from wengert.core.batching import aligned, lead
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Linear, Primitive
+from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.trace import Trace
-from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.errors import GraphError, describe
 from wengert.traces.modes import STATE
 
-__all__ = ["BATCHED", "Batch", "make_batched"]
+__all__ = ["Batch", "make_batched"]
 
-BATCHED = "batched"
 _warned: set[str] = set()
 
 
 def make_batched(value: Any, trace: Batch) -> Tensor:
-    """Return a Tensor of a batch trace from a value one level below whose first axis is the batch axis."""
-    return make_tensor(value, trace, BATCHED)
+    """Return a Tensor of a batch trace from a value one level below whose first axis is the batch axis.
+
+    Its node is the place in the user's program that made it, for the error about values that escape.
+    """
+    return make_tensor(value, trace, caller())
 
 
 class Batch(Trace):
@@ -74,7 +77,7 @@ class Batch(Trace):
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Compute all lanes one level below."""
-        self.check_alive()
+        self.check_alive(operands)
         if primitive.kind == "elementwise":
             return self.elementwise(primitive, operands, params)
         batched = [self.is_batched(x) for x in operands]
@@ -144,7 +147,7 @@ class Batch(Trace):
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value in every lane."""
-        self.check_alive()
+        self.check_alive((handle, *operands))
         batched = [self.is_batched(handle), *(self.is_batched(x) for x in operands)]
         base = self.handle_below(handle)
         kept = handle._kept
@@ -153,21 +156,14 @@ class Batch(Trace):
         values = [base, *(self.value_below(x) for x in operands)]
         moved, changed = primitive.rebatch(self.size, values, batched, params)
         handle._value = primitive.rewrite(moved[0], kept, *moved[1:], **changed)
-        handle._trace, handle._node = self, BATCHED
+        handle._trace, handle._node = self, caller()
         handle._kept = False
         handle._mutated = True
 
-    def check_alive(self) -> None:
+    def check_alive(self, operands: Sequence[Any]) -> None:
         """Raise an EscapedValueError if the transformation is over."""
         if self.ended and not STATE.reviving:
-            raise EscapedValueError(
-                describe(
-                    self.owner_name,
-                    "a value that escaped",
-                    "values of a transformation may be used only until it ends",
-                    "Return it from the function",
-                )
-            )
+            raise self.escaped_at(*next(x._node for x in operands if self.is_batched(x)))
 
 
 def array_below(out: Any) -> Any:

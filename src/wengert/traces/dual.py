@@ -1,8 +1,8 @@
 """Dual traces: forward mode. Each value carries its tangent, and every primitive its derivative along it.
 
-The tangent of a Tensor is its node: a value one level below, of the same shape and dtype; None is the structural
-zero. What follows from a primitive's kind is all here; a missing jvp of an opaque one comes from its vjp, which is
-linear in the cotangent, so transposing it gives the Jacobian itself.
+The node of a Tensor holds its tangent: a value one level below, of the same shape and dtype. Where the tangent is a
+structural zero, the value is a constant to the trace. What follows from a primitive's kind is all here; a missing jvp
+of an opaque one comes from its vjp, which is linear in the cotangent, so transposing it gives the Jacobian itself.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive
+from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.core.trace import Trace, next_level
 from wengert.core.views import current
-from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.errors import GraphError, describe
 from wengert.traces.modes import STATE
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
@@ -27,9 +28,19 @@ from wengert.traces.tape import Tape, make_leaf
 __all__ = ["Dual", "make_dual"]
 
 
+class Moving:
+    """Hold the tangent of a value, and where in the user's program it was made."""
+
+    __slots__ = ("code", "offset", "tangent")
+
+    def __init__(self, tangent: Any) -> None:
+        self.tangent = tangent
+        self.code, self.offset = caller()
+
+
 def make_dual(value: Any, tangent: Any, trace: Dual) -> Tensor:
     """Return a Tensor of a dual trace from values one level below; neither's buffer is the Tensor's to overwrite."""
-    tensor = make_tensor(value, trace, tangent)
+    tensor = make_tensor(value, trace, Moving(tangent))
     tensor._kept = True
     return tensor
 
@@ -65,16 +76,15 @@ class Dual(Trace):
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value and tangent in buffers of their own."""
-        tangent = tensor._node
-        return make_tensor(tensor._value.copy(order="K"), self, tangent if tangent is None else tangent.copy(order="K"))
+        return make_tensor(tensor._value.copy(order="K"), self, Moving(tensor._node.tangent.copy(order="K")))
 
     def tangent_below(self, operand: Any) -> Any:
         """Return the tangent of an operand; None if it is a constant to this trace."""
-        return operand._node if type(operand) is Tensor and operand._trace is self else None
+        return operand._node.tangent if type(operand) is Tensor and operand._trace is self else None
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Evaluate one level below, and propagate the tangents there."""
-        self.check_alive()
+        self.check_alive(operands)
         values = [self.value_below(x) for x in operands]
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
@@ -104,7 +114,7 @@ class Dual(Trace):
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value, and the same part of its tangent."""
-        self.check_alive()
+        self.check_alive((handle, *operands))
         below = self.handle_below(handle)
         tangent = self.tangent_below(handle)
         tangents = [self.tangent_below(x) for x in operands[:1]]
@@ -118,23 +128,17 @@ class Dual(Trace):
             if type(source) is Tensor and type(tangent) is not Tensor:
                 tangent = make_tensor(tangent, None, None)
                 tangent._kept = kept
-            handle._node = primitive.rewrite(tangent, kept, source, *values[1:], **params)
+            handle._node = Moving(primitive.rewrite(tangent, kept, source, *values[1:], **params))
             handle._trace = self
         handle._value = written
         handle._kept = False
         handle._mutated = True
 
-    def check_alive(self) -> None:
+    def check_alive(self, operands: Sequence[Any]) -> None:
         """Raise an EscapedValueError if the transformation is over."""
         if self.ended and not STATE.reviving:
-            raise EscapedValueError(
-                describe(
-                    self.owner_name,
-                    "a value that escaped",
-                    "values of a transformation may be used only until it ends",
-                    "Return it from the function (has_aux=True), or store wengert.stop_gradient(value)",
-                )
-            )
+            moving = next(x._node for x in operands if type(x) is Tensor and x._trace is self)
+            raise self.escaped_at(moving.code, moving.offset)
 
 
 def propagate(

@@ -299,7 +299,7 @@ class Tape(Trace):
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Evaluate one level below, and record."""
         if self.ended and not STATE.reviving:
-            raise self.escaped(operands)
+            raise self.escaped_from(operands)
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant" or not recording(self):
             return wrapped_constant(out)
@@ -380,7 +380,7 @@ class Tape(Trace):
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a Tensor in place, and record it; see the ADR on mutation and views."""
         if self.ended and not STATE.reviving:
-            raise self.escaped((handle, *operands))
+            raise self.escaped_from((handle, *operands))
         below = self.handle_below(handle)
         written = primitive.rewrite(below, handle._kept, *map(self.value_below, operands), **params)
         if recording(self) and is_differentiable(written.dtype):
@@ -418,17 +418,10 @@ class Tape(Trace):
                 )
             )
 
-    def escaped(self, operands: Sequence[Any]) -> EscapedValueError:
-        """Return the error about a value used after its transformation ended."""
+    def escaped_from(self, operands: Sequence[Any]) -> EscapedValueError:
+        """Return the error about an operand used after its transformation ended."""
         node = next(x._node for x in operands if type(x) is Tensor and x._trace is self)
-        return EscapedValueError(
-            describe(
-                self.owner_name,
-                f"a value ({node.name}) that escaped, created at {node.position}",
-                "values of a transformation may be used only until it ends",
-                "Return it from the function (has_aux=True), or store wengert.stop_gradient(value)",
-            )
-        )
+        return self.escaped_at(node.code, node.offset, node.name)
 
 
 BASE_TAPE = Tape(0, "the tape")

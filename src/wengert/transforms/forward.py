@@ -102,7 +102,7 @@ def value_of(leaf: Any, trace: Dual, example: Any) -> Any:
 def tangent_of(leaf: Any, trace: Dual, example: Any) -> Any:
     """Return the tangent of a leaf of a result as given; zeros for constants."""
     found = current(leaf) if type(leaf) is Tensor else leaf
-    if type(found) is Tensor and found._trace is trace and found._node is not None:
-        return as_given(found._node, example)
+    if type(found) is Tensor and found._trace is trace:
+        return as_given(found._node.tangent, example)
     array = np.zeros(np.shape(found) if type(found) is not Tensor else found.shape, getattr(found, "dtype", float))
     return as_given(array[()], example)
