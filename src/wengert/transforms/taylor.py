@@ -28,7 +28,8 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
         fun: a function of the primals, returning arrays in any containers.
         primals: the arguments: floats, arrays or Tensors, or containers of them.
         tangents: the direction, in the containers and shapes of the primals.
-        order: the highest order, 0 or more. The work grows with its square.
+        order: the highest order, 0 or more. The work grows with its square; with its cube for functions whose
+            rules apply a different function at each order (prod, cumprod, sinc, i0).
 
     Returns:
         A list of order + 1 results in the output's containers: coefficient k is the k-th derivative along the
