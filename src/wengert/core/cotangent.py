@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.tensor import raw
+from wengert.core.tensor import is_concrete, raw
 
 __all__ = ["match_dtype", "strong_zero", "unbroadcast"]
 
@@ -60,7 +60,7 @@ def strong_zero(rule: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(t: Any, out: Any, *xs: Any, **params: Any) -> Any:
         r = rule(t, out, *xs, **params)
         undefined = r != r
-        if not np.any(raw(undefined)):
+        if is_concrete(undefined) and not np.any(raw(undefined)):
             return r
         return np.where(undefined & (t == 0), np.zeros((), r.dtype), r)
 

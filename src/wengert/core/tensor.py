@@ -638,7 +638,7 @@ def concrete(name: str, value: Any) -> Any:
     below = value
     while type(below) is Tensor:
         trace = below._trace
-        if trace is not None and not trace.concrete:
+        if trace is not None and not trace.concrete and not trace.staged:
             raise GraphError(
                 describe(
                     name,
@@ -649,6 +649,30 @@ def concrete(name: str, value: Any) -> Any:
             )
         below = below._value if trace is None else trace.below(below)
     return below
+
+
+def is_concrete(value: Any) -> bool:
+    """Tell whether a value has elements that can be looked at, one set of them: not batched, not being staged."""
+    while type(value) is Tensor:
+        trace = value._trace
+        if trace is None:
+            return True
+        if not trace.concrete:
+            return False
+        value = trace.below(value)
+    return True
+
+
+def is_staged(value: Any) -> bool:
+    """Tell whether a value has no elements yet, because it stands for a variable of a graph."""
+    while type(value) is Tensor:
+        trace = value._trace
+        if trace is None:
+            return False
+        if trace.staged:
+            return True
+        value = trace.below(value)
+    return False
 
 
 def keep(tensor: Tensor) -> None:

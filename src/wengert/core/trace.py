@@ -36,6 +36,7 @@ class Trace:
     __slots__ = ("fast", "level")
     concrete: ClassVar[bool] = True  # whether the values under this trace can be looked at (truth, float, indices)
     owner_name: str  # the transformation and its function, for errors; only traces of transformations have one
+    staged: ClassVar[bool] = False  # whether they have no elements at all yet
 
     def __init__(self, level: int) -> None:
         self.level: float = level

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.tensor import BORROWED, Tensor, keep, make_tensor, raw, wrapped_constant
+from wengert.core.tensor import BORROWED, Tensor, is_staged, keep, make_tensor, raw, wrapped_constant
 from wengert.core.trace import Trace
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class View:
                     tensor = self.dispatch(primitive, (tensor,), dict(params))
             if self.cut:
                 tensor = wrapped_constant(tensor._value)
-            self.bind(tensor, shares_memory(tensor, base))
+            self.bind(tensor, shares_memory(tensor, base, base, self.path))
         return self.tensor
 
 
@@ -133,6 +133,15 @@ def is_mutated(tensor: Tensor) -> bool:
         return False
 
 
+def would_share_memory(base: Tensor, path: Sequence[Step]) -> bool:
+    """Tell whether NumPy would make these steps a view of a base in C order: for values that are not there yet."""
+    buffer: Any = np.empty(base.shape, np.bool_)
+    window = buffer
+    for primitive, params in path:
+        window = primitive.evaluate(window, **dict(params))
+    return isinstance(window, np.ndarray) and np.may_share_memory(window, buffer)
+
+
 def detached_buffer(tensor: Tensor) -> Tensor:
     """Return the same value, known to its trace by the same node, in a buffer of its own."""
     trace = tensor._trace
@@ -160,14 +169,18 @@ def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any]
     source = operands[0]
     base, path = base_and_path(source)
     tensor = dispatch(primitive, (current(source), *operands[1:]), params)
-    if len(operands) > 1 or not shares_memory(tensor, source):
+    if len(operands) > 1 or type(tensor) is not Tensor:
         return tensor
-    view = View(dispatch, base, (*path, (primitive, tuple(params.items()))), tensor)
-    return make_tensor(view, ALIAS, None)
+    steps = (*path, (primitive, tuple(params.items())))
+    if not shares_memory(tensor, source, base, steps):
+        return tensor
+    return make_tensor(View(dispatch, base, steps, tensor), ALIAS, None)
 
 
-def shares_memory(result: Any, source: Tensor) -> bool:
+def shares_memory(result: Tensor, source: Tensor, base: Tensor, path: Sequence[Step]) -> bool:
     """Tell whether the result of a view primitive is a window on the source's buffer (not a copy or a scalar)."""
+    if is_staged(result):
+        return would_share_memory(base, path)
     window, buffer = raw(result), raw(source)
     if type(window) is not np.ndarray or type(buffer) is not np.ndarray:
         return False

@@ -1,0 +1,427 @@
+"""The array graph: variables with avals, equations, and nothing else.
+
+A graph is in single static assignment: each variable is bound once, by the inputs or by one equation, before it is
+used. Whatever is not a variable is a literal: a Python number or a read-only ndarray. Sub-graphs stand among the
+parameters of an equation. Printer, checker and evaluator are all here; transforms are elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import Aval, aval_of
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Elementwise, Primitive
+from wengert.core.source import Position
+from wengert.errors import GraphError, ShapeError, describe
+
+__all__ = ["Equation", "Graph", "Variable", "abstract", "check", "evaluate", "literal", "render", "subgraphs"]
+
+
+class Variable:
+    """Stand for an array of a known shape and dtype; identity is what distinguishes variables.
+
+    Attributes:
+        shape, dtype: of the values it stands for.
+        name: what the printer calls it, where the user gave a name.
+    """
+
+    __slots__ = ("dtype", "name", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "") -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.name = name
+
+    @property
+    def aval(self) -> Aval:
+        """Shape and dtype together."""
+        return Aval(self.shape, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"{self.name or 'v'}: {aval_text(self)}"
+
+
+class Equation:
+    """Bind the results of one primitive.
+
+    Attributes:
+        primitive: the operation.
+        inputs: variables and literals.
+        params: its parameters.
+        outputs: the variables it binds.
+        position: where in the user's program it was traced, if known.
+    """
+
+    __slots__ = ("inputs", "outputs", "params", "position", "primitive")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        inputs: tuple[Any, ...],
+        params: Mapping[str, Any],
+        outputs: tuple[Variable, ...],
+        position: Position | None = None,
+    ) -> None:
+        self.primitive = primitive
+        self.inputs = inputs
+        self.params = params
+        self.outputs = outputs
+        self.position = position
+
+
+class Graph:
+    """Hold a function of arrays: inputs, equations in order, outputs.
+
+    Attributes:
+        inputs: the variables that calls bind.
+        equations: in an order in which each uses only what is bound before it.
+        outputs: variables and literals.
+    """
+
+    __slots__ = ("_key", "equations", "inputs", "outputs")
+
+    def __init__(self, inputs: Sequence[Variable], equations: Sequence[Equation], outputs: Sequence[Any]) -> None:
+        self.inputs = tuple(inputs)
+        self.equations = tuple(equations)
+        self.outputs = tuple(outputs)
+        self._key: Any = None
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """Evaluate the graph; see `evaluate`."""
+        return evaluate(self, args)
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def __repr__(self) -> str:
+        return f"<graph of {len(self.inputs)} inputs, {len(self.equations)} equations, {len(self.outputs)} outputs>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Graph) and structure_key(self) == structure_key(other)
+
+    def __hash__(self) -> int:
+        return hash(structure_key(self))
+
+
+# Values
+
+
+def is_variable(value: Any) -> bool:
+    """Tell whether an input or output is a variable, not a literal."""
+    return type(value) is Variable
+
+
+def aval_text(value: Any) -> str:
+    """Return shape and dtype as the printer shows them."""
+    aval = aval_of(value)
+    return f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
+
+
+def subgraphs(params: Mapping[str, Any]) -> Iterator[tuple[str, Graph]]:
+    """Yield the graphs among parameters, also those in tuples."""
+    for key, value in params.items():
+        if isinstance(value, Graph):
+            yield key, value
+        elif isinstance(value, tuple):
+            for i, item in enumerate(value):
+                if isinstance(item, Graph):
+                    yield f"{key}[{i}]", item
+
+
+def literal(value: Any) -> Any:
+    """Return a constant of the graph: numbers as they are, arrays read-only and never the user's own memory."""
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        value = value.copy()
+        value.flags.writeable = False
+    return value
+
+
+# Shapes
+
+
+def abstract(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Aval, ...]:
+    """Return shapes and dtypes of a primitive's results by asking NumPy.
+
+    Elementwise operations are asked with one element, others with arrays of the full size.
+
+    Args:
+        primitive: the operation.
+        inputs: variables, literals or anything else with a shape and dtype.
+        params: its parameters.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+    """
+    rule = getattr(primitive, "abstract", None)
+    if rule is not None:
+        return tuple(rule(inputs, params))
+    if isinstance(primitive, Elementwise) or isinstance(primitive.evaluate, np.ufunc):
+        avals = [aval_of(x) for x in inputs]
+        try:
+            shape = np.broadcast_shapes(*(aval.shape for aval in avals))
+        except ValueError as error:
+            raise ShapeError(
+                describe(
+                    primitive.name,
+                    f"shapes {' and '.join(str(aval.shape) for aval in avals)}",
+                    "shapes that broadcast are needed: equal from the right, or 1",
+                    "Reshape one of them",
+                )
+            ) from error
+        samples = [
+            x if isinstance(x, bool | int | float | complex) else dummy(Aval((), a.dtype))
+            for x, a in zip(inputs, avals, strict=True)
+        ]
+        found = evaluated(primitive, samples, params)
+        return tuple(Aval(shape, aval_of(item).dtype) for item in found)
+    samples = [dummy(aval_of(x)) if is_variable(x) else x for x in inputs]
+    return tuple(aval_of(item) for item in evaluated(primitive, samples, params))
+
+
+def evaluated(primitive: Primitive, samples: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Evaluate a primitive for the shape of its results alone."""
+    with np.errstate(all="ignore"):
+        out = primitive.evaluate(*samples, **params)
+    return out if isinstance(out, tuple) else (out,)
+
+
+def dummy(aval: Aval) -> Any:
+    """Return some array of a shape and dtype on which every primitive is defined: the identity for square matrices."""
+    if len(aval.shape) >= 2 and aval.shape[-1] == aval.shape[-2] and aval.dtype.kind in "fc":
+        return np.broadcast_to(np.eye(aval.shape[-1], dtype=aval.dtype), aval.shape)
+    fill = 0 if aval.dtype.kind in "iu" else 1
+    return np.full(aval.shape, fill, aval.dtype)[()]
+
+
+# Evaluation
+
+
+def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the values of a graph's outputs for some inputs, equation by equation.
+
+    Values are dropped after their last use. With Tensors among the inputs the operations are those of their traces,
+    so evaluating a graph differentiates it like any function.
+
+    Args:
+        graph: the graph.
+        args: one array or Tensor for each input, of its shape.
+
+    Raises:
+        ShapeError: the number of arguments or a shape differs.
+    """
+    if len(args) != len(graph.inputs):
+        raise ShapeError(
+            describe(
+                "evaluate",
+                f"{len(args)} arguments for {len(graph.inputs)} inputs",
+                "one for each is needed",
+                "Pass as many",
+            )
+        )
+    for variable, value in zip(graph.inputs, args, strict=True):
+        if aval_of(value).shape != variable.shape:
+            raise ShapeError(
+                describe(
+                    "evaluate",
+                    f"shape {aval_of(value).shape} for input {variable!r}",
+                    f"shape {variable.shape} is needed",
+                    "Trace the function anew for other shapes",
+                )
+            )
+    values: dict[Variable, Any] = dict(zip(graph.inputs, args, strict=True))
+    last = last_uses(graph)
+    for i, equation in enumerate(graph.equations):
+        operands = [values[x] if type(x) is Variable else x for x in equation.inputs]
+        out = apply(equation.primitive, *operands, **equation.params)
+        if len(equation.outputs) == 1 and not isinstance(out, tuple):
+            values[equation.outputs[0]] = out
+        else:
+            values.update(zip(equation.outputs, out, strict=True))
+        for variable in last.get(i, ()):
+            del values[variable]
+    return tuple(values[x] if type(x) is Variable else x for x in graph.outputs)
+
+
+def last_uses(graph: Graph) -> dict[int, list[Variable]]:
+    """Return for each equation the variables that nothing needs after it."""
+    place: dict[Variable, int] = {}
+    for i, equation in enumerate(graph.equations):
+        for variable in (*equation.inputs, *equation.outputs):
+            if type(variable) is Variable:
+                place[variable] = i
+    for variable in graph.outputs:
+        if type(variable) is Variable:
+            place.pop(variable, None)
+    found: dict[int, list[Variable]] = {}
+    for variable, i in place.items():
+        found.setdefault(i, []).append(variable)
+    return found
+
+
+# Printing
+
+
+def render(graph: Graph, *, positions: bool = False, indent: str = "") -> str:
+    """Return a graph as a Wengert list.
+
+    Args:
+        graph: the graph.
+        positions: whether to show where in the user's program each equation was traced.
+        indent: what each line begins with.
+    """
+    names = variable_names(graph)
+    lines = [f"{indent}graph({', '.join(f'{names[v]}: {aval_text(v)}' for v in graph.inputs)})"]
+    for equation in graph.equations:
+        bound = ", ".join(names[v] for v in equation.outputs)
+        operands = [names[x] if type(x) is Variable else literal_text(x) for x in equation.inputs]
+        nested = list(subgraphs(equation.params))
+        hidden = {key.split("[")[0] for key, _ in nested}
+        operands += [f"{k}={param_text(v)}" for k, v in equation.params.items() if k not in hidden]
+        types = ", ".join(aval_text(v) for v in equation.outputs)
+        line = f"{indent}  {bound} = {equation.primitive.name}({', '.join(operands)})  # {types}"
+        if positions and equation.position is not None:
+            line += f"  {equation.position}"
+        lines.append(line)
+        for key, inner in nested:
+            lines.append(f"{indent}    {key}:")
+            lines.append(render(inner, positions=positions, indent=indent + "      "))
+    outputs = ", ".join(names[x] if type(x) is Variable else literal_text(x) for x in graph.outputs)
+    lines.append(f"{indent}  return {outputs}")
+    return "\n".join(lines)
+
+
+def variable_names(graph: Graph) -> dict[Variable, str]:
+    """Return a name for each variable: the user's, else x1, x2, ... for inputs and v1, v2, ... for the others."""
+    names: dict[Variable, str] = {}
+    taken = {v.name for v in graph.inputs if v.name}
+    for i, variable in enumerate(graph.inputs):
+        names[variable] = variable.name or fresh_name(f"x{i + 1}", taken)
+    count = 0
+    for equation in graph.equations:
+        for variable in equation.outputs:
+            count += 1
+            names[variable] = fresh_name(f"v{count}", taken)
+    return names
+
+
+def fresh_name(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken yet, and take it."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def literal_text(value: Any) -> str:
+    """Return a literal as the printer shows it: numbers whole, arrays by shape and dtype if they are long."""
+    if isinstance(value, np.ndarray) and value.size > 4:
+        return f"const {aval_text(value)}"
+    return repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
+
+
+def param_text(value: Any) -> str:
+    """Return a parameter as the printer shows it."""
+    return value.name if isinstance(value, Primitive) else str(value)
+
+
+# Checking
+
+
+def check(graph: Graph) -> None:
+    """Raise a GraphError unless a graph is well formed.
+
+    Every variable must be bound once and before use, literals must be arrays or numbers, and the avals of results
+    must be those that the primitive gives.
+    """
+    bound: set[Variable] = set()
+
+    def bind(variable: Any) -> None:
+        if type(variable) is not Variable:
+            raise malformed(f"{variable!r} in the place of a variable", "a variable is needed")
+        if variable in bound:
+            raise malformed(f"{variable!r} is bound twice", "each variable is bound once")
+        bound.add(variable)
+
+    def use(value: Any) -> None:
+        if type(value) is Variable:
+            if value not in bound:
+                raise malformed(f"{value!r} is used before it is bound", "variables are bound before use")
+        elif not isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
+            raise malformed(f"a literal of type {type(value).__name__}", "numbers and ndarrays are literals")
+
+    for variable in graph.inputs:
+        bind(variable)
+    for equation in graph.equations:
+        for value in equation.inputs:
+            use(value)
+        for _, inner in subgraphs(equation.params):
+            check(inner)
+        check_avals(equation)
+        for variable in equation.outputs:
+            bind(variable)
+    for value in graph.outputs:
+        use(value)
+
+
+def check_avals(equation: Equation) -> None:
+    """Raise a GraphError unless an equation's results have the shapes and dtypes that its primitive gives."""
+    try:
+        avals = abstract(equation.primitive, equation.inputs, equation.params)
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise malformed(
+            f"{equation.primitive.name} that cannot be evaluated ({error})", "a valid call is needed"
+        ) from error
+    found = tuple(v.aval for v in equation.outputs)
+    if avals != found:
+        raise malformed(f"{equation.primitive.name} bound to {found}", f"{avals} is what it gives")
+
+
+def malformed(given: str, needed: str) -> GraphError:
+    """Return the error about a graph that is not well formed."""
+    return GraphError(describe("graph", given, needed, "Build graphs by tracing, or mend the pass that made this one"))
+
+
+# Equality
+
+
+def structure_key(graph: Graph) -> Any:
+    """Return a hashable value that graphs share if and only if they compute the same in the same steps."""
+    if graph._key is None:
+        numbers: dict[Variable, int] = {}
+        for variable in graph.inputs:
+            numbers[variable] = len(numbers)
+        rows: list[Any] = [tuple(variable.aval for variable in graph.inputs)]
+        for equation in graph.equations:
+            operands = tuple(numbers[x] if type(x) is Variable else ("literal", hashable(x)) for x in equation.inputs)
+            params = tuple(sorted((key, hashable(value)) for key, value in equation.params.items()))
+            rows.append((equation.primitive.name, operands, repr(params), tuple(v.aval for v in equation.outputs)))
+            for variable in equation.outputs:
+                numbers[variable] = len(numbers)
+        rows.append(tuple(numbers[x] if type(x) is Variable else ("literal", hashable(x)) for x in graph.outputs))
+        graph._key = tuple(rows)
+    return graph._key
+
+
+def hashable(value: Any) -> Any:
+    """Return a hashable stand-in that equal parameters and literals share, NaN and the sign of zero included."""
+    if isinstance(value, Graph):
+        return ("graph", structure_key(value))
+    if isinstance(value, np.ndarray | np.generic):
+        return ("array", str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes())
+    if isinstance(value, tuple):
+        return ("tuple", tuple(map(hashable, value)))
+    if isinstance(value, slice):
+        return ("slice", value.start, value.stop, value.step)
+    if isinstance(value, float):
+        return ("float", value.hex() if math.isfinite(value) else repr(value))
+    if isinstance(value, Primitive):
+        return ("primitive", value.name)
+    return (type(value).__name__, value if isinstance(value, bool | int | complex | str | bytes) else repr(value))
+
+
+Pass = Callable[[Graph], Graph]

@@ -1,0 +1,130 @@
+"""Staging traces: operations become equations of a graph instead of being carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NoReturn
+
+from wengert.core.aval import Aval
+from wengert.core.graph import Equation, Graph, Variable, abstract, literal
+from wengert.core.primitive import Linear, Primitive
+from wengert.core.source import caller, position_of
+from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.trace import Trace
+from wengert.errors import EscapedValueError, GraphError, describe
+
+__all__ = ["Stage"]
+
+
+class Stage(Trace):
+    """Write operations down as equations.
+
+    The value slot of a Tensor of this trace holds its variable. Tensors of older traces that the function captures
+    become further inputs, in `captured`, so that gradients reach them; arrays become literals.
+    """
+
+    __slots__ = ("captured", "ended", "equations", "inputs", "owner_name")
+    concrete: ClassVar[bool] = False
+    staged: ClassVar[bool] = True
+
+    def __init__(self, level: int, owner_name: str) -> None:
+        super().__init__(level)
+        self.owner_name = owner_name
+        self.equations: list[Equation] = []
+        self.inputs: list[Variable] = []
+        self.captured: dict[int, tuple[Tensor, Variable]] = {}
+        self.ended = False
+
+    def end(self) -> None:
+        """Refuse operations from now on: the graph is complete."""
+        self.ended = True
+
+    def input(self, aval: Aval, name: str = "") -> Tensor:
+        """Return a new input of the graph."""
+        variable = Variable(aval.shape, aval.dtype, name)
+        self.inputs.append(variable)
+        return self.tensor(variable)
+
+    def tensor(self, variable: Variable) -> Tensor:
+        """Return a Tensor that stands for a variable."""
+        tensor = make_tensor(variable, self, None)
+        tensor._kept = True
+        return tensor
+
+    def reference(self, operand: Any) -> Any:
+        """Return an operand as an equation's input: a variable or a literal."""
+        if type(operand) is not Tensor:
+            return literal(operand)
+        trace = operand._trace
+        if trace is self:
+            return operand._value
+        if trace is None:
+            operand._kept = True
+            return literal(operand._value)
+        found = self.captured.get(id(operand))
+        if found is None:
+            variable = Variable(operand.shape, operand.dtype)
+            found = self.captured[id(operand)] = (operand, variable)
+        return found[1]
+
+    def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Append an equation."""
+        if self.ended:
+            raise self.escaped()
+        inputs = tuple(map(self.reference, operands))
+        avals = abstract(primitive, inputs, params)
+        outputs = tuple(Variable(aval.shape, aval.dtype) for aval in avals)
+        position = position_of(*caller())
+        self.equations.append(Equation(primitive, inputs, dict(params), outputs, position))
+        results = tuple(map(self.tensor, outputs))
+        return results[0] if primitive.outputs == 1 else results
+
+    def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
+        """Let a handle stand for the result of the assignment."""
+        base = make_tensor(handle._value, handle._trace, handle._node)
+        result = self.process(primitive, (base, *operands), params)
+        handle._value, handle._trace, handle._node = result._value, self, None
+        handle._kept = True
+
+    def below(self, tensor: Tensor) -> NoReturn:
+        """Refuse: a variable has no elements yet."""
+        raise GraphError(
+            describe(
+                self.owner_name,
+                f"the elements of {tensor._value!r} were asked for while the function was being traced",
+                "operations on the Tensor as a whole are needed",
+                "Use wengert.numpy functions, or wengert.cond and wengert.while_loop for decisions",
+            )
+        )
+
+    def owner(self, tensor: Tensor) -> Any:
+        """Return nothing: there is no memory yet."""
+        return None
+
+    def duplicate(self, tensor: Tensor) -> Tensor:
+        """Return another Tensor for the same variable, which is never overwritten."""
+        return self.tensor(tensor._value)
+
+    def describe(self, tensor: Tensor) -> str:
+        """Return what the printed form of a Tensor says."""
+        return "being traced"
+
+    def state(self, tensor: Tensor) -> NoReturn:
+        """Refuse: there are no elements yet."""
+        self.below(tensor)
+
+    def graph(self, outputs: Sequence[Any]) -> Graph:
+        """Return the graph of what has been recorded, captured values as its last inputs."""
+        captured = [variable for _, variable in self.captured.values()]
+        return Graph((*self.inputs, *captured), self.equations, tuple(map(self.reference, outputs)))
+
+    def escaped(self) -> EscapedValueError:
+        """Return the error about a value used after its transformation ended."""
+        return EscapedValueError(
+            describe(
+                self.owner_name,
+                "a value that escaped",
+                "values of a traced function may be used only while it is traced",
+                "Return it from the function",
+            )
+        )
