@@ -201,3 +201,110 @@ def test_single_precision_and_scalars_are_as_safe(name: str) -> None:
     narrow = wg.grad(lambda v: np.sum(f(v)))(np.array(x, np.float32))
     assert narrow.dtype == np.float32
     np.testing.assert_allclose(narrow, want, rtol=1e-5, atol=1e-6)
+
+
+# Forward mode, second order in every combination of modes, and lanes
+
+
+MORE = {
+    "norm at the origin": (np.linalg.norm, [0.0, 0.0], [0.0, 0.0], None),
+    "norms of rows": (
+        lambda x: np.linalg.norm(np.stack([0.0 * x, x]), axis=-1),
+        [3.0, 4.0],
+        [0.6, 0.8],
+        None,
+    ),
+    "masked norm": (lambda x: np.where(np.sum(x * x) > 0, np.linalg.norm(x), 0.0), [0.0, 0.0], [0.0] * 2, [0.0] * 2),
+    "norm of order 1": (lambda x: np.linalg.norm(x, ord=1), [0.0, -2.0], [0.0, -1.0], [0.0, 0.0]),
+    "norm of order 3 at the origin": (lambda x: np.linalg.norm(x, ord=3), [0.0, 0.0], [0.0, 0.0], None),
+    "spread of a constant": (np.std, [1.0, 1.0, 1.0], [0.0] * 3, None),
+    "product with one zero": (np.prod, [0.0, 2.0, 3.0], [6.0, 0.0, 0.0], [5.0, 3.0, 2.0]),
+    "product with two zeros": (np.prod, [0.0, 0.0, 3.0], [0.0] * 3, [3.0, 3.0, 0.0]),
+    "logarithm under where=": (
+        lambda x: np.log(x, where=x > 0, out=wg.tensor([0.0, 0.0])),
+        [0.0, 2.0],
+        [0.0, 0.5],
+        [0.0, -0.25],
+    ),
+    "sum under where=": (lambda x: np.sum(np.log(x), where=x > 0), [0.0, 2.0], [0.0, 0.5], [0.0, -0.25]),
+    "softmax of masked logits": (
+        lambda x: np.exp(np.where(np.array([True, False]), x, -inf) - x[0]),
+        [0.5, 1.0],
+        [0.0, 0.0],
+        [0.0, 0.0],
+    ),
+    "logaddexp of rows, with -inf": (
+        lambda x: np.logaddexp.reduce(np.stack([x, x[::-1]]), axis=1),
+        [-inf, 0.0],
+        [0.0, 2.0],
+        [0.0, 0.0],
+    ),
+    "a row of -inf behind a mask": (
+        lambda x: np.where(np.isfinite(x).any(), log_sum_exp(np.where(np.isfinite(x), x, -1e300)), 0.0),
+        [-inf, -inf],
+        [0.0, 0.0],
+        [0.0, 0.0],
+    ),
+}
+
+LOOKED_AT = {"a boolean index"}  # programs that look at numbers, which lanes cannot
+UNBOUNDED = {"zero times sqrt at 0"}  # forward mode meets an infinite tangent before the factor zero
+
+EVERYWHERE = {**{name: case for name, case in CASES.items() if name not in UNBOUNDED}, **MORE}
+
+
+def along(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the derivative along ones, by forward mode."""
+    return lambda x: wg.jvp(lambda v: np.sum(f(v)), (x,), (np.ones(np.shape(x)),))[1]
+
+
+def against(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the same by reverse mode."""
+    return lambda x: np.sum(wg.grad(lambda v: np.sum(f(v)))(x))
+
+
+def in_lanes(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the mean over two equal lanes."""
+    return lambda x: np.mean(wg.vmap(f)(np.stack([x, x])))
+
+
+FIRST: dict[str, Callable[[Any], Any]] = {
+    "jvp": along,
+    "linearize": lambda f: lambda x: wg.linearize(lambda v: np.sum(f(v)), x)[1](np.ones(x.shape)),
+    "jacfwd": lambda f: lambda x: np.sum(wg.jacfwd(lambda v: np.sum(f(v)))(x)),
+    "jacrev": lambda f: lambda x: np.sum(wg.jacrev(lambda v: np.sum(f(v)))(x)),
+    "vmap of grad": lambda f: in_lanes(against(f)),
+    "vmap of jvp": lambda f: in_lanes(along(f)),
+    "grad of vmap": lambda f: against(in_lanes(lambda x: np.sum(f(x)))),
+    "jvp of vmap": lambda f: along(in_lanes(lambda x: np.sum(f(x)))),
+}
+
+SECOND: dict[str, Callable[[Any], Any]] = {
+    "jvp of grad": lambda f: along(against(f)),
+    "grad of jvp": lambda f: against(along(f)),
+    "jvp of jvp": lambda f: along(along(f)),
+    "hessian": lambda f: lambda x: np.sum(wg.hessian(lambda v: np.sum(f(v)))(x)),
+    "vmap of grad of grad": lambda f: in_lanes(against(against(f))),
+    "vmap of jvp of grad": lambda f: in_lanes(along(against(f))),
+    "vmap of grad of jvp": lambda f: in_lanes(against(along(f))),
+    "vmap of jvp of jvp": lambda f: in_lanes(along(along(f))),
+    "grad of jvp of vmap": lambda f: against(along(in_lanes(lambda x: np.sum(f(x))))),
+}
+
+
+@pytest.mark.parametrize("mode", FIRST)
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_gradient_in_every_mode(name: str, mode: str) -> None:
+    f, x, want, _ = EVERYWHERE[name]
+    if "vmap" in mode and name in LOOKED_AT:
+        return
+    np.testing.assert_allclose(FIRST[mode](f)(np.array(x)), np.sum(want), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("mode", SECOND)
+@pytest.mark.parametrize("name", [name for name, case in EVERYWHERE.items() if case[3] is not None])
+def test_second_derivative_in_every_mode(name: str, mode: str) -> None:
+    f, x, _, want = EVERYWHERE[name]
+    if "vmap" in mode and name in LOOKED_AT:
+        return
+    np.testing.assert_allclose(SECOND[mode](f)(np.array(x)), np.sum(want), rtol=1e-12, atol=1e-12)
