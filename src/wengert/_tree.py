@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wengert.errors import UsageError, describe
@@ -45,7 +45,7 @@ def register_dataclass(kind: type[Any]) -> None:
     def take_apart(instance: Any) -> tuple[list[Any], None, list[str]]:
         return [getattr(instance, name) for name in names], None, names
 
-    def put_together(_: None, children: Sequence[Any]) -> Any:
+    def put_together(_: Any, children: Iterable[Any]) -> Any:
         instance = object.__new__(kind)
         for name, child in zip(names, children, strict=True):
             object.__setattr__(instance, name, child)

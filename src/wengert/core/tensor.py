@@ -209,7 +209,7 @@ class Tensor:
                 "assignment",
                 f"a Tensor of shape {self.shape} that is being differentiated, stored into an ndarray",
                 "a Tensor is needed to hold it, because an ndarray would silently lose the gradient",
-                "Make the array with wengert.numpy (zeros or empty, or asarray for one that exists), or store .detach()",
+                "Make the array with wengert.numpy (zeros, empty, or asarray for one that exists), or store .detach()",
             )
         )
 
@@ -302,11 +302,15 @@ class Tensor:
     if TYPE_CHECKING:
 
         @property
-        def grad(self) -> Tensor | None: ...
+        def grad(self) -> Tensor | None:
+            """The gradient that `backward` has accumulated."""
+
         @grad.setter
         def grad(self, value: Tensor | None) -> None: ...
         @property
-        def requires_grad(self) -> bool: ...
+        def requires_grad(self) -> bool:
+            """Whether operations on the Tensor are recorded."""
+
         @requires_grad.setter
         def requires_grad(self, value: bool) -> None: ...
         @property

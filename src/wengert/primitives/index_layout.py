@@ -39,7 +39,7 @@ class BatchedIndex(NamedTuple):
     comes first and the others stand as in one lane; `rank` is the number of axes that one lane selects.
     """
 
-    index: Index
+    entries: Index
     arrays: list[Any]
     source: tuple[int, ...]
     target: tuple[int, ...]
@@ -71,7 +71,10 @@ def batched_index(
     if not any(batched):
         moved = () if adjacent else (depth,)
         return BatchedIndex((slice(None), *entries), list(arrays), moved, (0,) * len(moved), total)
-    arrays = [a.reshape(size, *(1,) * (depth + 1 - a.ndim), *a.shape[1:]) if f else a for a, f in zip(arrays, batched)]
+    arrays = [
+        a.reshape(size, *(1,) * (depth + 1 - a.ndim), *a.shape[1:]) if f else a
+        for a, f in zip(arrays, batched, strict=True)
+    ]
     if not whole:
         moved = (before,) if adjacent and before else ()
         return BatchedIndex(tuple(entries), arrays, moved, (0,) * len(moved), total)

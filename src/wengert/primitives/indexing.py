@@ -14,7 +14,7 @@ from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.dispatch import apply, as_tensor, innermost
 from wengert.core.primitive import Linear, Primitive, linear
 from wengert.core.tensor import Tensor, keep, make_tensor, raw, refuse_object_arrays
-from wengert.core.views import Step, base_and_path, current
+from wengert.core.views import Step, base_and_path, current, share
 from wengert.primitives.index_layout import OPERAND, batched_index
 
 __all__ = ["add_at", "assign", "getitem", "read", "rebind", "setitem", "write"]
@@ -96,7 +96,7 @@ def batch_part(
     x, *arrays = operands
     rank = x.ndim - batched[0]
     found = batched_index(size, rank, params["index"], arrays, batched[1:], batched[0])
-    part = apply(primitive, x, *found.arrays, index=found.index)
+    part = apply(primitive, x, *found.arrays, index=found.entries)
     return np.moveaxis(part, found.source, found.target) if found.source else part
 
 
@@ -143,12 +143,10 @@ def put_into(target: Any, value: Any, arrays: Sequence[Any], path: Sequence[Step
         window[key] += value
 
 
-def rewrite_part(
-    base: Any, kept: bool, value: Any, *arrays: Any, path: Sequence[Step], index: Index, add: bool
-) -> Any:
+def rewrite_part(base: Any, kept: bool, value: Any, *arrays: Any, path: Sequence[Step], index: Index, add: bool) -> Any:
     """Write into part of a value, or of a copy if somebody relies on its content; return what was written to."""
     if type(base) is Tensor:
-        target: Any = base.copy(order="K") if kept else base
+        target: Any = share(base) if kept else base
     elif type(value) is Tensor or any(type(array) is Tensor for array in arrays):
         target = make_tensor(base, None, None)
         target._kept = kept
@@ -225,7 +223,7 @@ def rebatch_assigned(
         value = value.reshape((1,) * (found.rank + 1 - value.ndim) + value.shape)
     if found.source and shape_of(value):
         value = np.moveaxis(value, found.target, found.source)
-    changed = {"path": tuple(path), "index": found.index, "add": params["add"]}
+    changed = {"path": tuple(path), "index": found.entries, "add": params["add"]}
     return [base, value, *found.arrays], changed
 
 

@@ -80,7 +80,7 @@ class Hooks:
 
     def replace_before(self, ct: Any) -> Any:
         """Pass the cotangents of an operation's results through the hooks that run before it."""
-        cts = ct if type(ct) is list else [ct]
+        cts: Sequence[Any] = ct if type(ct) is list else [ct]
         for hook in list(self.before.values()):
             cts = replaced("register_prehook", hook(tuple(map(shown, cts))), cts)
         return cts if type(ct) is list else cts[0]
