@@ -35,7 +35,12 @@ def shift(axis: Any) -> Any:
 
 
 def along(*names: str) -> Callable[..., Steps]:
-    """Return the steps of an operation whose parameters with these names count axes (None is not among them)."""
+    """Return the steps of an operation whose parameters with these names count axes (None is not among them).
+
+    >>> from wengert.core.primitive import Constant
+    >>> along("axis")(Constant("ranks", np.argsort), 10, (3, 4), {"axis": 0, "kind": None})
+    [(<constant primitive ranks>, {'axis': 1, 'kind': None})]
+    """
 
     def steps(primitive: Primitive, _size: int, _shape: tuple[int, ...], params: Mapping[str, Any]) -> Steps:
         return [(primitive, {key: shift(value) if key in names else value for key, value in params.items()})]
@@ -44,7 +49,12 @@ def along(*names: str) -> Callable[..., Steps]:
 
 
 def prefixed(*names: str) -> Callable[..., Steps]:
-    """Return the steps of an operation whose parameters with these names are shapes of the result."""
+    """Return the steps of an operation whose parameters with these names are shapes of the result.
+
+    >>> from wengert.core.primitive import Constant
+    >>> prefixed("shape")(Constant("reshaped", np.reshape), 10, (3, 4), {"shape": (12,)})
+    [(<constant primitive reshaped>, {'shape': (10, 12)})]
+    """
 
     def steps(primitive: Primitive, size: int, _shape: tuple[int, ...], params: Mapping[str, Any]) -> Steps:
         return [(primitive, {k: (size, *v) if k in names else v for k, v in params.items()})]
@@ -53,7 +63,13 @@ def prefixed(*names: str) -> Callable[..., Steps]:
 
 
 def lead(value: Any, batched: bool, size: int) -> Any:
-    """Return an operand with its batch axis in front, repeated along it if it had none."""
+    """Return an operand with its batch axis in front, repeated along it if it had none.
+
+    >>> lead(np.array([1.0, 2.0]), False, 3)
+    array([[1., 2.],
+           [1., 2.],
+           [1., 2.]])
+    """
     if batched:
         return value
     return np.broadcast_to(value, (size, *shape_of(value)))

@@ -91,6 +91,15 @@ def implements(*functions: Any) -> Callable[[F], F]:
 
     Returns:
         A decorator that returns its function unchanged.
+
+    >>> import numpy as np
+    >>> import wengert as wg
+    >>> twice = np.frompyfunc(lambda x: 2 * x, 1, 1)
+    >>> @implements(twice)
+    ... def twice_of_tensor(x):
+    ...     return 2 * x
+    >>> twice(wg.tensor(3.0))
+    tensor(6.)
     """
 
     def enter(function: F) -> F:

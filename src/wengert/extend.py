@@ -1,0 +1,73 @@
+"""Declare primitives from outside, exactly as the library declares its own.
+
+A primitive is declared once, by the kind of its Jacobian: `elementwise` (diagonal), `linear`, `bilinear`, `opaque`
+(none of these) or `constant` (zero). From the declaration follow forward and reverse mode, power series, batching of
+elementwise primitives, and all their compositions; `docs/extending.md` shows each kind. A rule is written in NumPy
+functions, since it runs on arrays, on scalars and on Tensors, and is linear in its first argument. It may use any
+primitive, also one that is declared later. Arguments whose names start with an underscore are not needed by the rule,
+so they are not saved for the sweep.
+
+The logarithm of the gamma function, and its derivatives of all orders, from SciPy:
+
+>>> import numpy as np
+>>> import wengert as wg
+>>> from scipy import special
+>>> log_gamma = elementwise(
+...     "example.log_gamma", special.gammaln, d=lambda t, _out, x: t * apply(polygamma, x, n=0)
+... )
+>>> polygamma = elementwise(
+...     "example.polygamma",
+...     lambda x, *, n: special.polygamma(n, x),
+...     d=lambda t, _out, x, *, n: t * apply(polygamma, x, n=n + 1),
+... )
+>>> def gammaln(x):
+...     return apply(log_gamma, x)
+>>> bool(wg.grad(gammaln)(3.0) == special.digamma(3.0))
+True
+>>> wg.jvp(gammaln, (np.array([1.0, 3.0]),), (np.ones(2),))[1].round(6)
+array([-0.577216,  0.922784])
+>>> wg.hessian(lambda x: np.sum(gammaln(x)))(np.array([1.0, 2.0])).round(6)
+array([[1.644934, 0.      ],
+       [0.      , 0.644934]])
+>>> np.round(wg.taylor(gammaln, (1.0,), (1.0,), 3), 6)
+array([ 0.      , -0.577216,  0.822467, -0.400686])
+>>> wg.vmap(wg.grad(gammaln))(np.array([1.0, 2.0])).round(6)
+array([-0.577216,  0.422784])
+
+`wengert.testing.check_grads` compares declared rules with differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from wengert.core import primitive
+from wengert.core.batching import aligned, along, lead, prefixed, shift
+from wengert.core.dispatch import apply, implements
+from wengert.core.primitive import Primitive, bilinear, constant, elementwise, linear, opaque
+from wengert.errors import DtypeError, RegistrationError, ShapeError, UsageError, describe
+
+__all__ = [
+    "PRIMITIVES",
+    "DtypeError",
+    "RegistrationError",
+    "ShapeError",
+    "UsageError",
+    "aligned",
+    "along",
+    "apply",
+    "bilinear",
+    "constant",
+    "describe",
+    "elementwise",
+    "implements",
+    "lead",
+    "linear",
+    "opaque",
+    "prefixed",
+    "shift",
+]
+
+PRIMITIVES: Mapping[str, Primitive] = MappingProxyType(primitive.PRIMITIVES)
+"""Every declared primitive by its name, to read."""

@@ -1,0 +1,161 @@
+"""Tests of `wengert.extend`: a primitive of each kind declared from outside, and what a declaration must have."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import wengert as wg
+from tests.samples.base import normal
+from wengert import extend
+from wengert.core.primitive import PRIMITIVES
+from wengert.errors import RegistrationError
+from wengert.testing import check_grads
+
+
+@functools.cache
+def declared() -> SimpleNamespace:
+    """Declare the primitives once, when a test asks: another test looks at what the library itself declares."""
+    log_gamma = extend.elementwise(
+        "test_extend.log_gamma", special.gammaln, d=lambda t, _out, x: t * extend.apply(polygamma, x, n=0)
+    )
+    polygamma = extend.elementwise(
+        "test_extend.polygamma",
+        lambda x, *, n: special.polygamma(n, x),
+        d=lambda t, _out, x, *, n: t * extend.apply(polygamma, x, n=n + 1),
+    )
+    beta = extend.elementwise(
+        "test_extend.betaln",
+        special.betaln,
+        d=(
+            lambda t, _out, x, y: t * (extend.apply(polygamma, x, n=0) - extend.apply(polygamma, x + y, n=0)),
+            lambda t, _out, x, y: t * (extend.apply(polygamma, y, n=0) - extend.apply(polygamma, x + y, n=0)),
+        ),
+    )
+    shifted = extend.linear(
+        "test_extend.shift",
+        lambda x, *, axis: np.concatenate(
+            [np.zeros_like(x.take([0], axis)), x.take(range(x.shape[axis] - 1), axis)], axis
+        ),
+        transpose=lambda ct, _aval, *, axis: np.flip(extend.apply(shifted, np.flip(ct, axis), axis=axis), axis),
+        steps=extend.along("axis"),
+    )
+    cross = extend.bilinear(
+        "test_extend.area",
+        lambda x, y: x[0] * y[1] - x[1] * y[0],
+        (lambda ct, _aval, y: ct * np.stack([y[1], -y[0]]), lambda ct, _aval, x: ct * np.stack([-x[1], x[0]])),
+    )
+    log_sum = extend.opaque("test_extend.logsumexp", special.logsumexp, vjp=lambda ct, out, x: ct * np.exp(x - out))
+    count = extend.constant("test_extend.count", np.count_nonzero)
+    return SimpleNamespace(
+        log_gamma=log_gamma, polygamma=polygamma, beta=beta, shifted=shifted, cross=cross, log_sum=log_sum, count=count
+    )
+
+
+X, Y = np.array([0.7, 1.5]), np.array([2.0, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (lambda x: extend.apply(declared().log_gamma, x), (X,)),
+        (lambda x: extend.apply(declared().beta, x, Y), (X,)),
+        (lambda x, y: extend.apply(declared().beta, x[:, None], y), (X, Y)),
+        (lambda x: extend.apply(declared().shifted, x, axis=0), (X,)),
+        (lambda x, y: extend.apply(declared().cross, x, y), (X, Y)),
+        (lambda x: extend.apply(declared().log_sum, x), (X,)),
+        (lambda x: x * extend.apply(declared().count, x), (X,)),
+    ],
+)
+def test_a_primitive_of_each_kind(f: Any, args: Any) -> None:
+    check_grads(f, args, order=2)
+    direction = tuple(np.ones_like(x) for x in args)
+    _, moved = wg.jvp(f, args, direction)
+    _, pullback = wg.vjp(f, *args)
+    ct = normal(*np.shape(moved))
+    assert np.sum(ct * moved) == pytest.approx(sum(np.sum(c) for c in pullback(ct)))
+    series = wg.taylor(f, args, direction, 2)
+    np.testing.assert_allclose(series[1], moved)
+    twice = wg.jvp(lambda *xs: wg.jvp(f, xs, direction)[1], args, direction)[1]
+    np.testing.assert_allclose(series[2], twice / 2, atol=1e-12)
+    lanes = [np.stack([x, 2 * x, x + 1]) for x in args]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "vmap: test_extend.* has no batch rule")
+        found = wg.vmap(f)(*lanes)
+    np.testing.assert_allclose(found, [f(*lane) for lane in zip(*lanes, strict=True)])
+
+
+def test_the_hessian_of_a_function_from_scipy() -> None:
+    found = wg.hessian(lambda x: np.sum(extend.apply(declared().log_gamma, x)))(X)
+    np.testing.assert_allclose(found, np.diag(special.polygamma(1, X)))
+
+
+def test_a_function_of_scipy_takes_tensors_once_something_implements_it() -> None:
+    entr = extend.elementwise("test_extend.entr", special.entr, d=lambda t, _out, x: t * (-1 - np.log(x)))
+    extend.implements(special.entr)(lambda x: extend.apply(entr, x))
+    check_grads(special.entr, (X,), order=3)
+
+
+def test_the_registry_can_be_read_but_not_written() -> None:
+    assert extend.PRIMITIVES["add"] is PRIMITIVES["add"]
+    assert dict(extend.PRIMITIVES) == PRIMITIVES
+    with pytest.raises(TypeError):
+        extend.PRIMITIVES["new"] = PRIMITIVES["add"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("declare", "text"),
+    [
+        (
+            lambda: extend.constant("add", np.add),
+            "primitive add: the name is already registered; each primitive is declared once. Correct its declaration.",
+        ),
+        (
+            lambda: extend.constant("test_extend.new", 3),  # type: ignore[arg-type]
+            "primitive test_extend.new: the evaluation is 3; a callable is needed. Correct its declaration.",
+        ),
+        (
+            lambda: extend.elementwise("test_extend.new", np.sin, d=lambda t, x: t),
+            "primitive test_extend.new: a rule takes 2 positional arguments; 2 + 1 are needed.",
+        ),
+        (
+            lambda: extend.elementwise("test_extend.new", np.add, d=lambda t, _out, x: t),
+            "primitive test_extend.new: 1 rules were given; 2 operands need one each. Correct its declaration.",
+        ),
+        (
+            lambda: extend.elementwise("test_extend.new", np.sin, d=[None]),
+            "primitive test_extend.new: no rule was given; a function d(t, out, *xs) is needed for some operand.",
+        ),
+        (
+            lambda: extend.elementwise("test_extend.new", np.sin, d=["rule"]),  # type: ignore[list-item]
+            "primitive test_extend.new: a rule is 'rule'; a function is needed. Correct its declaration.",
+        ),
+        (
+            lambda: extend.linear("test_extend.new", np.sum, transpose=[]),
+            "primitive test_extend.new: no transpose was given; one for each linear operand is needed.",
+        ),
+        (
+            lambda: extend.linear("test_extend.new", np.sum, transpose=lambda ct: ct),
+            "primitive test_extend.new: a rule takes 1 positional arguments; at least 2 are needed.",
+        ),
+        (
+            lambda: extend.bilinear("test_extend.new", np.dot, (lambda ct, _, y: ct * y,)),  # type: ignore[arg-type]
+            "primitive test_extend.new: 1 transposes were given; two are needed, one per side.",
+        ),
+        (
+            lambda: extend.opaque("test_extend.new", np.sin, vjp=lambda ct: ct),
+            "primitive test_extend.new: a rule takes 1 positional arguments; at least 2 are needed.",
+        ),
+    ],
+)
+def test_declarations_that_lack_something(declare: Any, text: str) -> None:
+    with pytest.raises(RegistrationError, match=re.escape(text)):
+        declare()
+    assert "test_extend.new" not in extend.PRIMITIVES
