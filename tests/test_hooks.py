@@ -349,9 +349,12 @@ def test_a_hook_may_sweep_the_graph_it_is_in() -> None:
     hidden = x * x
     y = (hidden * hidden).sum()
     inner: list[float] = []
-    handle = hidden.register_hook(
-        lambda ct: (handle.remove(), inner.append(autograd.grad(y, x, retain_graph=True)[0].item()), None)[2]
-    )
+
+    def sweep_again(_: wg.Tensor) -> None:
+        handle.remove()
+        inner.append(autograd.grad(y, x, retain_graph=True)[0].item())
+
+    handle = hidden.register_hook(sweep_again)
     y.backward(retain_graph=True)
     assert inner == [32.0]
     assert grad_of(x) == [32.0]

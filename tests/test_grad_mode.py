@@ -1,0 +1,393 @@
+"""Grad mode: context managers, decorators, generators, coroutines, threads, and transformations."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.errors import DtypeError, GraphError
+
+
+def leaf(*values: float) -> wg.Tensor:
+    return wg.tensor(values, requires_grad=True)
+
+
+OFF = [wg.no_grad, wg.inference_mode, lambda: wg.set_grad_enabled(False)]
+
+
+# requires_grad
+
+
+@pytest.mark.parametrize("dtype", [int, bool, np.uint8])
+def test_requires_grad_needs_a_dtype_with_derivatives(dtype: Any) -> None:
+    text = (
+        f"requires_grad: dtype {np.dtype(dtype)}; a float or complex dtype is needed to differentiate. "
+        "Convert it with .astype(float)."
+    )
+    with pytest.raises(DtypeError) as error:
+        wg.tensor([1, 0], dtype=dtype, requires_grad=True)
+    assert str(error.value) == text
+    t = wg.tensor([1, 0], dtype=dtype)
+    with pytest.raises(DtypeError) as error:
+        t.requires_grad_()
+    assert str(error.value) == text
+    with pytest.raises(DtypeError):
+        t.requires_grad = True
+    assert not t.requires_grad
+
+
+def test_requires_grad_can_be_switched() -> None:
+    t = wg.tensor([1.0])
+    assert t.requires_grad_() is t
+    assert t.requires_grad
+    t.requires_grad = False
+    assert not t.requires_grad
+    assert not (t * 2).requires_grad
+
+
+def test_what_was_computed_cannot_stop_requiring_grad() -> None:
+    y = leaf(1.0) * 2
+    assert y.requires_grad_() is y
+    with pytest.raises(GraphError) as error:
+        y.requires_grad_(False)
+    assert str(error.value) == (
+        "requires_grad_: a Tensor that multiply computed; a leaf is needed to stop differentiating. Use .detach()."
+    )
+
+
+def test_making_a_view_a_leaf_cuts_it_from_its_base() -> None:
+    base = wg.tensor([1.0, 2.0, 3.0])
+    view = base[1:].requires_grad_()
+    y = (view * view).sum()
+    base[1] = 100.0
+    y.backward()
+    assert view.tolist() == [2.0, 3.0]
+    assert view.grad is not None
+    assert view.grad.tolist() == [4.0, 6.0]
+
+
+def test_a_leaf_made_from_an_array_does_not_follow_it() -> None:
+    array = np.array([1.0, 2.0])
+    x = wg.asarray(array).requires_grad_()
+    y = (x * x).sum()
+    array[:] = 100.0
+    y.backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_views_of_a_base_follow_it_when_it_becomes_a_leaf() -> None:
+    base = wg.tensor([1.0, 2.0, 3.0])
+    view = base[1:]
+    base.requires_grad_()
+    (view * view).sum().backward()
+    assert base.grad is not None
+    assert base.grad.tolist() == [0.0, 4.0, 6.0]
+
+
+def test_detach_cuts_and_shares_until_a_write() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    cut = y.detach()
+    assert not cut.requires_grad
+    assert np.shares_memory(cut.numpy(), y.detach().numpy())
+    cut[0] = 100.0
+    assert y.tolist() == [2.0, 4.0]
+    part = y[:1].detach()
+    y[0] = 50.0
+    assert part.tolist() == [2.0]
+
+
+# The modes
+
+
+@pytest.mark.parametrize("off", OFF)
+def test_off_as_context(off: Any) -> None:
+    x = leaf(1.0)
+    assert wg.is_grad_enabled()
+    with off():
+        assert not wg.is_grad_enabled()
+        assert not (x * 2).requires_grad
+        with wg.enable_grad():
+            assert wg.is_grad_enabled()
+            assert (x * 2).requires_grad
+        assert not wg.is_grad_enabled()
+    assert wg.is_grad_enabled()
+
+
+@pytest.mark.parametrize("off", OFF)
+def test_modes_are_restored_after_errors(off: Any) -> None:
+    with pytest.raises(ZeroDivisionError), off():
+        raise ZeroDivisionError
+    assert wg.is_grad_enabled()
+
+
+@pytest.mark.parametrize("off", OFF)
+def test_off_as_decorator(off: Any) -> None:
+    @off()
+    def compute(x: wg.Tensor) -> wg.Tensor:
+        """Keep the docstring."""
+        return x * 2
+
+    assert wg.is_grad_enabled()
+    assert compute.__name__ == "compute"
+    assert compute.__doc__ == "Keep the docstring."
+    assert not compute(leaf(1.0)).requires_grad
+    assert wg.is_grad_enabled()
+
+
+@pytest.mark.parametrize("mode", [wg.no_grad, wg.inference_mode])
+def test_decorators_need_no_parentheses(mode: Any) -> None:
+    @mode
+    def compute(x: wg.Tensor) -> wg.Tensor:
+        return x * 2
+
+    assert not compute(leaf(1.0)).requires_grad
+    with wg.no_grad():
+        assert wg.enable_grad(lambda x: x * 2)(leaf(1.0)).requires_grad
+
+
+def test_decorated_functions_may_recurse() -> None:
+    @wg.no_grad()
+    def countdown(n: int) -> list[bool]:
+        return [wg.is_grad_enabled()] + (countdown(n - 1) if n else [])
+
+    assert countdown(3) == [False] * 4
+    assert wg.is_grad_enabled()
+
+
+def test_set_grad_enabled_acts_at_once() -> None:
+    wg.set_grad_enabled(False)
+    try:
+        assert not wg.is_grad_enabled()
+        with wg.set_grad_enabled(True):
+            assert wg.is_grad_enabled()
+        assert not wg.is_grad_enabled()
+    finally:
+        wg.set_grad_enabled(True)
+    assert wg.is_grad_enabled()
+
+
+def test_a_mode_object_may_be_entered_again() -> None:
+    for kind in OFF:
+        mode = kind()
+        with mode:
+            pass
+        assert wg.is_grad_enabled()
+        with mode:
+            assert not wg.is_grad_enabled()
+        assert wg.is_grad_enabled()
+    mode = wg.no_grad()
+    with mode, wg.enable_grad(), mode:
+        assert not wg.is_grad_enabled()
+    assert wg.is_grad_enabled()
+
+
+def test_generators_run_in_the_mode_and_do_not_leak_it() -> None:
+    @wg.no_grad()
+    def steps() -> Iterator[Any]:
+        received = yield wg.is_grad_enabled()
+        try:
+            yield (received, wg.is_grad_enabled())
+        except KeyError:
+            yield ("caught", wg.is_grad_enabled())
+        return "result"
+
+    running = steps()
+    assert next(running) is False
+    assert wg.is_grad_enabled()
+    assert running.send("sent") == ("sent", False)
+    assert wg.is_grad_enabled()
+    assert running.throw(KeyError()) == ("caught", False)
+    assert wg.is_grad_enabled()
+    with pytest.raises(StopIteration) as stop:
+        next(running)
+    assert stop.value.value == "result"
+    assert wg.is_grad_enabled()
+
+
+def test_closing_a_generator_runs_its_cleanup_in_the_mode() -> None:
+    seen: list[bool] = []
+
+    @wg.no_grad()
+    def steps() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            seen.append(wg.is_grad_enabled())
+
+    running = steps()
+    next(running)
+    running.close()
+    assert seen == [False]
+    assert wg.is_grad_enabled()
+
+
+def test_coroutines_run_in_the_mode_and_do_not_leak_it() -> None:
+    log: list[tuple[str, bool]] = []
+
+    @wg.no_grad()
+    async def quiet() -> str:
+        log.append(("quiet", wg.is_grad_enabled()))
+        await asyncio.sleep(0)
+        log.append(("quiet", wg.is_grad_enabled()))
+        try:
+            await asyncio.wait_for(asyncio.sleep(10), 0.001)
+        except TimeoutError:
+            log.append(("timeout", wg.is_grad_enabled()))
+        return "done"
+
+    async def loud() -> None:
+        for _ in range(3):
+            log.append(("loud", wg.is_grad_enabled()))
+            await asyncio.sleep(0)
+
+    async def both() -> Any:
+        return await asyncio.gather(quiet(), loud())
+
+    assert asyncio.run(both())[0] == "done"
+    assert set(log) == {("quiet", False), ("loud", True), ("timeout", False)}
+
+
+def test_asynchronous_generators_run_in_the_mode() -> None:
+    @wg.no_grad()
+    async def steps() -> AsyncIterator[bool]:
+        yield wg.is_grad_enabled()
+        await asyncio.sleep(0)
+        yield wg.is_grad_enabled()
+
+    async def collect() -> list[tuple[bool, bool]]:
+        return [(inside, wg.is_grad_enabled()) async for inside in steps()]
+
+    assert asyncio.run(collect()) == [(False, True), (False, True)]
+
+
+def test_modes_belong_to_their_thread() -> None:
+    x = leaf(1.0)
+    inside, go_on = threading.Event(), threading.Event()
+    seen: list[bool] = []
+
+    def quiet() -> None:
+        with wg.no_grad():
+            seen.append((x * 2).requires_grad)
+            inside.set()
+            go_on.wait(10)
+            seen.append((x * 2).requires_grad)
+
+    thread = threading.Thread(target=quiet)
+    thread.start()
+    inside.wait(10)
+    assert wg.is_grad_enabled()
+    assert (x * 2).requires_grad
+    with wg.no_grad():
+        go_on.set()
+        thread.join()
+    assert seen == [False, False]
+    assert (x * 2).requires_grad
+
+
+# Writing while not recording
+
+
+def test_updates_of_leaves() -> None:
+    x = leaf(1.0, 2.0)
+    for _ in range(3):
+        (x * x).sum().backward()
+        with wg.no_grad():
+            x -= 0.25 * x.grad
+        x.grad = None
+    assert x.is_leaf
+    assert x.requires_grad
+    assert x.tolist() == [0.125, 0.25]
+
+
+def test_writes_into_what_was_computed_change_values_only() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    with wg.no_grad():
+        y[0] = 100.0
+        y[1:] += 1.0
+    assert y.tolist() == [100.0, 7.0]
+    (y * y).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [600.0, 42.0]
+
+
+def test_views_made_without_recording_stay_constants() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 2
+    with wg.no_grad():
+        view = y[1:]
+    assert not view.requires_grad
+    y[1] = x[0] * 5
+    assert view.tolist() == [5.0, 6.0]
+    assert not view.requires_grad
+
+
+def test_views_looked_at_without_recording_keep_their_gradient() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 2
+    view = y[1:]
+    y[1] = x[0] * 5
+    with wg.no_grad():
+        assert view.sum().item() == 11.0
+    view.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [5.0, 0.0, 2.0]
+
+
+# Transformations
+
+
+def test_a_transformation_inside_no_grad_differentiates() -> None:
+    with wg.no_grad():
+        assert wg.grad(lambda x: x * x)(3.0) == 6.0
+        assert wg.grad(wg.grad(lambda x: x**3))(2.0) == 12.0
+
+
+def test_no_grad_inside_a_transformation_cuts() -> None:
+    def f(x: Any) -> Any:
+        with wg.no_grad():
+            y = x * x
+        return y * x
+
+    assert wg.grad(f)(3.0) == 9.0
+
+
+def test_a_transformation_inside_no_grad_inside_a_transformation() -> None:
+    def outer(x: Any) -> Any:
+        with wg.no_grad():
+            slope = wg.grad(lambda y: y**3)(x)
+        return slope * x
+
+    assert wg.grad(outer)(2.0) == 12.0
+
+
+def test_enable_grad_inside_no_grad_inside_a_transformation() -> None:
+    def f(x: Any) -> Any:
+        with wg.no_grad(), wg.enable_grad():
+            return x * x
+
+    assert wg.grad(f)(3.0) == 6.0
+
+
+def test_writes_inside_no_grad_inside_a_transformation() -> None:
+    w = leaf(1.0, 2.0)
+
+    def f(x: Any) -> Any:
+        buffer = w * 1.0
+        with wg.no_grad():
+            buffer[0] = x
+        return (buffer * x).sum()
+
+    result = wg.grad(f)(3.0)
+    assert result.item() == 5.0
+    result.backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [1.0, 1.0]
