@@ -13,6 +13,7 @@ from wengert.transforms.checkpointing import checkpoint
 from wengert.transforms.custom_rule import custom_rule
 from wengert.transforms.forward import jvp
 from wengert.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev, linearize
+from wengert.transforms.jit import jit
 from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
 from wengert.transforms.taylor import taylor
 
@@ -35,6 +36,7 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jit",
     "jvp",
     "linearize",
     "no_grad",

@@ -1,0 +1,342 @@
+"""`jit`: trace a function once for each kind of argument, and run the graph many times."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.compile.partition import Partition, cut
+from wengert.compile.passes import simplified
+from wengert.core.aval import Aval, aval_of, is_differentiable
+from wengert.core.graph import Graph, Variable, evaluate
+from wengert.core.primitive import Primitive
+from wengert.core.source import caller
+from wengert.core.tensor import Tensor, make_tensor, settled
+from wengert.core.trace import next_level
+from wengert.core.views import current
+from wengert.errors import DtypeError, UsageError, describe
+from wengert.traces.modes import STATE, recording
+from wengert.traces.staging import Stage
+from wengert.traces.tape import NUMBERS, Record, Tape
+from wengert.transforms.boundary import as_given, name_of, result_example
+from wengert.transforms.reverse import vjp
+from wengert.transforms.tracing import as_function, trace_function
+
+__all__ = ["Jitted", "jit"]
+
+Function = Callable[..., Any]
+MANY_TRACES = 32
+
+
+class Entry:
+    """Hold one traced form of a function.
+
+    Attributes:
+        graph: inputs are the leaves of the arguments, then what the function captured.
+        structure: the containers of the result.
+        captured: the Tensors that the function captured.
+        donated: pairs of (input, output): arguments that the function wrote to, and their last value.
+    """
+
+    def __init__(
+        self, name: str, graph: Graph, structure: Any, captured: Sequence[Tensor], donated: Sequence[tuple[int, int]]
+    ) -> None:
+        self.name = name
+        self.graph = graph
+        self.structure = structure
+        self.captured = tuple(captured)
+        self.donated = tuple(donated)
+        self.partitions: dict[tuple[bool, ...], tuple[Graph, Partition]] = {}
+
+    def fits(self) -> bool:
+        """Tell whether what the function captured still has the shapes and dtypes it was traced with."""
+        variables = self.graph.inputs[len(self.graph.inputs) - len(self.captured) :]
+        return all(aval_of(x) == v.aval for x, v in zip(self.captured, variables, strict=True))
+
+    def partition(self, wanted: tuple[bool, ...]) -> tuple[Graph, Partition]:
+        """Return the joint graph of gradients for some inputs, and its two halves; made once."""
+        found = self.partitions.get(wanted)
+        if found is None:
+            joint = joint_graph(self.graph, wanted)
+            found = (joint, cut(joint, len(self.graph.inputs), len(self.graph.outputs)))
+            self.partitions[wanted] = found
+        return found
+
+
+def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
+    """Return the graph from inputs and cotangents of the float outputs to outputs and cotangents of wanted inputs."""
+    chosen = [i for i, want in enumerate(wanted) if want]
+    floats = [i for i, x in enumerate(graph.outputs) if is_differentiable(aval_of(x).dtype)]
+    count = len(graph.inputs)
+
+    def joint(*values: Any) -> Any:
+        inputs, cts = values[:count], values[count:]
+
+        def narrowed(*selection: Any) -> Any:
+            everything = list(inputs)
+            for position, value in zip(chosen, selection, strict=True):
+                everything[position] = value
+            return evaluate(graph, everything)
+
+        outputs, pullback = vjp(narrowed, *(inputs[i] for i in chosen))
+        given: list[Any] = [np.zeros(aval_of(x).shape, float) for x in graph.outputs]
+        for i, ct in zip(floats, cts, strict=True):
+            given[i] = ct
+        return (*outputs, *pullback(tuple(given)))
+
+    avals = [Aval(v.shape, v.dtype) for v in graph.inputs] + [aval_of(graph.outputs[i]) for i in floats]
+    return trace_function(joint, "jit", avals, lambda xs: (xs, {})).graph
+
+
+class GraphCall(Primitive):
+    """Be one recorded call of a traced function: the vjp runs the backward half on the saved residuals."""
+
+    kind = "opaque"
+
+    def __init__(self, entry: Entry, wanted: tuple[bool, ...]) -> None:
+        super().__init__(entry.name, as_function(entry.graph))
+        self.entry = entry
+        self.wanted = wanted
+        self.outputs = len(entry.graph.outputs)
+        self.floats = [i for i, x in enumerate(entry.graph.outputs) if is_differentiable(aval_of(x).dtype)]
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Run the backward half, or the whole gradient on Tensors if the sweep itself is differentiated."""
+        joint, halves = self.entry.partition(self.wanted)
+        cts = ct if type(ct) is list else [ct]
+        given = [self.completed(cts[i], i) for i in self.floats]
+        if any(type(x) is Tensor for x in given) or out is None:
+            found = evaluate(joint, (*operands, *given))[self.outputs :]
+        else:
+            found = evaluate(halves.backward, (*out, *given))
+        results: list[Any] = [None] * len(operands)
+        for i, value in zip((i for i, want in enumerate(self.wanted) if want), found, strict=True):
+            results[i] = settled(current(value)) if type(value) is Tensor else np.asarray(value)[()]
+        return results
+
+    def completed(self, ct: Any, index: int) -> Any:
+        """Return the cotangent of an output; zeros if it received none."""
+        aval = aval_of(self.entry.graph.outputs[index])
+        return np.zeros(aval.shape, aval.dtype)[()] if ct is None else ct
+
+
+def call_entry(entry: Entry, operands: Sequence[Any]) -> Sequence[Any]:
+    """Run a traced function on operands of any kind."""
+    values = [current(x) if type(x) is Tensor else x for x in operands]
+    traces = {x._trace for x in values if type(x) is Tensor and x._trace is not None}
+    if not traces:
+        return evaluate(entry.graph, [x._value if type(x) is Tensor else x for x in values])
+    tape = next(iter(traces))
+    below = [x._value if type(x) is Tensor else x for x in values]
+    plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not STATE.packing
+    if len(traces) == 1 and plain and not any(type(x) is Tensor for x in below):
+        return recorded(entry, tape, values, below)  # type: ignore[arg-type]  # it is a tape
+    return evaluate(entry.graph, values)
+
+
+def recorded(entry: Entry, tape: Tape, values: Sequence[Any], below: Sequence[Any]) -> Sequence[Any]:
+    """Run the forward half on plain values, and record the call as one node."""
+    inputs = tuple(map(tape.node_of, values))
+    wanted = tuple(node is not None for node in inputs)
+    _, halves = entry.partition(wanted)
+    results = evaluate(halves.forward, below)
+    count = len(entry.graph.outputs)
+    node = Record()
+    node.number = next(NUMBERS)
+    node.primitive = GraphCall(entry, wanted)
+    node.code, node.offset = caller()
+    node.hooks = None
+    node.inputs = inputs
+    node.keywords = {}
+    node.operands = tuple(tape.residual(x) for x in values)
+    node.out = tuple(results[count:])
+    node.unpack = None
+    outs = [np.asarray(x)[()] for x in results[:count]]
+    if count == 1 and is_differentiable(outs[0].dtype):
+        node.shape, node.dtype = outs[0].shape, outs[0].dtype
+        result = make_tensor(outs[0], tape, node)
+        result._kept = True
+        return [result]
+    node.shape, node.dtype = (), np.dtype(float)
+    return [tape.output(node, i, out, True) for i, out in enumerate(outs)]
+
+
+class Jitted:
+    """Be a function that is traced once for each kind of argument; made by `jit`.
+
+    Attributes:
+        trace_count: how often it has been traced.
+    """
+
+    def __init__(
+        self,
+        fun: Function,
+        static_argnums: int | Sequence[int],
+        static_argnames: str | Sequence[str],
+        donate_argnums: int | Sequence[int],
+    ) -> None:
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.static_argnums = as_tuple(static_argnums)
+        self.static_argnames = as_tuple(static_argnames)
+        self.donate_argnums = as_tuple(donate_argnums)
+        self.entries: dict[Any, Entry] = {}
+        self.trace_count = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, tracing it first if arguments of this kind are new."""
+        statics, dynamic = self.split(args, kwargs)
+        given, structure = flatten(dynamic)
+        leaves = [as_leaf(leaf) for leaf in given]
+        key = (structure, statics, tuple((x.shape, x.dtype) for x in leaves))
+        entry = self.entries.get(key)
+        if entry is None or not entry.fits():
+            entry = self.entries[key] = self.trace(args, kwargs, leaves, structure)
+        results = call_entry(entry, (*leaves, *entry.captured))
+        example = result_example(given)
+        visible = len(results) - len(entry.donated)
+        for position, index in entry.donated:
+            write_back(given[position], results[index])
+        return unflatten(entry.structure, [as_given(box(x), example) for x in results[:visible]])
+
+    def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return the static arguments as a hashable key, and the others."""
+        count = len(args)
+        static = {i % count for i in self.static_argnums if -count <= i < count}
+        fixed = tuple((i, args[i]) for i in sorted(static))
+        named = tuple((name, kwargs[name]) for name in self.static_argnames if name in kwargs)
+        try:
+            hash((fixed, named))
+        except TypeError as error:
+            raise UsageError(
+                describe(
+                    "jit",
+                    f"a static argument that cannot be hashed ({error})",
+                    "hashable values are needed to tell traced forms apart",
+                    "Pass a tuple in place of a list, or make the argument dynamic",
+                )
+            ) from error
+        positional = tuple(x for i, x in enumerate(args) if i not in static)
+        return (fixed, named), (positional, {k: v for k, v in kwargs.items() if k not in self.static_argnames})
+
+    def trace(self, args: Sequence[Any], kwargs: Mapping[str, Any], leaves: Sequence[Any], structure: Any) -> Entry:
+        """Trace the function for arguments of one kind."""
+        self.trace_count += 1
+        if self.trace_count == MANY_TRACES:
+            warnings.warn(
+                f"jit: {self.__qualname__} has been traced {MANY_TRACES} times; "
+                "arguments that change shape or static arguments that change value make each call slow",
+                stacklevel=4,
+            )
+        stage = Stage(next_level(), name_of("jit", self.fun))
+        try:
+            inputs = [stage.input(aval_of(leaf)) for leaf in leaves]
+            variables = [tensor._value for tensor in inputs]
+            positional, keywords = unflatten(structure, inputs)
+            arguments = self.join(args, positional)
+            fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
+            found, out_structure = flatten(self.fun(*arguments, **keywords, **fixed))
+            outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
+            donated = self.written(args, inputs, variables, structure, len(outputs))
+            outputs += [inputs[position] for position, _ in donated]
+            graph = stage.graph([x if isinstance(x, Tensor) else np.asarray(x)[()] for x in outputs])
+        finally:
+            stage.end()
+        captured = [tensor for tensor, _ in stage.captured.values()]
+        return Entry(getattr(self.fun, "__name__", "jit"), simplified(graph), out_structure, captured, donated)
+
+    def join(self, args: Sequence[Any], positional: Sequence[Any]) -> list[Any]:
+        """Return all positional arguments, traced ones in place of the dynamic."""
+        count = len(args)
+        static = {i % count for i in self.static_argnums if -count <= i < count}
+        rest = iter(positional)
+        return [x if i in static else next(rest) for i, x in enumerate(args)]
+
+    def written(
+        self,
+        args: Sequence[Any],
+        inputs: Sequence[Tensor],
+        variables: Sequence[Variable],
+        structure: Any,
+        count: int,
+    ) -> list[tuple[int, int]]:
+        """Return which donated leaves the function wrote to, with the outputs that will hold their last values."""
+        if not self.donate_argnums:
+            return []
+        owners, _ = unflatten(structure, list(range(len(inputs))))
+        joined = self.join(args, owners)
+        donated = [leaf for i in self.donate_argnums for leaf in flatten(joined[i])[0]]
+        written = [position for position in donated if inputs[position]._value is not variables[position]]
+        return [(position, count + k) for k, position in enumerate(written)]
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Return one value or several as a tuple."""
+    return (value,) if isinstance(value, int | str) else tuple(value)
+
+
+def as_leaf(leaf: Any) -> Any:
+    """Return a dynamic argument as an array or Tensor."""
+    if isinstance(leaf, Tensor | np.ndarray | np.generic):
+        return leaf
+    if isinstance(leaf, bool | int | float | complex):
+        return np.asarray(leaf)[()]
+    raise DtypeError(
+        describe(
+            "jit",
+            f"an argument of type {type(leaf).__name__}",
+            "numbers, arrays, Tensors or containers of them are needed",
+            "Name it in static_argnums or static_argnames",
+        )
+    )
+
+
+def box(value: Any) -> Any:
+    """Return a result as an array or Tensor."""
+    return value if isinstance(value, Tensor | np.ndarray | np.generic) else np.asarray(value)[()]
+
+
+def write_back(target: Any, value: Any) -> None:
+    """Write the last value of a donated argument into the caller's array or Tensor."""
+    if isinstance(target, np.ndarray | Tensor):
+        target[...] = value
+
+
+def jit(
+    fun: Function,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+) -> Jitted:
+    """Return a function that is traced to a graph once for each kind of argument, and runs the graph from then on.
+
+    The function must do the same for all arguments of the same shapes, dtypes, containers and static values: what it
+    does besides array operations happens while it is traced only. Arrays it captures become constants; captured
+    Tensors that require grad are read anew at each call and receive gradients. Writes to its arguments stay inside,
+    unless these are donated.
+
+    Args:
+        fun: a function of numbers, arrays or Tensors, in any containers.
+        static_argnums: positions of arguments that are passed as they are; each value is traced on its own.
+        static_argnames: names of keyword arguments treated likewise.
+        donate_argnums: positions of arguments that the function may overwrite.
+
+    Returns:
+        A callable with the same arguments and results; `trace_count` tells how often it was traced.
+
+    Raises:
+        DtypeError: a dynamic argument is no array.
+        UsageError: a static argument cannot be hashed.
+
+    >>> square = jit(lambda x: x * x)
+    >>> square(3.0), square(4.0), square.trace_count
+    (9.0, 16.0, 1)
+    """
+    return Jitted(fun, static_argnums, static_argnames, donate_argnums)
