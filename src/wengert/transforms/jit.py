@@ -231,7 +231,7 @@ class Jitted:
         self.trace_count += 1
         if self.trace_count == MANY_TRACES:
             warnings.warn(
-                f"jit: {self.__qualname__} has been traced {MANY_TRACES} times; "
+                f"jit: {self.fun!r} has been traced {MANY_TRACES} times; "
                 "arguments that change shape or static arguments that change value make each call slow",
                 stacklevel=4,
             )
