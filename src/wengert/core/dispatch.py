@@ -76,7 +76,7 @@ def checked(name: str, value: Any) -> Any:
     """Return an evaluated value as ndarray or NumPy scalar; object arrays are refused."""
     if not isinstance(value, np.ndarray | np.generic):
         value = np.asarray(value)[()]
-    if value.dtype.kind == "O":
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind == "O":
         raise DtypeError(
             describe(name, "an array of Python objects", "a numeric dtype is needed", "Convert it with .astype(float)")
         )

@@ -68,7 +68,7 @@ DEFAULTS: dict[str, Any] = {"casting": "same_kind", "order": "K", "subok": True,
 
 def with_out(name: str, result: Any, out: Any, where: Any = True) -> Any:
     """Return a result, or write it into `out` where `where` holds."""
-    if out is None or (isinstance(out, tuple) and out == (None,)):
+    if out is None or (isinstance(out, tuple) and all(target is None for target in out)):
         if where is not True:
             raise UsageError(
                 describe(
@@ -162,6 +162,18 @@ for _name in sorted(vars(np)):  # not dir(np), whose names load the rest of NumP
         if _ufunc.nin == 2:
             implements((_ufunc, "outer"))(outer_function(_ufunc))
 implements(np.divmod)(divmod_function)
+
+_sign_of_real = FUNCTIONS[np.sign]
+_sign_of_complex = ufunc_function(np.sign, elementwise.direction)
+
+
+@implements(np.sign)
+def sign(x: Any, *args: Any, **options: Any) -> Any:
+    """Return -1, 0 or 1, and x / |x| for complex numbers; see `numpy.sign`."""
+    x = operand("sign", x)
+    of_complex = x.dtype.kind == "c" if isinstance(x, Tensor | np.ndarray | np.generic) else isinstance(x, complex)
+    return (_sign_of_complex if of_complex else _sign_of_real)(x, *args, **options)
+
 
 COMPACT: dict[str, tuple[Elementwise, Callable[[Any, Any], Any]]] = {
     "add": (elementwise.add, operator.add),

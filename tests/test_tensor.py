@@ -1,0 +1,517 @@
+"""Tensors as values: construction, NumPy's protocols, conversion, copying, export."""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+import pickle
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+from wengert.errors import DtypeError, GraphError, ShapeError
+
+
+def leaf(*values: float) -> wg.Tensor:
+    return wg.tensor(values, requires_grad=True)
+
+
+# Construction
+
+
+def test_tensor_copies_and_asarray_shares() -> None:
+    array = np.array([1.0, 2.0])
+    copied, shared = wg.tensor(array), wg.asarray(array)
+    assert not np.shares_memory(copied.numpy(), array)
+    assert np.shares_memory(shared.numpy(), array)
+    shared[0] = 9.0
+    np.testing.assert_array_equal(array, [1.0, 2.0])
+    assert wg.asarray(copied) is copied
+    assert wg.asarray(copied, dtype=np.float32).dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        ([1, 2], np.int64),
+        ([1.0, 2], np.float64),
+        ([True], np.bool_),
+        ([1j], np.complex128),
+        (np.float32(1), np.float32),
+        (3, np.int64),
+        (2.5, np.float64),
+    ],
+)
+def test_dtypes_are_numpys(data: Any, dtype: Any) -> None:
+    assert wg.tensor(data).dtype == dtype
+    assert wg.tensor(data).shape == np.shape(data)
+
+
+def test_dtype_can_be_given() -> None:
+    t = wg.tensor([1, 2], dtype=np.float32, requires_grad=True)
+    assert t.dtype == np.float32
+    assert t.requires_grad
+
+
+@pytest.mark.parametrize("make", [wg.tensor, wg.asarray])
+def test_data_must_be_numeric(make: Any) -> None:
+    with pytest.raises(DtypeError):
+        make(np.array([None, 1], dtype=object))
+    with pytest.raises(DtypeError):
+        make(None)
+
+
+def test_a_tensor_of_a_tensor_is_a_constant() -> None:
+    x = leaf(1.0)
+    assert not wg.tensor(x * 2).requires_grad
+    assert wg.asarray(x) is x
+
+
+def test_tensor_is_final() -> None:
+    with pytest.raises(TypeError) as error:
+        type("Sub", (wg.Tensor,), {})
+    assert str(error.value) == "Tensor: a subclass Sub; Tensor is final. Hold a Tensor in your class instead."
+
+
+def test_attributes() -> None:
+    t = wg.tensor(np.zeros((2, 3), np.float32))
+    assert (t.shape, t.ndim, t.size, t.itemsize, t.nbytes) == ((2, 3), 2, 6, 4, 24)
+    assert t.T.shape == (3, 2)
+    assert t.mT.shape == (3, 2)
+
+
+# Promotion
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.complex64])
+@pytest.mark.parametrize("scalar", [2, 2.0, True, 2j])
+def test_python_scalars_are_weak(dtype: Any, scalar: Any) -> None:
+    array = np.array([1, 2], dtype=dtype)
+    for operate in (operator.add, operator.mul, operator.truediv):
+        for given, expected in (
+            (operate(wg.tensor(array), scalar), operate(array, scalar)),
+            (operate(scalar, wg.tensor(array)), operate(scalar, array)),
+        ):
+            assert given.dtype == expected.dtype
+            np.testing.assert_array_equal(given.numpy(), expected)
+
+
+@pytest.mark.parametrize("scalar", [np.float64(2), np.float32(2), np.int64(2)])
+def test_numpy_scalars_are_not_weak(scalar: Any) -> None:
+    array = np.array([1, 2], dtype=np.float32)
+    for given, expected in ((wg.tensor(array) * scalar, array * scalar), (scalar * wg.tensor(array), scalar * array)):
+        assert type(given) is wg.Tensor
+        assert given.dtype == expected.dtype
+
+
+def test_zero_dimensional_results_keep_their_dtype() -> None:
+    s = wg.tensor(np.float32(2.0))
+    assert (s * 2.0).dtype == np.float32
+    assert (s + np.float64(1)).dtype == np.float64
+    assert s.sum().dtype == np.float32
+
+
+def test_ndarrays_on_the_left() -> None:
+    x = leaf(1.0, 2.0)
+    for y in (np.ones(2) * x, np.ones(2) - x, np.add(np.ones(2), x), np.ones((1, 2)) < x):
+        assert type(y) is wg.Tensor
+
+
+# Truth, numbers, containers
+
+
+def test_truth_and_numbers() -> None:
+    assert wg.tensor(2.0)
+    assert not wg.tensor([0.0])
+    assert int(wg.tensor(2.7)) == 2
+    assert float(wg.tensor([2.5])) == 2.5
+    assert complex(wg.tensor(2j)) == 2j
+    assert operator.index(wg.tensor(3)) == 3
+    assert [10, 20][wg.tensor(1)] == 20
+    assert list(range(wg.tensor(2))) == [0, 1]
+    with pytest.raises(TypeError):
+        operator.index(wg.tensor(1.0))
+
+
+@pytest.mark.parametrize("kind", [bool, int, float, complex])
+def test_one_element_is_needed_for_a_number(kind: Any) -> None:
+    with pytest.raises(DtypeError) as error:
+        kind(wg.tensor([1.0, 2.0]))
+    assert str(error.value) == (
+        f"{kind.__name__}: a Tensor of shape (2,); a Tensor with exactly one element is needed. "
+        "Reduce it first, with .any(), .all() or .sum() for instance."
+    )
+
+
+def test_len_iteration_and_membership() -> None:
+    t = wg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert len(t) == 2
+    assert [row.tolist() for row in t] == [[1.0, 2.0], [3.0, 4.0]]
+    assert 3.0 in t
+    assert 5.0 not in t
+    first, second = t
+    first[0] = 9.0
+    assert t.tolist() == [[9.0, 2.0], [3.0, 4.0]]
+    assert second.tolist() == [3.0, 4.0]
+    with pytest.raises(TypeError) as error:
+        len(wg.tensor(1.0))
+    assert str(error.value) == "len: a 0-d Tensor; at least one axis is needed. Use .size for a number of elements."
+    with pytest.raises(TypeError):
+        iter(wg.tensor(1.0))
+
+
+def test_iteration_is_differentiated() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    sum(v * i for i, v in enumerate(x)).backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_comparison_is_elementwise_and_hashing_by_identity() -> None:
+    a, b = wg.tensor([1.0, 2.0]), wg.tensor([1.0, 3.0])
+    assert (a == b).tolist() == [True, False]
+    assert (a < b).tolist() == [False, True]
+    assert (a != [1.0, 2.0]).tolist() == [False, False]
+    assert len({a, b, a}) == 2
+    assert {a: 1}[a] == 1
+    assert (a == None) is False  # noqa: E711 - the comparison is the subject
+    assert (a != "text") is True
+
+
+@pytest.mark.parametrize("other", [None, "text", {}, object()])
+def test_operands_that_are_no_numbers(other: Any) -> None:
+    with pytest.raises(TypeError):
+        wg.tensor([1.0]) + other
+    with pytest.raises(TypeError):
+        other * wg.tensor([1.0])
+
+
+# Printing
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (lambda: wg.tensor([1.0, 2.5]), "tensor([1. , 2.5])"),
+        (lambda: wg.tensor(3), "tensor(3)"),
+        (lambda: wg.tensor([1.0], dtype=np.float32), "tensor([1.], dtype=float32)"),
+        (lambda: leaf(1.0), "tensor([1.], requires_grad=True)"),
+        (lambda: leaf(1.0) * 2, "tensor([2.], grad_fn=<multiply>)"),
+        (lambda: leaf(1.0, 2.0)[1:], "tensor([2.], grad_fn=<getitem>)"),
+    ],
+)
+def test_printing(made: Any, text: str) -> None:
+    assert repr(made()) == text
+
+
+def test_formatting() -> None:
+    assert f"{wg.tensor(2.0):.3f}" == "2.000"
+    assert f"{leaf(2.5):5.1f}" == "  2.5"
+    assert f"{wg.tensor([1.0])}" == "tensor([1.])"
+
+
+def test_printing_inside_a_transformation() -> None:
+    seen: list[str] = []
+
+    def f(x: Any) -> Any:
+        seen.append(repr(x * 2))
+        return x * 2
+
+    wg.grad(f)(1.5)
+    assert seen == ["tensor(3., grad_fn=<multiply>)"]
+
+
+# Leaving the library
+
+
+def test_plain_values_become_ndarrays() -> None:
+    t = wg.tensor([1.0, 2.0])
+    for array in (t.numpy(), np.asarray(t), np.array(t), np.asarray(t, dtype=np.float32)):
+        assert type(array) is np.ndarray
+        np.testing.assert_array_equal(array, [1.0, 2.0])
+    assert np.array(t).flags.writeable
+    assert not np.asarray(t).flags.writeable
+    assert np.shares_memory(np.asarray(t), t.numpy())
+    assert not np.shares_memory(np.array(t), t.numpy())
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(t, dtype=np.float32, copy=False)
+    assert (t.tolist(), wg.tensor(2.5).item(), t.item(1)) == ([1.0, 2.0], 2.5, 2.0)
+    assert t.tobytes() == np.array([1.0, 2.0]).tobytes()
+
+
+def test_a_copy_of_an_ndarray_of_a_tensor_is_independent() -> None:
+    t = wg.tensor([1.0, 2.0])
+    array = np.array(t)
+    array[0] = 5.0
+    assert t.tolist() == [1.0, 2.0]
+
+
+ASARRAY = (
+    "{}: a Tensor of shape {} that is being differentiated; a plain value is needed, because an ndarray would "
+    "silently lose the gradient. Use wengert.numpy functions (stack for a list of Tensors), or call .detach() first."
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "shape"),
+    [
+        (np.asarray, "asarray", (2,)),
+        (np.array, "asarray", (2,)),
+        (lambda x: np.array([x, x]), "asarray", (2,)),
+        (lambda x: np.array([x[0], 1.0]), "asarray", ()),
+        (lambda x: x.numpy(), "numpy", (2,)),
+        (np.from_dlpack, "__dlpack__", (2,)),
+    ],
+)
+def test_differentiated_values_do_not_become_ndarrays(function: Any, name: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(GraphError) as error:
+        function(leaf(1.0, 2.0))
+    assert str(error.value) == ASARRAY.format(name, shape)
+    with pytest.raises(GraphError):
+        wg.grad(lambda x: function(x).sum())(np.array([1.0, 2.0]))
+
+
+STORED = (
+    "assignment: a Tensor of shape {} that is being differentiated, stored into an ndarray; a Tensor is needed to hold "
+    "it, because an ndarray would silently lose the gradient. Make the array with wengert.numpy (zeros, empty, or "
+    "asarray for one that exists), or store .detach()."
+)
+
+
+def fill(value: Any) -> Any:
+    array = np.zeros(2)
+    array[0] = value
+    return array.sum()
+
+
+def fill_complex(value: Any) -> Any:
+    array = np.zeros(2, complex)
+    array[0] = value
+    return array.sum().real
+
+
+def fill_slice(value: Any) -> Any:
+    array = np.zeros((2, 2))
+    array[0] = value
+    return array.sum()
+
+
+@pytest.mark.parametrize("function", [fill, fill_complex])
+@pytest.mark.parametrize("value", [lambda x: x[0], lambda x: x[:1], lambda x: (x * x).sum()])
+def test_storing_an_element_into_an_ndarray_is_an_error(function: Any, value: Any) -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises((GraphError, ValueError)) as error:
+        function(value(x))
+    explained = error.value if isinstance(error.value, GraphError) else error.value.__cause__
+    assert isinstance(explained, GraphError)  # NumPy raises its own error from ours
+    assert str(explained) == STORED.format(value(x).shape)
+    with pytest.raises((GraphError, ValueError)):
+        wg.grad(lambda z: function(value(z)))(np.array([1.0, 2.0]))
+
+
+def test_storing_an_array_into_an_ndarray_is_an_error() -> None:
+    with pytest.raises(GraphError) as error:
+        fill_slice(leaf(1.0, 2.0))
+    assert str(error.value) == STORED.format((2,))
+    with pytest.raises(GraphError) as error:
+        wg.grad(fill_slice)(np.array([1.0, 2.0]))
+    assert str(error.value) == STORED.format((2,))
+
+
+def test_adding_to_an_ndarray_in_place_is_an_error() -> None:
+    array = np.zeros(2)
+    with pytest.raises(DtypeError) as error:
+        array += leaf(1.0, 2.0)
+    assert str(error.value) == (
+        "add: out= of type ndarray for a result that is a Tensor; a Tensor is needed, because an ndarray would lose "
+        "the gradient. Pass a Tensor, or call .detach().numpy() on the operands."
+    )
+    np.testing.assert_array_equal(array, [0.0, 0.0])
+
+
+def test_plain_values_can_be_stored() -> None:
+    array = np.zeros((2, 2))
+    array[0] = wg.tensor([1.0, 2.0])
+    array[1, 0] = wg.tensor(3.0)
+    array[1, 1] = leaf(4.0).detach()
+    np.testing.assert_array_equal(array, [[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_python_numbers_of_differentiated_values() -> None:
+    x = leaf(4.0)
+    assert float(x) == 4.0
+    assert f"{float((x * x).sum()):.1f}" == "16.0"
+    with pytest.raises(GraphError) as error:
+        wg.grad(lambda z: math.sin(z))(1.0)
+    assert str(error.value) == (
+        "float: a Tensor that a transformation is differentiating; a plain value is needed, because a Python number "
+        "would silently lose the gradient. Use wengert.numpy functions in place of math, or wengert.stop_gradient "
+        "first."
+    )
+
+
+def test_python_control_flow_on_differentiated_values() -> None:
+    def f(x: Any) -> Any:
+        total = x
+        while total < 100:
+            total = total * x
+        return total if x > 2 and int(x) == 3 else -total
+
+    assert wg.grad(f)(3.0) == 5 * 3.0**4
+
+
+# Copies
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))])
+def test_copies_keep_value_dtype_and_requires_grad(duplicate: Any) -> None:
+    for t in (wg.tensor([1.0, 2.0], dtype=np.float32), leaf(1.0), wg.tensor(3), wg.tensor([[1, 2]])[:, 1:]):
+        other = duplicate(t)
+        assert type(other) is wg.Tensor
+        assert (other.dtype, other.shape, other.requires_grad) == (t.dtype, t.shape, t.requires_grad)
+        np.testing.assert_array_equal(other.detach().numpy(), t.detach().numpy())
+        assert not np.shares_memory(other.detach().numpy(), t.detach().numpy())
+
+
+def test_what_was_recorded_cannot_be_copied_apart_from_its_graph() -> None:
+    for duplicate in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(GraphError) as error:
+            duplicate(leaf(1.0) * 2)
+        assert str(error.value) == (
+            "copy or pickle: a Tensor that multiply recorded; a leaf or a plain Tensor is needed, because the graph "
+            "is not copied. Call .detach() first."
+        )
+
+
+def test_containers_of_tensors_are_copied_once() -> None:
+    t = wg.tensor([1.0])
+    first, second = copy.deepcopy([t, t])
+    assert first is second
+
+
+def test_copy_and_astype_carry_the_gradient() -> None:
+    x = leaf(1.0, 2.0)
+    (copy.copy(x) * x.copy() * x.astype(np.float32)).sum().backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), [3.0, 12.0])
+
+
+# Export
+
+
+def test_dlpack() -> None:
+    t = wg.tensor([1.0, 2.0])
+    array = np.from_dlpack(t)
+    np.testing.assert_array_equal(array, [1.0, 2.0])
+    shared = np.from_dlpack(t, copy=False)
+    assert np.shares_memory(shared, t.numpy())
+    t[0] = 9.0
+    np.testing.assert_array_equal(shared, [1.0, 2.0])
+
+
+def test_what_others_do_with_exported_memory_changes_no_gradient() -> None:
+    torch = pytest.importorskip("torch")
+    w, t = leaf(1.0, 2.0), wg.tensor([3.0, 4.0])
+    y = (w * t).sum()
+    torch.from_dlpack(t).zero_()
+    y.backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [3.0, 4.0]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python classes export buffers from 3.12 on")
+def test_buffer() -> None:
+    t = wg.tensor([1.0, 2.0])
+    view = memoryview(t)  # type: ignore[arg-type]
+    assert view.readonly
+    assert view.tolist() == [1.0, 2.0]
+    with pytest.raises(GraphError):
+        memoryview(leaf(1.0))  # type: ignore[arg-type]
+
+
+# NumPy's functions and methods
+
+
+def test_numpy_functions_give_tensors() -> None:
+    x = leaf(1.0, 2.0)
+    for y in (np.sin(x), np.add(x, 1), np.sum(x), np.reshape(x, (1, 2)), np.where([True, False], x, 0.0)):
+        assert type(y) is wg.Tensor
+        assert y.requires_grad
+
+
+def test_wengert_numpy_gives_tensors_for_arrays() -> None:
+    for y in (wnp.sin(np.ones(2)), wnp.add(1.0, 2.0), wnp.sum([1.0, 2.0]), wnp.zeros(3)):
+        assert type(y) is wg.Tensor
+        assert not y.requires_grad
+
+
+def test_functions_that_are_not_known() -> None:
+    text = (
+        "; a function that Wengert knows how to differentiate is needed. Use another function of wengert.numpy, "
+        "declare a primitive, or pass .detach().numpy()."
+    )
+    with pytest.raises(DtypeError) as error:
+        np.savetxt("nowhere", leaf(1.0))
+    assert str(error.value) == "numpy.savetxt: a Tensor" + text
+    unknown = np.frompyfunc(lambda a: a, 1, 1)
+    with pytest.raises(DtypeError) as error:
+        unknown(leaf(1.0))
+    assert str(error.value).endswith(text)
+
+
+def test_arrays_of_objects_are_refused() -> None:
+    objects = np.array([1.0, None], dtype=object)
+    with pytest.raises(DtypeError, match=r"dtype object|Python objects"):
+        leaf(1.0, 2.0) * objects
+
+
+def test_shapes_that_do_not_broadcast() -> None:
+    with pytest.raises(ShapeError) as error:
+        leaf(1.0, 2.0) + np.ones(3)
+    assert str(error.value) == (
+        "add: shapes (2,) and (3,); shapes that broadcast are needed: equal from the right, or 1. Reshape one of them."
+    )
+    with pytest.raises(ShapeError):
+        leaf(1.0, 2.0) * wg.tensor(np.ones((2, 3)))
+
+
+def test_in_place_results_must_fit() -> None:
+    t = wg.tensor([1.0, 2.0])
+    with pytest.raises(ShapeError) as error:
+        t += np.ones((2, 2))
+    assert str(error.value) == (
+        "add: a result of shape (2, 2) for a Tensor of shape (2,); the same shape is needed to write in place. "
+        "Use the operation that makes a new Tensor."
+    )
+    i = wg.tensor([1, 2])
+    with pytest.raises(DtypeError) as dtype_error:
+        i += 0.5
+    assert str(dtype_error.value) == (
+        "add: a result of dtype float64 for a Tensor of dtype int64; a dtype that casts within its kind is needed to "
+        "write in place. Convert the Tensor with .astype first."
+    )
+    f = wg.tensor([1.0], dtype=np.float32)
+    f += np.float64(1)
+    assert f.dtype == np.float32
+
+
+def test_out_and_where() -> None:
+    x, out = leaf(1.0, 4.0), wg.tensor([10.0, 20.0])
+    given = np.sqrt(x, out=out, where=np.array([False, True]))
+    assert given is out
+    assert out.tolist() == [10.0, 2.0]
+    out.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [0.0, 0.25]
+
+
+def test_big_endian_and_unaligned_memory() -> None:
+    x = wg.tensor(np.array([1.0, 2.0], dtype=">f8"), requires_grad=True)
+    (x * x).sum().backward()
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), [2.0, 4.0])

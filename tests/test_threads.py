@@ -1,0 +1,172 @@
+"""Threads: sweeps of graphs that share leaves, hooks and modes do not meet."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert import autograd
+
+ROUNDS = 10_000
+
+
+@pytest.fixture(autouse=True)
+def _switch_often() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(*functions: Callable[[], Any]) -> list[Any]:
+    """Run functions at the same time; return their results or raise the first error."""
+    results: list[Any] = [None] * len(functions)
+    errors: list[BaseException] = []
+    start = threading.Barrier(len(functions))
+
+    def run(position: int) -> None:
+        start.wait()
+        try:
+            results[position] = functions[position]()
+        except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(functions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results
+
+
+def test_no_contribution_to_a_shared_leaf_is_lost() -> None:
+    x = wg.tensor(1.0, requires_grad=True)
+    w = wg.tensor([1.0, 2.0], requires_grad=True)
+
+    def sweep(scale: float) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(ROUNDS // 4):
+                (x * scale).backward()
+                (w * scale).sum().backward()
+
+        return run
+
+    in_threads(sweep(1.0), sweep(2.0), sweep(3.0), sweep(4.0))
+    assert x.grad is not None
+    assert w.grad is not None
+    assert x.grad.item() == 10.0 * (ROUNDS // 4)
+    assert w.grad.tolist() == [10.0 * (ROUNDS // 4)] * 2
+
+
+def test_sweeps_of_shared_leaves_give_their_own_results() -> None:
+    x = wg.tensor([1.0, 2.0], requires_grad=True)
+
+    def differentiate(scale: float) -> Callable[[], bool]:
+        expected = [2 * scale, 4 * scale]
+
+        def run() -> bool:
+            return all(autograd.grad((x * x * scale).sum(), x)[0].tolist() == expected for _ in range(ROUNDS // 10))
+
+        return run
+
+    assert in_threads(differentiate(1.0), differentiate(10.0)) == [True, True]
+
+
+def test_retained_graphs_may_be_swept_by_several_threads() -> None:
+    x = wg.tensor([1.0, 2.0], requires_grad=True)
+    y = (np.exp(x) * x).sum()
+    expected = autograd.grad(y, x, retain_graph=True)[0].tolist()
+
+    def run() -> bool:
+        return all(autograd.grad(y, x, retain_graph=True)[0].tolist() == expected for _ in range(300))
+
+    assert in_threads(run, run, run) == [True] * 3
+
+
+def test_hooks_of_a_shared_leaf_fire_once_a_sweep() -> None:
+    x = wg.tensor(1.0, requires_grad=True)
+    fired: list[int] = []
+    x.register_hook(lambda ct: fired.append(threading.get_ident()))
+
+    def run() -> None:
+        for _ in range(500):
+            (x * x).backward()
+
+    in_threads(run, run)
+    assert len(fired) == 1000
+    assert sorted(map(fired.count, set(fired))) == [500, 500]
+    assert x.grad is not None
+    assert x.grad.item() == 2000.0
+
+
+def test_numbers_order_the_graph_of_each_thread() -> None:
+    def run() -> bool:
+        x = wg.tensor(1.0, requires_grad=True)
+        y = x
+        for _ in range(500):
+            y = y * 1.5 - y * 0.5
+        (g,) = autograd.grad(y, x)
+        return bool(g.item() == 1.0)
+
+    assert in_threads(run, run, run) == [True] * 3
+
+
+def test_a_graph_may_be_built_in_one_thread_and_swept_in_another() -> None:
+    x = wg.tensor([1.0, 2.0], requires_grad=True)
+    graphs: list[wg.Tensor] = []
+    in_threads(lambda: graphs.append((x * x).sum()))
+    y = graphs[0] * 3
+    in_threads(lambda: y.backward())
+    assert x.grad is not None
+    assert x.grad.tolist() == [6.0, 12.0]
+
+
+def test_modes_of_one_thread_do_not_change_what_others_record() -> None:
+    x = wg.tensor(2.0, requires_grad=True)
+    stop = threading.Event()
+
+    def switch() -> None:
+        while not stop.is_set():
+            with wg.no_grad():
+                assert not (x * x).requires_grad
+            with autograd.saved_tensors_hooks(lambda t: t.item(), wg.tensor):
+                (x * x).backward()
+
+    def record() -> bool:
+        try:
+            return all(autograd.grad(x * x, x)[0].item() == 4.0 for _ in range(2000))
+        finally:
+            stop.set()
+
+    assert in_threads(record, switch)[0] is True
+
+
+def test_transformations_in_several_threads() -> None:
+    def cubed(x: Any) -> Any:
+        return wg.grad(lambda y: (y**3).sum())(x).sum()
+
+    def run() -> bool:
+        return all(wg.grad(cubed)(np.array([1.0, 2.0])).tolist() == [6.0, 12.0] for _ in range(100))
+
+    assert in_threads(run, run, run) == [True] * 3
+
+
+def test_memory_of_finished_threads_is_released() -> None:
+    x = wg.tensor(1.0, requires_grad=True)
+
+    def run() -> None:
+        with wg.no_grad():
+            x * 2
+
+    in_threads(run, run)
+    from wengert.traces.modes import SPECIAL
+
+    assert SPECIAL == []
