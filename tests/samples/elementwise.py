@@ -204,6 +204,9 @@ CONSTANTS = [
 ]
 
 SEVERAL = [
+    sample("direction", np.sign, COMPLEX),
+    sample("direction", np.sign, COMPLEX[0]),
+    sample("direction", np.sign, COMPLEX[:0]),
     sample("modf", np.modf, off_integers(2, 3)),
     sample("modf", np.modf, off_integers()),
     sample("frexp", np.frexp, off_zero(2, 3)),

@@ -307,5 +307,13 @@ def frexp_vjp(ct: Any, out: Any, _x: Any) -> Any:
     return None if ct[0] is None else np.ldexp(ct[0], -out[1])
 
 
+def direction_vjp(ct: Any, out: Any, z: Any) -> Any:
+    """Differentiate s = z / |z|: |z| ds = dz - s Re(conj(s) dz); 0 at 0."""
+    size = np.abs(z)
+    there = size != 0
+    return np.where(there, (ct - np.conjugate(out) * (out * ct).real) / np.where(there, size, 1.0), 0.0)
+
+
+direction = opaque("direction", np.sign, vjp=direction_vjp)
 modf = opaque("modf", np.modf, vjp=modf_vjp, outputs=2)
 frexp = opaque("frexp", np.frexp, vjp=frexp_vjp, outputs=2)

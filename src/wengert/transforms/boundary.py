@@ -13,12 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.aval import aval_of
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor, own_memory
 from wengert.core.trace import Trace
 from wengert.core.views import current, share
 from wengert.errors import DtypeError, UsageError, describe
 
-__all__ = ["as_given", "inner_value", "name_of", "positions", "result_example", "selected", "split_aux"]
+__all__ = [
+    "as_given",
+    "inner_value",
+    "name_of",
+    "positions",
+    "require_complex",
+    "result_example",
+    "selected",
+    "split_aux",
+]
 
 
 def name_of(transformation: str, function: Callable[..., Any]) -> str:
@@ -69,6 +79,21 @@ def selected(name: str, leaf: Any) -> Any:
     array = leaf if isinstance(leaf, np.ndarray | np.generic) else np.asarray(leaf)[()]
     check_dtype(name, array.dtype)
     return array
+
+
+def require_complex(name: str, what: str, leaves: Sequence[Any], needed: bool, action: str) -> None:
+    """Raise a DtypeError unless all leaves are complex, or all are real if `needed` is false."""
+    for leaf in leaves:
+        dtype = aval_of(leaf).dtype
+        if (dtype.kind == "c") != needed:
+            raise DtypeError(
+                describe(
+                    name,
+                    f"{what} of dtype {dtype} with holomorphic={needed}",
+                    f"a {'complex' if needed else 'real'} one is needed",
+                    action,
+                )
+            )
 
 
 def inner_value(value: Any) -> Any:

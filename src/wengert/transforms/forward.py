@@ -11,7 +11,7 @@ from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
-from wengert.errors import ShapeError, describe
+from wengert.errors import DtypeError, ShapeError, describe
 from wengert.traces.dual import Dual, make_dual
 from wengert.transforms.boundary import as_given, inner_value, lowered, name_of, result_example, selected, split_aux
 
@@ -34,7 +34,7 @@ def jvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
 
     Raises:
         ShapeError: the tangents have not the containers or shapes of the primals.
-        DtypeError: a primal has a dtype without derivatives.
+        DtypeError: a primal has a dtype without derivatives, or a tangent is complex and its primal real.
 
     >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 0.0))
     (6.0, 3.0)
@@ -83,6 +83,15 @@ def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
     if tangent.shape != value.shape:
         raise mismatch(
             f"a tangent of shape {tangent.shape} for a primal of shape {value.shape}", "the same shape is needed"
+        )
+    if tangent.dtype.kind == "c" and value.dtype.kind != "c":
+        raise DtypeError(
+            describe(
+                "jvp",
+                f"a tangent of dtype {tangent.dtype} for a primal of dtype {value.dtype}",
+                "a real tangent is needed for a real primal",
+                "Pass its .real, or convert the primal with .astype(complex)",
+            )
         )
     if tangent.dtype != value.dtype:
         tangent = tangent.astype(value.dtype)

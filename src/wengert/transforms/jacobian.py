@@ -10,16 +10,28 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, unflatten
-from wengert.core.aval import aval_of
+from wengert.core.aval import Aval, aval_of
 from wengert.errors import UsageError, describe
 from wengert.transforms.batching import vmap
-from wengert.transforms.boundary import positions, selected
+from wengert.transforms.boundary import positions, require_complex, selected
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import grad, vjp
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
 
 Function = Callable[..., Any]
+
+
+OTHER = {
+    "jacrev": (
+        "Pass holomorphic=True for a complex differentiable function, or use jacfwd if the arguments are real",
+        "Leave holomorphic out, or return complex numbers",
+    ),
+    "jacfwd": (
+        "Pass holomorphic=True for a complex differentiable function, or use jacrev if the outputs are real",
+        "Convert it with .astype(complex)",
+    ),
+}
 
 
 def basis(leaves: Sequence[Any]) -> list[Any]:
@@ -67,19 +79,20 @@ def unwrap_selection(argnums: int | Sequence[int], tree: tuple[Any, ...]) -> Any
     return tree[0] if isinstance(argnums, int) else tree
 
 
-def jacrev(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """Return a function that computes the Jacobian by one batched reverse sweep.
 
     Args:
         fun: a function of arrays, in any containers, returning arrays in any containers.
         argnums: the positions of the arguments to differentiate.
+        holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
 
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
         arguments' containers of arrays of shape output.shape + argument.shape.
 
     Raises:
-        DtypeError: an argument has a dtype without derivatives.
+        DtypeError: an argument has a dtype without derivatives, or an output is complex without `holomorphic`.
 
     >>> jacrev(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -91,6 +104,9 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
         narrowed, selection = on_selected(fun, "jacrev", argnums, args)
         output, pullback = vjp(narrowed, *selection)
         outputs, out_structure = flatten(output)
+        if holomorphic:
+            require_complex("jacrev", "an argument", flatten(selection)[0], True, "Convert it with .astype(complex)")
+        require_complex("jacrev", "an output", outputs, holomorphic, OTHER["jacrev"][holomorphic])
         lanes = unflatten(out_structure, basis(outputs))
         columns, in_structure = flatten(vmap(pullback)(lanes))
         split = [split_lanes(column, outputs, 0) for column in columns]
@@ -102,19 +118,20 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
     return jacobian_of
 
 
-def jacfwd(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """Return a function that computes the Jacobian by one evaluation with batched tangents.
 
     Args:
         fun: a function of arrays, in any containers, returning arrays in any containers.
         argnums: the positions of the arguments to differentiate.
+        holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
 
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
         arguments' containers of arrays of shape output.shape + argument.shape.
 
     Raises:
-        DtypeError: an argument has a dtype without derivatives.
+        DtypeError: an argument has a dtype without derivatives, or is complex without `holomorphic`.
 
     >>> jacfwd(lambda x: x**2)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -126,12 +143,15 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
         narrowed, selection = on_selected(fun, "jacfwd", argnums, args)
         leaves, structure = flatten(selection)
         leaves = [selected("jacfwd", leaf) for leaf in leaves]
+        require_complex("jacfwd", "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
         primals = unflatten(structure, leaves)
 
         def push(*lanes: Any) -> Any:
             return jvp(narrowed, primals, unflatten(structure, lanes))[1]
 
         rows, out_structure = flatten(vmap(push, out_axes=-1)(*basis(leaves)))
+        if holomorphic:
+            require_complex("jacfwd", "an output", rows, True, "Leave holomorphic out, or return complex numbers")
         blocks = []
         for row in rows:
             parts = split_lanes(row, leaves, row.ndim - 1)
@@ -141,13 +161,17 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
     return jacobian_of
 
 
-def jacobian(fun: Function, argnums: int | Sequence[int] = 0, mode: str = "auto") -> Function:
+def jacobian(
+    fun: Function, argnums: int | Sequence[int] = 0, mode: str = "auto", holomorphic: bool = False
+) -> Function:
     """Return a function that computes the Jacobian in the mode that costs less.
 
     Args:
         fun: a function of arrays, in any containers, returning arrays in any containers.
         argnums: the positions of the arguments to differentiate.
-        mode: "fwd", "rev", or "auto": forward mode unless the output has fewer elements than the arguments.
+        mode: "fwd", "rev", or "auto": forward mode unless the output has fewer elements than the arguments, or the
+                arguments are complex and the outputs real.
+        holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
 
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
@@ -171,20 +195,33 @@ def jacobian(fun: Function, argnums: int | Sequence[int] = 0, mode: str = "auto"
         chosen = mode
         if mode == "auto":
             narrowed, selection = on_selected(fun, "jacobian", argnums, args)
-            inputs = sum(math.prod(aval_of(leaf).shape) for leaf in flatten(selection)[0])
-            outputs = sum(math.prod(aval_of(leaf).shape) for leaf in flatten(narrowed(*selection))[0])
-            chosen = "rev" if outputs < inputs else "fwd"
-        return (jacrev if chosen == "rev" else jacfwd)(fun, argnums)(*args)
+            inputs = [aval_of(leaf) for leaf in flatten(selection)[0]]
+            outputs = [aval_of(leaf) for leaf in flatten(narrowed(*selection))[0]]
+            chosen = "rev" if count(outputs) < count(inputs) else "fwd"
+            if not holomorphic and any_complex(inputs) != any_complex(outputs):
+                chosen = "rev" if any_complex(inputs) else "fwd"
+        return (jacrev if chosen == "rev" else jacfwd)(fun, argnums, holomorphic)(*args)
 
     return jacobian_of
 
 
-def hessian(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+def count(avals: Sequence[Aval]) -> int:
+    """Return the number of elements of values with these shapes."""
+    return sum(math.prod(aval.shape) for aval in avals)
+
+
+def any_complex(avals: Sequence[Aval]) -> bool:
+    """Tell whether any of these values is complex."""
+    return any(aval.dtype.kind == "c" for aval in avals)
+
+
+def hessian(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """Return a function that computes the Hessian of a scalar function: forward over reverse, batched.
 
     Args:
         fun: a function that returns one real scalar.
         argnums: the positions of the arguments to differentiate.
+        holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
 
     Returns:
         A function of the same arguments; for arguments in containers it gives containers of containers of arrays of
@@ -198,7 +235,7 @@ def hessian(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    return jacfwd(grad(fun, argnums), argnums)
+    return jacfwd(grad(fun, argnums, holomorphic=holomorphic), argnums, holomorphic)
 
 
 def hvp(fun: Function, primals: Any, tangents: Any) -> Any:

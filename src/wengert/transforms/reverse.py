@@ -23,6 +23,7 @@ from wengert.transforms.boundary import (
     lowered,
     name_of,
     positions,
+    require_complex,
     result_example,
     selected,
     split_aux,
@@ -248,7 +249,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
 
     Raises:
         ShapeError: a cotangent has not the containers or shapes of the output.
-        DtypeError: a primal has a dtype without derivatives.
+        DtypeError: a primal has a dtype without derivatives, or a cotangent is complex and its output real.
 
     >>> import numpy as np
     >>> y, pullback = vjp(lambda x: x * x, np.array([1.0, 2.0]))
@@ -299,9 +300,18 @@ def matched(output: Any, ct: Any) -> Any:
                 "Broadcast or reshape the cotangent",
             )
         )
-    if isinstance(output, Tensor) and value.dtype.kind not in "fc":
-        value = value.astype(output.dtype)
-    return value
+    if not isinstance(output, Tensor):
+        return value
+    if value.dtype.kind == "c" and output.dtype.kind != "c":
+        raise DtypeError(
+            describe(
+                "vjp",
+                f"a cotangent of dtype {value.dtype} for an output of dtype {output.dtype}",
+                "a real cotangent is needed for a real output",
+                "Pass its .real",
+            )
+        )
+    return value if value.dtype.kind in "fc" else value.astype(output.dtype)
 
 
 def single_output(name: str, run: Recording) -> Any:
@@ -331,6 +341,8 @@ def scalar_output(name: str, run: Recording, holomorphic: bool) -> Any:
                 "Reduce it, for instance with .sum(), or use wengert.vjp or wengert.jacobian",
             )
         )
+    if holomorphic:
+        require_complex(name, "an argument", run.leaves, True, "Convert it with .astype(complex)")
     dtype = output.dtype if isinstance(output, Tensor) else np.asarray(output).dtype
     if (dtype.kind == "c") != holomorphic and (holomorphic or type(output) is Tensor):
         raise DtypeError(
