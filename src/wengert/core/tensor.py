@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 import numpy as np
 
 from wengert.core.aval import is_differentiable
-from wengert.errors import DtypeError, GraphError, describe
+from wengert.errors import DtypeError, GraphError, UsageError, describe
 
 if TYPE_CHECKING:
     from wengert.core.trace import Trace
@@ -142,6 +142,24 @@ class Tensor:
         """An iterator over the elements in C order."""
         return iter(_call(np.ravel, self))
 
+    # The array API standard
+
+    @property
+    def device(self) -> str:
+        """Where the elements are: always "cpu"."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """Return the Tensor on a device, of which there is one: "cpu"."""
+        if device != "cpu":
+            raise UsageError(
+                describe("to_device", f"device {device!r}", "'cpu' is needed", "Leave the Tensor where it is")
+            )
+        return self
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        return FUNCTIONS["__array_namespace__"]()
+
     # Leaving the library
 
     def numpy(self) -> np.ndarray[Any, Any]:
@@ -236,6 +254,15 @@ class Tensor:
         return int(self._concrete("int"))
 
     def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise DtypeError(
+                describe(
+                    "index",
+                    f"a Tensor of dtype {self.dtype}",
+                    "an integer is needed",
+                    "Use .detach().numpy() as a mask for ndarrays, or index a Tensor",
+                )
+            )
         return operator.index(self._concrete("index"))
 
     def __float__(self) -> float:
@@ -539,6 +566,26 @@ class Tensor:
     def sort(self, axis: int = -1) -> None:
         """Sort along an axis, in place."""
         self[...] = _call(np.sort, self, axis=axis)
+
+    def argpartition(self, kth: Any, axis: int | None = -1) -> Tensor:
+        """Return the indices that partition along an axis."""
+        return _call(np.argpartition, self, kth, axis=axis)
+
+    def choose(self, choices: Any, mode: str = "raise") -> Tensor:
+        """Return elements of the choices, picked by the elements of this Tensor."""
+        return _call(np.choose, self, choices, mode=mode)
+
+    def compress(self, condition: ArrayLike, axis: int | None = None) -> Tensor:
+        """Return the elements along an axis where a condition holds."""
+        return _call(np.compress, condition, self, axis=axis)
+
+    def searchsorted(self, v: ArrayLike, side: Any = "left") -> Tensor:
+        """Return where values belong in this sorted Tensor."""
+        return _call(np.searchsorted, self, v, side=side)
+
+    def partition(self, kth: Any, axis: int = -1) -> None:
+        """Partition along an axis, in place."""
+        self[...] = _call(np.partition, self, kth, axis=axis)
 
     def put(self, indices: ArrayLike, values: ArrayLike) -> None:
         """Set elements by flat index, in place."""

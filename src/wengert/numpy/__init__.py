@@ -4,8 +4,10 @@ Every function has NumPy's signature, takes Tensors, arrays and numbers, and ret
 what `numpy.` functions do when they are given Tensors.
 """
 
+import sys
 from typing import Any
 
+from wengert.core.dispatch import implements
 from wengert.numpy import (
     _accumulations,
     _contractions,
@@ -52,6 +54,7 @@ _MODULES = (
 )
 _EXPORTED = exported() | {"lib": lib, "linalg": linalg}
 __all__ = sorted(_EXPORTED)
+implements("__array_namespace__")(lambda: sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:
