@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.tensor import Tensor, raw
+from wengert.core.tensor import Tensor, is_staged, raw
 from wengert.core.views import base_and_path
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._ufuncs import with_out
@@ -27,7 +27,16 @@ def array_operand(name: str, value: Any) -> Any:
 
 
 def buffer_of(x: Tensor) -> Any:
-    """Return the array in memory under a Tensor (under one lane of it, in a batch), for its strides."""
+    """Return the array in memory under a Tensor (under one lane of it, in a batch), for its strides.
+
+    What is being traced has no memory yet: there, arrays lie in C order, and views of them accordingly.
+    """
+    if is_staged(x):
+        base, path = base_and_path(x)
+        window: Any = np.empty(base.shape, np.bool_)
+        for primitive, params in path:
+            window = primitive.evaluate(window, **dict(params))
+        return np.asarray(window)
     buffer = raw(x)
     extra = buffer.ndim - x.ndim
     if extra and buffer.size:
