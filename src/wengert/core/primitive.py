@@ -72,6 +72,10 @@ class Primitive:
         """Return whether the output, and which operands, the vjp needs, given which operands want a cotangent."""
         raise NotImplementedError
 
+    def kept_output(self, out: Any) -> Any:
+        """Return what to save of the output where the vjp needs it: all of it, unless there are several."""
+        return out
+
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._tree import flatten
 from wengert.core.aval import Aval
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import Constant, Primitive
@@ -73,6 +74,10 @@ class Context:
         """Choose whether outputs that received no cotangent give `backward` zeros (the default) or None."""
         self._materialize = value
 
+    def _let_go(self) -> None:
+        """Forget the values of the call: those that were saved are residuals of its record."""
+        self._to_save = self._dirty = self._constant = ()
+
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `forward` saved, as Tensors."""
@@ -106,12 +111,16 @@ class Function:
     @staticmethod
     def forward(ctx: Context, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs."""
-        raise NotImplementedError
+        raise UsageError(
+            describe("Function", "a subclass without forward", "a static method forward is needed", "Define it")
+        )
 
     @staticmethod
     def backward(ctx: Context, *cts: Any) -> Any:
         """Compute a cotangent for each argument of `forward`."""
-        raise NotImplementedError
+        raise UsageError(
+            describe("Function", "a subclass without backward", "a static method backward is needed", "Define it")
+        )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -119,12 +128,15 @@ class Function:
 
         Raises:
             UsageError: a marked or returned value does not belong to the call.
-            GraphError: a leaf that requires grad was marked dirty while recording.
+            GraphError: a leaf that requires grad was marked dirty while recording, or a Tensor that is being
+                differentiated is inside a container or passed by keyword.
         """
+        refuse_hidden_tensors(cls.__name__, args, kwargs)
         call = Call(cls, args, kwargs)
         results = apply(call, *call.operands)
-        outs: list[Any] = list(results) if call.outputs > 1 else [results]
-        if not call.operands:
+        call.forget_arguments()
+        outs: list[Any] = list(results[: call.shown]) if isinstance(results, tuple) else [results]
+        if not call.places:
             outs = [as_tensor(out) for out in outs]
         for index in call.constant:
             outs[index] = apply(_as_constant, outs[index])
@@ -135,7 +147,11 @@ class Function:
 
 
 class Call(Primitive):
-    """Be one call of a Function: a primitive whose operands are the Tensors among the arguments."""
+    """Be one call of a Function: a primitive whose operands are the Tensors among the arguments.
+
+    Other values that `forward` saved are further outputs, which are not shown: so they are residuals like any other,
+    and have their lanes under `vmap`.
+    """
 
     kind = "opaque"
 
@@ -144,9 +160,12 @@ class Call(Primitive):
         self.cls = cls
         self.args = args
         self.kwargs = kwargs
+        self.count = len(args)
         self.places = [i for i, x in enumerate(args) if type(x) is Tensor]
         self.operands = [args[i] for i in self.places]
-        self.context = Context(tuple(type(x) is Tensor and innermost_trace(x) is not None for x in args))
+        self.needs_input_grad = tuple(type(x) is Tensor and innermost_trace(x) is not None for x in args)
+        self.context: Context | None = None
+        self.shown = 0
         self.returns_tuple = False
         self.constant: list[int] = []
         self.dirty: dict[int, int] = {}
@@ -155,6 +174,10 @@ class Call(Primitive):
         if hasattr(cls, "jvp"):
             self.jvp = self.push
 
+    def forget_arguments(self) -> None:
+        """Let the arguments go: what is needed of them is saved where it was recorded."""
+        self.args, self.kwargs, self.operands = (), {}, []
+
     def run(self, *values: Any) -> Any:
         """Call `forward` on plain Tensors; return its results, noting which of them it saved or marked."""
         arguments = list(self.args)
@@ -162,30 +185,57 @@ class Call(Primitive):
             tensor = constant_tensor(value)
             arguments[place] = tensor
             tensor._kept = True
+        context = Context(self.needs_input_grad)
         with no_grad():
-            result = self.cls.forward(self.context, *arguments, **self.kwargs)
-        self.returns_tuple = isinstance(result, tuple)
-        outs = list(result) if self.returns_tuple else [result]
-        self.outputs = len(outs)
-        self.sources = [self.source(x, arguments, outs) for x in self.context._to_save]
-        self.constant = [self.index("mark_non_differentiable", x, outs) for x in self.context._constant]
+            result = self.cls.forward(context, *arguments, **self.kwargs)
+        outs = list(result) if isinstance(result, tuple) else [result]
+        self.note(context, arguments, outs, isinstance(result, tuple))
+        taken = [x for x in arguments if type(x) is Tensor]
+        values_out = [own_value(self.name, out, taken) for out in outs]
+        self.out_avals = [Aval(value.shape, value.dtype) for value in values_out]
+        hidden = [own_value(self.name, x, taken) for x in self.hidden(context, arguments, outs)]
+        context._let_go()
+        self.outputs = len(values_out) + len(hidden)
+        return (*values_out, *hidden) if self.outputs > 1 else values_out[0]
+
+    def note(self, context: Context, arguments: Sequence[Any], outs: Sequence[Any], returns_tuple: bool) -> None:
+        """Note what `forward` marked."""
+        if not outs:
+            raise UsageError(
+                describe(
+                    f"{self.name}.forward",
+                    "an empty tuple of results",
+                    "a Tensor or a tuple of Tensors is needed",
+                    "Return one at least",
+                )
+            )
+        if self.context is not None:
+            require_same_attributes(self.name, self.context, context)
+        self.context = context
+        self.shown, self.returns_tuple = len(outs), returns_tuple
+        self.constant = [self.index("mark_non_differentiable", x, outs) for x in context._constant]
         self.dirty = {
             self.index("mark_dirty", x, arguments): self.index("mark_dirty (returned values)", x, outs)
-            for x in self.context._dirty
+            for x in context._dirty
         }
-        values_out = tuple(own_value(self.name, out, arguments) for out in outs)
-        self.out_avals = [Aval(value.shape, value.dtype) for value in values_out]
-        return values_out if self.outputs > 1 else values_out[0]
 
-    def source(self, saved: Any, arguments: Sequence[Any], outs: Sequence[Any]) -> tuple[str, Any]:
-        """Return where a saved value came from: an operand, an output, or neither."""
-        for i, place in enumerate(self.places):
-            if arguments[place] is saved:
-                return "operand", i
-        for i, out in enumerate(outs):
-            if out is saved:
-                return "output", i
-        return "value", saved
+    def hidden(self, context: Context, arguments: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+        """Note where the saved values come from; return those that are neither arguments nor results."""
+        found: list[Any] = []
+        self.sources = []
+        for saved in context._to_save:
+            operand = next((i for i, place in enumerate(self.places) if arguments[place] is saved), None)
+            output = next((i for i, out in enumerate(outs) if out is saved), None)
+            if operand is not None:
+                self.sources.append(("operand", operand))
+            elif output is not None:
+                self.sources.append(("output", output))
+            elif saved is None or innermost_trace(saved) is not None:
+                self.sources.append(("value", saved))
+            else:
+                self.sources.append(("output", self.shown + len(found)))
+                found.append(saved)
+        return found
 
     def index(self, what: str, tensor: Any, among: Sequence[Any]) -> int:
         """Return the position of a marked Tensor among arguments or outputs."""
@@ -206,54 +256,78 @@ class Call(Primitive):
         operands = {i for kind, i in self.sources if kind == "operand"}
         return any(kind == "output" for kind, _ in self.sources), lambda operand: operand in operands
 
+    def kept_output(self, out: Any) -> Any:
+        """Save those outputs alone that `forward` saved."""
+        if self.outputs == 1:
+            return out
+        needed = {i for kind, i in self.sources if kind == "output"}
+        return tuple(value if i in needed else None for i, value in enumerate(out))
+
+    def restored(self, out: Any, operands: Sequence[Any]) -> Context:
+        """Return the context with the saved Tensors of the level where it is needed."""
+        context = copy.copy(self.context)
+        assert context is not None
+        found = {"operand": operands, "output": out if self.outputs > 1 else (out,)}
+        context._saved = tuple(x if kind == "value" else readable(found[kind][x]) for kind, x in self.sources)
+        return context
+
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
-        """Call `backward` with the saved Tensors of this level, and check what it returns."""
-        context = copy.copy(self.context)
-        outs = out if self.outputs > 1 else (out,)
-        found = {"operand": operands, "output": outs}
-        context._saved = tuple(x if kind == "value" else constant_tensor(found[kind][x]) for kind, x in self.sources)
+        """Call `backward` with the saved Tensors of this level, and check what it returns.
+
+        As everywhere in the tape API, its cotangents are conjugates of the engine's where they are complex.
+        """
+        if self.cls.backward is Function.backward:
+            raise self.lacking("backward")
+        context = self.restored(out, operands)
         wanted = dict(zip(self.places, avals, strict=True))
-        context.needs_input_grad = tuple(wanted.get(i) is not None for i in range(len(self.args)))
-        cts = ct if self.outputs > 1 else [ct]
+        context.needs_input_grad = tuple(wanted.get(i) is not None for i in range(self.count))
+        cts = ct[: self.shown] if self.outputs > 1 else [ct]
         lifted = any(type(c) is Tensor for c in cts)
-        given = [self.given(c, i, context._materialize) for i, c in enumerate(cts)]
+        given = [self.given(None if i in self.constant else c, i, context._materialize) for i, c in enumerate(cts)]
         results = self.cls.backward(context, *given)
         results = results if isinstance(results, tuple) else (results,)
         return self.checked(results, avals, lifted)
 
     def push(self, tangents: Sequence[Any], out: Any, *operands: Any) -> Any:
         """Call the user's `jvp` with the saved Tensors of this level."""
-        context = copy.copy(self.context)
-        found = {"operand": operands, "output": out if self.outputs > 1 else (out,)}
-        context._saved = tuple(x if kind == "value" else constant_tensor(found[kind][x]) for kind, x in self.sources)
-        given: list[Any] = [None] * len(self.args)
+        given: list[Any] = [None] * self.count
         for place, tangent in zip(self.places, tangents, strict=True):
-            given[place] = None if tangent is None else constant_tensor(tangent)
-        results = self.cls.jvp(context, *given)  # type: ignore[attr-defined]  # optional, looked for above
+            given[place] = None if tangent is None else readable(tangent)
+        results = self.cls.jvp(self.restored(out, operands), *given)  # type: ignore[attr-defined]  # looked for above
         results = results if isinstance(results, tuple) else (results,)
-        moved = tuple(None if r is None else settled(current(as_tensor(r))) for r in results)
-        return moved if self.outputs > 1 else moved[0]
+        if len(results) != self.shown:
+            raise GraphError(
+                describe(
+                    f"{self.name}.jvp",
+                    f"{len(results)} tangents",
+                    f"{self.shown} are needed, one for each result of forward",
+                    "Return None for results without one",
+                )
+            )
+        moved = [
+            None if r is None else settled(self.fitting("jvp", f"result {i}", current(as_tensor(r)), aval.shape))
+            for i, (r, aval) in enumerate(zip(results, self.out_avals, strict=True))
+        ]
+        return (*moved, *[None] * (self.outputs - self.shown)) if self.outputs > 1 else moved[0]
 
     def given(self, ct: Any, index: int, materialize: bool) -> Any:
         """Return a cotangent as `backward` receives it."""
         if ct is None:
             aval = self.out_avals[index]
             return constant_tensor(np.zeros(aval.shape, aval.dtype)[()]) if materialize else None
-        tensor = constant_tensor(ct)
-        tensor._kept = True
-        return tensor
+        return readable(ct.conj() if ct.dtype.kind == "c" else ct)
 
     def checked(self, results: Sequence[Any], avals: Sequence[Aval | None], lifted: bool) -> list[Any]:
         """Return the cotangents of the operands, checking their number and shapes."""
-        surplus = results[len(self.args) :]
-        if len(results) < len(self.args) or any(x is not None for x in surplus):
+        surplus = results[self.count :]
+        if len(results) < self.count or any(x is not None for x in surplus):
             raise GraphError(
                 describe(
                     f"{self.name}.backward",
                     f"{len(results)} cotangents",
-                    f"{len(self.args)} are needed, one for each argument of forward",
+                    f"{self.count} are needed, one for each argument of forward",
                     "Return None for arguments without one",
                 )
             )
@@ -263,22 +337,89 @@ class Call(Primitive):
             if aval is None or ct is None:
                 cts.append(None)
                 continue
-            tensor = current(as_tensor(ct))
-            if tensor.shape != aval.shape:
-                raise ShapeError(
-                    describe(
-                        f"{self.name}.backward",
-                        f"a cotangent of shape {tensor.shape} for argument {place}",
-                        f"the shape {aval.shape} of that argument is needed",
-                        "Sum over what forward broadcast",
-                    )
-                )
+            tensor = self.fitting("backward", f"argument {place}", current(as_tensor(ct)), aval.shape)
+            if tensor.dtype.kind == "c":
+                tensor = tensor.conj()
             cts.append(tensor if lifted or tensor._trace is not None else tensor._value)
         return cts
 
+    def fitting(self, method: str, of: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Return what a method of the user's gave, checking its shape."""
+        if tensor.shape == shape:
+            return tensor
+        what = "cotangent" if method == "backward" else "tangent"
+        raise ShapeError(
+            describe(
+                f"{self.name}.{method}",
+                f"a {what} of shape {tensor.shape} for {of}",
+                f"the shape {shape} of that {of.split()[0]} is needed",
+                "Sum over what forward broadcast" if method == "backward" else "Broadcast it as forward does",
+            )
+        )
 
-def own_value(name: str, out: Any, arguments: Sequence[Any]) -> Any:
-    """Return the array of a result of `forward`."""
+    def lacking(self, method: str) -> UsageError:
+        """Return the error about a method that is not there."""
+        return UsageError(
+            describe(
+                self.name,
+                f"a Function without {method}",
+                f"a static method {method} is needed to differentiate it",
+                "Define it",
+            )
+        )
+
+
+def refuse_hidden_tensors(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise a GraphError for Tensors where no cotangent could be returned for them."""
+    containers = [x for x in args if isinstance(x, list | tuple | dict)]
+    for leaf in [leaf for tree in (*containers, *kwargs.values()) for leaf in flatten(tree)[0]]:
+        if type(leaf) is Tensor and innermost_trace(leaf) is not None:
+            raise GraphError(
+                describe(
+                    f"{name}.apply",
+                    "a Tensor that is being differentiated, in a container or passed by keyword",
+                    "it is needed as a positional argument, because backward returns a cotangent for each of those",
+                    "Pass it by position, or .detach() it",
+                )
+            )
+
+
+def require_same_attributes(name: str, before: Context, after: Context) -> None:
+    """Raise a GraphError if `forward` stored different attributes on its context for two lanes of a batch."""
+    old, new = public_attributes(before), public_attributes(after)
+    different = [key for key in {**old, **new} if key not in old or key not in new or not alike(old[key], new[key])]
+    if different:
+        raise GraphError(
+            describe(
+                f"{name}.forward",
+                f"ctx.{different[0]}, which differs from lane to lane under vmap",
+                "attributes of ctx must be the same for all lanes",
+                "Pass what depends on values to ctx.save_for_backward",
+            )
+        )
+
+
+def public_attributes(context: Context) -> dict[str, Any]:
+    """Return what a user stored on a context."""
+    return {key: value for key, value in vars(context).items() if not key.startswith("_")}
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Tell whether two attributes are the same or have equal elements."""
+    if isinstance(a, Tensor | np.ndarray) or isinstance(b, Tensor | np.ndarray):
+        return bool(np.array_equal(np.asarray(raw(a)), np.asarray(raw(b)), equal_nan=True))
+    return a is b or (type(a) is type(b) and bool(a == b))
+
+
+def readable(value: Any) -> Tensor:
+    """Return a value as a Tensor whose memory is left alone by writes."""
+    tensor = constant_tensor(value)
+    tensor._kept = True
+    return tensor
+
+
+def own_value(name: str, out: Any, taken: Sequence[Tensor]) -> Any:
+    """Return the array of a result of `forward`, in memory that neither its arguments nor the user may write to."""
     if type(out) is not Tensor and not isinstance(out, np.ndarray | np.generic | float | int | complex):
         raise UsageError(
             describe(
@@ -288,9 +429,21 @@ def own_value(name: str, out: Any, arguments: Sequence[Any]) -> Any:
                 "Store other results on ctx",
             )
         )
-    value = raw(as_tensor(out))
-    shared = any(type(x) is Tensor and raw(x) is value for x in arguments)
-    return value.copy() if shared else value
+    tensor = as_tensor(out)
+    if innermost_trace(tensor) is not None and not any(tensor is x for x in taken):
+        raise GraphError(
+            describe(
+                f"{name}.forward",
+                "a result that depends on a captured value which is being differentiated",
+                "forward must take such values as arguments",
+                "Add it to the arguments, or .detach() it",
+            )
+        )
+    value = raw(tensor)
+    if not isinstance(value, np.ndarray):
+        return value
+    borrowed = tensor._kept or tensor is not current(tensor)
+    return value.copy() if borrowed or any(np.may_share_memory(raw(x), value) for x in taken) else value
 
 
 class _OnceOnly(Primitive):
@@ -309,7 +462,7 @@ class _OnceOnly(Primitive):
         raise GraphError(
             describe(
                 self.name,
-                "a second differentiation",
+                "a second differentiation, or one in forward mode",
                 "a backward that is not marked once_differentiable is needed",
                 "Write backward in operations on Tensors and remove the mark",
             )

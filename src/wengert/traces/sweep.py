@@ -319,7 +319,9 @@ class Sweep:
             self.cts[source] = [None] * (source.primitive.outputs or len(source.out))
             heappush(self.heap, -number)
             self.pending[number] = source
-        self.cts[source][node.index] = ct
+        collected = self.cts[source]
+        known = collected[node.index]  # a residual that was lifted is another node of the same output
+        collected[node.index] = ct if known is None else known + ct
 
 
 def own(ct: Any) -> Any:
@@ -349,8 +351,19 @@ def lifted(value: Any, node: Node | None, tape: Tape) -> Any:
 
 
 def lifted_output(out: Any, node: Node, tape: Tape) -> Any:
-    """Return a saved output as the Tensor it was."""
-    return tuple(lifted(item, None, tape) for item in out) if type(out) is tuple else lifted(out, node, tape)
+    """Return a saved output, or what was saved of several, as the Tensors they were."""
+    if type(out) is not tuple:
+        return lifted(out, node, tape)
+    return tuple(lifted_part(item, i, node, tape) for i, item in enumerate(out))
+
+
+def lifted_part(value: Any, index: int, node: Node, tape: Tape) -> Any:
+    """Return one of several saved outputs as the Tensor it was."""
+    if not isinstance(value, np.ndarray | np.generic):
+        return value
+    tensor = tape.output(node, index, value, True)  # type: ignore[arg-type]  # several outputs are of a Record
+    tensor._kept = True
+    return tensor
 
 
 def released(node: Node) -> GraphError:

@@ -335,7 +335,7 @@ class Tape(Trace):
         node.inputs = inputs
         node.keywords = params
         node.operands = tuple(self.residual(x) if need(i) else None for i, x in enumerate(operands))
-        node.out = out if need_out else None
+        node.out = primitive.kept_output(out) if need_out else None
         node.unpack = None
         if SPECIAL and STATE.packing:
             pack(node)
