@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.abstract import abstract
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Elementwise, Primitive
+from wengert.core.primitive import Primitive
 from wengert.core.source import Position
 from wengert.errors import GraphError, ShapeError, describe
 
@@ -139,63 +140,6 @@ def literal(value: Any) -> Any:
         value = value.copy()
         value.flags.writeable = False
     return value
-
-
-# Shapes
-
-
-def abstract(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Aval, ...]:
-    """Return shapes and dtypes of a primitive's results by asking NumPy.
-
-    Elementwise operations are asked with one element, others with arrays of the full size.
-
-    Args:
-        primitive: the operation.
-        inputs: variables, literals or anything else with a shape and dtype.
-        params: its parameters.
-
-    Raises:
-        ShapeError: the shapes do not fit.
-    """
-    rule = getattr(primitive, "abstract", None)
-    if rule is not None:
-        return tuple(rule(inputs, params))
-    if isinstance(primitive, Elementwise) or isinstance(primitive.evaluate, np.ufunc):
-        avals = [aval_of(x) for x in inputs]
-        try:
-            shape = np.broadcast_shapes(*(aval.shape for aval in avals))
-        except ValueError as error:
-            raise ShapeError(
-                describe(
-                    primitive.name,
-                    f"shapes {' and '.join(str(aval.shape) for aval in avals)}",
-                    "shapes that broadcast are needed: equal from the right, or 1",
-                    "Reshape one of them",
-                )
-            ) from error
-        samples = [
-            x if isinstance(x, bool | int | float | complex) else dummy(Aval((), a.dtype))
-            for x, a in zip(inputs, avals, strict=True)
-        ]
-        found = evaluated(primitive, samples, params)
-        return tuple(Aval(shape, aval_of(item).dtype) for item in found)
-    samples = [dummy(aval_of(x)) if is_variable(x) else x for x in inputs]
-    return tuple(aval_of(item) for item in evaluated(primitive, samples, params))
-
-
-def evaluated(primitive: Primitive, samples: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Evaluate a primitive for the shape of its results alone."""
-    with np.errstate(all="ignore"):
-        out = primitive.evaluate(*samples, **params)
-    return out if isinstance(out, tuple) else (out,)
-
-
-def dummy(aval: Aval) -> Any:
-    """Return some array of a shape and dtype on which every primitive is defined: the identity for square matrices."""
-    if len(aval.shape) >= 2 and aval.shape[-1] == aval.shape[-2] and aval.dtype.kind in "fc":
-        return np.broadcast_to(np.eye(aval.shape[-1], dtype=aval.dtype), aval.shape)
-    fill = 0 if aval.dtype.kind in "iu" else 1
-    return np.full(aval.shape, fill, aval.dtype)[()]
 
 
 # Evaluation

@@ -49,6 +49,7 @@ class Primitive:
         outputs: the number of results; more than one come as a tuple.
         jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
         steps, batch: how the operation reads when operands carry a leading batch axis; see `wengert.core.batching`.
+        abstract: shapes and dtypes of the results, where NumPy cannot simply be asked; see `wengert.core.abstract`.
     """
 
     kind: ClassVar[str]
@@ -58,6 +59,7 @@ class Primitive:
     jvp: Rule | None = None
     steps: Rule | None = None
     batch: Rule | None = None
+    abstract: Rule | None = None
 
     def __init__(self, name: str, evaluate: Callable[..., Any]) -> None:
         if not callable(evaluate):
@@ -359,6 +361,7 @@ def linear(
     consume: Rule | None = None,
     steps: Rule | None = None,
     batch: Rule | None = None,
+    abstract: Rule | None = None,
 ) -> Linear:
     """Declare a primitive that is linear in its leading operands; the remaining operands are constants of the map.
 
@@ -376,6 +379,7 @@ def linear(
         consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
         steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
         batch: the same for several operands.
+        abstract: `abstract(inputs, params)`: the avals of the results; see `wengert.core.abstract`.
 
     Returns:
         The primitive, entered in the registry.
@@ -399,13 +403,18 @@ def linear(
         rewrite=rewrite,
         consume=consume,
     )
-    primitive.steps, primitive.batch = steps, batch
+    primitive.steps, primitive.batch, primitive.abstract = steps, batch, abstract
     register(primitive)
     return primitive
 
 
 def bilinear(
-    name: str, evaluate: Callable[..., Any], transposes: tuple[Rule, Rule], *, batch: Rule | None = None
+    name: str,
+    evaluate: Callable[..., Any],
+    transposes: tuple[Rule, Rule],
+    *,
+    batch: Rule | None = None,
+    abstract: Rule | None = None,
 ) -> Bilinear:
     """Declare a primitive that is linear in each of two operands.
 
@@ -414,6 +423,7 @@ def bilinear(
         evaluate: the operation on two arrays.
         transposes: `left(ct, aval_left, right, **params)` and `right(ct, aval_right, left, **params)`.
         batch: how it reads with leading batch axes; see `wengert.core.batching`.
+        abstract: `abstract(inputs, params)`: the avals of the results; see `wengert.core.abstract`.
 
     Returns:
         The primitive, entered in the registry.
@@ -427,7 +437,7 @@ def bilinear(
     [array([3., 3.]), None]
     """
     primitive = Bilinear(name, evaluate, transposes)
-    primitive.batch = batch
+    primitive.batch, primitive.abstract = batch, abstract
     register(primitive)
     return primitive
 
@@ -441,6 +451,7 @@ def opaque(
     outputs: int = 1,
     steps: Rule | None = None,
     batch: Rule | None = None,
+    abstract: Rule | None = None,
 ) -> Opaque:
     """Declare a primitive by its vjp.
 
@@ -454,6 +465,7 @@ def opaque(
         outputs: the number of results.
         steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
         batch: the same for several operands.
+        abstract: `abstract(inputs, params)`: the avals of the results; see `wengert.core.abstract`.
 
     Returns:
         The primitive, entered in the registry.
@@ -467,7 +479,7 @@ def opaque(
     (array([0.6, 0.8]),)
     """
     primitive = Opaque(name, evaluate, vjp, jvp=jvp, outputs=outputs)
-    primitive.steps, primitive.batch = steps, batch
+    primitive.steps, primitive.batch, primitive.abstract = steps, batch, abstract
     register(primitive)
     return primitive
 
@@ -479,6 +491,7 @@ def constant(
     outputs: int = 1,
     steps: Rule | None = None,
     batch: Rule | None = None,
+    abstract: Rule | None = None,
 ) -> Constant:
     """Declare a primitive whose derivative is a structural zero.
 
@@ -488,6 +501,7 @@ def constant(
         outputs: the number of results.
         steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
         batch: the same for several operands.
+        abstract: `abstract(inputs, params)`: the avals of the results; see `wengert.core.abstract`.
 
     Returns:
         The primitive, entered in the registry.
@@ -500,6 +514,6 @@ def constant(
     <constant primitive steps>
     """
     primitive = Constant(name, evaluate, outputs=outputs)
-    primitive.steps, primitive.batch = steps, batch
+    primitive.steps, primitive.batch, primitive.abstract = steps, batch, abstract
     register(primitive)
     return primitive

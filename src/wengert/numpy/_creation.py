@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, checked, implements
-from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor
+from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._selection import NUMBERS
 from wengert.primitives import conversion, elementwise
@@ -257,7 +257,7 @@ def logspace(
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
     """Return numbers evenly spaced by their ratio; see `numpy.geomspace`."""
     first, last = as_tensor(start), as_tensor(stop)
-    if np.any(first == 0) or np.any(last == 0):
+    if any(is_concrete(x) and np.any(x == 0) for x in (first, last)):
         raise UsageError(
             describe("geomspace", "an end that is zero", "ratios need ends other than zero", "Use linspace")
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import elementwise, selection
@@ -107,6 +107,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         if not callable(function):
             result[condition] = function
             continue
+        if not is_concrete(condition):  # how many elements there are is not known, so all are computed
+            result = where(condition, as_tensor(function(x, *args, **kw)).astype(x.dtype), result)
+            continue
         part = x[condition]
         if part.size:
             result[condition] = function(part, *args, **kw)
@@ -115,9 +118,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 def conditions_of(x: Tensor, condlist: Any) -> list[Any]:
     """Return the conditions of `piecewise` as a list; one alone may be given without it."""
-    if np.ndim(condlist) == 0 or (x.ndim != 0 and np.ndim(condlist[0]) == 0):
+    if type(condlist) not in (list, tuple) and np.ndim(condlist) == 0:
         return [condlist]
-    return list(condlist)
+    return [condlist] if x.ndim != 0 and np.ndim(condlist[0]) == 0 else list(condlist)
 
 
 @implements(np.choose)

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import FUNCTIONS, Tensor, raw
+from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._reductions import Params, flag, given, params_of, reduce_with
 from wengert.numpy._ufuncs import with_out
@@ -218,7 +218,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         kinds = (x.dtype, weight.dtype) + ((np.dtype(float),) if x.dtype.kind in "iub" else ())
         dtype = np.result_type(*kinds)
         total = np.sum(weight, along, dtype=dtype, keepdims=keep)
-        if np.any(raw(total) == 0.0):
+        if is_concrete(total) and np.any(raw(total) == 0.0):
             raise ZeroDivisionError(
                 describe("average", "weights that sum to 0", "a sum other than 0 is needed to divide by", "Change them")
             )
@@ -247,7 +247,7 @@ def sample_weights(name: str, weights: Any, count: int) -> Any:
                 f"Pass {name} of shape ({count},)",
             )
         )
-    if np.any(raw(found) < 0):
+    if is_concrete(found) and np.any(raw(found) < 0):
         raise UsageError(describe("cov", f"negative {name}", "weights of at least 0 are needed", "Change them"))
     return found
 
@@ -308,16 +308,19 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
     weight = None
     if fweights is not None:
         weight = sample_weights("fweights", fweights, count)
-        if not np.all(raw(weight) == np.around(raw(weight))):
+        if is_concrete(weight) and not np.all(raw(weight) == np.around(raw(weight))):
             raise UsageError(describe("cov", "fweights that are not integer", "counts are needed", "Use aweights"))
     if aweights is not None:
         aweights = sample_weights("aweights", aweights, count)
         weight = aweights if weight is None else weight * aweights
     mean, total = average(rows, 1, weight, returned=True)
     divisor = freedom(count, ddof, total[0], weight, aweights)
-    if np.any(raw(divisor) <= 0):
+    known = is_concrete(divisor)
+    if known and np.any(raw(divisor) <= 0):
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=3)
         divisor = np.where(divisor > 0, divisor, 0.0)
+    elif not known:
+        divisor = np.where(divisor <= 0, 0.0, divisor)
     centered = rows - mean[:, None]
     transposed = (centered if weight is None else centered * weight).T
     if transposed.dtype.kind == "c":

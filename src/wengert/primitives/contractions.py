@@ -24,6 +24,7 @@ from wengert.primitives.product_batches import (
     batch_vdot,
     batch_vecmat,
 )
+from wengert.primitives.product_shapes import abstract_contraction, abstract_matmul
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]
@@ -160,7 +161,13 @@ def transpose_vecmat_left(ct: Any, aval: Aval, right: Any) -> Any:
     return conj(left_matrix(ct[..., None, :], right, (*stack, 1, length)).reshape(aval.shape))
 
 
-matmul = bilinear("matmul", multiply_matrices, (transpose_matmul_left, transpose_matmul_right), batch=batch_matmul)
+matmul = bilinear(
+    "matmul",
+    multiply_matrices,
+    (transpose_matmul_left, transpose_matmul_right),
+    batch=batch_matmul,
+    abstract=abstract_matmul(multiply_matrices),
+)
 vecdot = bilinear(
     "vecdot",
     multiply_vectors,
@@ -282,7 +289,13 @@ def evaluate_tensordot(x: Any, y: Any, *, axes: tuple[Axes, Axes]) -> Any:
     return np.tensordot(x, y, axes)
 
 
-dot = bilinear("dot", evaluate_dot, (transpose_dot_left, transpose_dot_right), batch=batch_contraction(dot_axes))
+dot = bilinear(
+    "dot",
+    evaluate_dot,
+    (transpose_dot_left, transpose_dot_right),
+    batch=batch_contraction(dot_axes),
+    abstract=abstract_contraction(evaluate_dot, dot_axes),
+)
 inner = bilinear(
     "inner",
     evaluate_inner,
@@ -291,8 +304,15 @@ inner = bilinear(
         lambda ct, aval, left: contraction_right(ct, aval, left, axes=inner_axes(left.ndim, len(aval.shape))),
     ),
     batch=batch_contraction(inner_axes),
+    abstract=abstract_contraction(evaluate_inner, inner_axes),
 )
-tensordot = bilinear("tensordot", evaluate_tensordot, (contraction_left, contraction_right), batch=batch_tensordot)
+tensordot = bilinear(
+    "tensordot",
+    evaluate_tensordot,
+    (contraction_left, contraction_right),
+    batch=batch_tensordot,
+    abstract=abstract_contraction(evaluate_tensordot, None),
+)
 vdot = bilinear(
     "vdot",
     evaluate_vdot,

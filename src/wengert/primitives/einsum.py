@@ -18,6 +18,7 @@ from wengert.core.aval import Aval
 from wengert.core.primitive import Primitive, bilinear, linear, opaque
 from wengert.errors import ShapeError, describe
 from wengert.primitives.product_batches import Flags, Params, ranks
+from wengert.primitives.product_shapes import abstract_einsum
 
 Labels = tuple[int, ...]
 Subscripts = str | tuple[tuple[Any, ...], ...]
@@ -226,6 +227,21 @@ def batch_einsum(_primitive: Primitive, _size: int, operands: Sequence[Any], bat
     return result if dtype is None else result.astype(dtype)
 
 
-einsum_one = linear("einsum_one", evaluate, transpose=transpose_one, view=True, batch=batch_einsum)
-einsum_two = bilinear("einsum_two", evaluate, (transpose_left, transpose_right), batch=batch_einsum)
-einsum_many = opaque("einsum_many", evaluate, vjp=vjp_many, batch=batch_einsum)
+einsum_one = linear(
+    "einsum_one",
+    evaluate,
+    transpose=transpose_one,
+    view=True,
+    batch=batch_einsum,
+    abstract=abstract_einsum(evaluate, parse),
+)
+einsum_two = bilinear(
+    "einsum_two",
+    evaluate,
+    (transpose_left, transpose_right),
+    batch=batch_einsum,
+    abstract=abstract_einsum(evaluate, parse),
+)
+einsum_many = opaque(
+    "einsum_many", evaluate, vjp=vjp_many, batch=batch_einsum, abstract=abstract_einsum(evaluate, parse)
+)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from wengert.core.abstract import asked
 from wengert.core.aval import Aval, aval_of, shape_of
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
@@ -15,6 +16,7 @@ from wengert.core.dispatch import apply, as_tensor, innermost
 from wengert.core.primitive import Linear, Primitive, linear
 from wengert.core.tensor import Tensor, keep, make_tensor, raw, refuse_object_arrays
 from wengert.core.views import Step, base_and_path, current, share
+from wengert.errors import GraphError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
 
 __all__ = ["add_at", "assign", "getitem", "read", "rebind", "setitem", "write"]
@@ -71,6 +73,39 @@ def take_part(x: Any, *arrays: Any, index: Index) -> Any:
     return x[join_index(index, arrays)]
 
 
+def unknown_mask(array: Any) -> bool:
+    """Tell whether an index array is a mask without elements yet, the variable of a graph."""
+    return not isinstance(array, np.ndarray | np.generic) and aval_of(array).dtype.kind == "b"
+
+
+def abstract_part(inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Aval, ...]:
+    """Return the aval of `x[index]`, which an unknown mask does not tell."""
+    x, arrays = aval_of(inputs[0]), inputs[1:]
+    for array in filter(unknown_mask, arrays):
+        raise GraphError(
+            describe(
+                "getitem",
+                f"a mask of shape {array.shape} whose elements are unknown while tracing",
+                "a result whose shape does not depend on elements is needed",
+                "Use numpy.where(mask, x, 0), or a mask that does not depend on the traced arguments",
+            )
+        )
+    return asked(take_part, (np.broadcast_to(np.zeros((), x.dtype), x.shape), *arrays), params)
+
+
+def abstract_assigned(inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Aval, ...]:
+    """Return the aval of the array assigned to; NumPy says if the value does not fit, where no mask is unknown."""
+    x, value, arrays = aval_of(inputs[0]), aval_of(inputs[1]).shape, inputs[2:]
+    if value and not any(map(unknown_mask, arrays)):
+        window = np.broadcast_to(np.zeros((), np.bool_), x.shape)
+        for primitive, step in params["path"]:
+            window = primitive.evaluate(window, **dict(step))
+        (part,) = asked(take_part, (window, *arrays), {"index": params["index"]})
+        excess = max(0, len(value) - len(part.shape))
+        np.broadcast_to(np.empty(value[excess:] if set(value[:excess]) <= {1} else value, np.bool_), part.shape)
+    return (x,)
+
+
 def transpose_part(ct: Any, aval: Aval, *arrays: Any, index: Index) -> Any:
     """Put a cotangent back to where its part came from."""
     zeros = np.zeros(aval.shape, aval.dtype)
@@ -109,6 +144,7 @@ getitem = linear(
     accumulate=accumulate_part,
     steps=steps_of_part,
     batch=batch_part,
+    abstract=abstract_part,
 )
 
 
@@ -243,6 +279,7 @@ assign = linear(
     rewrite=rewrite_part,
     consume=consume_assigned,
     batch=batch_assigned,
+    abstract=abstract_assigned,
 )
 assign.rebatch = rebatch_assigned
 

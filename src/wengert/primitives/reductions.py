@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.abstract import reduced
 from wengert.core.aval import Aval
 from wengert.core.batching import aligned, along, lead, shift
 from wengert.core.cotangent import match_dtype, unbroadcast
@@ -107,7 +108,14 @@ def transpose_sum(ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, d
     return np.where(mask[0], spread_ct, 0.0) if mask else spread_ct
 
 
-sum_ = linear("sum", evaluate_sum, transpose=transpose_sum, steps=along("axis"), batch=batched_over("where"))
+sum_ = linear(
+    "sum",
+    evaluate_sum,
+    transpose=transpose_sum,
+    steps=along("axis"),
+    batch=batched_over("where"),
+    abstract=reduced(evaluate_sum),
+)
 
 
 def evaluate_sum_from(x: Any, initial: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
@@ -126,6 +134,7 @@ sum_from = linear(
     evaluate_sum_from,
     transpose=(transpose_sum, transpose_initial),
     batch=batched_over("initial", "where"),
+    abstract=reduced(evaluate_sum_from),
 )
 
 
@@ -144,7 +153,14 @@ def transpose_mean(ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, 
     return np.where(mask[0], match_dtype(restore_axes(ct, aval.shape, axis, keepdims) / count, ct.dtype), 0.0)
 
 
-mean = linear("mean", evaluate_mean, transpose=transpose_mean, steps=along("axis"), batch=batched_over("where"))
+mean = linear(
+    "mean",
+    evaluate_mean,
+    transpose=transpose_mean,
+    steps=along("axis"),
+    batch=batched_over("where"),
+    abstract=reduced(evaluate_mean),
+)
 
 
 # Products
@@ -195,7 +211,14 @@ def prod_vjp(
     return (ct_x, *(cts.get(name) for name in extras))
 
 
-prod = opaque("prod", evaluate_prod, vjp=prod_vjp, steps=along("axis"), batch=batched_over())
+prod = opaque(
+    "prod",
+    evaluate_prod,
+    vjp=prod_vjp,
+    steps=along("axis"),
+    batch=batched_over(),
+    abstract=reduced(evaluate_prod),
+)
 
 
 # Extrema
@@ -291,8 +314,16 @@ def reduce_vjp(ct: Any, _out: Any, x: Any, *, ufunc: np.ufunc, axis: Axes, keepd
     return ct
 
 
-ufunc_reduce = opaque("ufunc_reduce", evaluate_reduce, vjp=reduce_vjp, steps=along("axis"))
-constant_reduce = constant("constant_reduce", evaluate_reduce, steps=along("axis"), batch=batched_over())
+ufunc_reduce = opaque(
+    "ufunc_reduce", evaluate_reduce, vjp=reduce_vjp, steps=along("axis"), abstract=reduced(evaluate_reduce)
+)
+constant_reduce = constant(
+    "constant_reduce",
+    evaluate_reduce,
+    steps=along("axis"),
+    batch=batched_over(),
+    abstract=reduced(evaluate_reduce),
+)
 count_nonzero = constant(
     "count_nonzero",
     lambda x, axis, keepdims: np.count_nonzero(x, axis=axis, keepdims=keepdims),

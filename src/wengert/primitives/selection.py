@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.abstract import unknown_shape
 from wengert.core.aval import Aval
 from wengert.core.batching import aligned
 from wengert.core.cotangent import match_dtype
@@ -48,8 +49,16 @@ clip = elementwise("clip", np.clip, d=(clip_value, clip_low, clip_high))
 
 # Which elements: structural zeros whose shapes may depend on the values
 
-nonzero = constant("nonzero", lambda x: np.stack(np.nonzero(x)))
-argwhere = constant("argwhere", np.argwhere)
+CHOOSE_INSTEAD = "Use numpy.where(condition, x, y), which keeps the shape"
+
+
+def places(x: Any) -> Any:
+    """Evaluate `nonzero` as one array, one row for each axis."""
+    return np.stack(np.nonzero(x))
+
+
+nonzero = constant("nonzero", places, abstract=unknown_shape("nonzero", CHOOSE_INSTEAD, places))
+argwhere = constant("argwhere", np.argwhere, abstract=unknown_shape("argwhere", CHOOSE_INSTEAD, np.argwhere))
 
 
 # Positions of flattened arrays
@@ -105,12 +114,30 @@ def gather_bins(ct: Any, aval: Aval, x: Any, *, bins: Any, range: Any) -> Any:
     return match_dtype(np.where(inside, ct[place], 0.0), aval.dtype).reshape(aval.shape)
 
 
+COUNT_INSTEAD = "Add into zeros of a known length: counts = np.zeros(n); np.add.at(counts, x, 1)"
+
+
+def sums(weights: Any, x: Any, *, minlength: int) -> Any:
+    """Evaluate `bincount` with weights."""
+    return np.bincount(x, weights, minlength)
+
+
+def occurrence_counts(x: Any, *, minlength: int) -> Any:
+    """Evaluate `bincount` without weights."""
+    return np.bincount(x, None, minlength)
+
+
 bincount = linear(
     "bincount",
-    lambda weights, x, minlength: np.bincount(x, weights, minlength),
+    sums,
     transpose=gather_counts,
+    abstract=unknown_shape("bincount", COUNT_INSTEAD, sums, 1),
 )
-occurrences = constant("occurrences", lambda x, minlength: np.bincount(x, None, minlength))
+occurrences = constant(
+    "occurrences",
+    occurrence_counts,
+    abstract=unknown_shape("bincount", COUNT_INSTEAD, occurrence_counts),
+)
 histogram = linear("histogram", histogram_sums, transpose=gather_bins)
 histogram_counts = constant("histogram_counts", lambda x, bins, range: np.histogram(x, bins, range)[0])
 histogram_bin_edges = constant("histogram_bin_edges", np.histogram_bin_edges)

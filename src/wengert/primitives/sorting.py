@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.abstract import unknown_shape
 from wengert.core.batching import along, lead
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive, constant, opaque
@@ -89,4 +90,9 @@ def first_occurrences(x: Any, *, axis: int | None, equal_nan: bool) -> tuple[Any
     return first, inverse, counts
 
 
-unique = constant("unique", first_occurrences, outputs=3)
+unique = constant(
+    "unique",
+    first_occurrences,
+    outputs=3,
+    abstract=unknown_shape("unique", "Find the distinct elements outside of the traced function", first_occurrences),
+)
