@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import wengert as wg
 import wengert.numpy as wnp
+from wengert.errors import GraphError
 
 Array = Any
 Instruction = tuple[int, int, int, int, int]
@@ -237,9 +238,7 @@ def test_second_order_of_random_programs(program: list[Instruction], x: Array) -
 
     step = 1e-6
     columns = np.eye(SIZE) * step
-    expected = [
-        weights @ (complex_step(program, x + e) - complex_step(program, x - e)) / (2 * step) for e in columns
-    ]
+    expected = [weights @ (complex_step(program, x + e) - complex_step(program, x - e)) / (2 * step) for e in columns]
     assert_close(wg.grad(directional)(x), np.array(expected), 1e-5)
     leaf = wg.tensor(x, requires_grad=True)
     _, loss = run_program(program, leaf * 1.0, Tensors())
@@ -249,3 +248,475 @@ def test_second_order_of_random_programs(program: list[Instruction], x: Array) -
     if first.requires_grad:
         (second,) = wg.autograd.grad((first * weights).sum(), leaf, materialize_grads=True)
         assert_close(second.numpy(), np.array(expected), 1e-5)
+
+
+# Writes of each form
+
+
+def grad_by(function: Callable[[Any], Any], x: Array) -> Array:
+    """Return the gradient of a scalar program by the tape, after checking that `grad` gives the same."""
+    leaf = wg.tensor(x, requires_grad=True)
+    function(leaf).backward()
+    assert leaf.grad is not None
+    np.testing.assert_allclose(wg.grad(function)(x), leaf.grad.numpy(), rtol=1e-13)
+    return leaf.grad.numpy()
+
+
+X = np.array([0.3, -0.7, 1.1, 0.9])
+ROWS = np.arange(12.0).reshape(3, 4) / 10
+MASK = np.array([[True, False, False, True], [False] * 4, [True, True, False, False]])
+
+KEYS: list[Any] = [
+    0,
+    -1,
+    (1, 2),
+    slice(1, 3),
+    slice(None, None, -2),
+    (slice(None), 1),
+    (Ellipsis, slice(1, None)),
+    (None, slice(0, 2)),
+    (slice(None), None, 2),
+    MASK,
+    (MASK[:, 0],),
+    (slice(None), MASK[0]),
+    [0, 2],
+    [1, 1],
+    ([0, 1, 0], [2, 2, 2]),
+    (np.array([[0, 2], [2, 0]]), 1),
+    (slice(1, None), [3, 0, 3]),
+    (0, MASK[0]),
+    (np.int64(1), slice(None)),
+    True,
+    (),
+    Ellipsis,
+    np.array([], dtype=int),
+    (slice(2, 2),),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("form", ["set", "set scalar", "add", "multiply", "read"])
+def test_every_form_of_index(key: Any, form: str) -> None:
+    """Base and value are both differentiated; the complex step is the judge."""
+    shape = ROWS[key].shape
+
+    def program(x: Any, like: Any) -> Any:
+        base = like(ROWS) * x[0] + x[1]
+        value = like(np.linspace(-1, 1, int(np.prod(shape))).reshape(shape)) * x[2]
+        if form == "set":
+            base[key] = value
+        elif form == "set scalar":
+            base[key] = x[3] * x[2]
+        elif form == "add":
+            base[key] += value
+        elif form == "multiply":
+            base[key] *= value + 1.0
+        else:
+            base = base[key] * value
+        return (base * base).sum()
+
+    gradient = grad_by(lambda x: program(x, wg.asarray), X)
+    np.testing.assert_allclose(gradient, differentiated_by_complex_step(lambda x: program(x, np.asarray), X))
+
+
+def differentiated_by_complex_step(function: Callable[[Array], Any], x: Array) -> Array:
+    step = 1e-30
+    return np.array([function(x + 1j * step * e).imag / step for e in np.eye(len(x))])
+
+
+def test_the_last_write_to_a_repeated_place_wins() -> None:
+    def program(x: Any) -> Any:
+        base = wnp.zeros(3)
+        base[[0, 1, 0]] = x[:3]
+        return (base * np.array([1.0, 10.0, 100.0])).sum()
+
+    np.testing.assert_array_equal(grad_by(program, X), [0.0, 10.0, 1.0, 0.0])
+
+
+def test_a_broadcast_value_gets_the_sum() -> None:
+    def program(x: Any) -> Any:
+        base = wnp.zeros((3, 4))
+        base[1:] = x
+        base[:, 0] = x[1]
+        return base.sum()
+
+    np.testing.assert_array_equal(grad_by(program, X), [0.0, 5.0, 2.0, 2.0])
+
+
+def test_a_mask_reads_a_reversed_view_of_itself_before_it_writes() -> None:
+    t = wg.tensor([1.0, 2.0, 3.0, 4.0])
+    t[np.ones(4, bool)] = t[::-1]
+    assert t.tolist() == [4.0, 3.0, 2.0, 1.0]
+
+
+def test_overlapping_slices() -> None:
+    def program(x: Any) -> Any:
+        base = x * 1.0
+        base[1:] = base[:-1]
+        base[::-1] += base
+        return (base * np.array([1.0, 2.0, 3.0, 4.0])).sum()
+
+    np.testing.assert_allclose(grad_by(program, X), differentiated_by_complex_step(program, X))
+
+
+def test_masks_that_depend_on_values() -> None:
+    def program(x: Any) -> Any:
+        base = np.sin(x) * 1.0
+        base[base > 0] *= 10.0
+        base[np.abs(base) < 0.7] = 0.0
+        return base.sum()
+
+    np.testing.assert_allclose(
+        grad_by(program, X), np.where(X > 0, 10 * np.cos(X), np.where(abs(np.sin(X)) < 0.7, 0, 1))
+    )
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda b, x: np.multiply(b, x, out=b),
+        lambda b, x: np.add(b, x, out=b, where=MASK[0]),
+        lambda b, x: np.exp(x, out=b[::-1]),
+        lambda b, x: np.copyto(b, x * 2, where=MASK[0]),
+        lambda b, x: np.put(b, [0, 2], x[:2]),
+        lambda b, x: np.putmask(b, MASK[0], x * 3),
+        lambda b, x: np.place(b, MASK[0], x[:2]),
+        lambda b, x: np.add.at(b, [0, 0, 1], x[:3]),
+        lambda b, x: b.put([1, 3], x[2:]),
+        lambda b, x: b.__setitem__(slice(1, 3), [x[0], 2.0] if isinstance(x, wg.Tensor) else np.array([x[0], 2.0])),
+    ],
+)
+def test_numpys_functions_that_write(write: Any) -> None:
+    def program(x: Any) -> Any:
+        base = x * x
+        write(base, x)
+        return (base * base * np.array([1.0, 2.0, 3.0, 4.0])).sum()
+
+    np.testing.assert_allclose(grad_by(program, X), differentiated_by_complex_step(program, X))
+
+
+@pytest.mark.parametrize(
+    ("write", "same"),
+    [
+        (lambda b, x: b.add_(x), lambda b, x: b + x),
+        (lambda b, x: b.add_(x, alpha=-2), lambda b, x: b - 2 * x),
+        (lambda b, x: b.sub_(x, alpha=2), lambda b, x: b - 2 * x),
+        (lambda b, x: b.mul_(x), lambda b, x: b * x),
+        (lambda b, x: b.div_(x), lambda b, x: b / x),
+        (lambda b, x: b.pow_(3), lambda b, x: b**3),
+        (lambda b, x: b.addcmul_(x, x, value=0.5), lambda b, x: b + 0.5 * x * x),
+        (lambda b, x: b.addcdiv_(b, x, value=0.5), lambda b, x: b + 0.5 * b / x),
+        (lambda b, x: b.lerp_(x, 0.25), lambda b, x: b + 0.25 * (x - b)),
+        (lambda b, x: b.exp_().sin_().neg_(), lambda b, x: -np.sin(np.exp(b))),
+        (lambda b, x: b.abs_().sqrt_().square_(), lambda b, x: np.abs(b)),
+        (lambda b, x: b.clamp_(0.2, 1.0), lambda b, x: np.clip(b, 0.2, 1.0)),
+        (lambda b, x: b.clip_(min=0.2), lambda b, x: np.maximum(b, 0.2)),
+        (lambda b, x: b.zero_(), lambda b, x: b * 0),
+        (lambda b, x: b.fill_(x[0]), lambda b, x: b * 0 + x[0]),
+        (lambda b, x: b.copy_(x), lambda b, x: x * 1),
+        (lambda b, x: b.masked_fill_(MASK[0], x[1]), lambda b, x: np.where(MASK[0], x[1], b)),
+        (lambda b, x: b.round_(), lambda b, x: np.round(b)),
+    ],
+)
+def test_methods_that_end_in_an_underscore(write: Any, same: Any) -> None:
+    weights = np.array([1.0, 2.0, 3.0, 4.0])
+
+    def program(x: Any) -> Any:
+        base = x * x
+        view = base[1:]
+        assert write(base, x) is base
+        return (base * weights).sum() + (view**2).sum()
+
+    def expected(x: Any) -> Any:
+        result = same(x * x, x)
+        return (result * weights).sum() + (result[1:] ** 2).sum()
+
+    leaf = wg.tensor(X, requires_grad=True)
+    given = program(leaf)
+    assert given.item() == pytest.approx(expected(leaf).item())
+    np.testing.assert_allclose(wg.grad(program)(X), wg.grad(expected)(X), rtol=1e-12)
+
+
+def test_sort_and_fill_in_place() -> None:
+    def program(x: Any) -> Any:
+        base = x * 2
+        base.sort()
+        base[1:3].fill(x[0])
+        return (base * np.array([1.0, 10.0, 100.0, 1000.0])).sum()
+
+    np.testing.assert_array_equal(grad_by(program, X), [110.0, 2.0, 2000.0, 0.0])
+
+
+# Views
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda b: b[1:],
+        lambda b: b[0],
+        lambda b: b[:, ::-1],
+        lambda b: b.T,
+        lambda b: b.T[1:].T,
+        lambda b: b.reshape(4, 3),
+        lambda b: b.reshape(-1)[2:7],
+        lambda b: b.ravel(),
+        lambda b: b[None],
+        lambda b: b.reshape(2, 6)[:, :4],
+        lambda b: b.swapaxes(0, 1),
+        lambda b: np.squeeze(b[:1]),
+        lambda b: np.moveaxis(b, 0, 1),
+        lambda b: np.split(b, 2, axis=1)[1],
+        lambda b: np.unstack(b)[2],
+        lambda b: list(b)[1],
+        lambda b: np.expand_dims(b, 1),
+        lambda b: np.flip(b, 0),
+        lambda b: b.reshape(12)[::-1].reshape(3, 4)[1:, ::2].T[0],
+    ],
+)
+def test_views_and_bases_see_each_others_writes(view: Any) -> None:
+    def program(x: Any, like: Any) -> Any:
+        base = like(ROWS) * x[0] + x[1]
+        window, other = view(base), base[:, 1:3]
+        before = (window * x[3]).sum()
+        window *= x[2]
+        window += 1.5
+        after = (other**2).sum()
+        base[1] = x[3]
+        other[...] = other * window.reshape(-1)[0]
+        return before + after + (window**3).sum() + (base**2).sum()
+
+    expected = program(X, np.asarray)
+    leaf = wg.tensor(X, requires_grad=True)
+    assert program(leaf, wg.asarray).item() == pytest.approx(expected, rel=1e-14)
+    given = grad_by(lambda x: program(x, wg.asarray), X)
+    np.testing.assert_allclose(given, differentiated_by_complex_step(lambda x: program(x, np.asarray), X))
+
+
+def test_views_of_views_made_before_and_after_a_write() -> None:
+    x = wg.tensor(X, requires_grad=True)
+    base = wnp.zeros((2, 4))
+    first = base[1]
+    base[1] = x
+    second = first[1:]
+    third = second[::2]
+    third += 1.0
+    assert base.tolist()[1] == [0.3, -0.7 + 1, 1.1, 0.9 + 1]
+    assert first.requires_grad
+    assert second.requires_grad
+    (third * second[1]).sum().backward()
+    v = X.copy()
+    v[[1, 3]] += 1
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), [0.0, v[2], v[1] + v[3], v[2]])
+
+
+def test_a_plain_buffer_starts_to_require_grad_when_written_to() -> None:
+    x = wg.tensor(X, requires_grad=True)
+    base = wg.asarray(np.zeros(6))
+    view = base[2:]
+    assert not view.requires_grad
+    base[2:4] = x[:2]
+    assert base.requires_grad
+    assert view.requires_grad
+    view.sum().backward()
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), [1.0, 1.0, 0.0, 0.0])
+
+
+def test_copies_are_no_views() -> None:
+    for duplicate in (lambda b: b.copy(), lambda b: b[[0, 1]], lambda b: b[b > -10], lambda b: b * 1.0, np.array):
+        base = wg.tensor(X) if duplicate is np.array else wg.tensor(X, requires_grad=True) * 1.0
+        other = wg.asarray(duplicate(base))
+        other[0] = 100.0
+        base[1] = 50.0
+        assert base.tolist()[0] == X[0]
+        assert other.tolist()[1] == X[1]
+
+
+def test_ndarrays_given_to_tensors_are_never_written_to() -> None:
+    array = X.copy()
+    shared = wg.asarray(array)
+    shared[1:][0] = 9.0
+    shared += 1.0
+    wnp.reshape(array, (2, 2))[0] = 7.0
+    np.add(wg.asarray(array), 1.0, out=wg.asarray(array))
+    np.testing.assert_array_equal(array, X)
+
+
+def test_writing_through_a_reshape_of_another_memory_order() -> None:
+    base = wg.tensor(np.zeros((2, 3)))
+    flat = base.reshape(6)
+    np.add(wg.tensor(np.arange(6.0).reshape(3, 2)).T, 0.0, out=base)
+    flat[1] = 50.0
+    assert base.tolist() == [[0.0, 50.0, 4.0], [1.0, 3.0, 5.0]]
+    assert flat.tolist() == [0.0, 50.0, 4.0, 1.0, 3.0, 5.0]
+
+
+def test_cotangents_of_another_memory_order() -> None:
+    def program(x: Any) -> Any:
+        base = (x * 1.0).reshape(2, 2) * 1.0
+        base.reshape(4)[1] = 3.0
+        return (base.T * np.array([[1.0, 2.0], [3.0, 4.0]]) * np.ones((2, 2), order="F")).sum()
+
+    np.testing.assert_array_equal(grad_by(program, X), [1.0, 0.0, 2.0, 4.0])
+
+
+# What writes do not do
+
+
+def test_writing_into_a_leaf_while_recording_is_an_error() -> None:
+    text = (
+        "assignment: a leaf Tensor that requires grad; a Tensor that is not a leaf is needed while recording. "
+        "Write into a copy (x.copy()), or write under no_grad."
+    )
+    x = wg.tensor(X, requires_grad=True)
+    writes: list[Callable[[], Any]] = [
+        lambda: x.__setitem__(0, 1.0),
+        lambda: x[1:].__setitem__(0, 1.0),
+        lambda: x.__iadd__(1.0),
+        lambda: x[1:].__imul__(2.0),
+        lambda: x.sort(),
+        lambda: x.fill(0.0),
+        lambda: x.zero_(),
+        lambda: np.sin(x, out=x),
+        lambda: x.__setitem__(0, x[1]),
+    ]
+    for write in writes:
+        with pytest.raises(GraphError) as error:
+            write()
+        assert str(error.value) == text
+    np.testing.assert_array_equal(x.detach().numpy(), X)
+    with wg.no_grad():
+        for write in writes:
+            write()
+
+
+def test_a_failed_write_changes_nothing() -> None:
+    x = wg.tensor(X, requires_grad=True)
+    base = x * 2
+    node = base.grad_fn
+    with pytest.raises(ValueError, match="could not broadcast"):
+        base[1:] = np.ones(2)
+    with pytest.raises(IndexError):
+        base[10] = x[0]
+    assert base.grad_fn == node
+    np.testing.assert_array_equal(base.detach().numpy(), 2 * X)
+
+
+def test_broadcast_views_are_read_only_as_in_numpy() -> None:
+    base = wg.tensor(X)
+    with pytest.raises(ValueError, match="read-only"):
+        np.broadcast_to(base, (2, 4))[0] = 1.0
+
+
+def test_floats_written_into_integers_are_cut_as_their_digits_are() -> None:
+    x = wg.tensor([2.7], requires_grad=True)
+    base = wnp.zeros(2, dtype=int)
+    base[:1] = x
+    assert base.tolist() == [2, 0]
+    assert not base.requires_grad
+
+
+def test_writes_keep_the_dtype_of_the_base() -> None:
+    x = wg.tensor(X, requires_grad=True)
+    base = wnp.zeros(4, dtype=np.float32)
+    base[...] = x * x
+    assert base.dtype == np.float32
+    base.sum().backward()
+    assert x.grad is not None
+    assert x.grad.dtype == np.float64
+    np.testing.assert_allclose(x.grad.numpy(), 2 * X)
+
+
+def test_deletion_is_refused() -> None:
+    with pytest.raises((TypeError, AttributeError)):
+        del wg.tensor(X)[0]
+
+
+# Cost
+
+
+class Meter:
+    """Count the bytes of large arrays that are allocated while it is on."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def __enter__(self) -> Meter:
+        tracemalloc.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bytes = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+
+
+def fill_elements(x: Any, n: int) -> Any:
+    base = wg.asarray(np.zeros(n))
+    base[0] = x
+    for i in range(1, n):
+        base[i] = base[i - 1] * 0.5 + x
+    return base.sum()
+
+
+def fill_rows(x: Any, n: int) -> Any:
+    base = wg.asarray(np.zeros((n, 2)))
+    base[0] = x
+    for i in range(1, n):
+        base[i] = base[i - 1] * 0.5
+        base[i] += x
+        base[i, 1] *= 0.5
+    return base.sum()
+
+
+@pytest.mark.parametrize("program", [fill_elements, fill_rows])
+def test_filling_element_by_element_copies_a_linear_number_of_bytes(
+    program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the writes nor the sweep copy the whole array for one element of it."""
+    copied = {"bytes": 0}
+    original = np.array
+    full = np.zeros
+
+    def counting(data: Any, *args: Any, **kwargs: Any) -> Any:
+        made = original(data, *args, **kwargs)
+        copied["bytes"] += made.nbytes
+        return made
+
+    def counting_zeros(*args: Any, **kwargs: Any) -> Any:
+        made = full(*args, **kwargs)
+        copied["bytes"] += made.nbytes
+        return made
+
+    monkeypatch.setattr(np, "array", counting)
+    monkeypatch.setattr(np, "zeros", counting_zeros)
+
+    def cost(n: int) -> int:
+        copied["bytes"] = 0
+        x = wg.tensor(0.5, requires_grad=True)
+        y = program(x, n)
+        y.backward()
+        return copied["bytes"]
+
+    small, large = cost(200), cost(800)
+    assert large < 5 * small
+
+
+def test_filling_element_by_element_keeps_a_linear_amount_of_memory() -> None:
+    def peak(n: int) -> int:
+        x = wg.tensor(0.5, requires_grad=True)
+        with Meter() as meter:
+            y = fill_elements(x, n)
+            y.backward()
+        return meter.bytes
+
+    peak(50)
+    assert peak(1600) < 5.0 * peak(400)
+
+
+def test_filling_inside_a_transformation_is_differentiated() -> None:
+    n, x = 50, 0.3
+    slope = wg.grad(lambda z: fill_elements(z, n))(x)
+    assert slope == pytest.approx((fill_elements(x + 1.0, n) - fill_elements(x, n)).item())
+    assert wg.grad(wg.grad(lambda z: fill_elements(z * z, n)))(x) == pytest.approx(2 * slope)

@@ -330,7 +330,7 @@ def test_pullbacks_are_linear_functions_that_can_be_differentiated() -> None:
 
 def test_cotangents_must_be_like_the_output() -> None:
     _, pullback = wg.vjp(lambda x: (x, x), X)
-    with pytest.raises(ShapeError, match="^vjp: a cotangent of structure one array; that of the output, "):
+    with pytest.raises(ShapeError, match=r"^vjp: a cotangent of structure one array; "):
         pullback(np.ones(3))
     _, pullback = wg.vjp(lambda x: x * 2, X)
     with pytest.raises(ShapeError) as error:

@@ -211,7 +211,7 @@ class Tensor:
 
     def _require_plain(self, name: str) -> None:
         if innermost_trace(self) is not None:
-            concrete(name, self)
+            concrete(name, self, "Use wengert.numpy functions on it (stack for a list of them)")
             raise GraphError(
                 describe(
                     name,
@@ -427,6 +427,53 @@ class Tensor:
         def __invert__(self) -> Tensor: ...
         def __getitem__(self, index: Any) -> Tensor: ...
         def __setitem__(self, index: Any, value: ArrayLike) -> None: ...
+
+        # Methods that work in place (see wengert.numpy._in_place)
+
+        abs_: Callable[..., Tensor]
+        acos_: Callable[..., Tensor]
+        add_: Callable[..., Tensor]
+        addcdiv_: Callable[..., Tensor]
+        addcmul_: Callable[..., Tensor]
+        asin_: Callable[..., Tensor]
+        atan_: Callable[..., Tensor]
+        ceil_: Callable[..., Tensor]
+        clamp_: Callable[..., Tensor]
+        clip_: Callable[..., Tensor]
+        conj_: Callable[..., Tensor]
+        copy_: Callable[..., Tensor]
+        cos_: Callable[..., Tensor]
+        cosh_: Callable[..., Tensor]
+        div_: Callable[..., Tensor]
+        exp2_: Callable[..., Tensor]
+        exp_: Callable[..., Tensor]
+        expm1_: Callable[..., Tensor]
+        fill_: Callable[..., Tensor]
+        floor_: Callable[..., Tensor]
+        floor_divide_: Callable[..., Tensor]
+        lerp_: Callable[..., Tensor]
+        log10_: Callable[..., Tensor]
+        log1p_: Callable[..., Tensor]
+        log2_: Callable[..., Tensor]
+        log_: Callable[..., Tensor]
+        masked_fill_: Callable[..., Tensor]
+        mul_: Callable[..., Tensor]
+        nan_to_num_: Callable[..., Tensor]
+        neg_: Callable[..., Tensor]
+        pow_: Callable[..., Tensor]
+        reciprocal_: Callable[..., Tensor]
+        remainder_: Callable[..., Tensor]
+        round_: Callable[..., Tensor]
+        sign_: Callable[..., Tensor]
+        sin_: Callable[..., Tensor]
+        sinh_: Callable[..., Tensor]
+        sqrt_: Callable[..., Tensor]
+        square_: Callable[..., Tensor]
+        sub_: Callable[..., Tensor]
+        tan_: Callable[..., Tensor]
+        tanh_: Callable[..., Tensor]
+        trunc_: Callable[..., Tensor]
+        zero_: Callable[..., Tensor]
 
     # NumPy's methods
 
@@ -680,11 +727,14 @@ def raw(value: Any) -> Any:
     return value
 
 
-def concrete(name: str, value: Any) -> Any:
+LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
+
+
+def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:
     """Return the array at the bottom of a value, as `raw` does, for a function that has to look at the numbers.
 
     Raises:
-        GraphError: it differs from lane to lane, so that there is no one array to look at.
+        GraphError: it differs from lane to lane, so that there is no one array to look at; `action` says what to do.
     """
     below = value
     while type(below) is Tensor:
@@ -695,7 +745,7 @@ def concrete(name: str, value: Any) -> Any:
                     name,
                     f"a value that differs from lane to lane of {trace.owner_name}",
                     "one value for all lanes is needed where a program looks at numbers",
-                    "Choose with wengert.numpy.where, or compute the value outside of the function",
+                    action,
                 )
             )
         below = below._value if trace is None else trace.below(below)
