@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from wengert.core.abstract import abstract
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
-from wengert.core.source import Position
+from wengert.core.source import Position, position_of
 from wengert.errors import GraphError, ShapeError, describe
 
 __all__ = ["Equation", "Graph", "Variable", "abstract", "check", "evaluate", "literal", "render", "subgraphs"]
@@ -55,10 +56,10 @@ class Equation:
         inputs: variables and literals.
         params: its parameters.
         outputs: the variables it binds.
-        position: where in the user's program it was traced, if known.
+        origin: where in the user's program it was traced, if known: a position, or the code object and offset of one.
     """
 
-    __slots__ = ("inputs", "outputs", "params", "position", "primitive")
+    __slots__ = ("inputs", "origin", "outputs", "params", "primitive")
 
     def __init__(
         self,
@@ -66,13 +67,23 @@ class Equation:
         inputs: tuple[Any, ...],
         params: Mapping[str, Any],
         outputs: tuple[Variable, ...],
-        position: Position | None = None,
+        origin: Position | tuple[CodeType, int] | None = None,
     ) -> None:
         self.primitive = primitive
         self.inputs = inputs
         self.params = params
         self.outputs = outputs
-        self.position = position
+        self.origin = origin
+
+    @property
+    def position(self) -> Position | None:
+        """The source position; worked out only when it is asked for."""
+        origin = self.origin
+        return origin if origin is None or isinstance(origin, Position) else position_of(*origin)
+
+    def using(self, inputs: tuple[Any, ...]) -> Equation:
+        """Return the same equation of other operands."""
+        return Equation(self.primitive, inputs, self.params, self.outputs, self.origin)
 
 
 class Graph:

@@ -44,9 +44,15 @@ def is_own(filename: str) -> bool:
 def caller() -> tuple[CodeType, int]:
     """Return code object and instruction offset of the innermost frame outside the library."""
     frame = sys._getframe(1)
-    while is_own(frame.f_code.co_filename) and frame.f_back is not None:
-        frame = frame.f_back
-    return frame.f_code, frame.f_lasti
+    known = _OWN.get
+    while True:
+        filename = frame.f_code.co_filename
+        own = known(filename)
+        if own is None:
+            own = is_own(filename)
+        if not own or (outer := frame.f_back) is None:
+            return frame.f_code, frame.f_lasti
+        frame = outer
 
 
 def position_of(code: CodeType, offset: int) -> Position:

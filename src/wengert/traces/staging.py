@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn
 from wengert.core.aval import Aval
 from wengert.core.graph import Equation, Graph, Variable, abstract, literal
 from wengert.core.primitive import Linear, Primitive
-from wengert.core.source import caller, position_of
+from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor
 from wengert.core.trace import Trace
 from wengert.errors import EscapedValueError, GraphError, describe
@@ -74,8 +74,7 @@ class Stage(Trace):
         inputs = tuple(map(self.reference, operands))
         avals = abstract(primitive, inputs, params)
         outputs = tuple(Variable(aval.shape, aval.dtype) for aval in avals)
-        position = position_of(*caller())
-        self.equations.append(Equation(primitive, inputs, dict(params), outputs, position))
+        self.equations.append(Equation(primitive, inputs, dict(params), outputs, caller()))
         results = tuple(map(self.tensor, outputs))
         return results[0] if primitive.outputs == 1 else results
 
@@ -115,8 +114,9 @@ class Stage(Trace):
 
     def graph(self, outputs: Sequence[Any]) -> Graph:
         """Return the graph of what has been recorded, captured values as its last inputs."""
+        found = tuple(map(self.reference, outputs))
         captured = [variable for _, variable in self.captured.values()]
-        return Graph((*self.inputs, *captured), self.equations, tuple(map(self.reference, outputs)))
+        return Graph((*self.inputs, *captured), self.equations, found)
 
     def escaped(self) -> EscapedValueError:
         """Return the error about a value used after its transformation ended."""
