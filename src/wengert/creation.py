@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor, checked
-from wengert.core.tensor import FUNCTIONS, ArrayLike, Tensor, make_tensor, raw
+from wengert.core.tensor import FUNCTIONS, ArrayLike, Tensor, concrete, make_tensor
 
 __all__ = ["asarray", "tensor"]
 
@@ -29,7 +29,9 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
     >>> tensor([1, 2], dtype=float)
     tensor([1., 2.])
     """
-    made = make_tensor(checked("tensor", np.array(raw(data), dtype=dtype)[()]), None, None)
+    made = make_tensor(
+        checked("tensor", np.array(concrete("tensor", data, "Use wengert.numpy.copy"), dtype=dtype)[()]), None, None
+    )
     return made.requires_grad_() if requires_grad else made
 
 

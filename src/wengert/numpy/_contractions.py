@@ -345,7 +345,7 @@ def periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
         raise UsageError(describe("interp", "a period of 0", "another number is needed", "Leave period out"))
     period = abs(period)
     x, xp = as_tensor(x).astype(float) % period, as_tensor(xp).astype(float) % period
-    order = np.argsort(raw(xp))
+    order = np.argsort(xp)
     xp, fp = xp[order], fp[order]
     xp = np.concatenate([xp[-1:] - period, xp, xp[:1] + period])
     return x, xp, np.concatenate([fp[-1:], fp, fp[:1]])

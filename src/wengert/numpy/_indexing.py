@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.tensor import FUNCTIONS, Tensor, raw
+from wengert.core.tensor import FUNCTIONS, Tensor, concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._selection import flattened, in_range
 from wengert.numpy._ufuncs import with_out
@@ -111,7 +111,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if type(a) is not Tensor:
         plainly(np.put, a, ind, v, mode=mode)
         return
-    indices = np.asarray(raw(whole("put", ind))).ravel()
+    indices = np.asarray(concrete("put", whole("put", ind), "Assign through an index")).ravel()
     set_flat(a, in_range("put", indices, a.size, mode), v)
 
 
@@ -174,7 +174,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 
 def masked(name: str, target: Tensor, mask: Any) -> Any:
     """Return a mask as an ndarray of the target's size."""
-    found = np.asarray(raw(mask))
+    found = np.asarray(concrete(name, mask))
     if found.size != target.size:
         raise ShapeError(
             describe(
@@ -232,7 +232,9 @@ def parts_in_turn(shape: tuple[int, ...], index: Any) -> list[tuple[Any, Any]]:
 
 def concrete_index(index: Any) -> Any:
     """Return an index with the arrays of Tensors in their place."""
-    return tuple(raw(entry) for entry in index) if isinstance(index, tuple) else raw(index)
+    entries = index if isinstance(index, tuple) else (index,)
+    found = tuple(concrete("ufunc.at", entry, "Assign through an index") for entry in entries)
+    return found if isinstance(index, tuple) else found[0]
 
 
 def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
@@ -296,4 +298,6 @@ def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise"
 @implements(np.ix_)
 def ix_(*args: Any) -> tuple[Tensor, ...]:
     """Return arrays of numbers that together index every combination; see `numpy.ix_`."""
-    return tuple(as_tensor(part) for part in np.ix_(*(np.asarray(raw(arg)) for arg in args)))
+    return tuple(
+        as_tensor(part) for part in np.ix_(*(np.asarray(concrete("ix_", arg, "Reshape the indices")) for arg in args))
+    )

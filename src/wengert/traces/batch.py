@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wengert.core.aval import Aval, shape_of
+from wengert.core.aval import UNKNOWN, Aval, shape_of
 from wengert.core.batching import aligned, lead
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Linear, Primitive
+from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor, make_tensor, settled
+from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.core.trace import Trace
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError, ShapeError, describe
 from wengert.traces.modes import STATE
 
 __all__ = ["Batch", "make_batched"]
@@ -55,7 +55,11 @@ class Batch(Trace):
     def aval(self, tensor: Tensor) -> Aval:
         """Return shape and dtype of one lane."""
         value = tensor._value
-        return Aval(value.shape[1:], value.dtype)
+        shape = value.shape
+        if shape[0] != UNKNOWN:
+            return Aval(shape[1:], value.dtype)
+        axis = shape.count(UNKNOWN)  # the arrays of a sequence have theirs in front, each
+        return Aval(shape[:axis] + shape[axis + 1 :], value.dtype)
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
@@ -82,6 +86,12 @@ class Batch(Trace):
             return self.elementwise(primitive, operands, params)
         batched = [self.is_batched(x) for x in operands]
         values = [self.value_below(x) for x in operands]
+        if isinstance(primitive, Structured):
+            found, lanes = primitive.lanes(self.size, values, batched, params)
+            return tuple(
+                make_batched(item, self) if flag else wrapped_constant(item)
+                for item, flag in zip(found, lanes, strict=True)
+            )
         out = self.compute(primitive, values, batched, params)
         if isinstance(out, tuple):
             return tuple(make_batched(array_below(item), self) for item in out)
@@ -142,8 +152,22 @@ class Batch(Trace):
             for i in range(self.size)
         ]
         if primitive.outputs == 1:
-            return np.stack(lanes)
-        return tuple(np.stack(parts) for parts in zip(*lanes, strict=True))
+            return self.stacked(primitive, lanes)
+        return tuple(self.stacked(primitive, parts) for parts in zip(*lanes, strict=True))
+
+    def stacked(self, primitive: Primitive, lanes: Sequence[Any]) -> Any:
+        """Return the lanes' results along a new axis; they must have one shape."""
+        shapes = sorted({shape_of(lane) for lane in lanes})
+        if len(shapes) > 1:
+            raise ShapeError(
+                describe(
+                    self.owner_name,
+                    f"results of {primitive.name} of shapes {' and '.join(map(str, shapes))} in different lanes",
+                    "one shape for all lanes is needed",
+                    "Use wengert.numpy.where in place of what depends on the values",
+                )
+            )
+        return np.stack(lanes)
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value in every lane."""

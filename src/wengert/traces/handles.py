@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wengert.core.dispatch import as_tensor
-from wengert.core.tensor import ArrayLike, Tensor, check_dtype, keep, make_tensor, own_memory, raw
+from wengert.core.dispatch import apply, as_tensor
+from wengert.core.primitive import PRIMITIVES
+from wengert.core.tensor import (
+    ArrayLike,
+    Tensor,
+    check_dtype,
+    innermost_trace,
+    is_concrete,
+    keep,
+    make_tensor,
+    own_memory,
+    raw,
+)
 from wengert.core.views import base_and_path, current
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
 from wengert.traces.backward import backward
@@ -18,9 +29,8 @@ __all__: list[str] = []
 
 
 def _node(tensor: Tensor) -> Node | None:
-    found = current(tensor)
-    node: Node | None = found._node
-    return node if found._trace is not None else None
+    node = current(tensor)._node
+    return node if isinstance(node, Node) else None  # other traces than tapes keep something else there
 
 
 def _needed_node(tensor: Tensor, name: str) -> Node:
@@ -38,8 +48,14 @@ def _needed_node(tensor: Tensor, name: str) -> Node:
 
 
 def _get_requires_grad(self: Tensor) -> bool:
-    """Tell whether operations on the Tensor are recorded; a leaf's can be set."""
-    return _node(self) is not None
+    """Tell whether operations on the Tensor are recorded, at whatever level; a leaf's can be set."""
+    below: Any = self
+    while type(below) is Tensor:
+        if _node(below) is not None:
+            return True
+        trace = below._trace
+        below = None if trace is None else trace.below(below)
+    return False
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
@@ -75,6 +91,16 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         return self
     if node is None:
         check_dtype("requires_grad", self.dtype)
+        trace = innermost_trace(self)
+        if trace is not None:
+            raise GraphError(
+                describe(
+                    "requires_grad_",
+                    f"a Tensor of {trace.owner_name}",
+                    "a plain Tensor is needed to make a leaf",
+                    "Take gradients inside of a transformation with wengert.grad",
+                )
+            )
         value = raw(self)
         if value is not self._value:  # a view becomes a value of its own
             keep(self)
@@ -154,6 +180,8 @@ def _detach(self: Tensor) -> Tensor:
     >>> (wg.tensor(2.0, requires_grad=True) * 3).detach()
     tensor(6.)
     """
+    if not is_concrete(self):
+        return apply(PRIMITIVES["stop_gradient"], self)  # type: ignore[no-any-return]
     keep(self)
     result = make_tensor(raw(self), None, None)
     result._kept = base_and_path(self)[0]._kept

@@ -36,7 +36,7 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         A function of the same arguments, each with its extra axis.
 
     Raises:
-        ShapeError: the arguments disagree on the number of lanes, or lack the axis.
+        ShapeError: the arguments disagree on the number of lanes, or they or the results lack the axis.
         UsageError: no argument has lanes, or `in_axes` does not fit the arguments.
 
     >>> vmap(lambda x: x * x.sum())(np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -138,6 +138,13 @@ def gathered(trace: Batch, leaf: Any, place: int | None) -> Any:
         if place is None:
             return value if isinstance(value, Tensor) else np.asarray(value)
         value = np.broadcast_to(value, (trace.size, *shape_of(value))).copy()
-    if place % max(value.ndim, 1) == 0:
-        return value
-    return np.moveaxis(value, 0, place)
+    if not -value.ndim <= place < value.ndim:
+        raise ShapeError(
+            describe(
+                "vmap",
+                f"out_axes {place} for a result of shape {value.shape[1:]} in each lane",
+                f"an axis from {-value.ndim} to {value.ndim - 1} is needed",
+                "Count the axis of the lanes among the result's axes",
+            )
+        )
+    return value if place % value.ndim == 0 else np.moveaxis(value, 0, place)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten
+from wengert.core.batching import along
 from wengert.core.dispatch import apply
 from wengert.core.primitive import constant
 from wengert.core.tensor import Tensor, innermost_trace
@@ -365,9 +366,6 @@ def ones_for(output: Any) -> Any:
     return np.ones(output.shape, output.dtype)[()]
 
 
-_stop = constant("stop_gradient", lambda x: x.copy() if isinstance(x, np.ndarray) else x)
-
-
 def stop_gradient(tree: Any) -> Any:
     """Return the same values as constants: nothing flows back through them, at any order.
 
@@ -380,4 +378,4 @@ def stop_gradient(tree: Any) -> Any:
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     3.0
     """
-    return map_leaves(lambda leaf: apply(_stop, leaf) if type(leaf) is Tensor else leaf, tree)
+    return map_leaves(lambda leaf: apply(barrier, leaf) if type(leaf) is Tensor else leaf, tree)
