@@ -60,10 +60,12 @@ def test_dtype_can_be_given() -> None:
 
 @pytest.mark.parametrize("make", [wg.tensor, wg.asarray])
 def test_data_must_be_numeric(make: Any) -> None:
-    with pytest.raises(DtypeError):
-        make(np.array([None, 1], dtype=object))
-    with pytest.raises(DtypeError):
-        make(None)
+    for data, dtype in ((np.array([None, 1], dtype=object), "object"), (None, "object"), (["a"], "<U1")):
+        with pytest.raises(DtypeError) as error:
+            make(data)
+        assert str(error.value).endswith(
+            f": data of dtype {dtype}; a numeric dtype is needed. Convert it with .astype(float)."
+        )
 
 
 def test_a_tensor_of_a_tensor_is_a_constant() -> None:

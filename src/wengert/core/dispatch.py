@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.broadcast import check_broadcast
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, constant_tensor, make_tensor
+from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import apply_view
 from wengert.errors import DtypeError, describe
@@ -50,6 +50,8 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     """
     if primitive.view and type(operands[0]) is Tensor:
         return apply_view(dispatch, primitive, operands, params)
+    if primitive.structured and not any(map(is_staged, operands)):  # its graphs run on the operands as they are
+        return primitive.evaluate(*operands, **params)
     return dispatch(primitive, operands, params)
 
 
@@ -73,12 +75,17 @@ def dispatch(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
 
 
 def checked(name: str, value: Any) -> Any:
-    """Return an evaluated value as ndarray or NumPy scalar; object arrays are refused."""
+    """Return an evaluated value as ndarray or NumPy scalar; what is not numeric is refused."""
     if not isinstance(value, np.ndarray | np.generic):
         value = np.asarray(value)[()]
-    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind == "O":
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "biufc":
         raise DtypeError(
-            describe(name, "an array of Python objects", "a numeric dtype is needed", "Convert it with .astype(float)")
+            describe(
+                name,
+                f"data of dtype {np.asarray(value).dtype}",
+                "a numeric dtype is needed",
+                "Convert it with .astype(float)",
+            )
         )
     return value
 

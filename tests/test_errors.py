@@ -1,0 +1,261 @@
+"""Errors: their form, their classes, and that a user's mistake is explained where it is made."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+from wengert import autograd, errors
+from wengert.errors import describe
+
+FORM = re.compile(r"^[^;]+: .+; .+\. .+\.$", re.DOTALL)
+
+
+def leaf(*values: float) -> wg.Tensor:
+    return wg.tensor(values, requires_grad=True)
+
+
+# Classes
+
+BUILT_IN = {
+    "ShapeError": ValueError,
+    "DtypeError": TypeError,
+    "GraphError": RuntimeError,
+    "EscapedValueError": RuntimeError,
+    "UsageError": ValueError,
+    "NumericalError": FloatingPointError,
+    "RegistrationError": TypeError,
+}
+
+
+@pytest.mark.parametrize(("name", "base"), BUILT_IN.items())
+def test_each_error_is_also_a_built_in_one(name: str, base: type[Exception]) -> None:
+    error = getattr(errors, name)
+    assert issubclass(error, errors.WengertError)
+    assert issubclass(error, base)
+    assert issubclass(errors.EscapedValueError, errors.GraphError)
+    made = pickle.loads(pickle.dumps(error("text")))
+    assert type(made) is error
+    assert str(made) == "text"
+
+
+def test_describe() -> None:
+    assert describe("f", "given", "needed", "Do this") == "f: given; needed. Do this."
+
+
+# The form of every text. Each entry makes one mistake, and names the public name that the text must begin with.
+
+
+def released() -> None:
+    y = (leaf(1.0) * leaf(2.0)).sum()
+    y.backward()
+    y.backward()
+
+
+def escaped() -> None:
+    kept: list[Any] = []
+    wg.grad(lambda x: (kept.append(x), x)[1])(1.0)
+    kept[0] + 1
+
+
+def hook_of_wrong_shape() -> None:
+    x = leaf(1.0, 2.0)
+    x.register_hook(lambda ct: np.ones(3))
+    x.sum().backward()
+
+
+def prehook_of_wrong_number() -> None:
+    y = leaf(1.0) * 2
+    y.grad_fn.register_prehook(lambda cts: (1.0, 2.0))
+    y.backward()
+
+
+def unpack_of_wrong_shape() -> None:
+    with autograd.saved_tensors_hooks(lambda t: t, lambda t: t[0]):
+        y = np.exp(leaf(1.0))
+    y.backward()
+
+
+def anomaly() -> None:
+    y = np.sqrt(leaf(0.0))
+    with autograd.detect_anomaly():
+        y.backward()
+
+
+def writing(function: Any) -> Any:
+    def write() -> None:
+        function(wg.tensor([1.0, 2.0]))
+
+    return write
+
+
+MISTAKES: dict[str, tuple[Any, str, type[Exception]]] = {
+    "integer leaf": (lambda: wg.tensor([1], requires_grad=True), "requires_grad", errors.DtypeError),
+    "objects": (lambda: wg.tensor(["a"]), "tensor", errors.DtypeError),
+    "subclass": (lambda: type("S", (wg.Tensor,), {}), "Tensor", TypeError),
+    "len of a scalar": (lambda: len(wg.tensor(1.0)), "len", TypeError),
+    "truth of many": (lambda: bool(wg.tensor([1.0, 2.0])), "bool", errors.DtypeError),
+    "ndarray of a tracked one": (lambda: np.asarray(leaf(1.0)), "asarray", errors.GraphError),
+    "numpy of a tracked one": (lambda: leaf(1.0).numpy(), "numpy", errors.GraphError),
+    "math of a traced one": (lambda: wg.grad(lambda x: float(x) * x)(1.0), "float", errors.GraphError),
+    "pickle of a computed one": (lambda: pickle.dumps(leaf(1.0) * 2), "copy or pickle", errors.GraphError),
+    "shapes": (lambda: leaf(1.0, 2.0) + np.ones(3), "add", errors.ShapeError),
+    "in-place shape": (writing(lambda t: t.__iadd__(np.ones((2, 2)))), "add", errors.ShapeError),
+    "in-place dtype": (lambda: wg.tensor([1]).__iadd__(0.5), "add", errors.DtypeError),
+    "in-place method shape": (writing(lambda t: t.add_(np.ones((2, 2)))), "add_", errors.ShapeError),
+    "out=": (lambda: np.sin(leaf(1.0), out=np.zeros(1)), "sin", errors.DtypeError),
+    "where= without out=": (lambda: np.sin(leaf(1.0), where=[True]), "sin", errors.UsageError),
+    "leaf written to": (lambda: leaf(1.0).__setitem__(0, 2.0), "assignment", errors.GraphError),
+    "no gradient": (lambda: (leaf(1.0, 2.0) * 2).backward(), "backward", errors.ShapeError),
+    "wrong gradient": (lambda: (leaf(1.0) * 2).backward(np.ones(2)), "backward", errors.ShapeError),
+    "complex output": (lambda: (leaf(1.0) * 1j).backward(), "backward", errors.DtypeError),
+    "plain output": (lambda: wg.tensor(1.0).backward(), "backward", errors.GraphError),
+    "no Tensor": (lambda: autograd.grad(1.0, leaf(1.0)), "grad", errors.UsageError),
+    "numbers of gradients": (lambda: autograd.backward([leaf(1.0)] * 2, [1.0]), "backward", errors.UsageError),
+    "unused input": (lambda: autograd.grad(leaf(1.0), leaf(1.0)), "grad", errors.GraphError),
+    "released": (released, "backward", errors.GraphError),
+    "assigned grad": (lambda: setattr(leaf(1.0), "grad", np.ones(2)), "grad", errors.ShapeError),
+    "grad of a plain one": (lambda: setattr(wg.tensor(1.0), "grad", 1.0), "grad", errors.GraphError),
+    "requires_grad_ off": (lambda: (leaf(1.0) * 2).requires_grad_(False), "requires_grad_", errors.GraphError),
+    "hook of a plain one": (lambda: wg.tensor(1.0).register_hook(print), "register_hook", errors.GraphError),
+    "retain_grad of a plain one": (lambda: wg.tensor(1.0).retain_grad(), "retain_grad", errors.GraphError),
+    "hook shape": (hook_of_wrong_shape, "register_hook", errors.ShapeError),
+    "prehook number": (prehook_of_wrong_number, "register_prehook", errors.UsageError),
+    "unpack": (unpack_of_wrong_shape, "saved_tensors_hooks", errors.UsageError),
+    "anomaly": (anomaly, "sqrt", errors.NumericalError),
+    "escaped": (escaped, "grad(escaped.<locals>.<lambda>, File", errors.EscapedValueError),
+    "argnums": (lambda: wg.grad(lambda x: x, argnums=3)(1.0), "grad", errors.UsageError),
+    "argnums twice": (lambda: wg.grad(lambda x: x, argnums=(0, 0))(1.0), "grad", errors.UsageError),
+    "integer argument": (lambda: wg.grad(lambda x: x)(1), "grad", errors.DtypeError),
+    "argument of another kind": (lambda: wg.grad(lambda x: x)("a"), "grad", errors.DtypeError),
+    "no scalar": (lambda: wg.grad(lambda x: x)(np.ones(2)), "grad", errors.ShapeError),
+    "a container": (lambda: wg.value_and_grad(lambda x: [x])(1.0), "value_and_grad", errors.ShapeError),
+    "several arrays": (lambda: wg.elementwise_grad(lambda x: [x])(1.0), "elementwise_grad", errors.ShapeError),
+    "no pair": (lambda: wg.grad(lambda x: x, has_aux=True)(1.0), "grad", errors.UsageError),
+    "complex result": (lambda: wg.grad(lambda x: x * 1j)(1.0), "grad", errors.DtypeError),
+    "cotangent structure": (lambda: wg.vjp(lambda x: x, 1.0)[1]([1.0]), "vjp", errors.ShapeError),
+    "cotangent shape": (lambda: wg.vjp(lambda x: x, 1.0)[1](np.ones(2)), "vjp", errors.ShapeError),
+    "integer primal": (lambda: wg.vjp(lambda x: x, 1), "vjp", errors.DtypeError),
+    "unknown function": (lambda: np.savetxt("f", leaf(1.0)), "numpy.savetxt", errors.DtypeError),
+    "objects as an operand": (lambda: leaf(1.0) * np.array([None], object), "multiply", errors.DtypeError),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_form_of_texts(mistake: str) -> None:
+    make, name, kind = MISTAKES[mistake]
+    with pytest.raises(kind) as caught:
+        make()
+    text = str(caught.value)
+    assert text.startswith(name), text
+    assert FORM.match(text), text
+    assert "  " not in text
+    assert "None is needed" not in text
+
+
+# NumPy's own errors come through where they are clear
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "text"),
+    [
+        (lambda x: np.sum(x, axis=3), np.exceptions.AxisError, "axis 3 is out of bounds"),
+        (lambda x: x.reshape(7), ValueError, "cannot reshape array of size 2 into shape"),
+        (lambda x: x[5], IndexError, "index 5 is out of bounds"),
+        (lambda x: x[0, 0], IndexError, "too many indices"),
+        (lambda x: x["name"], IndexError, "only integers, slices"),
+        (lambda x: x[1.0], IndexError, "only integers, slices"),
+        (lambda x: np.transpose(x, (0, 1)), np.exceptions.AxisError, "axis 1 is out of bounds"),
+    ],
+)
+@pytest.mark.parametrize("make", [leaf, lambda *v: wg.tensor(v)])
+def test_errors_of_numpy(make: Any, function: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        function(make(1.0, 2.0))
+
+
+def test_numpy_warns_as_it_does_for_arrays() -> None:
+    x = leaf(0.0)
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        y = np.log(x)
+    y.backward()
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        1.0 / x
+
+
+# Points where the derivative is a choice
+
+
+@pytest.mark.parametrize(
+    ("function", "point", "expected"),
+    [
+        (np.abs, 0.0, 0.0),
+        (np.sign, 0.0, 0.0),
+        (np.floor, 1.0, 0.0),
+        (np.round, 0.5, 0.0),
+        (lambda x: (x > 0) * 1.0, 0.0, 0.0),
+        (lambda x: np.maximum(x, 0.0), 0.0, 0.5),
+        (lambda x: np.minimum(x, 0.0), 0.0, 0.5),
+        (lambda x: np.where(x > 0, x, 0.0), 0.0, 0.0),
+        (lambda x: x**0, 0.0, 0.0),
+        (lambda x: x**0, 3.0, 0.0),
+        (lambda x: x**0.0, 0.0, 0.0),
+        (lambda x: x**1, 0.0, 1.0),
+        (lambda x: x**2, 0.0, 0.0),
+        (lambda x: np.sqrt(x) * 0.0, 0.0, 0.0),
+        (lambda x: np.sqrt(x), 0.0, np.inf),
+        (lambda x: np.hypot(x, 0.0), 0.0, 0.0),
+        (lambda x: np.where(x > 0, np.sqrt(np.where(x > 0, x, 1.0)), 0.0), 0.0, 0.0),
+        (lambda x: np.where(x > 0, np.sqrt(x), 0.0), 0.0, 0.0),
+        (lambda x: np.where(x == 0, 1.0, np.sin(x) / np.where(x == 0, 1.0, x)), 0.0, 0.0),
+    ],
+)
+def test_choices(function: Any, point: float, expected: float) -> None:
+    assert wg.grad(function)(point) == expected
+    x = wg.tensor(point, requires_grad=True)
+    y = function(x)
+    if y.requires_grad:
+        y.backward()
+        assert x.grad is not None
+        assert x.grad.item() == expected
+    else:
+        assert expected == 0.0
+
+
+@pytest.mark.parametrize("reduce", [np.max, np.min])
+def test_ties_share_equally(reduce: Any) -> None:
+    np.testing.assert_array_equal(wg.grad(reduce)(np.array([2.0, 2.0, 2.0, 2.0])), [0.25] * 4)
+    x = np.array([[1.0, 1.0], [3.0, 1.0]])
+    gradient = wg.grad(lambda t: reduce(t, axis=0).sum())(x)
+    tied = [[0.0, 0.5], [1.0, 0.5]] if reduce is np.max else [[1.0, 0.5], [0.0, 0.5]]
+    np.testing.assert_array_equal(gradient, tied)
+
+
+def test_ties_of_two_operands_share_equally() -> None:
+    for choose in (np.maximum, np.minimum, np.fmax, np.fmin):
+        assert wg.grad(choose, argnums=(0, 1))(1.0, 1.0) == (0.5, 0.5)
+
+
+def test_no_nan_from_branches_that_are_not_taken() -> None:
+    x = np.array([0.0, 4.0, -1.0])
+
+    def safe(t: Any) -> Any:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(t > 0, np.sqrt(t), t * 2).sum() + np.where(t > 0, np.log(t), 0.0).sum()
+
+    np.testing.assert_array_equal(wg.grad(safe)(x), [2.0, 0.5, 2.0])
+
+
+def test_no_nan_from_masks() -> None:
+    leaf_ = leaf(0.0, 4.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = wnp.sqrt(leaf_) * np.array([0.0, 1.0]) + (1 / leaf_) * 0.0
+    (y[1] + 0 * y[1]).backward()
+    assert leaf_.grad is not None
+    np.testing.assert_array_equal(leaf_.grad.numpy(), [0.0, 0.25])
