@@ -250,6 +250,35 @@ def test_second_order_of_random_programs(program: list[Instruction], x: Array) -
         assert_close(second.numpy(), np.array(expected), 1e-5)
 
 
+@settings(relaxed, max_examples=60)
+@given(programs.map(recorded_throughout), points)
+def test_random_programs_in_other_modes(program: list[Instruction], x: Array) -> None:
+    def function(z: Any) -> Any:
+        return run_program(program, z, Tensors())[1]
+
+    direction = np.linspace(-1, 1, SIZE)
+    _, slope = wg.jvp(function, (x,), (direction,))
+    assert_close(slope, complex_step(program, x) @ direction)
+    lanes = np.stack([x, 1.1 * x[::-1]])
+    expected = np.stack([complex_step(program, lane) for lane in lanes])
+    assert_close(wg.vmap(wg.grad(function))(lanes), expected)
+    assert_close(wg.grad(lambda many: wg.vmap(function)(many).sum())(lanes), expected)
+
+
+def test_writing_into_a_cotangent_that_is_a_view_one_level_below() -> None:
+    def program(x: Any) -> Any:
+        wide = x.reshape(1, 4)
+        wide[:, 1:] *= wide[0, 0]
+        return (wide * wide).sum()
+
+    def twice(x: Any) -> Any:
+        return (wg.grad(program)(x) * np.array([1.0, 2.0, 3.0, 4.0])).sum()
+
+    step = 1e-6
+    differences = [(twice(X + e) - twice(X - e)) / (2 * step) for e in np.eye(4) * step]
+    np.testing.assert_allclose(wg.grad(twice)(X), differences, rtol=1e-6)
+
+
 # Writes of each form
 
 

@@ -158,7 +158,8 @@ def window_of(target: Any, path: Sequence[Step]) -> Any:
 def put_into(target: Any, value: Any, arrays: Sequence[Any], path: Sequence[Step], index: Index, *, add: bool) -> None:
     """Write into part of an ndarray, or of a Tensor (which is then re-bound)."""
     if type(target) is Tensor:
-        write(target, value, *arrays, path=path, index=index, add=add)
+        base, steps = base_and_path(target)
+        write(base, value, *arrays, path=(*steps, *path), index=index, add=add)
         return
     key = join_index(index, arrays)
     window = target
