@@ -9,6 +9,7 @@ __all__ = [
     "NumericalError",
     "RegistrationError",
     "ShapeError",
+    "TracedTruthError",
     "UsageError",
     "WengertError",
     "describe",
@@ -33,6 +34,10 @@ class GraphError(WengertError, RuntimeError):
 
 class EscapedValueError(GraphError):
     """Report a value used after the transformation that made it has ended."""
+
+
+class TracedTruthError(GraphError):
+    """Report that Python asked for the elements of a value that is being traced: its truth, an index, a number."""
 
 
 class UsageError(WengertError, ValueError):

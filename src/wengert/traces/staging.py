@@ -11,7 +11,7 @@ from wengert.core.primitive import Linear, Primitive
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor
 from wengert.core.trace import Trace
-from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.errors import EscapedValueError, TracedTruthError, describe
 
 __all__ = ["Stage"]
 
@@ -87,7 +87,7 @@ class Stage(Trace):
 
     def below(self, tensor: Tensor) -> NoReturn:
         """Refuse: a variable has no elements yet."""
-        raise GraphError(
+        raise TracedTruthError(
             describe(
                 self.owner_name,
                 f"the elements of {tensor._value!r} were asked for while the function was being traced",
