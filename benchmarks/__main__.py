@@ -6,13 +6,17 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import eager, importing
+from benchmarks import eager, importing, transforms
 from benchmarks.libraries import PEERS, installed
 from benchmarks.measure import Case, measure
 from benchmarks.report import print_table, write_json
 
-SUITES: dict[str, Callable[[int], Iterable[Case]]] = {"eager": eager.cases, "import": importing.cases}
-COMPARED: dict[str, Sequence[str]] = {"import": ("numpy",)}
+SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
+    "eager": eager.cases,
+    "import": importing.cases,
+    "transforms": transforms.cases,
+}
+COMPARED: dict[str, Sequence[str]] = {"import": ("numpy",), "transforms": ("jax-jit",)}
 """What a suite compares with besides the peers."""
 
 
@@ -32,7 +36,7 @@ def main() -> None:
     """Run one suite."""
     chosen = arguments()
     peers = installed([name for name in chosen.peers.split(",") if name])
-    libraries = ["wengert", *COMPARED.get(chosen.suite, ()), *peers]
+    libraries = ["wengert", *peers, *installed(COMPARED.get(chosen.suite, ()))]
     results = [
         result
         for case in SUITES[chosen.suite](chosen.threads)

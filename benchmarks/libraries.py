@@ -11,7 +11,7 @@ import numpy as np
 
 import wengert as wg
 
-__all__ = ["LIBRARIES", "PEERS", "Library", "installed"]
+__all__ = ["LIBRARIES", "PEERS", "Library", "distribution", "installed"]
 
 PEERS = ("torch", "autograd", "jax")
 Loss = Callable[..., Any]
@@ -133,6 +133,11 @@ class Jax(FunctionalLibrary):
 LIBRARIES: dict[str, type[Library]] = {"wengert": Wengert, "torch": Torch, "autograd": Autograd, "jax": Jax}
 
 
+def distribution(peer: str) -> str:
+    """Return the package that a peer is: `jax-jit` is JAX used in another way."""
+    return peer.removesuffix("-jit")
+
+
 def installed(peers: Sequence[str]) -> list[str]:
     """Return those of the peers that are installed."""
-    return [peer for peer in peers if importlib.util.find_spec(peer) is not None]
+    return [peer for peer in peers if importlib.util.find_spec(distribution(peer)) is not None]

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.libraries import distribution
 from benchmarks.measure import Result
 
 __all__ = ["machine", "print_table", "write_json"]
@@ -22,7 +23,8 @@ WIDE = 100  # columns where the output is no terminal, so that no name is broken
 
 def machine(libraries: Iterable[str]) -> dict[str, object]:
     """Return what the figures depend on besides the programs."""
-    versions = {name: importlib.metadata.version(name) for name in ("numpy", *libraries)}
+    packages = dict.fromkeys(distribution(name) for name in ("numpy", *libraries))
+    versions = {name: importlib.metadata.version(name) for name in packages}
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -61,6 +63,5 @@ def print_table(title: str, results: Sequence[Result], libraries: Sequence[str])
 
 def write_json(path: Path, suite: str, results: Sequence[Result], libraries: Sequence[str]) -> None:
     """Write the results and the machine they are from."""
-    packages = [library for library in libraries if library != "numpy"]
-    content = {"suite": suite, "machine": machine(packages), "results": [result.as_json() for result in results]}
+    content = {"suite": suite, "machine": machine(libraries), "results": [result.as_json() for result in results]}
     path.write_text(json.dumps(content, indent=2) + "\n")
