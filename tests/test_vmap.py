@@ -1,0 +1,551 @@
+"""Tests of `vmap`: each lane is as the function by itself, wherever the lanes are, and whatever it writes."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.errors import EscapedValueError, GraphError, ShapeError, UsageError, WengertError
+
+X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75], [3.0, 1.0, 0.5], [-2.0, 0.125, 1.0]])
+Y = np.linspace(0.1, 1.2, 12).reshape(4, 3)
+M = np.arange(24.0).reshape(4, 2, 3) / 10
+K = np.array([[0, 2], [1, 1], [2, 0], [0, 0]])
+N = np.array([2, 0, 1, 2])
+SHARED = np.array([1.0, 2.0, 3.0])
+TABLE = wg.tensor(np.arange(12.0).reshape(4, 3))  # lanes can index Tensors, not ndarrays
+TABLES = wg.tensor(M)
+
+
+def writing(base: Any, index: Any, value: Any) -> Any:
+    """Return a copy of a base with a part replaced."""
+    result = np.copy(wg.asarray(base))
+    result[index] = value
+    return result
+
+
+def adding(base: Any, index: Any, value: Any) -> Any:
+    """Return a copy of a base with something added to a part."""
+    result = np.copy(wg.asarray(base))
+    result[index] += value
+    return result
+
+
+def accumulating(base: Any, index: Any, value: Any) -> Any:
+    """Return a copy of a base with something added at every place of an index."""
+    result = np.copy(wg.asarray(base))
+    np.add.at(result, index, value)
+    return result
+
+
+def through_views(x: Any, y: Any) -> Any:
+    block = np.outer(x, y)
+    row, column = block[1], block.T[2]
+    row *= column
+    block[:, 0] = y
+    flat = block.reshape(9)
+    flat[::2] += x[0]
+    return block + column
+
+
+def through_one_view_of_shared_memory(x: Any) -> Any:
+    buffer = wg.tensor(np.arange(6.0))
+    left, right = buffer[:3], buffer[3:]
+    left[...] = x
+    right += left
+    return np.concatenate([buffer, left * right])
+
+
+def in_turn(x: Any, k: Any) -> Any:
+    buffer = wg.tensor(np.zeros(3))
+    for i in range(2):
+        buffer[k[i]] += x[i] * (i + 1)
+    return buffer
+
+
+# Functions of lanes of the arguments named by their axes
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "elementwise": (lambda x, y: np.sin(x) * y - x / (1 + y), (X, Y)),
+    "shared operand": (lambda x: x * SHARED + 2.0, (X,)),
+    "operands of different rank": (lambda m, x: m * x - x[0], (M, X)),
+    "rank of a lane is lower": (lambda x, n: TABLE * x * n, (X, N)),
+    "reductions": (lambda m: (m.sum(axis=0), m.max(axis=-1), np.mean(m), m.min(), np.prod(m, axis=(0, 1))), (M,)),
+    "statistics": (lambda m: (np.var(m, axis=1), np.std(m), np.median(m, axis=0), np.ptp(m)), (M,)),
+    "sorting": (lambda x: (np.sort(x), np.argsort(x), np.argmax(x), np.partition(x, 1)[1]), (X,)),
+    "sorting along an axis": (lambda m: (np.sort(m, axis=0), np.argmin(m, axis=0), np.argsort(m, axis=None)), (M,)),
+    "cumulative": (lambda m: (np.cumsum(m, axis=0), np.cumprod(m), np.diff(m, axis=1)), (M,)),
+    "products": (lambda m, x: (m @ x, np.outer(x, x), np.dot(x, x), np.einsum("ij,j->i", m, x), x @ m.T), (M, X)),
+    "products with shared matrices": (lambda x: (TABLE @ x, x @ TABLE.T, np.tensordot(TABLE, x, 1)), (X,)),
+    "linear algebra": (lambda x: (np.linalg.norm(x), np.linalg.det(np.outer(x, x) + np.eye(3))), (X,)),
+    "solve": (lambda x: np.linalg.solve(np.outer(x, x) + np.eye(3), x), (X,)),
+    "inverse": (lambda x: np.linalg.inv(np.outer(x, x) + np.eye(3)), (X,)),
+    "shapes": (lambda m: (m.T, m.reshape(3, 2), m[None], np.ravel(m), np.swapaxes(m, 0, 1), np.flip(m, 0)), (M,)),
+    "moved axes": (lambda m: np.moveaxis(m[:, None, :], -1, 0), (M,)),
+    "joined": (lambda x, y: (np.concatenate([x, SHARED, y]), np.stack([y, SHARED], axis=1), np.tile(x, 2)), (X, Y)),
+    "split": (lambda x: np.split(x, 3)[1] + np.array_split(x, 2)[1], (X,)),
+    "padded": (lambda x: (np.pad(x, 1), np.roll(x, 1), np.repeat(x, 2), np.broadcast_to(x, (2, 3))), (X,)),
+    "choice": (lambda x, y: (np.where(x > 0, x, y), np.maximum(x, 0.5), np.clip(x, -1, y)), (X, Y)),
+    "triangle": (lambda m: (np.triu(m), np.tril(m, -1), np.diagonal(m), np.trace(m)), (M,)),
+    "basic index": (lambda m: (m[0], m[..., 1], m[::-1, None], m[1, 1:]), (M,)),
+    "shared fancy index": (lambda m: (m[[1, 0, 1]], m[:, [2, 0]], m[[0, 1], [1, 2]], m[..., [[0], [1]]]), (M,)),
+    "shared mask": (lambda x: (x[np.array([True, False, True])], x[SHARED > 1]), (X,)),
+    "number of a lane as index": (lambda x, n: (x[n], TABLE[n], TABLE[:, n], TABLES[:, 1, n]), (X, N)),
+    "index of a lane": (lambda x, k: (x[k], TABLE[k], TABLE[:, k], TABLES[:, 0][..., k]), (X, K)),
+    "index of a lane behind a slice": (lambda m, k: (m[:, k], m[::-1, k, None], m[1, k]), (M, K)),
+    "two indices of a lane": (lambda m, k, n: (m[k % 2, k], m[n % 2, k], m[k % 2, 1], m[0, n]), (M, K, N)),
+    "separated indices": (lambda k: (TABLES[k, :, k], TABLES[k, :, [0, 1]], TABLES[1, :, k]), (K,)),
+    "take": (lambda x, k: (np.take(x, k), np.take(TABLE, k, axis=1), np.take_along_axis(x, k, 0)), (X, K)),
+    "searched": (lambda x: (np.searchsorted(SHARED, x), np.interp(x, SHARED, SHARED**2)), (X,)),
+    "computed index": (lambda x: x[np.argsort(x)][::-1] * SHARED, (X,)),
+    "written into own value": (lambda x: writing(x, slice(1), 7.0), (X,)),
+    "value of a lane into own value": (lambda x, y: writing(x, slice(1, None), y[:2] * x[0]), (X, Y)),
+    "value of a lane into shared memory": (lambda x: writing(TABLE, (1, slice(None)), x), (X,)),
+    "number of a lane into shared memory": (lambda x: writing(TABLE, (slice(None), 1), x[0]), (X,)),
+    "value of lower rank": (lambda x: writing(TABLE, slice(1, 3), x), (X,)),
+    "shared value at an index of a lane": (lambda k: writing(TABLE, k, SHARED), (K,)),
+    "shared number at a number of a lane": (lambda n: writing(SHARED, n, 9.0), (N,)),
+    "value of a lane at an index of a lane": (lambda x, k: writing(TABLE, k, x), (X, K)),
+    "behind a slice at an index of a lane": (lambda x, k: writing(TABLE, (slice(None), k), x[:2]), (X, K)),
+    "behind a slice, shared value": (lambda k: writing(TABLE, (slice(None), k), np.ones((4, 2))), (K,)),
+    "two indices of a lane, written": (lambda x, k: writing(TABLE, (k, k), x[1:]), (X, K)),
+    "separated indices, written": (lambda x, k: writing(M, (k, slice(None), k), x[0]), (X, K)),
+    "shared mask, written": (lambda x: writing(x, np.array([True, False, True]), x[:2]), (X,)),
+    "added to a part": (lambda x, k: adding(TABLE, (slice(1, 3), 0), x[1:]) * x[0], (X, K)),
+    "added at an index of a lane": (lambda x, n: adding(x, n, 10.0), (X, N)),
+    "accumulated at repeated places": (lambda x, k: accumulating(x, k, x[:2]), (X, K)),
+    "accumulated in shared memory": (lambda x, k: accumulating(SHARED, k, x[:2]), (X, K)),
+    "accumulated at shared places": (lambda x: accumulating(SHARED, [0, 0, 2], x), (X,)),
+    "views": (through_views, (X, Y)),
+    "views of shared memory": (through_one_view_of_shared_memory, (X,)),
+    "in turn": (in_turn, (X, K)),
+    "result that all lanes share": (lambda x: (x, SHARED * 2, 3.0), (X,)),
+    "integers": (lambda n: (n * 2, n**2, n // 2, n % 2 == 0), (N,)),
+}
+
+
+def loop(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Return what vmap should."""
+    lanes = [f(*(arg[i] for arg in args)) for i in range(len(args[0]))]
+    if isinstance(lanes[0], tuple):
+        return tuple(np.stack([np.asarray(part) for part in parts]) for parts in zip(*lanes, strict=True))
+    return np.stack([np.asarray(lane) for lane in lanes])
+
+
+def assert_alike(got: Any, want: Any, **tolerance: float) -> None:
+    """Assert that results agree, in containers."""
+    if isinstance(want, tuple):
+        assert len(got) == len(want)
+        for one, other in zip(got, want, strict=True):
+            assert_alike(one, other, **tolerance)
+        return
+    assert np.shape(got) == np.shape(want)
+    np.testing.assert_allclose(got, want, **(tolerance or {"rtol": 1e-13, "atol": 1e-13}))
+
+
+named = pytest.mark.parametrize("name", CASES)
+
+
+@named
+def test_lanes_are_as_the_function_by_itself(name: str) -> None:
+    f, args = CASES[name]
+    before = copy.deepcopy(args)
+    assert_alike(wg.vmap(f)(*args), loop(f, args))
+    assert_alike(args, before)
+
+
+@named
+def test_nested_lanes(name: str) -> None:
+    f, args = CASES[name]
+    doubled = tuple(np.stack([arg, arg[::-1]]) for arg in args)
+    once = [wg.vmap(f)(*(arg[i] for arg in doubled)) for i in (0, 1)]
+    want = tuple(map(np.stack, zip(*once, strict=True))) if isinstance(once[0], tuple) else np.stack(once)
+    assert_alike(wg.vmap(wg.vmap(f))(*doubled), want)
+
+
+@named
+def test_nested_lanes_of_different_arguments(name: str) -> None:
+    f, args = CASES[name]
+    if len(args) < 2:
+        return
+    rest = (None,) * (len(args) - 1)
+    got = wg.vmap(wg.vmap(f, in_axes=(None, *[0] * len(rest))), in_axes=(0, *rest))(*args)
+    rows = [loop(lambda *others, x=x: f(x, *others), args[1:]) for x in args[0]]
+    want = tuple(map(np.stack, zip(*rows, strict=True))) if isinstance(rows[0], tuple) else np.stack(rows)
+    assert_alike(got, want)
+
+
+def scalar_of(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a sum of squares of all results of floats."""
+
+    def scalar(*args: Any) -> Any:
+        result = f(*args)
+        parts = result if isinstance(result, tuple) else (result,)
+        return sum(np.sum(part * part * 0.5) for part in parts if wg.asarray(part).dtype.kind == "f")
+
+    return scalar
+
+
+SMOOTH = [name for name, (_, args) in CASES.items() if args[0].dtype.kind == "f"]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradients_in_lanes(name: str) -> None:
+    f, args = CASES[name]
+    gradient = wg.grad(scalar_of(f))
+    assert_alike(wg.vmap(gradient)(*args), loop(gradient, args), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_gradients_of_lanes(name: str) -> None:
+    f, args = CASES[name]
+    gradient = wg.grad(lambda x: np.sum(wg.vmap(scalar_of(f))(x, *args[1:])))(args[0])
+    assert_alike(gradient, loop(wg.grad(scalar_of(f)), args), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_tangents_in_and_of_lanes(name: str) -> None:
+    f, args = CASES[name]
+    tangents = np.cos(args[0])
+
+    def along(x: Any, t: Any, *others: Any) -> Any:
+        return wg.jvp(lambda x: scalar_of(f)(x, *others), (x,), (t,))[1]
+
+    want = loop(along, (args[0], tangents, *args[1:]))
+    assert_alike(wg.vmap(along)(args[0], tangents, *args[1:]), want, rtol=1e-11, atol=1e-11)
+    got = wg.jvp(lambda x: wg.vmap(scalar_of(f))(x, *args[1:]), (args[0],), (tangents,))[1]
+    assert_alike(got, want, rtol=1e-11, atol=1e-11)
+
+
+# Axes and containers
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@dataclasses.dataclass
+class State:
+    position: Any
+    speed: Any
+
+
+def test_in_axes_of_arguments() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x.sum() * y
+
+    want = np.stack([X[i].sum() * SHARED for i in range(4)])
+    for in_axes in ((0, None), [0, None], (-2, None)):
+        np.testing.assert_allclose(wg.vmap(f, in_axes)(X, SHARED), want)
+    np.testing.assert_allclose(wg.vmap(f, (1, None))(X.T, SHARED), want)
+    np.testing.assert_allclose(wg.vmap(f, (-1, None))(X.T, SHARED), want)
+    np.testing.assert_allclose(wg.vmap(f, -1)(X.T, Y.T), np.stack([X[i].sum() * Y[i] for i in range(4)]))
+    np.testing.assert_allclose(wg.vmap(lambda m: m, 1)(M), np.moveaxis(M, 1, 0))
+
+
+def test_in_axes_of_containers() -> None:
+    def f(tree: Any, pair: Any) -> Any:
+        return {"sum": tree["a"] * tree["b"][0] + pair.left, "rest": [tree["b"][1], pair.right]}
+
+    tree = {"a": X, "b": [Y.T, SHARED]}
+    got = wg.vmap(f, in_axes=({"a": 0, "b": [1, None]}, Pair(None, 0)))(tree, Pair(2.0, N))
+    np.testing.assert_allclose(got["sum"], X * Y + 2.0)
+    np.testing.assert_array_equal(got["rest"][0], np.tile(SHARED, (4, 1)))
+    np.testing.assert_array_equal(got["rest"][1], N)
+    everywhere = wg.vmap(lambda tree: tree["a"] + tree["b"][0], in_axes=({"a": 0, "b": 0},))({"a": X, "b": [Y]})
+    np.testing.assert_array_equal(everywhere, X + Y)
+
+
+def test_containers_come_back_as_they_went_in() -> None:
+    got = wg.vmap(lambda state: State(state.position + state.speed, state.speed))(State(X, Y))
+    assert type(got) is State
+    np.testing.assert_array_equal(got.position, X + Y)
+    assert type(wg.vmap(lambda pair: Pair(pair.right, pair.left))(Pair(X, Y))) is Pair
+    assert wg.vmap(lambda x: (x, None, {"y": [x]}))(X)[1] is None
+
+
+def test_keyword_arguments_have_their_lanes_in_front() -> None:
+    np.testing.assert_array_equal(wg.vmap(lambda x, y: x - y, in_axes=(1,))(X.T, y=Y), X - Y)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, -1, -2, -3])
+def test_out_axes(place: int) -> None:
+    got = wg.vmap(lambda m: m * 2, out_axes=place)(M)
+    np.testing.assert_array_equal(got, np.moveaxis(M * 2, 0, place))
+
+
+def test_out_axes_of_containers() -> None:
+    def f(x: Any) -> Any:
+        return {"x": x, "both": (x * 2, x.sum()), "shared": SHARED}
+
+    got = wg.vmap(f, out_axes={"x": 1, "both": (-1, 0), "shared": None})(X)
+    np.testing.assert_array_equal(got["x"], X.T)
+    np.testing.assert_array_equal(got["both"][0], 2 * X.T)
+    np.testing.assert_allclose(got["both"][1], X.sum(axis=1))
+    np.testing.assert_array_equal(got["shared"], SHARED)
+    prefix = wg.vmap(lambda x: (x, (x, x)), out_axes=(0, 1))(X)
+    assert [part.shape for part in (prefix[0], *prefix[1])] == [(4, 3), (3, 4), (3, 4)]
+
+
+def test_results_are_of_the_kind_of_the_arguments() -> None:
+    assert type(wg.vmap(np.sin)(X)) is np.ndarray
+    assert type(wg.vmap(np.sin)(wg.tensor(X))) is wg.Tensor
+    assert wg.vmap(np.sin)(X.astype(np.float32)).dtype == np.float32
+
+
+def test_no_lanes_are_lanes_too() -> None:
+    assert wg.vmap(lambda x: x.sum())(np.ones((0, 3))).shape == (0,)
+    assert wg.vmap(wg.grad(lambda x: np.sum(x**2)))(np.ones((0, 3))).shape == (0, 3)
+
+
+def test_one_lane() -> None:
+    np.testing.assert_array_equal(wg.vmap(lambda x: x * 2)(X[:1]), X[:1] * 2)
+
+
+def test_shape_and_names_are_those_of_a_lane() -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        seen.extend([x.shape, x.ndim, x.size, len(x), [v.shape for v in x], repr(x).endswith("batch of 4)")])
+        return x
+
+    assert wg.vmap(f).__name__ == "f"
+    wg.vmap(f)(X)
+    assert seen == [(3,), 1, 3, 3, [(), (), ()], True]
+
+
+def test_lanes_that_the_tape_records() -> None:
+    weight = wg.tensor(SHARED, requires_grad=True)
+    data = wg.tensor(X, requires_grad=True)
+    np.sum(wg.vmap(lambda x: np.sum((x * weight) ** 2))(data)).backward()
+    assert weight.grad is not None
+    assert data.grad is not None
+    np.testing.assert_allclose(weight.grad.numpy(), 2 * SHARED * np.sum(X**2, axis=0))
+    np.testing.assert_allclose(data.grad.numpy(), 2 * X * SHARED**2)
+
+
+def test_detach_in_lanes_keeps_the_lanes() -> None:
+    np.testing.assert_array_equal(wg.vmap(lambda x: x * x.detach())(X), X * X)
+    gradient = wg.grad(lambda x: np.sum(wg.vmap(lambda row: row * wg.stop_gradient(row))(x)))(X)
+    np.testing.assert_array_equal(gradient, X)
+
+
+def test_arguments_are_not_written_to() -> None:
+    x, shared = X.copy(), wg.tensor(SHARED)
+
+    def f(row: Any) -> Any:
+        row *= 2
+        own = np.copy(shared)
+        own[0] = row[0]
+        return own
+
+    wg.vmap(f)(x)
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(shared.numpy(), SHARED)
+
+
+def test_evaluated_once_for_all_lanes() -> None:
+    calls: list[int] = []
+    wg.vmap(lambda x: calls.append(1) or x)(X)
+    assert calls == [1]
+
+
+# Errors
+
+LANES = r"vmap\(.*, File \".*test_vmap.py\", line \d+\)"
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (
+            lambda: wg.vmap(lambda x: x, in_axes=None)(X),
+            UsageError,
+            "vmap: no argument with lanes; at least one is needed. Pass an axis for it in in_axes.",
+        ),
+        (lambda: wg.vmap(lambda: 1.0)(), UsageError, "vmap: no argument with lanes; at least one is needed. "),
+        (
+            lambda: wg.vmap(lambda x, y: x)(X, Y[:3]),
+            ShapeError,
+            "vmap: arguments with 3 and 4 lanes; the same number in all is needed. Check in_axes.",
+        ),
+        (
+            lambda: wg.vmap(lambda x: x, in_axes=2)(X),
+            ShapeError,
+            "vmap: an argument of shape (4, 3) with in_axes 2; an argument that has that axis is needed. "
+            "Pass in_axes=None for arguments shared by all lanes.",
+        ),
+        (
+            lambda: wg.vmap(lambda x: x)(1.0),
+            ShapeError,
+            "vmap: an argument of shape () with in_axes 0; an argument that has that axis is needed. ",
+        ),
+        (
+            lambda: wg.vmap(lambda x: x, in_axes=(0, 0))(X),
+            UsageError,
+            "vmap: in_axes of length 2 for 1 arguments; one entry for each is needed. "
+            "Pass None for arguments shared by all lanes.",
+        ),
+        (
+            lambda: wg.vmap(lambda x: x, in_axes=({"b": 0},))({"a": X}),
+            UsageError,
+            "vmap: in_axes=(({'b': 0},), {}); the containers of the values it speaks of, or fewer of them, ",
+        ),
+        (
+            lambda: wg.vmap(lambda x: x, out_axes=None)(X),
+            UsageError,
+            "vmap: out_axes=None for a result that differs from lane to lane; an axis for it is needed. "
+            "Pass an int in out_axes.",
+        ),
+        (
+            lambda: wg.vmap(np.sum, out_axes=1)(X),
+            ShapeError,
+            "vmap: out_axes 1 for a result of shape () in each lane; an axis from -1 to 0 is needed. "
+            "Count the axis of the lanes among the result's axes.",
+        ),
+        (
+            lambda: wg.vmap(lambda x: x[x > 0])(X),
+            UsageError,
+            "vmap: a boolean mask that differs from lane to lane as an index; an index that selects as many elements "
+            "in every lane is needed. Use wengert.numpy.where.",
+        ),
+        (
+            lambda: wg.vmap(lambda x: writing(x, x > 0, 0.0))(X),
+            UsageError,
+            "vmap: a boolean mask that differs from lane to lane as an index; ",
+        ),
+    ],
+)
+def test_errors_about_arguments(call: Callable[[], Any], kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value).startswith(text)
+
+
+def stored(x: Any) -> Any:
+    buffer = np.zeros(3)
+    buffer[0] = x[0]
+    return buffer
+
+
+LOOKING: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "bool": (lambda x: x if x[0] > 0 else -x, "bool"),
+    "bool of one lane at least": (lambda x: x if np.all(x > 0) else -x, "bool"),
+    "float": (lambda x: float(x[0]), "float"),
+    "complex": (lambda x: complex(x[0]), "complex"),
+    "int": (lambda x: int(x[0]), "int"),
+    "index": (lambda x: range(x.astype(int)[0]), "index"),
+    "item": (lambda x: x[0].item(), "item"),
+    "item of one": (lambda x: x.item(1), "item"),
+    "tolist": (lambda x: x.tolist(), "tolist"),
+    "tobytes": (lambda x: x.tobytes(), "tobytes"),
+    "numpy": (lambda x: x.numpy(), "numpy"),
+    "asarray": (lambda x: np.asarray(x), "asarray"),
+    "array of Tensors": (lambda x: np.array([x[0], 1.0]), "asarray"),
+    "in": (lambda x: 1.0 in x, "in"),
+    "format": (lambda x: f"{x[0]:.1f}", "item"),
+    "tensor": (lambda x: wg.tensor(x), "tensor"),
+    "put": (lambda x: np.put(x, x.astype(int), 0.0), "put"),
+    "putmask": (lambda x: np.putmask(x, x > 0, 0.0), "putmask"),
+    "dlpack": (lambda x: np.from_dlpack(x), "__dlpack__"),
+}
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("name", LOOKING)
+def test_programs_cannot_look_at_what_differs_between_lanes(name: str, rows: int) -> None:
+    f, public = LOOKING[name]
+    for transformed in (f, wg.grad(f), lambda x: wg.jvp(f, (x,), (x,))):
+        with pytest.raises(GraphError, match=r"lane to lane|that is being differentiated|is differentiating") as caught:
+            wg.vmap(transformed)(X[:rows])
+        if transformed is f:
+            assert str(caught.value).startswith(f"{public}: a value that differs from lane to lane of vmap(")
+            assert "; one value for all lanes is needed where a program looks at numbers. " in str(caught.value)
+
+
+def test_storing_a_lane_into_an_ndarray_is_refused() -> None:
+    with pytest.raises(ValueError, match="setting an array element") as caught:  # NumPy's, around ours
+        wg.vmap(stored)(X)
+    assert "stored into an ndarray" in str(caught.value.__cause__)
+
+
+def test_indexing_an_ndarray_by_lanes_is_refused() -> None:
+    with pytest.raises(GraphError, match=r"or wengert\.asarray\(array\)\[index\] to index an array"):
+        wg.vmap(lambda n: SHARED[n])(N)
+
+
+def test_what_all_lanes_share_can_be_looked_at() -> None:
+    def f(x: Any) -> Any:
+        total = np.sum(wg.asarray(SHARED))
+        return x * 2 if total > 5 else x
+
+    np.testing.assert_array_equal(wg.vmap(f)(X), 2 * X)
+
+
+@pytest.mark.filterwarnings("ignore:vmap. nonzero has no batch rule")
+def test_results_must_have_one_shape() -> None:
+    with pytest.raises(ShapeError, match=rf"{LANES}: results of nonzero of shapes .* in different lanes; "):
+        wg.vmap(lambda x: np.nonzero(x > 0)[0])(X)
+
+
+def test_lanes_are_no_leaves() -> None:
+    with pytest.raises(GraphError, match="requires_grad_: a Tensor of vmap"):
+        wg.vmap(lambda x: x.requires_grad_())(X)
+    with pytest.raises(GraphError, match="copy or pickle: a Tensor of vmap"):
+        wg.vmap(copy.deepcopy)(X)
+
+
+ESCAPED: list[Any] = []
+
+
+def leaky(x: Any) -> Any:
+    ESCAPED.append(x * 2)  # the line that the error names
+    return x
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda t: t + 1,
+        lambda t: np.sin(t),
+        lambda t: t[0],
+        lambda t: t.__setitem__(0, 1.0),
+        lambda t: t.sum().item(),
+        lambda t: wg.grad(lambda x: x * np.sum(t))(1.0),
+        lambda t: wg.vmap(lambda x: x * t)(X),
+    ],
+)
+@pytest.mark.parametrize("name", ["vmap", "jvp"])
+def test_values_that_escape(name: str, use: Callable[[Any], Any]) -> None:
+    if name == "vmap":
+        wg.vmap(leaky)(X)
+    else:
+        wg.jvp(leaky, (X,), (X,))
+    with pytest.raises(EscapedValueError) as caught:
+        use(ESCAPED.pop())
+    text = str(caught.value)
+    assert text.startswith(f'{name}(leaky, File "{__file__}", line ')
+    assert "created at File" in text
+    assert "ESCAPED.append(x * 2)  # the line that the error names" in text
+    assert "; values of a transformation may be used only until it ends. " in text
+
+
+def test_values_of_an_inner_vmap_escape_to_the_outer_one() -> None:
+    def outer(m: Any) -> Any:
+        wg.vmap(leaky)(m)
+        return ESCAPED.pop() * m
+
+    with pytest.raises(EscapedValueError, match=r"^vmap\(leaky"):
+        wg.vmap(outer)(M)
+
+
+def test_errors_are_of_the_house() -> None:
+    for kind in (EscapedValueError, GraphError, ShapeError, UsageError):
+        assert issubclass(kind, WengertError)
