@@ -23,7 +23,7 @@ from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.indexing import rebind
 from wengert.traces.modes import no_grad
 
-__all__ = ["Context", "Function", "once_differentiable"]
+__all__ = ["Context", "Function", "once_differentiable", "unshared"]
 
 _as_constant = Constant("as_constant", lambda x: x.copy() if isinstance(x, np.ndarray) else x)
 
@@ -439,6 +439,11 @@ def own_value(name: str, out: Any, taken: Sequence[Tensor]) -> Any:
                 "Add it to the arguments, or .detach() it",
             )
         )
+    return unshared(tensor, taken)
+
+
+def unshared(tensor: Tensor, taken: Sequence[Tensor]) -> Any:
+    """Return the array of a Tensor; a copy unless its memory is its own, and not that of the Tensors in `taken`."""
     value = raw(tensor)
     if not isinstance(value, np.ndarray):
         return value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,9 +14,11 @@ from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, settled
+from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.traces.custom import unshared
+from wengert.transforms.batching import vmap
 from wengert.transforms.reverse import vjp
 
 __all__ = ["CustomRule", "custom_rule"]
@@ -68,8 +72,10 @@ class CustomRule:
         self.batching = rule
         return rule
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function; its rules apply wherever the call is differentiated or batched."""
+        if kwargs:
+            args = positional(self.fun, args, kwargs)
         leaves, structure = flatten(args)
         places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
         if not places:
@@ -105,18 +111,18 @@ class CustomCall(Primitive):
 
     def run(self, *values: Any) -> Any:
         """Call the function on plain Tensors."""
-        return self.arrays(self.rule.fun(*self.arguments(values)))
-
-    def arrays(self, result: Any) -> Any:
-        """Return the arrays of a result, noting its containers."""
-        found, self.out_structure = flatten(result)
+        arguments = self.arguments(values)
+        taken = [leaf for leaf in flatten(arguments)[0] if type(leaf) is Tensor]
+        found, self.out_structure = flatten(self.rule.fun(*arguments))
         self.outputs = len(found)
-        values = tuple(self.array(leaf) for leaf in found)
-        return values if self.outputs > 1 else values[0]
+        if not found:
+            raise self.error("a function that returned no array", "at least one is needed", "Return the results")
+        arrays = tuple(self.array(leaf, taken) for leaf in found)
+        return arrays if self.outputs > 1 else arrays[0]
 
-    def array(self, leaf: Any) -> Any:
+    def array(self, leaf: Any, taken: Sequence[Tensor]) -> Any:
         """Return the array of a result, which must not depend on what the function captured."""
-        if type(leaf) is Tensor and innermost_trace(leaf) is not None:
+        if type(leaf) is Tensor and innermost_trace(leaf) is not None and not any(leaf is x for x in taken):
             raise GraphError(
                 describe(
                     self.name,
@@ -125,16 +131,22 @@ class CustomCall(Primitive):
                     "Add it to the arguments",
                 )
             )
-        return raw(as_tensor(leaf))
+        return unshared(as_tensor(leaf), taken)
+
+    def error(self, given: str, needed: str, action: str, rule: str = "") -> UsageError:
+        """Return an error about the function or one of its rules."""
+        return UsageError(describe(f"{self.name} ({rule} rule)" if rule else self.name, given, needed, action))
+
+    def pair(self, result: Any, rule: str, needed: str) -> tuple[Any, Any]:
+        """Return the two things that a rule returned."""
+        if not isinstance(result, tuple) or len(result) != 2:
+            given = f"a tuple of {len(result)}" if isinstance(result, tuple) else f"a {type(result).__name__}"
+            raise self.error(given, f"a pair {needed} is needed", "Return a tuple of two", rule)
+        return result
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save every operand."""
         return False, lambda operand: True
-
-    def structured_ct(self, ct: Any, out_avals: Sequence[Aval] | None = None) -> Any:
-        """Return cotangents (or tangents) of the outputs in the output's containers."""
-        cts = ct if self.outputs > 1 else [ct]
-        return unflatten(self.out_structure, [None if c is None else held(c) for c in cts])
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
@@ -143,7 +155,7 @@ class CustomCall(Primitive):
         args = self.arguments(operands)
         rule = self.rule
         if rule.forward is not None and rule.backward is not None:
-            output, residuals = rule.forward(*args)
+            output, residuals = self.pair(rule.forward(*args), "vjp", "(output, residuals)")
             cts = rule.backward(residuals, self.completed(ct, output))
             return self.checked(cts, avals)
         varying = [i for i, aval in enumerate(avals) if aval is not None]
@@ -154,7 +166,7 @@ class CustomCall(Primitive):
                 for i, value in zip(varying, values, strict=True):
                     moved[i] = value
                 return rule.fun(*self.arguments(moved))
-            return rule.pushforward(args, self.tangents(operands, dict(zip(varying, values, strict=True))))[1]
+            return self.pushed(args, operands, dict(zip(varying, values, strict=True)))
 
         primals = [held(operands[i]) for i in varying]
         output, pullback = vjp(function, *primals)
@@ -168,6 +180,9 @@ class CustomCall(Primitive):
         """Return the cotangent in the output's containers, with zeros for what received none."""
         found, structure = flatten(output)
         cts = ct if self.outputs > 1 else [ct]
+        if len(found) != len(cts):
+            given = f"an output of {len(found)} arrays"
+            raise self.error(given, f"the {len(cts)} of the function are needed", "Return the function's output", "vjp")
         full = []
         for c, leaf in zip(cts, found, strict=True):
             aval = aval_of(leaf)
@@ -183,36 +198,56 @@ class CustomCall(Primitive):
             if operand is not None and given.get(operand) is not None:
                 leaves.append(held(given[operand]))
                 continue
-            aval = aval_of(leaf)
-            leaves.append(held(np.zeros(aval.shape, aval.dtype if is_differentiable(aval.dtype) else float)[()]))
+            leaves.append(zero_tangent(leaf))
         return unflatten(self.structure, leaves)  # type: ignore[no-any-return]
 
     def push(self, tangents: Sequence[Any], out: Any, *operands: Any) -> Any:
         """Apply the forward rule."""
-        assert self.rule.pushforward is not None
         given = {i: t for i, t in enumerate(tangents) if t is not None}
-        _, moved = self.rule.pushforward(self.arguments(operands), self.tangents(operands, given))
-        found = [settled(current(as_tensor(leaf))) for leaf in flatten(moved)[0]]
-        return tuple(found) if self.outputs > 1 else found[0]
+        found = flatten(self.pushed(self.arguments(operands), operands, given))[0]
+        moved = []
+        for tangent, value in zip(found, out if self.outputs > 1 else (out,), strict=True):
+            tensor = current(as_tensor(tangent))
+            if tensor.shape != value.shape:
+                raise ShapeError(
+                    describe(
+                        f"{self.name} (jvp rule)",
+                        f"a tangent of shape {tensor.shape} for an output of shape {value.shape}",
+                        "the same shape is needed",
+                        "Broadcast it as the function does",
+                    )
+                )
+            moved.append(settled(tensor))
+        return tuple(moved) if self.outputs > 1 else moved[0]
+
+    def pushed(self, args: tuple[Any, ...], operands: Sequence[Any], given: Mapping[int, Any]) -> Any:
+        """Return the tangent of the output that the forward rule gives."""
+        assert self.rule.pushforward is not None
+        result = self.rule.pushforward(args, self.tangents(operands, given))
+        _, moved = self.pair(result, "jvp", "(output, tangent of the output)")
+        count = len(flatten(moved)[0])
+        if count != self.outputs:
+            needed = f"{self.outputs} are needed, one for each array of the output"
+            raise self.error(f"{count} tangents", needed, "Build them like the output", "jvp")
+        return moved
 
     def run_batched(
         self, _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Any
     ) -> Any:
-        """Apply the batch rule."""
-        assert self.rule.batching is not None
+        """Apply the batch rule. Below, it is again a function with rules: those of one lane, for all lanes."""
         flags = [False] * len(self.leaves)
         for place, flag in zip(self.places, batched, strict=True):
             flags[place] = flag
-        result, lanes = self.rule.batching(size, unflatten(self.structure, flags), *self.arguments(operands))
+        lanes = Lanes(self, size, flags)
+        rule = self.rule
+        if rule.pushforward is None and rule.backward is None:
+            result = lanes.call(*self.arguments(operands))
+        else:
+            result = lanes.rule()(*self.arguments(operands))
         found, self.out_structure = flatten(result)
         self.outputs = len(found)
-        has_lanes = flatten(lanes)[0] if not isinstance(lanes, bool) else [lanes] * self.outputs
-        values = []
-        for leaf, flag in zip(found, has_lanes, strict=True):
-            tensor = as_tensor(leaf)
-            lanes_first = tensor if flag else as_tensor(np.broadcast_to(tensor, (size, *tensor.shape)))
-            values.append(settled(current(lanes_first)))
-        return tuple(values) if self.outputs > 1 else values[0]
+        values = tuple(settled(current(as_tensor(leaf))) for leaf in found)
+        return values if self.outputs > 1 else values[0]
 
     def checked(self, cts: Any, avals: Sequence[Aval | None]) -> list[Any]:
         """Return the cotangents of the operands, checking containers and shapes."""
@@ -229,20 +264,8 @@ class CustomCall(Primitive):
             )
         by_place: dict[int, Any] = {}
         for argument, ct in zip(args, cts, strict=True):
-            places, structure = flatten(argument)
-            if ct is None:
-                continue
-            found, given_structure = flatten(ct)
-            if given_structure != structure and len(found) != len(places):
-                raise UsageError(
-                    describe(
-                        f"{self.name} (vjp rule)",
-                        f"a cotangent of structure {given_structure}",
-                        f"that of its argument, {structure}, is needed",
-                        "Build it like the argument",
-                    )
-                )
-            by_place.update(zip(places, found, strict=True))
+            if ct is not None:
+                by_place.update(zip(flatten(argument)[0], self.matched(argument, ct), strict=True))
         results: list[Any] = []
         for place, aval in zip(self.places, avals, strict=True):
             ct = by_place.get(place)
@@ -261,6 +284,145 @@ class CustomCall(Primitive):
                 )
             results.append(settled(tensor))
         return results
+
+    def matched(self, argument: Any, ct: Any) -> list[Any]:
+        """Return the cotangents of an argument's leaves, None for those without."""
+        structure = flatten(argument)[1]
+        if structure is None:
+            return [ct]
+        try:
+            return list(structure.flatten_up_to(ct))
+        except ValueError as error:
+            raise self.error(
+                f"a cotangent of structure {flatten(ct)[1]}",
+                f"that of its argument, {structure}, is needed",
+                "Build it like the argument",
+                "vjp",
+            ) from error
+
+
+class Lanes:
+    """Be the calls of all lanes together: what the batch rule computes, with the derivative rules of one lane.
+
+    Attributes:
+        call_of_lane: the call of one lane.
+        size: the number of lanes.
+        flags: for each leaf of the arguments, whether it has lanes.
+    """
+
+    def __init__(self, call_of_lane: CustomCall, size: int, flags: Sequence[bool]) -> None:
+        self.call_of_lane = call_of_lane
+        self.size = size
+        self.flags = flags
+        self.axes = unflatten(call_of_lane.structure, [0 if flag else None for flag in flags])
+
+    def call(self, *args: Any) -> Any:
+        """Return the batch rule's output, with lanes in front everywhere."""
+        one = self.call_of_lane
+        assert one.rule.batching is not None
+        result = one.rule.batching(self.size, unflatten(one.structure, list(self.flags)), *args)
+        output, lanes = one.pair(result, "batch", "(output, whether it has lanes)")
+        found, structure = flatten(output)
+        has_lanes = [lanes] * len(found) if isinstance(lanes, bool) else flatten(lanes)[0]
+        if len(has_lanes) != len(found):
+            given = f"{len(has_lanes)} flags for {len(found)} arrays"
+            raise one.error(given, "one for each is needed", "Build them like the output, or return one bool", "batch")
+        return unflatten(structure, [self.in_front(leaf, flag) for leaf, flag in zip(found, has_lanes, strict=True)])
+
+    def in_front(self, leaf: Any, flag: bool) -> Tensor:
+        """Return a result of the batch rule with its lanes in front."""
+        tensor = as_tensor(leaf)
+        if not flag:
+            return as_tensor(np.broadcast_to(tensor, (self.size, *tensor.shape)))
+        if tensor.shape[:1] != (self.size,):
+            raise ShapeError(
+                describe(
+                    f"{self.call_of_lane.name} (batch rule)",
+                    f"an output of shape {tensor.shape} for {self.size} lanes",
+                    "the axis that counts lanes is needed in front",
+                    "Move it there, or return False if the output is the same for all lanes",
+                )
+            )
+        return tensor
+
+    def rule(self) -> CustomRule:
+        """Return the function of all lanes, with the rules of one lane applied to each."""
+        one = self.call_of_lane.rule
+        rule = CustomRule(self.call)
+        rule.__qualname__ = self.call_of_lane.name  # type: ignore[attr-defined]  # for errors
+        if one.pushforward is not None:
+            rule.defjvp(self.push)
+        if one.forward is not None and one.backward is not None:
+            rule.defvjp(lambda *args: (self.call(*args), args), self.pull)
+        rule.defbatch(self.call_in_lanes)
+        return rule
+
+    def push(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Apply the forward rule of one lane to each."""
+        pushforward = self.call_of_lane.rule.pushforward
+        assert pushforward is not None
+        structure = self.call_of_lane.structure
+        lanes = [
+            t if flag or t is None else spread(t, self.size)
+            for t, flag in zip(structure.flatten_up_to(tangents), self.flags, strict=True)
+        ]
+        moved = vmap(lambda p, t: pushforward(p, t)[1], (self.axes, 0))(primals, unflatten(structure, lanes))
+        return None, moved
+
+    def pull(self, args: tuple[Any, ...], ct: Any) -> tuple[Any, ...]:
+        """Apply the reverse rule of one lane to each; arguments that all lanes share get the sum."""
+        rule = self.call_of_lane.rule
+        assert rule.forward is not None
+        assert rule.backward is not None
+        forward, backward = rule.forward, rule.backward
+        cts = vmap(lambda xs, c: backward(forward(*xs)[1], c), (self.axes, 0))(args, ct)
+        places = unflatten(self.call_of_lane.structure, list(range(len(self.flags))))
+        summed: list[Any] = []
+        for argument, c in zip(places, cts, strict=True):
+            if c is None:
+                summed.append(None)
+                continue
+            found = self.call_of_lane.matched(argument, c)
+            leaves = [
+                None if leaf is None else leaf if self.flags[place] else np.sum(leaf, 0)
+                for place, leaf in zip(flatten(argument)[0], found, strict=True)
+            ]
+            summed.append(unflatten(flatten(argument)[1], leaves))
+        return tuple(summed)
+
+    def call_in_lanes(self, _size: int, batched: tuple[Any, ...], *args: Any) -> tuple[Any, bool]:
+        """Apply the batch rule in each lane of an outer batch at once."""
+        flags, structure = flatten(batched)
+        return vmap(self.call, unflatten(structure, [0 if flag else None for flag in flags]))(*args), True
+
+
+def spread(value: Any, size: int) -> Any:
+    """Return a value repeated along a new axis in front."""
+    return np.broadcast_to(value, (size, *value.shape))
+
+
+def positional(fun: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return arguments that were passed by keyword in their positions."""
+    bound = inspect.signature(fun).bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise UsageError(
+            describe(
+                getattr(fun, "__qualname__", repr(fun)),
+                f"the keyword-only argument {next(iter(bound.kwargs))}",
+                "a function with rules of its own has positional arguments, of which its rules speak",
+                "Fix others in a lambda or functools.partial around the function",
+            )
+        )
+    return bound.args
+
+
+def zero_tangent(leaf: Any) -> Any:
+    """Return the tangent of an argument that does not move; None for what is no array."""
+    if not isinstance(leaf, Tensor | np.ndarray | np.generic | numbers.Number):
+        return None
+    aval = aval_of(leaf)
+    return held(np.zeros(aval.shape, aval.dtype if is_differentiable(aval.dtype) else float)[()])
 
 
 def held(value: Any) -> Any:

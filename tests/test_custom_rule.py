@@ -1,0 +1,422 @@
+"""Tests of `custom_rule`: every subset of rules in every mode, containers, and what is said about wrong rules."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.samples.base import normal
+from wengert.errors import GraphError, ShapeError, UsageError
+from wengert.testing import check_grads
+
+SUBSETS = [subset for n in range(4) for subset in itertools.combinations(("vjp", "jvp", "batch"), n)]
+X, Y = np.array([0.5, -1.5]), np.array([2.0, 0.3])
+
+
+def plain(x: Any, y: Any) -> Any:
+    """Return two results in a dict, of two arguments."""
+    return {"product": np.sin(x) * y, "sum": np.sum(x * x)}
+
+
+def scaled(subset: tuple[str, ...], calls: list[str]) -> Any:
+    """Return `plain` with some rules, which note their calls."""
+
+    @wg.custom_rule
+    def f(x: Any, y: Any) -> Any:
+        return plain(x, y)
+
+    def forward(x: Any, y: Any) -> Any:
+        calls.append("vjp")
+        return plain(x, y), (x, y)
+
+    def backward(residuals: Any, ct: Any) -> Any:
+        x, y = residuals
+        return ct["product"] * np.cos(x) * y + 2 * x * ct["sum"], ct["product"] * np.sin(x)
+
+    def push(primals: Any, tangents: Any) -> Any:
+        calls.append("jvp")
+        (x, y), (t_x, t_y) = primals, tangents
+        return plain(x, y), {"product": np.cos(x) * y * t_x + np.sin(x) * t_y, "sum": np.sum(2 * x * t_x)}
+
+    def batch(size: int, batched: Any, x: Any, y: Any) -> Any:
+        calls.append("batch")
+        out = {"product": np.sin(x) * y, "sum": np.sum(x * x, axis=-1)}
+        return out, {"product": any(batched), "sum": batched[0]}
+
+    if "vjp" in subset:
+        f.defvjp(forward, backward)
+    if "jvp" in subset:
+        assert f.defjvp(push) is push
+    if "batch" in subset:
+        assert f.defbatch(batch) is batch
+    return f
+
+
+def total(f: Any) -> Any:
+    """Return a scalar function of one array made from the function of two."""
+
+    def g(x: Any) -> Any:
+        out = f(x, Y * x)
+        return np.sum(out["product"]) * out["sum"]
+
+    return g
+
+
+@pytest.fixture(autouse=True)
+def _loops_are_allowed() -> Any:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "vmap: .* has no batch rule")
+        yield
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids="+".join)
+def test_first_derivatives(subset: tuple[str, ...]) -> None:
+    calls: list[str] = []
+    f = scaled(subset, calls)
+    assert wg.grad(total(f))(X) == pytest.approx(wg.grad(total(plain))(X))
+    assert wg.jvp(total(f), (X,), (Y,)) == pytest.approx(wg.jvp(total(plain), (X,), (Y,)))
+    assert set(calls) == set(subset) - {"batch"}
+    check_grads(f, (X, Y), order=2)
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids="+".join)
+def test_higher_derivatives(subset: tuple[str, ...]) -> None:
+    f, g = total(scaled(subset, [])), total(plain)
+    np.testing.assert_allclose(wg.hessian(f)(X), wg.hessian(g)(X))
+    np.testing.assert_allclose(wg.jacrev(wg.grad(f))(X), wg.hessian(g)(X))
+    np.testing.assert_allclose(wg.hvp(f, (X,), (Y,)), wg.hvp(g, (X,), (Y,)))
+    for outer, inner in itertools.product((wg.jacfwd, wg.jacrev), repeat=2):
+        np.testing.assert_allclose(outer(inner(wg.grad(f)))(X), wg.jacfwd(wg.hessian(g))(X))
+    np.testing.assert_allclose(wg.taylor(f, (X,), (Y,), 4), wg.taylor(g, (X,), (Y,), 4))
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids="+".join)
+def test_vmap(subset: tuple[str, ...]) -> None:
+    calls: list[str] = []
+    f, lanes = scaled(subset, calls), normal(3, 2)
+    for axes, args in (((0, None), (lanes, Y)), ((None, 0), (X, lanes)), ((0, 0), (lanes, lanes[::-1]))):
+        found, wanted = wg.vmap(f, axes)(*args), wg.vmap(plain, axes)(*args)
+        np.testing.assert_allclose(found["product"], wanted["product"])
+        np.testing.assert_allclose(found["sum"], wanted["sum"])
+    assert set(calls) == set(subset) & {"batch"}
+    square = np.stack([lanes, lanes + 1])
+    np.testing.assert_allclose(
+        wg.vmap(wg.vmap(f, (0, None)), (0, None))(square, Y)["product"], plain(square, Y)["product"]
+    )
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids="+".join)
+def test_derivatives_of_vmap_use_the_rules_too(subset: tuple[str, ...]) -> None:
+    calls: list[str] = []
+    f, lanes = scaled(subset, calls), normal(3, 2)
+
+    def shared(f: Any) -> Any:
+        return lambda x, y: np.sum(wg.vmap(f, (0, None))(x, y)["product"] ** 2)
+
+    for argnum in (0, 1):
+        np.testing.assert_allclose(wg.grad(shared(f), argnum)(lanes, Y), wg.grad(shared(plain), argnum)(lanes, Y))
+        np.testing.assert_allclose(
+            wg.hessian(shared(f), argnum)(lanes, Y), wg.hessian(shared(plain), argnum)(lanes, Y), atol=1e-14
+        )
+    assert wg.jvp(shared(f), (lanes, Y), (lanes, Y)) == pytest.approx(wg.jvp(shared(plain), (lanes, Y), (lanes, Y)))
+    assert set(calls) >= set(subset)
+    np.testing.assert_allclose(wg.vmap(wg.grad(total(f)))(lanes), wg.vmap(wg.grad(total(plain)))(lanes))
+
+
+@pytest.mark.parametrize("subset", SUBSETS, ids="+".join)
+def test_the_tape(subset: tuple[str, ...]) -> None:
+    f, x = total(scaled(subset, [])), wg.tensor(X, requires_grad=True)
+    (slope,) = wg.autograd.grad(f(x), x, create_graph=True)
+    (slope * slope).sum().backward()
+    gradient, hessian = wg.grad(total(plain))(X), wg.hessian(total(plain))(X)
+    np.testing.assert_allclose(slope.detach(), gradient)
+    np.testing.assert_allclose(x.grad, 2 * hessian @ gradient)
+
+
+def test_the_given_rule_is_used_even_if_it_is_not_the_derivative() -> None:
+    @wg.custom_rule
+    def clipped(x: Any) -> Any:
+        return x * 1.0
+
+    clipped.defvjp(lambda x: (x, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+    assert wg.grad(lambda x: 100 * clipped(x))(2.0) == 1.0
+    assert wg.vmap(wg.grad(lambda x: 100 * clipped(x)))(X).tolist() == [1.0, 1.0]
+    x = wg.tensor(2.0, requires_grad=True)
+    (100 * clipped(x)).backward()
+    assert x.grad.item() == 1.0
+
+
+# Arguments and results
+
+
+def test_containers_and_arguments_that_are_no_arrays() -> None:
+    @wg.custom_rule
+    def f(tree: Any, name: str, power: int, table: Any) -> Any:
+        assert name == "name"
+        return [tree["a"][0] ** power * tree["b"], {"n": tree["b"] * table[1]}]
+
+    def backward(residuals: Any, ct: Any) -> Any:
+        (a,), b, power, table = residuals
+        return (
+            {"a": [np.sum(ct[0] * power * a ** (power - 1) * b)], "b": ct[0] * a**power + ct[1]["n"] * table[1]},
+            None,
+            None,
+            None,
+        )
+
+    def push(primals: Any, tangents: Any) -> Any:
+        tree, _, power, table = primals
+        t, t_name, t_power, _ = tangents
+        assert (t_name, np.shape(t_power)) == (None, ())
+        (a,), b = tree["a"], tree["b"]
+        moved = power * a ** (power - 1) * b * t["a"][0] + a**power * t["b"]
+        return f(*primals), [moved, {"n": t["b"] * table[1]}]
+
+    g = lambda tree: f(tree, "name", 3, np.array([1, 5]))
+    tree = {"a": [np.float64(2.0)], "b": np.ones(2)}
+    for rules in (0, 1, 2, 3):
+        f.forward = f.backward = f.pushforward = None
+        if rules & 1:
+            f.defvjp(
+                lambda tree, _, power, table: (f(tree, "name", power, table), (tree["a"], tree["b"], power, table)),
+                backward,
+            )
+        if rules & 2:
+            f.defjvp(push)
+        check_grads(g, (tree,), order=2)
+        _, pullback = wg.vjp(g, tree)
+        (ct,) = pullback([np.ones(2), {"n": np.zeros(2)}])
+        assert ct["a"][0] == 24.0
+        np.testing.assert_array_equal(ct["b"], [8.0, 8.0])
+        lanes = {"a": [np.array([1.0, 2.0])], "b": np.ones((2, 2))}
+        np.testing.assert_allclose(wg.vmap(g)(lanes)[0], [[1, 1], [8, 8]])
+
+
+def test_none_for_arguments_without_a_cotangent() -> None:
+    @wg.custom_rule
+    def f(x: Any, tree: Any) -> Any:
+        return x * tree["a"] + tree["b"]
+
+    f.defvjp(lambda x, tree: (f(x, tree), tree), lambda tree, ct: (ct * tree["a"], {"a": None, "b": ct}))
+    tree = {"a": 3.0, "b": 1.0}
+    assert wg.grad(f, (0, 1))(2.0, tree) == (3.0, {"a": 0.0, "b": 1.0})
+    f.defvjp(lambda x, tree: (f(x, tree), tree), lambda tree, ct: (None, None))
+    assert wg.grad(f, (0, 1))(2.0, tree) == (0.0, {"a": 0.0, "b": 0.0})
+    assert wg.jvp(f, (2.0, tree), (1.0, tree))[1] == 0.0
+
+
+def test_arguments_by_keyword() -> None:
+    @wg.custom_rule
+    def f(x: Any, factor: float = 2.0) -> Any:
+        return x * factor
+
+    f.defvjp(lambda x, factor: (x * factor, factor), lambda factor, ct: (ct * factor * 10, None))
+    assert wg.grad(lambda x: f(x=x))(1.0) == 20.0
+    assert wg.grad(lambda x: f(x, factor=3.0))(1.0) == 30.0
+    only = wg.custom_rule(lambda x, *, factor: x * factor)
+    text = (
+        "<lambda>: the keyword-only argument factor; a function with rules of its own has positional arguments, of "
+        "which its rules speak. Fix others in a lambda or functools.partial around the function."
+    )
+    with pytest.raises(UsageError, match=re.escape(text)):
+        only(1.0, factor=2.0)
+
+
+def test_plain_arguments_call_the_function_itself() -> None:
+    f = wg.custom_rule(lambda x: x * 2)
+    assert type(f(1.0)) is float
+    assert type(f(np.ones(1))) is np.ndarray
+    assert f(wg.tensor(2.0)).item() == 4.0
+
+
+def test_the_name_and_docstring_are_kept() -> None:
+    f = wg.custom_rule(total)
+    assert (f.__name__, f.__doc__) == (total.__name__, total.__doc__)
+
+
+def test_integer_outputs() -> None:
+    f = wg.custom_rule(lambda x: (np.sort(x), np.argsort(x)))
+    f.defvjp(lambda x: (f(x), np.argsort(np.argsort(x))), lambda back, ct: (ct[0][back],))
+    x = np.array([3.0, 1.0, 2.0])
+    g = lambda x: np.sum(f(x)[0] * np.array([1.0, 10.0, 100.0]) + f(x)[1])
+    np.testing.assert_array_equal(wg.grad(g)(x), [100.0, 1.0, 10.0])
+    assert wg.jvp(g, (x,), (np.array([1.0, 0.0, 0.0]),))[1] == 100.0
+
+
+def test_results_do_not_share_memory_with_arguments() -> None:
+    f = wg.custom_rule(lambda x: x[1:])
+    f.defvjp(lambda x: (x[1:], None), lambda _, ct: (np.concatenate([np.zeros(1), ct]),))
+
+    def g(x: Any) -> Any:
+        y = x * 1.0
+        z = f(y)
+        z *= 5.0
+        return np.sum(y) + np.sum(z)
+
+    assert g(wg.tensor([1.0, 2.0])).item() == 13.0
+    np.testing.assert_array_equal(wg.grad(g)(np.array([1.0, 2.0])), [1.0, 6.0])
+
+
+# Errors
+
+
+def one(x: Any) -> Any:
+    return x * np.ones((2, 2))
+
+
+def with_backward(backward: Any, forward: Any = lambda x: (one(x), None)) -> Any:
+    f = wg.custom_rule(one)
+    f.defvjp(forward, backward)
+    return lambda x: np.sum(f(x))
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "text"),
+    [
+        (
+            with_backward(lambda _, ct: ct),
+            UsageError,
+            "one (vjp rule): a Tensor; a tuple of 1 is needed, one for each argument. Return None for arguments "
+            "without a cotangent.",
+        ),
+        (
+            with_backward(lambda _, ct: (ct, ct)),
+            UsageError,
+            "one (vjp rule): 2 cotangents; a tuple of 1 is needed, one for each argument. Return None for arguments",
+        ),
+        (
+            with_backward(lambda _, ct: (ct[0],)),
+            ShapeError,
+            "one (vjp rule): a cotangent of shape (2,) for leaf 0 of the arguments; its shape () is needed. Sum over "
+            "what the function broadcast.",
+        ),
+        (
+            with_backward(lambda _, ct: (np.sum(ct),), one),
+            UsageError,
+            "one (vjp rule): a Tensor; a pair (output, residuals) is needed. Return a tuple of two.",
+        ),
+        (
+            with_backward(lambda _, ct: (np.sum(ct),), lambda x: ([one(x), one(x)], None)),
+            UsageError,
+            "one (vjp rule): an output of 2 arrays; the 1 of the function are needed. Return the function's output.",
+        ),
+    ],
+)
+def test_wrong_vjp_rules(f: Any, error: Any, text: str) -> None:
+    for derivative in (wg.grad(f), lambda x: wg.jvp(f, (x,), (1.0,))):
+        with pytest.raises(error, match=re.escape(text)):
+            derivative(2.0)
+
+
+def test_a_cotangent_in_other_containers_than_its_argument() -> None:
+    f = wg.custom_rule(lambda tree: tree["a"] * tree["b"])
+    f.defvjp(lambda tree: (f(tree), tree), lambda tree, ct: ([ct * tree["b"], ct * tree["a"]],))
+    with pytest.raises(UsageError, match=r"<lambda> \(vjp rule\): a cotangent of structure .*; that of its argument, "):
+        wg.grad(f)({"a": 1.0, "b": 2.0})
+
+
+def with_push(push: Any) -> Any:
+    f = wg.custom_rule(one)
+    f.defjvp(push)
+    return f
+
+
+@pytest.mark.parametrize(
+    ("push", "error", "text"),
+    [
+        (
+            lambda primals, tangents: tangents[0],
+            UsageError,
+            "one (jvp rule): a Tensor; a pair (output, tangent of the output) is needed. Return a tuple of two.",
+        ),
+        (
+            lambda primals, tangents: (one(primals[0]), (tangents[0], tangents[0])),
+            UsageError,
+            "one (jvp rule): 2 tangents; 1 are needed, one for each array of the output. Build them like the output.",
+        ),
+        (
+            lambda primals, tangents: (one(primals[0]), tangents[0]),
+            ShapeError,
+            "one (jvp rule): a tangent of shape () for an output of shape (2, 2); the same shape is needed. Broadcast "
+            "it as the function does.",
+        ),
+    ],
+)
+def test_wrong_jvp_rules(push: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=re.escape(text)):
+        wg.jvp(with_push(push), (2.0,), (1.0,))
+
+
+@pytest.mark.parametrize(
+    ("batch", "error", "text"),
+    [
+        (
+            lambda size, batched, x: x,
+            UsageError,
+            "one (batch rule): a Tensor; a pair (output, whether it has lanes) is needed. Return a tuple of two.",
+        ),
+        (
+            lambda size, batched, x: (x, [True, True]),
+            UsageError,
+            "one (batch rule): 2 flags for 1 arrays; one for each is needed. Build them like the output, or return one "
+            "bool.",
+        ),
+        (
+            lambda size, batched, x: (one(x[0]), True),
+            ShapeError,
+            "one (batch rule): an output of shape (2, 2) for 3 lanes; the axis that counts lanes is needed in front. "
+            "Move it there, or return False if the output is the same for all lanes.",
+        ),
+    ],
+)
+def test_wrong_batch_rules(batch: Any, error: Any, text: str) -> None:
+    f = wg.custom_rule(one)
+    f.defbatch(batch)
+    with pytest.raises(error, match=re.escape(text)):
+        wg.vmap(f)(np.ones(3))
+
+
+def test_captured_values_that_are_being_differentiated() -> None:
+    def program(w: Any) -> Any:
+        f = wg.custom_rule(lambda x: x * w)
+        return f(wg.tensor(2.0))
+
+    text = (
+        "test_captured_values_that_are_being_differentiated.<locals>.program.<locals>.<lambda>: a captured value that "
+        "is being differentiated; a function with rules of its own must take such values as arguments. Add it to the "
+        "arguments."
+    )
+    for derivative in (wg.grad(program), lambda w: wg.jvp(program, (w,), (1.0,)), wg.vmap(program)):
+        with pytest.raises(GraphError, match=re.escape(text)):
+            derivative(np.ones(3) if derivative not in (wg.grad,) and derivative.__name__ == "program" else 3.0)
+    with pytest.raises(GraphError, match=re.escape(text)):
+        program(wg.tensor(3.0, requires_grad=True))
+
+
+def test_a_function_that_returns_nothing() -> None:
+    f = wg.custom_rule(lambda x: None)
+    with pytest.raises(
+        UsageError, match=r"<lambda>: a function that returned no array; at least one is needed. Return"
+    ):
+        f(wg.tensor(1.0))
+
+
+def test_vmap_without_a_batch_rule_warns_once_and_names_the_function() -> None:
+    @wg.custom_rule
+    def without_batch_rule(x: Any) -> Any:
+        return x * 2
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        wg.vmap(without_batch_rule)(np.ones(3))
+        wg.vmap(without_batch_rule)(np.ones(3))
+    assert [str(w.message) for w in caught] == [
+        "vmap: test_vmap_without_a_batch_rule_warns_once_and_names_the_function.<locals>.without_batch_rule has no "
+        "batch rule and runs lane by lane; declare one for speed"
+    ]
