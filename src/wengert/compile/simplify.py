@@ -1,0 +1,361 @@
+"""Simplification: identities that hold for every value, NaN, infinities and the sign of zero included.
+
+A rewrite is a function of one equation and of the equations before it, by the variables they bind. It returns what the
+result is (a variable or a literal), another equation for the same result, or None where it does not apply. `REWRITES`
+lists them by the names of the primitives that they rewrite.
+
+What does not hold is not here: x + 0 is 0.0 for x = -0.0, x * 0 is NaN for infinities, x / x for 0, and a complex x * 1
+is NaN where a part of x is infinite. Not counted as part of a value are the bits of a NaN, and how an array lies in
+memory: NumPy groups the terms of sums by it, so a sum over several axes of what was a copy may differ in its rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from wengert.compile.equations import Known, everywhere, renamed
+from wengert.core.aval import aval_of
+from wengert.core.graph import Equation, Graph, Variable, literal
+from wengert.core.primitive import Elementwise, Primitive
+from wengert.primitives.elementwise import negative
+from wengert.primitives.shapes import broadcast_to
+
+__all__ = ["REWRITES", "simplify"]
+
+Definitions = Mapping[Variable, Equation]
+Rewrite = Callable[[Equation, Definitions], Any]
+
+LARGEST_FOLDED = 1 << 16
+"""Elements of a result up to which an operation on literals is carried out beforehand."""
+
+
+@everywhere
+def simplify(graph: Graph) -> Graph:
+    """Apply the rewrites to each equation in turn, with those before it simplified already."""
+    known: Known = {}
+    definitions: dict[Variable, Equation] = {}
+    kept: list[Equation] = []
+    for equation in graph.equations:
+        inputs = renamed(known, equation.inputs)
+        found = rewritten(equation if inputs is equation.inputs else equation.using(inputs), definitions)
+        if type(found) is Equation:
+            kept.append(found)
+            for variable in found.outputs:
+                definitions[variable] = found
+        else:
+            known[equation.outputs[0]] = found
+    return Graph(graph.inputs, kept, renamed(known, graph.outputs))
+
+
+def rewritten(equation: Equation, definitions: Definitions) -> Any:
+    """Return what is left of an equation when no rewrite applies any more; each makes it simpler."""
+    if len(equation.outputs) != 1 or equation.primitive.structured:
+        return equation
+    while True:
+        found = None
+        for rewrite in rewrites_of(equation):
+            found = rewrite(equation, definitions)
+            if found is not None:
+                break
+        if found is None:
+            return equation
+        if type(found) is not Equation:
+            return found
+        equation = found
+
+
+def rewrites_of(equation: Equation) -> tuple[Rewrite, ...]:
+    """Return the rewrites that may apply to an equation."""
+    for x in equation.inputs:
+        if type(x) is Variable:
+            break
+    else:
+        return (fold,)
+    own = REWRITES.get(equation.primitive.name, ())
+    return (*own, drop_broadcasts) if len(equation.inputs) > 1 and is_elementwise(equation.primitive) else own
+
+
+def is_elementwise(primitive: Primitive) -> bool:
+    """Tell whether a primitive broadcasts its operands as ufuncs do."""
+    return type(primitive) is Elementwise or (primitive.kind == "constant" and type(primitive.evaluate) is np.ufunc)
+
+
+# Literals
+
+
+def fold(equation: Equation, _definitions: Definitions) -> Any:
+    """Carry out an operation on literals alone: the same evaluation on the same operands, once instead of at each call.
+
+    What fails is left to fail when it is run, if it ever is.
+    """
+    variable = equation.outputs[0]
+    if math.prod(variable.shape) > LARGEST_FOLDED or min(variable.shape, default=0) < 0:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            found = equation.primitive.evaluate(*equation.inputs, **equation.params)
+    except (ValueError, ArithmeticError, LookupError, TypeError):
+        return None
+    return literal(found) if same_aval(found, variable) else None
+
+
+def constant(value: Any, variable: Variable) -> Any:
+    """Return a literal of a variable's shape and dtype with one value everywhere, in the memory of one element."""
+    element = np.asarray(value, variable.dtype)
+    return np.broadcast_to(element, variable.shape) if variable.shape else element[()]
+
+
+def holds(value: Any, number: float) -> bool:
+    """Tell whether a value is a literal whose elements all are a number, with its sign if that is 0."""
+    if type(value) is Variable or not np.size(value):
+        return False
+    equal = np.all(np.equal(value, number))
+    return bool(equal and (number != 0 or np.all(np.signbit(value) == np.signbit(number))))
+
+
+def is_true(value: Any) -> bool:
+    """Tell whether a value is a boolean literal that is true everywhere."""
+    return is_boolean(value) and bool(np.all(value))
+
+
+def is_false(value: Any) -> bool:
+    """Tell whether a value is a boolean literal that is false everywhere."""
+    return is_boolean(value) and not np.any(value)
+
+
+def is_boolean(value: Any) -> bool:
+    """Tell whether a value is a boolean literal."""
+    return type(value) is not Variable and np.asarray(value).dtype.kind == "b"
+
+
+def same_aval(value: Any, variable: Variable) -> bool:
+    """Tell whether a value has a variable's shape and dtype; Python numbers, whose dtype gives way, do not."""
+    if not isinstance(value, Variable | np.ndarray | np.generic):
+        return False
+    return value.shape == variable.shape and value.dtype == variable.dtype
+
+
+# Arithmetic on reals
+
+
+def is_real(variable: Variable) -> bool:
+    """Tell whether the elements are floats or signed integers."""
+    return variable.dtype.kind in "fi"
+
+
+def neutral_factor(equation: Equation, _definitions: Definitions) -> Any:
+    """Replace x * 1 by x and x * -1 by -x: both are exact for reals.
+
+    Complex products add parts times 0, which are NaN for infinities, so these are left alone.
+    """
+    variable, (x, y) = equation.outputs[0], equation.inputs
+    for kept, factor in ((x, y), (y, x)):
+        if is_real(variable) and same_aval(kept, variable):
+            if holds(factor, 1):
+                return kept
+            if holds(factor, -1):
+                return negated(equation, kept)
+    return None
+
+
+def neutral_divisor(equation: Equation, _definitions: Definitions) -> Any:
+    """Replace x / 1 by x and x / -1 by -x: both are exact for reals."""
+    variable, (x, y) = equation.outputs[0], equation.inputs
+    if not is_real(variable) or not same_aval(x, variable):
+        return None
+    if holds(y, 1):
+        return x
+    return negated(equation, x) if holds(y, -1) else None
+
+
+def negated(equation: Equation, x: Any) -> Equation:
+    """Return the equation that binds -x in place of another."""
+    return Equation(negative, (x,), {}, equation.outputs, equation.origin)
+
+
+def neutral_term(equation: Equation, _definitions: Definitions) -> Any:
+    """Replace x - 0 by x, and x + -0.0: rounding to nearest gives -0.0 - 0.0 = -0.0 and 0.0 + -0.0 = 0.0.
+
+    x + 0.0 is left alone, for -0.0 + 0.0 = 0.0; so are complex numbers, where a real zero has an imaginary part 0.0.
+    """
+    variable, (x, y) = equation.outputs[0], equation.inputs
+    if not is_real(variable):
+        return None
+    if equation.primitive.name == "subtract":
+        return x if holds(y, 0.0) and same_aval(x, variable) else None
+    for kept, term in ((x, y), (y, x)):
+        if holds(term, -0.0) and same_aval(kept, variable):
+            return kept
+    return None
+
+
+def drop_pair(equation: Equation, definitions: Definitions) -> Any:
+    """Replace f(f(x)) by x for f its own inverse to the bit: negation, conjugation, inversion of bits."""
+    before = definition(equation, definitions)
+    return before.inputs[0] if before is not None and before.primitive is equation.primitive else None
+
+
+def negated_factor(equation: Equation, definitions: Definitions) -> Any:
+    """Replace -x * -y by x * y, and quotients alike: the signs of floats, zeros and infinities included, cancel."""
+    before = [definitions.get(x) if type(x) is Variable else None for x in equation.inputs]
+    inner = [e.inputs[0] for e in before if e is not None and e.primitive is negative]
+    floats = len(inner) == 2 and all(type(x) is Variable and x.dtype.kind == "f" for x in inner)
+    return equation.using(tuple(inner)) if floats else None
+
+
+def drop_identity(equation: Equation, _definitions: Definitions) -> Any:
+    """Replace what gives its operand itself: +x, a copy, a conversion to the same dtype, the real part of a real.
+
+    Graphs have no memory that could be written to, so a copy is the same value.
+    """
+    x = equation.inputs[0]
+    name, kind = equation.primitive.name, aval_of(x).dtype.kind
+    if name in ("real", "conjugate") and kind == "c":
+        return None
+    return x if same_aval(x, equation.outputs[0]) else None
+
+
+# Choices
+
+
+def choose(equation: Equation, _definitions: Definitions) -> Any:
+    """Replace a selection between equal operands, or by a known condition, by the operand chosen."""
+    condition, x, y = equation.inputs
+    variable = equation.outputs[0]
+    if is_true(condition) or (type(x) is Variable and x is y):
+        chosen = x
+    elif is_false(condition):
+        chosen = y
+    else:
+        return None
+    if same_aval(chosen, variable):
+        return chosen
+    if isinstance(chosen, bool | int | float | complex):
+        return constant(chosen, variable)
+    if aval_of(chosen).dtype != variable.dtype:
+        return None
+    return Equation(broadcast_to, (chosen,), {"shape": variable.shape}, equation.outputs, equation.origin)
+
+
+def known_logic(equation: Equation, _definitions: Definitions) -> Any:
+    """Replace `and` with False by False, `or` with True by True, and with the other constant by the operand."""
+    variable = equation.outputs[0]
+    if variable.dtype.kind != "b":
+        return None
+    x, y = equation.inputs
+    conjunction = equation.primitive.name in ("bitwise_and", "logical_and")
+    absorbing, neutral = (is_false, is_true) if conjunction else (is_true, is_false)
+    if absorbing(x) or absorbing(y):
+        return constant(not conjunction, variable)
+    for kept, other in ((x, y), (y, x)):
+        if neutral(other) and same_aval(kept, variable):
+            return kept
+    return x if x is y and same_aval(x, variable) else None
+
+
+def compare_with_itself(equation: Equation, _definitions: Definitions) -> Any:
+    """Replace x == x and x != x of integers and booleans, which have no NaN, by what they are."""
+    x, y = equation.inputs
+    if type(x) is Variable and x is y and x.dtype.kind in "iub":
+        return constant(equation.primitive.name == "equal", equation.outputs[0])
+    return None
+
+
+# Arrangement
+
+
+def definition(equation: Equation, definitions: Definitions) -> Equation | None:
+    """Return the equation that binds an equation's first operand."""
+    x = equation.inputs[0]
+    return definitions.get(x) if type(x) is Variable else None
+
+
+def merge_reshapes(equation: Equation, definitions: Definitions) -> Any:
+    """Reshape once where it is done twice: in C order both read the same elements in the same order."""
+    if equation.params["order"] != "C":
+        return None
+    if same_aval(equation.inputs[0], equation.outputs[0]):
+        return equation.inputs[0]
+    before = definition(equation, definitions)
+    if before is None or before.primitive is not equation.primitive or before.params["order"] != "C":
+        return None
+    return equation.using(before.inputs)
+
+
+def merge_transposes(equation: Equation, definitions: Definitions) -> Any:
+    """Permute axes once where it is done twice, and not at all where they stay: no element changes."""
+    axes = equation.params["axes"]
+    if axes is None or any(axis < 0 for axis in axes):
+        return None
+    if all(axis == i for i, axis in enumerate(axes)):
+        return equation.inputs[0] if same_aval(equation.inputs[0], equation.outputs[0]) else None
+    before = definition(equation, definitions)
+    if before is None or before.primitive is not equation.primitive:
+        return None
+    inner = before.params["axes"]
+    if inner is None or any(axis < 0 for axis in inner):
+        return None
+    params = {"axes": tuple([inner[axis] for axis in axes])}
+    return Equation(equation.primitive, before.inputs, params, equation.outputs, equation.origin)
+
+
+def merge_broadcasts(equation: Equation, definitions: Definitions) -> Any:
+    """Broadcast once where it is done twice, and not at all to the same shape: no element changes."""
+    if same_aval(equation.inputs[0], equation.outputs[0]):
+        return equation.inputs[0]
+    before = definition(equation, definitions)
+    return equation.using(before.inputs) if before is not None and before.primitive is equation.primitive else None
+
+
+def drop_broadcasts(equation: Equation, definitions: Definitions) -> Any:
+    """Give elementwise operations what was broadcast to them as it was before: they broadcast it themselves."""
+    inputs = [source(x, definitions) for x in equation.inputs]
+    if all(new is old for new, old in zip(inputs, equation.inputs, strict=True)):
+        return None
+    kept = list(equation.inputs)
+    shapes = [aval_of(x).shape for x in kept]
+    for i, new in enumerate(inputs):
+        if new is not kept[i]:
+            narrower = [*shapes[:i], new.shape, *shapes[i + 1 :]]
+            if np.broadcast_shapes(*narrower) == equation.outputs[0].shape:
+                kept[i], shapes = new, narrower
+    return (
+        None if all(new is old for new, old in zip(kept, equation.inputs, strict=True)) else equation.using(tuple(kept))
+    )
+
+
+def source(x: Any, definitions: Definitions) -> Any:
+    """Return the variable that was broadcast to give an operand; the operand itself if none was."""
+    before = definitions.get(x) if type(x) is Variable else None
+    if before is None or before.primitive.name != "broadcast_to" or type(before.inputs[0]) is not Variable:
+        return x
+    return before.inputs[0]
+
+
+REWRITES: dict[str, tuple[Rewrite, ...]] = {
+    "multiply": (neutral_factor, negated_factor),
+    "divide": (neutral_divisor, negated_factor),
+    "add": (neutral_term,),
+    "subtract": (neutral_term,),
+    "negative": (drop_pair,),
+    "conjugate": (drop_identity, drop_pair),
+    "invert": (drop_pair,),
+    "positive": (drop_identity,),
+    "copy": (drop_identity,),
+    "astype": (drop_identity,),
+    "real": (drop_identity,),
+    "where": (choose,),
+    "bitwise_and": (known_logic,),
+    "bitwise_or": (known_logic,),
+    "logical_and": (known_logic,),
+    "logical_or": (known_logic,),
+    "equal": (compare_with_itself,),
+    "not_equal": (compare_with_itself,),
+    "reshape": (merge_reshapes,),
+    "transpose": (merge_transposes,),
+    "broadcast_to": (merge_broadcasts,),
+}
