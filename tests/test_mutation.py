@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import wengert as wg
 import wengert.numpy as wnp
-from wengert.errors import GraphError
+from wengert.errors import DtypeError, GraphError
 
 Array = Any
 Instruction = tuple[int, int, int, int, int]
@@ -551,6 +552,60 @@ def test_a_plain_buffer_starts_to_require_grad_when_written_to() -> None:
     view.sum().backward()
     assert x.grad is not None
     np.testing.assert_array_equal(x.grad.numpy(), [1.0, 1.0, 0.0, 0.0])
+
+
+def test_real_and_imaginary_parts_are_views() -> None:
+    def program(x: Any) -> Any:
+        z = x[:2] * (1 + 2j)
+        z.real[...] = x[2:]
+        z.imag += x[1] * z.real
+        z.real[0] *= x[3]
+        z.real = z.real * 1.5
+        return (z * np.conjugate(z)).real.sum() + (z.imag**3).sum()
+
+    step = 1e-6
+    differences = [(program(X + e) - program(X - e)) / (2 * step) for e in np.eye(4) * step]
+    np.testing.assert_allclose(grad_by(program, X), differences, rtol=1e-7)
+    with pytest.raises(DtypeError) as error:
+        wg.tensor(X).imag = 1.0
+    assert str(error.value) == ("imag: dtype float64; a complex dtype is needed to set it. Use .astype(complex).")
+
+
+def test_scalars_can_be_written_to() -> None:
+    def program(x: Any) -> Any:
+        value = x * 1.0
+        value[...] = value * x
+        value[()] += x
+        value += 1.0
+        value.fill(value * x)
+        return value
+
+    assert wg.grad(program)(2.0) == 3 * 4 + 2 * 2 + 1
+    buffer = wnp.zeros(())
+    buffer[...] = wg.tensor(2.0, requires_grad=True)
+    assert buffer.requires_grad
+    assert buffer.shape == ()
+
+
+def test_in_place_operators_of_each_kind() -> None:
+    a, b = wg.tensor(np.arange(4) + 1), np.arange(4) + 1
+    for name in ("iadd", "isub", "imul", "ifloordiv", "imod", "ior", "ixor", "iand", "ilshift", "irshift", "ipow"):
+        a = getattr(operator, name)(a, 3)
+        b = getattr(operator, name)(b, 3)
+        np.testing.assert_array_equal(a.numpy(), b)
+        assert a.dtype == b.dtype
+
+    def program(x: Any) -> Any:
+        base = x * 1.0
+        base *= base
+        base += base
+        square = base.reshape(2, 2)
+        square @= square
+        square /= 1 + x[0]
+        square **= 2
+        return square.sum()
+
+    np.testing.assert_allclose(grad_by(program, X), differentiated_by_complex_step(program, X))
 
 
 def test_copies_are_no_views() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
-from wengert.errors import DtypeError, EscapedValueError, ShapeError, UsageError
+from wengert.errors import DtypeError, EscapedValueError, GraphError, ShapeError, UsageError
 
 
 class Pair(NamedTuple):
@@ -676,3 +676,63 @@ def test_callables_of_any_kind_can_be_transformed() -> None:
     assert wg.grad(functools.partial(lambda a, x: a * x, 5.0))(1.0) == 5.0
     assert wg.grad(np.sin)(0.0) == 1.0
     assert wg.grad(wg.grad(np.sin))(0.5) == -np.sin(0.5)
+
+
+# The tape API inside transformations
+
+
+def test_the_tape_api_is_for_tensors_outside_of_transformations() -> None:
+    w = wg.tensor([1.0, 2.0], requires_grad=True)
+
+    def own_graph(x: Any) -> Any:
+        (slope,) = wg.autograd.grad((w * w).sum(), w)
+        return (slope * x).sum()
+
+    np.testing.assert_array_equal(wg.grad(own_graph)(np.ones(2)), [2.0, 4.0])
+    inside = "Use wengert.grad or wengert.vjp inside the function that is transformed."
+    for use, name, action in (
+        (lambda x: wg.autograd.grad((w * x).sum(), w), "grad", inside),
+        (lambda x: x.sum().backward(), "backward", inside),
+        (
+            lambda x: x.requires_grad_(False),
+            "requires_grad_",
+            "Use wengert.stop_gradient to cut it, or differentiate it with wengert.grad.",
+        ),
+    ):
+        with pytest.raises(GraphError) as error:
+            wg.grad(use)(np.ones(2))
+        place = f'File "{__file__}", line {use.__code__.co_firstlineno}'
+        assert str(error.value) == (
+            f"{name}: a Tensor of grad({use.__qualname__}, {place}); a Tensor outside of transformations is needed. "
+            f"{action}"
+        )
+
+
+def test_what_tensors_say_of_themselves_inside_transformations() -> None:
+    said: list[Any] = []
+
+    def look(x: Any) -> Any:
+        y = x * 2
+        said.append((x.requires_grad, x.is_leaf, y.requires_grad, y.is_leaf, y.grad_fn is None, y.grad))
+        return y.sum()
+
+    wg.grad(look)(np.ones(2))
+    wg.jvp(look, (np.ones(2),), (np.ones(2),))
+    wg.vmap(look)(np.ones((2, 2)))
+    wg.grad(lambda x: wg.jvp(look, (x,), (x,))[1])(np.ones(2))
+    assert said == [
+        (True, True, True, False, False, None),
+        (False, True, False, True, True, None),
+        (False, True, False, True, True, None),
+        (True, True, True, True, True, None),
+    ]
+
+
+def test_hooks_inside_transformations() -> None:
+    def f(x: Any) -> Any:
+        y = x * 2
+        y.register_hook(lambda ct: ct * 10)
+        return (y * y).sum()
+
+    np.testing.assert_array_equal(wg.grad(f)(X), 80 * X)
+    np.testing.assert_array_equal(wg.elementwise_grad(wg.grad(f))(X), np.full(3, 80.0))

@@ -89,13 +89,12 @@ class Tensor:
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes."""
         trace = self._trace
-        return self._value.shape if trace is None else trace.aval(self).shape
+        return self._value.shape if trace is None else trace.shape(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype of the elements."""
-        trace = self._trace
-        return self._value.dtype if trace is None else trace.aval(self).dtype
+        return self._value.dtype  # type: ignore[no-any-return]  # whatever the trace, its value has one
 
     @property
     def ndim(self) -> int:
@@ -132,10 +131,22 @@ class Tensor:
         """The real part."""
         return _call(np.real, self)
 
+    @real.setter
+    def real(self, value: ArrayLike) -> None:
+        _call(np.real, self)[...] = value
+
     @property
     def imag(self) -> Tensor:
         """The imaginary part."""
         return _call(np.imag, self)
+
+    @imag.setter
+    def imag(self, value: ArrayLike) -> None:
+        if self.dtype.kind != "c":
+            raise DtypeError(
+                describe("imag", f"dtype {self.dtype}", "a complex dtype is needed to set it", "Use .astype(complex)")
+            )
+        _call(np.imag, self)[...] = value
 
     @property
     def flat(self) -> Iterator[Tensor]:
@@ -211,7 +222,7 @@ class Tensor:
 
     def _require_plain(self, name: str) -> None:
         if innermost_trace(self) is not None:
-            concrete(name, self, "Use wengert.numpy functions on it (stack for a list of them)")
+            concrete(name, self, LEAVING)
             raise GraphError(
                 describe(
                     name,
@@ -306,6 +317,10 @@ class Tensor:
         return format(self.item() if self.size == 1 and specification else str(self), specification)
 
     def __repr__(self) -> str:
+        if is_staged(self):
+            found = standing(self)
+            known = found._trace.describe(found) if found._trace is not None else ""
+            return f"tensor(shape={self.shape}, dtype={self.dtype}, {known})"
         value = raw(self)
         body = np.array2string(np.asarray(value), separator=", ", prefix="tensor(")
         details = []
@@ -728,6 +743,7 @@ def raw(value: Any) -> Any:
 
 
 LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
+LEAVING = "Use wengert.numpy functions (stack for a list), or wengert.asarray(array)[index] to index an array with it"
 
 
 def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:

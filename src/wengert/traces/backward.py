@@ -150,6 +150,15 @@ def run_sweep(
 def node_of(name: str, tensor: Any) -> Node:
     """Return the node of a Tensor on the base tape."""
     found = current(tensor) if type(tensor) is Tensor else tensor
+    if type(found) is Tensor and found._trace is not None and found._trace is not BASE_TAPE:
+        raise GraphError(
+            describe(
+                name,
+                f"a Tensor of {found._trace.owner_name}",
+                "a Tensor outside of transformations is needed",
+                "Use wengert.grad or wengert.vjp inside the function that is transformed",
+            )
+        )
     if type(found) is not Tensor or found._trace is not BASE_TAPE:
         what = f"a Tensor of shape {found.shape}" if type(found) is Tensor else f"a {type(tensor).__name__}"
         raise GraphError(

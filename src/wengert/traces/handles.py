@@ -73,6 +73,18 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     >>> wg.tensor([1.0]).requires_grad_()
     tensor([1.], requires_grad=True)
     """
+    trace = innermost_trace(self)
+    if trace is not None and trace is not BASE_TAPE:
+        if requires_grad and self.requires_grad:
+            return self
+        raise GraphError(
+            describe(
+                "requires_grad_",
+                f"a Tensor of {trace.owner_name}",
+                "a Tensor outside of transformations is needed",
+                "Use wengert.stop_gradient to cut it, or differentiate it with wengert.grad",
+            )
+        )
     node = _node(self)
     if node is not None and type(node) is not Leaf:
         if requires_grad:
@@ -91,16 +103,6 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         return self
     if node is None:
         check_dtype("requires_grad", self.dtype)
-        trace = innermost_trace(self)
-        if trace is not None:
-            raise GraphError(
-                describe(
-                    "requires_grad_",
-                    f"a Tensor of {trace.owner_name}",
-                    "a plain Tensor is needed to make a leaf",
-                    "Take gradients inside of a transformation with wengert.grad",
-                )
-            )
         value = raw(self)
         if value is not self._value:  # a view becomes a value of its own
             keep(self)
