@@ -13,7 +13,7 @@ from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of
 from wengert.errors import UsageError, describe
 from wengert.transforms.batching import vmap
-from wengert.transforms.boundary import positions, require_complex, selected
+from wengert.transforms.boundary import as_given, positions, require_complex, result_example, selected
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import grad, vjp
 
@@ -60,8 +60,11 @@ def on_selected(fun: Function, name: str, argnums: int | Sequence[int], args: Se
     return narrowed, tuple(args[position] for position in chosen)
 
 
-def split_lanes(array: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
-    """Split the axis that counts joint elements into one array for each leaf, with the leaf's axes in its place."""
+def split_lanes(array: Any, leaves: Sequence[Any], axis: int, example: Any) -> list[Any]:
+    """Split the axis that counts joint elements into one array for each leaf, with the leaf's axes in its place.
+
+    They come in the form of `example`, as results of the transformation do.
+    """
     parts, start = [], 0
     for leaf in leaves:
         shape = aval_of(leaf).shape
@@ -69,7 +72,7 @@ def split_lanes(array: Any, leaves: Sequence[Any], axis: int) -> list[Any]:
         index = (slice(None),) * axis + (slice(start, start + size),)
         part = array[index]
         part = part.reshape((*part.shape[:axis], *shape, *part.shape[axis + 1 :]))
-        parts.append(part[()] if part.shape == () and isinstance(part, np.ndarray) else part)
+        parts.append(as_given(part, example))
         start += size
     return parts
 
@@ -103,19 +106,26 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
     def jacobian_of(*args: Any) -> Any:
         narrowed, selection = on_selected(fun, "jacrev", argnums, args)
         output, pullback = vjp(narrowed, *selection)
-        outputs, out_structure = flatten(output)
-        if holomorphic:
-            require_complex("jacrev", "an argument", flatten(selection)[0], True, "Convert it with .astype(complex)")
-        require_complex("jacrev", "an output", outputs, holomorphic, OTHER["jacrev"][holomorphic])
-        lanes = unflatten(out_structure, basis(outputs))
-        columns, in_structure = flatten(vmap(pullback)(lanes))
-        split = [split_lanes(column, outputs, 0) for column in columns]
-        rows = [
-            unwrap_selection(argnums, unflatten(in_structure, [part[i] for part in split])) for i in range(len(outputs))
-        ]
-        return unflatten(out_structure, rows)
+        return pulled_rows(argnums, selection, output, pullback, holomorphic)
 
     return jacobian_of
+
+
+def pulled_rows(
+    argnums: int | Sequence[int], selection: Sequence[Any], output: Any, pullback: Function, holomorphic: bool
+) -> Any:
+    """Return the Jacobian by one sweep of a recorded function, whose output and pullback are given."""
+    outputs, out_structure = flatten(output)
+    if holomorphic:
+        require_complex("jacrev", "an argument", flatten(selection)[0], True, "Convert it with .astype(complex)")
+    require_complex("jacrev", "an output", outputs, holomorphic, OTHER["jacrev"][holomorphic])
+    lanes = unflatten(out_structure, basis(outputs))
+    columns, in_structure = flatten(vmap(pullback)(lanes))
+    split = [split_lanes(column, outputs, 0) for column in columns]
+    rows = [
+        unwrap_selection(argnums, unflatten(in_structure, [part[i] for part in split])) for i in range(len(outputs))
+    ]
+    return unflatten(out_structure, rows)
 
 
 def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
@@ -141,8 +151,8 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
     @functools.wraps(fun)
     def jacobian_of(*args: Any) -> Any:
         narrowed, selection = on_selected(fun, "jacfwd", argnums, args)
-        leaves, structure = flatten(selection)
-        leaves = [selected("jacfwd", leaf) for leaf in leaves]
+        given, structure = flatten(selection)
+        leaves = [selected("jacfwd", leaf) for leaf in given]
         require_complex("jacfwd", "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
         primals = unflatten(structure, leaves)
 
@@ -153,8 +163,9 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
         if holomorphic:
             require_complex("jacfwd", "an output", rows, True, "Leave holomorphic out, or return complex numbers")
         blocks = []
+        example = result_example(given)
         for row in rows:
-            parts = split_lanes(row, leaves, row.ndim - 1)
+            parts = split_lanes(row, leaves, row.ndim - 1, example)
             blocks.append(unwrap_selection(argnums, unflatten(structure, parts)))
         return unflatten(out_structure, blocks)
 
@@ -169,8 +180,8 @@ def jacobian(
     Args:
         fun: a function of arrays, in any containers, returning arrays in any containers.
         argnums: the positions of the arguments to differentiate.
-        mode: "fwd", "rev", or "auto": forward mode unless the output has fewer elements than the arguments, or the
-                arguments are complex and the outputs real.
+        mode: "fwd", "rev", or "auto": reverse mode unless the output has more elements than the arguments, or the
+                arguments are real and the outputs complex.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
 
     Returns:
@@ -192,15 +203,17 @@ def jacobian(
 
     @functools.wraps(fun)
     def jacobian_of(*args: Any) -> Any:
-        chosen = mode
-        if mode == "auto":
-            narrowed, selection = on_selected(fun, "jacobian", argnums, args)
-            inputs = [aval_of(leaf) for leaf in flatten(selection)[0]]
-            outputs = [aval_of(leaf) for leaf in flatten(narrowed(*selection))[0]]
-            chosen = "rev" if count(outputs) < count(inputs) else "fwd"
-            if not holomorphic and any_complex(inputs) != any_complex(outputs):
-                chosen = "rev" if any_complex(inputs) else "fwd"
-        return (jacrev if chosen == "rev" else jacfwd)(fun, argnums, holomorphic)(*args)
+        if mode != "auto":
+            return (jacrev if mode == "rev" else jacfwd)(fun, argnums, holomorphic)(*args)
+        narrowed, selection = on_selected(fun, "jacobian", argnums, args)
+        output, pullback = vjp(narrowed, *selection)  # recorded, so that reverse mode evaluates nothing twice
+        inputs, outputs = ([aval_of(leaf) for leaf in flatten(tree)[0]] for tree in (selection, output))
+        forward = count(outputs) > count(inputs)
+        if not holomorphic and any_complex(inputs) != any_complex(outputs):
+            forward = any_complex(outputs)
+        if forward:
+            return jacfwd(fun, argnums, holomorphic)(*args)
+        return pulled_rows(argnums, selection, output, pullback, holomorphic)
 
     return jacobian_of
 
