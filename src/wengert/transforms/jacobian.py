@@ -121,7 +121,8 @@ def pulled_rows(
     require_complex("jacrev", "an output", outputs, holomorphic, OTHER["jacrev"][holomorphic])
     lanes = unflatten(out_structure, basis(outputs))
     columns, in_structure = flatten(vmap(pullback)(lanes))
-    split = [split_lanes(column, outputs, 0) for column in columns]
+    example = result_example(flatten(selection)[0])
+    split = [split_lanes(column, outputs, 0, example) for column in columns]
     rows = [
         unwrap_selection(argnums, unflatten(in_structure, [part[i] for part in split])) for i in range(len(outputs))
     ]
