@@ -109,8 +109,8 @@ def found_for(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, 
 def of_elementwise(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Avals:
     """Return the broadcast shape, and the dtype that NumPy gives for one element."""
     shapes = [aval_of(x).shape for x in inputs]
-    try:
-        shape = np.broadcast_shapes(*shapes)
+    try:  # equal shapes may be of sequences, whose lengths are not known
+        shape = shapes[0] if all(s == shapes[0] for s in shapes) else np.broadcast_shapes(*shapes)
     except ValueError as error:
         raise ShapeError(
             describe(

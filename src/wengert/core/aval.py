@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Aval", "aval_of", "is_differentiable", "shape_of"]
+__all__ = ["UNKNOWN", "Aval", "aval_of", "is_differentiable", "shape_of"]
+
+UNKNOWN = -1
+"""The length of a sequence of arrays that is known only at run time, in front of the shape of each."""
 
 
 class Aval(NamedTuple):

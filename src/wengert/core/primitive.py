@@ -26,6 +26,8 @@ __all__ = [
     "Linear",
     "Opaque",
     "Primitive",
+    "Pullback",
+    "Structured",
     "bilinear",
     "constant",
     "elementwise",
@@ -49,12 +51,14 @@ class Primitive:
         outputs: the number of results; more than one come as a tuple.
         jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
         steps, batch: how the operation reads when operands carry a leading batch axis; see `wengert.core.batching`.
+        structured: whether parameters hold graphs that the operation runs; see `wengert.control.structured`.
         abstract: shapes and dtypes of the results, where NumPy cannot simply be asked; see `wengert.core.abstract`.
     """
 
     kind: ClassVar[str]
     view = False
     fresh = False
+    structured = False
     outputs = 1
     jvp: Rule | None = None
     steps: Rule | None = None
@@ -312,6 +316,58 @@ class Constant(Primitive):
     def __init__(self, name: str, evaluate: Callable[..., Any], *, outputs: int = 1) -> None:
         super().__init__(name, evaluate)
         self.outputs = outputs
+
+
+class Structured(Primitive):
+    """Run graphs that are among the parameters: branches, loops, calls.
+
+    Where the operands have elements, the graphs are evaluated on them as they are, so every trace sees the operations
+    inside. Where they are being staged there is one equation, and the methods here give those that follow from it.
+    There are any number of results, always in a tuple.
+    """
+
+    kind = "structured"
+    structured = True
+    outputs = 0
+
+    def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
+        """Return which results depend on the flagged operands; with `smooth`, by other than constant operations."""
+        raise NotImplementedError
+
+    def tangent(
+        self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the results and their tangents, None for structural zeros, from those of the operands."""
+        raise NotImplementedError
+
+    def lanes(
+        self, size: int, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Sequence[bool]]:
+        """Return the results for all lanes of a batch, and which of them differ between lanes."""
+        raise NotImplementedError
+
+    def linearized(
+        self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any]
+    ) -> tuple[Sequence[Any], Sequence[bool], Pullback]:
+        """Return the results, which of them depend on the wanted operands, and the pullback of the call."""
+        raise NotImplementedError
+
+
+class Pullback(Primitive):
+    """Be the reverse of one call of a structured primitive, which holds what it needs of the forward pass."""
+
+    kind = "opaque"
+
+    def __init__(self, name: str, outputs: int, rule: Rule) -> None:
+        super().__init__(name, rule)
+        self.outputs = outputs
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Call the rule with the cotangents of the results, None for those without."""
+        found: Sequence[Any] = self.evaluate(ct)
+        return [None if aval is None else c for c, aval in zip(found, avals, strict=True)]
 
 
 def elementwise(

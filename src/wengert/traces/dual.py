@@ -15,7 +15,7 @@ import numpy as np
 from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive
+from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.core.trace import Trace, next_level
@@ -86,6 +86,9 @@ class Dual(Trace):
         """Evaluate one level below, and propagate the tangents there."""
         self.check_alive(operands)
         values = [self.value_below(x) for x in operands]
+        if isinstance(primitive, Structured):
+            found, tangents = primitive.tangent(values, [self.tangent_below(x) for x in operands], params)
+            return tuple(self.paired(settled(o), t) for o, t in zip(found, tangents, strict=True))
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
             return wrapped_constant(out)

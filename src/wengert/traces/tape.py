@@ -19,7 +19,7 @@ import numpy as np
 
 from wengert.core.aval import is_differentiable
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Linear, Primitive
+from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, own_memory, settled, wrapped_constant
 from wengert.core.trace import Trace
@@ -222,6 +222,7 @@ class Record(Node):
     def release(self) -> None:
         """Let the residuals go."""
         self.operands = self.out = RELEASED
+        self.unpack = None  # it may hold much: a checkpoint's arguments, for instance
 
 
 class Output(Node):
@@ -300,6 +301,8 @@ class Tape(Trace):
         """Evaluate one level below, and record."""
         if self.ended and not STATE.reviving:
             raise self.escaped_from(operands)
+        if isinstance(primitive, Structured) and recording(self):
+            return self.structured(primitive, operands, params)
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant" or not recording(self):
             return wrapped_constant(out)
@@ -316,6 +319,27 @@ class Tape(Trace):
         node, kept = self.record(primitive, operands, outs, params)
         node.shape, node.dtype = (), np.dtype(float)
         return tuple(self.output(node, i, item, kept) for i, item in enumerate(outs))
+
+    def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Record an operation that runs graphs: its forward pass hands what the sweep will need to its pullback."""
+        inputs = tuple(map(self.node_of, operands))
+        wanted = [node is not None for node in inputs]
+        outs, active, pullback = primitive.linearized([self.value_below(x) for x in operands], wanted, params)
+        node = Record()
+        node.number = next(NUMBERS)
+        node.primitive = pullback
+        node.code, node.offset = caller()
+        node.hooks = None
+        node.inputs = inputs
+        node.keywords = {}
+        node.operands = (None,) * len(inputs)
+        node.out = None
+        node.unpack = None
+        node.shape, node.dtype = (), np.dtype(float)
+        return tuple(
+            self.output(node, i, settled(out), True) if flag else wrapped_constant(out)
+            for i, (out, flag) in enumerate(zip(outs, active, strict=True))
+        )
 
     def node_of(self, operand: Any) -> Node | None:
         """Return the node of an operand; None if it is a constant to this tape."""

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten
-from wengert.core.batching import along
 from wengert.core.dispatch import apply
-from wengert.core.primitive import constant
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, describe
+from wengert.primitives.barriers import barrier
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Node, Tape, make_leaf
 from wengert.transforms.boundary import (

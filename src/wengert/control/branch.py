@@ -1,0 +1,193 @@
+"""The branch primitive: run the graph that an index chooses.
+
+Operands are the index and what every branch receives. Parameter `branches`: graphs of equal inputs and outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.control.sequence import zeros
+from wengert.control.subgraphs import (
+    Halves,
+    batched_graph,
+    chosen,
+    closed,
+    dependent,
+    filled,
+    halves,
+    pushed_graph,
+    select,
+    spread_out,
+    staged_among,
+)
+from wengert.core.aval import Aval, aval_of
+from wengert.core.dispatch import apply
+from wengert.core.graph import Graph, evaluate
+from wengert.core.primitive import Pullback, Structured, register
+from wengert.core.tensor import is_concrete, is_staged, raw
+
+__all__ = ["Branch", "branch", "chosen_lanes"]
+
+Params = Mapping[str, Any]
+Flags = Sequence[bool]
+
+
+def chosen_lanes(branches: Sequence[Any], index: Any, operands: Sequence[Any]) -> list[Any]:
+    """Run every branch that some lane takes, and select.
+
+    Args:
+        branches: functions of the operands that return sequences of equal length.
+        index: which one, in each lane.
+        operands: what they receive.
+    """
+    result: list[Any] | None = None
+    for i, function in enumerate(branches):
+        taken = index == i
+        if not is_staged(taken) and not np.any(raw(taken)):
+            continue
+        found = list(function(*(filled(x, taken) for x in operands)))
+        result = found if result is None else [select(taken, x, y) for x, y in zip(found, result, strict=True)]
+    assert result is not None
+    return result
+
+
+class Branch(Structured):
+    """Choose between graphs."""
+
+    def __init__(self) -> None:
+        super().__init__("cond", self.choose)
+        self.abstract = lambda _inputs, params: tuple(aval_of(x) for x in params["branches"][0].outputs)
+
+    def choose(self, index: Any, *operands: Any, branches: Sequence[Graph]) -> tuple[Any, ...]:
+        """Run the chosen branch on values that have elements."""
+        if is_concrete(index):
+            return evaluate(branches[int(raw(index))], operands)
+        functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in branches]
+        return tuple(chosen_lanes(functions, index, operands))
+
+    def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
+        """Return which results depend on the flagged operands in some branch."""
+        if flags[0] and not smooth:
+            return [True] * len(params["branches"][0].outputs)
+        found = [dependent(graph, flags[1:], smooth=smooth) for graph in params["branches"]]
+        return [any(column) for column in zip(*found, strict=True)]
+
+    def tangent(self, values: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+        """Let branches return values and tangents."""
+        flags = [t is not None for t in tangents]
+        results = self.reach(flags, params, True)
+        branches = tuple(pushed_graph(graph, flags[1:], results) for graph in params["branches"])
+        found = apply(self, *values, *chosen(tangents, flags), branches=branches)
+        return found[: len(results)], spread_out(found[len(results) :], results)
+
+    def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Choose for all lanes at once; where the index differs between them, run every branch and select."""
+        results = self.reach(batched, params, False)
+        avals = [v.aval for v in params["branches"][0].inputs]
+        functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in params["branches"]]
+        if not batched[0]:
+            branches = tuple(batched_graph(f, size, avals, batched[1:], results) for f in functions)
+            return apply(self, *values, branches=branches), results
+        every = batched_graph(
+            lambda index, *xs: chosen_lanes(functions, index, xs),
+            size,
+            [Aval((), aval_of(values[0]).dtype), *avals],
+            batched,
+            results,
+        )
+        return evaluate(every, values), results
+
+    def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
+        """Run the forward half of the chosen branch; the pullback runs its backward half."""
+        results = self.reach(wanted, params, True)
+        graphs = params["branches"]
+        steady, nothing = [True] * len(values[1:]), [False] * len(values[1:])
+        cuts = [
+            halves(
+                graph,
+                wanted[1:],
+                results,
+                at_hand=steady,
+                fixed=nothing,
+                summed=nothing,
+                name=f"the gradient of {self.name}",
+            )
+            for graph in graphs
+        ]
+        slots, places = shared_slots([item.residuals for item in cuts])
+        avals = [v.aval for v in graphs[0].inputs]
+        outs = [aval_of(x) for x in graphs[0].outputs]
+        index, operands = values[0], list(values[1:])
+        found = apply(
+            self,
+            *values,
+            branches=tuple(
+                forward_branch(item, avals, len(outs), slots, place) for item, place in zip(cuts, places, strict=True)
+            ),
+        )
+        residuals = found[len(outs) :]
+        near = staged_among(values)
+        cts_avals = chosen(outs, results)
+        backward = tuple(
+            backward_branch(item, [*avals, *slots, *cts_avals], len(avals), len(slots), place)
+            for item, place in zip(cuts, places, strict=True)
+        )
+
+        def pull(cts: Any) -> list[Any]:
+            given = [zeros(a, near) if c is None else c for c, a in zip(chosen(cts, results), cts_avals, strict=True)]
+            pulled = apply(self, index, *operands, *residuals, *given, branches=backward)
+            return [None, *spread_out(pulled, wanted[1:])]
+
+        return found[: len(outs)], results, Pullback(self.name, len(outs), pull)
+
+
+def shared_slots(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[list[int]]]:
+    """Return slots that the residuals of any one branch fit into, and the places of each branch's among them."""
+    slots: list[Aval] = []
+    places = []
+    for avals in residuals:
+        free = list(range(len(slots)))
+        mine = []
+        for aval in avals:
+            slot = next((i for i in free if slots[i] == aval), None)
+            if slot is None:
+                slot = len(slots)
+                slots.append(aval)
+            else:
+                free.remove(slot)
+            mine.append(slot)
+        places.append(mine)
+    return slots, places
+
+
+def forward_branch(
+    cuts: Halves, avals: Sequence[Aval], results: int, slots: Sequence[Aval], places: Sequence[int]
+) -> Graph:
+    """Return the forward half of a branch with its residuals in their slots, and zeros in the others."""
+
+    def run(*xs: Any) -> list[Any]:
+        found = evaluate(cuts.forward, xs)
+        filling = dict(zip(places, found[results:], strict=True))
+        rest = [filling[i] if i in filling else zeros(aval, xs[0]) for i, aval in enumerate(slots)]
+        return [*found[:results], *rest]
+
+    return closed(run, avals, "cond")
+
+
+def backward_branch(cuts: Halves, avals: Sequence[Aval], operands: int, slots: int, places: Sequence[int]) -> Graph:
+    """Return the backward half of a branch as a graph of all operands, slots and cotangents."""
+
+    def run(*xs: Any) -> Sequence[Any]:
+        residuals = xs[operands : operands + slots]
+        given = [*(xs[i] for i in cuts.read), *(residuals[i] for i in places), *xs[operands + slots :]]
+        return evaluate(cuts.backward, given)
+
+    return closed(run, avals, "cond")
+
+
+branch = Branch()
+register(branch)

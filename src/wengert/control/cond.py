@@ -1,0 +1,150 @@
+"""Branches: `cond` and `switch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.control.branch import branch, chosen_lanes
+from wengert.control.staged import (
+    Flat,
+    any_staged,
+    check_alike,
+    returned,
+    started,
+    with_common_constants,
+)
+from wengert.core.aval import aval_of
+from wengert.core.dispatch import apply
+from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+
+__all__ = ["cond", "switch"]
+
+Function = Callable[..., Any]
+
+
+def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> Any:
+    """Return what one of two functions gives for the operands.
+
+    Under `vmap`, where the predicate may differ between lanes, both are run and their results selected; while a
+    function is being traced, both become graphs of one equation.
+
+    Args:
+        pred: one boolean; a number counts as true unless it is zero.
+        true_fun: called with the operands if it is true.
+        false_fun: called otherwise; its results have the same containers, shapes and dtypes.
+        *operands: arrays, Tensors and numbers in any containers.
+
+    Returns:
+        The function's result.
+
+    Raises:
+        UsageError: the functions return different containers.
+        ShapeError: shapes of their results differ, or the predicate is not one value.
+        DtypeError: dtypes of their results differ.
+
+    >>> import wengert as wg
+    >>> wg.grad(lambda x: cond(x > 0, lambda x: x**2, lambda x: -x, x))(3.0)
+    6.0
+    """
+    check_scalar("cond", "predicate", pred)
+    if is_concrete(pred):
+        return run("cond", true_fun if bool(raw(pred)) else false_fun, operands)
+    chosen = pred if pred.dtype.kind == "b" else pred != 0
+    return choose("cond", chosen.astype(np.int64), (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+
+
+def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
+    """Return what one of several functions gives for the operands.
+
+    Args:
+        index: which one, an integer; values beyond either end choose the first or last.
+        branches: functions of the operands, whose results have the same containers, shapes and dtypes.
+        *operands: arrays, Tensors and numbers in any containers.
+
+    Returns:
+        The function's result.
+
+    Raises:
+        UsageError: there are no functions, or they return different containers.
+        ShapeError: shapes of their results differ, or the index is not one value.
+        DtypeError: dtypes of their results differ, or the index is not an integer.
+
+    >>> import wengert as wg
+    >>> wg.grad(lambda x: switch(2, [np.sin, np.cos, np.exp], x))(0.0)
+    1.0
+    """
+    functions = tuple(branches)
+    if not functions:
+        raise UsageError(describe("switch", "no branches", "at least one is needed", "Pass a list of functions"))
+    check_scalar("switch", "index", index)
+    if aval_of(index).dtype.kind not in "iu":
+        raise DtypeError(
+            describe("switch", f"an index of dtype {aval_of(index).dtype}", "an integer is needed", "Convert it")
+        )
+    if is_concrete(index):
+        return run("switch", functions[min(max(int(raw(index)), 0), len(functions) - 1)], operands)
+    clipped = np.clip(index, 0, len(functions) - 1)
+    return choose("switch", clipped, functions, [f"branch {i}" for i in range(len(functions))], operands)
+
+
+def check_scalar(name: str, what: str, value: Any) -> None:
+    """Raise unless a value is one."""
+    if aval_of(value).shape != ():
+        raise ShapeError(
+            describe(
+                name,
+                f"a {what} of shape {aval_of(value).shape}",
+                "one value, of shape (), is needed",
+                "Reduce it, with .any() or .all() for instance, or choose element by element with wengert.numpy.where",
+            )
+        )
+
+
+def run(name: str, function: Function, operands: Sequence[Any]) -> Any:
+    """Call the function that has been chosen."""
+    leaves, structure = flatten(tuple(operands))
+    found, result_structure = flatten(function(*unflatten(structure, started(leaves))))
+    tensors = any(type(leaf) is Tensor for leaf in leaves)
+    return unflatten(result_structure, [returned(leaf, tensors or not leaves) for leaf in found])
+
+
+def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence[str], operands: Sequence[Any]) -> Any:
+    """Call functions with an index that cannot be looked at."""
+    leaves, structure = flatten(tuple(operands))
+    flat = [Flat(name, lambda xs, f=f: f(*xs), structure) for f in functions]
+    if is_staged(index) or any_staged(leaves):
+        return chosen_graph(name, index, flat, names, leaves)
+    results = chosen_lanes(compared(name, flat, names), index, started(leaves))
+    return unflatten(flat[0].structure, results)
+
+
+def chosen_graph(name: str, index: Any, functions: Sequence[Flat], names: Sequence[str], leaves: Sequence[Any]) -> Any:
+    """Write a choice down as one equation."""
+    graphs, constants = with_common_constants(functions, [list(map(aval_of, leaves))] * len(functions), name)
+    first = functions[0].structure
+    for own, function, graph in zip(names, functions, graphs, strict=True):
+        check_alike(name, (names[0], own), (first, function.structure), (graphs[0].outputs, graph.outputs))
+    return unflatten(first, apply(branch, index, *constants, *leaves, branches=tuple(graphs)))
+
+
+def compared(name: str, functions: Sequence[Flat], names: Sequence[str]) -> list[Callable[..., list[Any]]]:
+    """Return functions that compare what they return with what the first that was called returned."""
+    known: list[tuple[str, Any, list[Any]]] = []
+
+    def checking(own: str, function: Flat) -> Callable[..., list[Any]]:
+        def call(*xs: Any) -> list[Any]:
+            results = function(*xs)
+            known.append((own, function.structure, results))
+            other, structure, found = known[0]
+            check_alike(name, (other, own), (structure, function.structure), (found, results))
+            functions[0].structure = structure
+            return results
+
+        return call
+
+    return [checking(own, f) for own, f in zip(names, functions, strict=True)]

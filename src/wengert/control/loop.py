@@ -1,0 +1,444 @@
+"""The loop primitives: `while_loop` and `scan`, which share everything but what ends them.
+
+Operands are [count,] constants, carried values, sequences; results are the carried values after the last iteration
+and sequences of what each iteration left behind. Parameters:
+
+* body: the graph from (constants, carried values, one element of each sequence) to (carried values, what is left).
+* cond: the graph from (constants, carried values) to whether to go on; None for `scan`.
+* constants, carried: how many there are of each.
+* length: the number of iterations; None for a `while_loop`, and for a `scan` that gets it as operand 0, the count.
+* reverse: whether sequences are read and written from their ends.
+
+Reverse mode of a loop is a loop: the forward one leaves the residuals of its body's forward half behind and counts
+its iterations, the backward one reads them from the end, carries the cotangents of carried values and adds up those of
+constants. Both are ordinary loops, so second order needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.control.sequence import collected, element, sequence_aval, zeros
+from wengert.control.subgraphs import (
+    batched_graph,
+    chosen,
+    closed,
+    dependent,
+    filled,
+    halves,
+    permuted,
+    pushed_graph,
+    select,
+    spread_out,
+    staged_among,
+    with_extra_inputs,
+)
+from wengert.core.aval import Aval, aval_of
+from wengert.core.dispatch import apply
+from wengert.core.graph import Graph, evaluate
+from wengert.core.primitive import Pullback, Structured, register
+from wengert.core.tensor import is_concrete, raw
+
+__all__ = ["Loop", "masked", "scan_loop", "while_loop"]
+
+Params = Mapping[str, Any]
+Flags = Sequence[bool]
+COUNTER = Aval((), np.dtype(np.int64))
+
+
+class Parts(NamedTuple):
+    """Hold the operands of a loop, or something about each of them, by their roles; `count` has one item or none."""
+
+    count: list[Any]
+    constants: list[Any]
+    carried: list[Any]
+    sequences: list[Any]
+
+    @property
+    def inner(self) -> list[Any]:
+        """What the body receives."""
+        return [*self.constants, *self.carried, *self.sequences]
+
+
+def parts(items: Sequence[Any], params: Params) -> Parts:
+    """Sort what belongs to operands by their roles."""
+    first = int(is_counted(params))
+    second = first + params["constants"]
+    third = second + params["carried"]
+    return Parts(list(items[:first]), list(items[first:second]), list(items[second:third]), list(items[third:]))
+
+
+def is_counted(params: Params) -> bool:
+    """Tell whether operand 0 is the number of iterations."""
+    return params["cond"] is None and params["length"] is None
+
+
+def masked(
+    step: Callable[[Sequence[Any]], Sequence[Any]], active: Any, inner: Sequence[Any], carried: slice
+) -> list[Any]:
+    """Take a step in the active lanes alone: others keep what they carry."""
+    found = list(step([filled(x, active) for x in inner]))
+    for i, old in enumerate(inner[carried]):
+        found[i] = select(active, found[i], old)
+    return found
+
+
+class Loop(Structured):
+    """Repeat a graph."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, self.repeat)
+        self.abstract = self.avals
+
+    # Evaluation
+
+    def repeat(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
+        """Run the loop on values that have elements."""
+        given, body = parts(operands, params), params["body"]
+        carried = given.carried
+        left: list[list[Any]] = [[] for _ in body.outputs[len(carried) :]]
+        place = slice(len(given.constants), len(given.constants) + len(carried))
+        steps = 0
+        for position, active in self.iterations(given, params, lambda: carried):
+            inner = [*given.constants, *carried, *(element(x, position) for x in given.sequences)]
+            found = (
+                evaluate(body, inner) if active is True else masked(lambda xs: evaluate(body, xs), active, inner, place)
+            )
+            carried = list(found[: len(carried)])
+            for items, item in zip(left, found[len(carried) :], strict=True):
+                items.append(item)
+            steps += 1
+        if params["reverse"]:
+            for items in left:
+                items.reverse()
+        avals = [aval_of(x) for x in body.outputs[len(carried) :]]
+        ends = [collected(items, aval, params["length"]) for items, aval in zip(left, avals, strict=True)]
+        return (*carried, *ends)
+
+    def iterations(self, given: Parts, params: Params, carried: Callable[[], list[Any]]) -> Any:
+        """Yield the positions of iterations, each with True or the lanes that are active in it."""
+        if params["cond"] is not None:
+            position = 0
+            while True:
+                active = evaluate(params["cond"], [*given.constants, *carried()])[0]
+                if not np.any(raw(active)):
+                    return
+                yield position, True if is_concrete(active) else active
+                position += 1
+        length = params["length"]
+        count = given.count[0] if length is None else length
+        every = is_concrete(count)
+        last = int(np.max(raw(count), initial=0))
+        for position in range(last - 1, -1, -1) if params["reverse"] else range(last):
+            yield position, True if every else position < count
+
+    # What can be said without elements
+
+    def avals(self, inputs: Sequence[Any], params: Params) -> tuple[Aval, ...]:
+        """Return the avals of the results."""
+        found = [aval_of(x) for x in params["body"].outputs]
+        carried = params["carried"]
+        return (*found[:carried], *(sequence_aval(aval, params["length"]) for aval in found[carried:]))
+
+    def settled(self, flags: Parts, params: Params, *, smooth: bool) -> tuple[list[bool], list[bool]]:
+        """Return which carried values and which sequences left behind depend on the flagged operands, in the end."""
+        carried = list(flags.carried)
+        while True:
+            found = dependent(params["body"], [*flags.constants, *carried, *flags.sequences], smooth=smooth)
+            grown = [a or b for a, b in zip(carried, found[: len(carried)], strict=True)]
+            if not smooth and self.differs(flags, carried, params):
+                grown = [True] * len(carried)
+            if grown == carried:
+                return carried, found[len(carried) :]
+            carried = grown
+
+    def differs(self, flags: Parts, carried: Flags, params: Params) -> bool:
+        """Tell whether what ends the loop depends on flagged values."""
+        if params["cond"] is None:
+            return any(flags.count)
+        return dependent(params["cond"], [*flags.constants, *carried], smooth=False)[0]
+
+    def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
+        """Return which results depend on the flagged operands."""
+        carried, left = self.settled(parts(flags, params), params, smooth=smooth)
+        return [*carried, *left]
+
+    # Forward mode
+
+    def tangent(self, values: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+        """Carry values and tangents."""
+        given, moving = parts(values, params), parts(tangents, params)
+        flags = parts([t is not None for t in tangents], params)
+        carried, left = self.settled(flags, params, smooth=True)
+        wide = Parts([], flags.constants, carried, flags.sequences)
+        pushed = pushed_graph(params["body"], wide.inner, [*carried, *left])
+        near = staged_among((*values, *tangents))
+        starts = [
+            zeros(aval_of(x), near) if flag and t is None else t
+            for x, t, flag in zip(given.carried, moving.carried, carried, strict=True)
+        ]
+        constants = chosen(moving.constants, flags.constants)
+        results = apply(
+            self,
+            *given.count,
+            *given.constants,
+            *constants,
+            *given.carried,
+            *chosen(starts, carried),
+            *given.sequences,
+            *chosen(moving.sequences, flags.sequences),
+            **{
+                **params,
+                "body": interleaved(pushed, wide, carried, left),
+                "cond": None if params["cond"] is None else self.wider_cond(params, constants, chosen(starts, carried)),
+                "constants": len(given.constants) + len(constants),
+                "carried": len(carried) + sum(carried),
+            },
+        )
+        values_of, rest = list(results[: len(carried)]), results[len(carried) :]
+        moved = spread_out(rest[: sum(carried)], carried)
+        rest = rest[sum(carried) :]
+        return [*values_of, *rest[: len(left)]], [*moved, *spread_out(rest[len(left) :], left)]
+
+    def wider_cond(self, params: Params, constants: Sequence[Any], carried: Sequence[Any]) -> Graph:
+        """Return the condition of a loop that has further constants and carries more."""
+        own = params["constants"]
+        return with_extra_inputs(
+            params["cond"],
+            [
+                *range(own),
+                *map(aval_of, constants),
+                *range(own, own + params["carried"]),
+                *map(aval_of, carried),
+            ],
+        )
+
+    # Batching
+
+    def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Run until all lanes are done."""
+        given, flags = parts(values, params), parts(batched, params)
+        carried, left = self.settled(flags, params, smooth=False)
+        wide = Parts(flags.count, flags.constants, carried, flags.sequences)
+        starts = [
+            np.broadcast_to(x, (size, *aval_of(x).shape)) if flag and not was else x
+            for x, flag, was in zip(given.carried, carried, flags.carried, strict=True)
+        ]
+        avals = [v.aval for v in params["body"].inputs]
+        if not self.differs(flags, carried, params):
+            body = batched_graph(lambda *xs: evaluate(params["body"], xs), size, avals, wide.inner, [*carried, *left])
+            cond = params["cond"] and batched_graph(
+                lambda *xs: evaluate(params["cond"], xs),
+                size,
+                avals[: len(starts) + params["constants"]],
+                [*wide.constants, *carried],
+                [False],
+            )
+            results = apply(
+                self,
+                *given.count,
+                *given.constants,
+                *starts,
+                *given.sequences,
+                **{**params, "body": body, "cond": cond},
+            )
+            return results, [*carried, *left]
+        if params["cond"] is None:
+            return self.counted_lanes(size, given, wide, starts, left, params)
+        return self.masked_lanes(size, given, wide, starts, left, params)
+
+    def masked_lanes(self, size: int, given: Parts, wide: Parts, starts: list[Any], left: Flags, params: Params) -> Any:
+        """Repeat while any lane goes on."""
+        avals = [v.aval for v in params["body"].inputs]
+        own, ahead = params["constants"], params["constants"] + params["carried"]
+
+        def step(*xs: Any) -> Sequence[Any]:
+            active = evaluate(params["cond"], xs[:ahead])[0]
+            return masked(lambda ys: evaluate(params["body"], ys), active, xs, slice(own, ahead))
+
+        def go_on(*xs: Any) -> Sequence[Any]:
+            active = evaluate(params["cond"], xs)[0]
+            return [np.any(active._value)]
+
+        body = batched_graph(step, size, avals, wide.inner, [*wide.carried, *left])
+        cond = batched_graph(go_on, size, avals[:ahead], [*wide.constants, *wide.carried], [False])
+        results = apply(
+            self,
+            *given.constants,
+            *starts,
+            *given.sequences,
+            **{**params, "body": body, "cond": cond},
+        )
+        return results, [*wide.carried, *left]
+
+    def counted_lanes(
+        self, size: int, given: Parts, wide: Parts, starts: list[Any], left: Flags, params: Params
+    ) -> Any:
+        """Repeat as often as the lane with the most iterations, and carry the position."""
+        avals = [v.aval for v in params["body"].inputs]
+        own, reverse = params["constants"], params["reverse"]
+
+        def step(count: Any, *xs: Any) -> Sequence[Any]:
+            position, inner = xs[own], [*xs[:own], *xs[own + 1 :]]
+            found = masked(
+                lambda ys: evaluate(params["body"], ys),
+                position < count,
+                inner,
+                slice(own, own + params["carried"]),
+            )
+            return [position - 1 if reverse else position + 1, *found]
+
+        count = given.count[0]
+        most = np.max(count)
+        body = batched_graph(
+            step,
+            size,
+            [Aval((), aval_of(count).dtype), *avals[:own], COUNTER, *avals[own:]],
+            [True, *wide.constants, False, *wide.carried, *wide.sequences],
+            [False, *wide.carried, *left],
+        )
+        results = apply(
+            self,
+            most,
+            count,
+            *given.constants,
+            most - 1 if reverse else np.int64(0),
+            *starts,
+            *given.sequences,
+            **{**params, "body": body, "constants": own + 1, "carried": params["carried"] + 1},
+        )
+        return results[1:], [*wide.carried, *left]
+
+    # Reverse mode
+
+    def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
+        """Run the forward loop; the pullback runs the backward one."""
+        given, flags = parts(values, params), parts(wanted, params)
+        carried, left = self.settled(flags, params, smooth=True)
+        wide = Parts([], flags.constants, carried, flags.sequences)
+        own, there = params["constants"], params["constants"] + params["carried"]
+        total = len(params["body"].inputs)
+        cuts = halves(
+            params["body"],
+            wide.inner,
+            [*carried, *left],
+            at_hand=[not own <= i < there for i in range(total)],
+            fixed=[i < own for i in range(total)],
+            summed=[i < own for i in range(total)],
+            name=f"the gradient of {self.name}",
+        )
+        results, count, saved = self.forward(given, cuts.forward, len(cuts.residuals), params)
+        outs = results[: len(carried) + len(left)]
+        inner = [*given.constants, *given.carried, *given.sequences]
+        constants = [inner[i] for i in cuts.read if i < own]
+        sequences = [inner[i] for i in cuts.read if i >= there]
+        near = staged_among(values)
+        body = backward_body(cuts.backward, len(constants), len(sequences), len(saved), carried, left, wide)
+        avals = self.avals(values, params)
+        out_avals = chosen(avals, [*carried, *left])
+        sums = [aval_of(x) for x in chosen(given.constants, wide.constants)]
+
+        def pull(cts: Any) -> list[Any]:
+            given_cts = chosen(cts, [*carried, *left])
+            given_cts = [zeros(a, near) if c is None else c for c, a in zip(given_cts, out_avals, strict=True)]
+            moving = sum(carried)
+            found = apply(
+                scan_loop,
+                *count,
+                *constants,
+                *given_cts[:moving],
+                *(zeros(aval, near) for aval in sums),
+                *sequences,
+                *saved,
+                *given_cts[moving:],
+                body=body,
+                cond=None,
+                constants=len(constants),
+                carried=moving + len(sums),
+                length=params["length"],
+                reverse=not params["reverse"],
+            )
+            of_constants = spread_out(found[moving : moving + len(sums)], wide.constants)
+            of_carried = spread_out(found[:moving], carried)
+            of_sequences = spread_out(found[moving + len(sums) :], wide.sequences)
+            return [*(None for _ in given.count), *of_constants, *of_carried, *of_sequences]
+
+        return outs, [*carried, *left], Pullback(self.name, len(outs), pull)
+
+    def forward(self, given: Parts, body: Graph, saved: int, params: Params) -> tuple[Any, list[Any], Any]:
+        """Run a loop whose body leaves residuals behind; return its results, its count and the residuals."""
+        if params["cond"] is None:
+            results = apply(
+                self, *given.count, *given.constants, *given.carried, *given.sequences, **{**params, "body": body}
+            )
+            count = given.count
+        else:
+            own = params["constants"]
+
+            def counting(*xs: Any) -> list[Any]:
+                return [xs[own] + 1, *evaluate(body, [*xs[:own], *xs[own + 1 :]])]
+
+            avals = [v.aval for v in body.inputs]
+            places = [*range(own), COUNTER, *range(own, own + params["carried"])]
+            results = apply(
+                self,
+                *given.constants,
+                np.int64(0),
+                *given.carried,
+                *given.sequences,
+                **{
+                    **params,
+                    "body": closed(counting, [*avals[:own], COUNTER, *avals[own:]], self.name),
+                    "cond": with_extra_inputs(params["cond"], places),
+                    "carried": params["carried"] + 1,
+                },
+            )
+            count, results = [results[0]], results[1:]
+        end = len(results) - saved
+        return results[:end], count, results[end:]
+
+
+def interleaved(pushed: Graph, wide: Parts, carried: Flags, left: Flags) -> Graph:
+    """Return a graph of values and tangents in the order of a loop's body: by role, values first."""
+    counts = [len(wide.constants), len(wide.carried), len(wide.sequences)]
+    moving = [sum(wide.constants), sum(wide.carried), sum(wide.sequences)]
+    inputs: list[int] = []
+    value, tangent = 0, sum(counts)
+    for own, moved in zip(counts, moving, strict=True):
+        inputs += [*range(value, value + own), *range(tangent, tangent + moved)]
+        value, tangent = value + own, tangent + moved
+    outs, total = len(carried), len(carried) + len(left)
+    outputs = [
+        *range(outs),
+        *range(total, total + sum(carried)),
+        *range(outs, total),
+        *range(total + sum(carried), total + sum(carried) + sum(left)),
+    ]
+    return permuted(pushed, inputs, outputs)
+
+
+def backward_body(
+    backward: Graph, constants: int, sequences: int, saved: int, carried: Flags, left: Flags, wide: Parts
+) -> Graph:
+    """Return the backward half in the order of a loop's body.
+
+    It has (constants, sequences, residuals, cotangents of carried values, of what is left, sums), and returns the
+    cotangents of (constants, carried values, elements of sequences).
+    """
+    ends = [0]
+    for n in (constants, sequences, saved, sum(carried), sum(left), sum(wide.constants)):
+        ends.append(ends[-1] + n)
+    ranges = [range(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    steady, read, residuals, moving, leaving, sums = ranges
+    first, second = sum(wide.constants), sum(wide.constants) + sum(carried)
+    outputs = [*range(first, second), *range(first), *range(second, len(backward.outputs))]
+    return permuted(backward, [*steady, *moving, *sums, *read, *residuals, *leaving], outputs)
+
+
+while_loop = Loop("while_loop")
+scan_loop = Loop("scan")
+register(while_loop)
+register(scan_loop)

@@ -1,0 +1,117 @@
+"""Sequences: what the iterations of a loop leave behind, one array each.
+
+Where the number of iterations is known while tracing, that is an array with one more axis. Otherwise it is a value of
+its own kind, whose aval has `UNKNOWN` in front of the shape of its arrays; sequences of sequences, which loops inside
+loops leave, may be ragged. Only loops read and write them, in order, so native code can keep them on a growing stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import UNKNOWN, Aval, aval_of
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Structured, register
+
+__all__ = ["Items", "collected", "element", "sequence_aval", "zeros"]
+
+
+class Items:
+    """Hold the arrays of a sequence; without any it stands for zeros, as many as are asked for."""
+
+    __slots__ = ("arrays", "dtype", "shape")
+
+    def __init__(self, aval: Aval, arrays: list[Any] | None) -> None:
+        self.shape, self.dtype = aval
+        self.arrays = arrays
+
+    def __getitem__(self, i: int) -> Any:
+        """Return one of the arrays."""
+        if self.arrays is not None:
+            return self.arrays[i]
+        aval = Aval(self.shape[1:], self.dtype)
+        return Items(aval, None) if UNKNOWN in aval.shape else np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Add two sequences: cotangents of one that was read twice."""
+        if ufunc is not np.add or method != "__call__" or kwargs:
+            return NotImplemented
+        left, right = inputs
+        if left.arrays is None or right.arrays is None:
+            return left if right.arrays is None else right
+        return Items(aval_of(self), [x + y for x, y in zip(left.arrays, right.arrays, strict=True)])
+
+
+def sequence_aval(aval: Aval, length: int | None) -> Aval:
+    """Return the aval of a sequence of `length` arrays; None for a length that is not known.
+
+    >>> sequence_aval(Aval((2,), np.dtype(float)), None)
+    Aval(shape=(-1, 2), dtype=dtype('float64'))
+    """
+    known = length is not None and UNKNOWN not in aval.shape
+    return Aval((length if known and length is not None else UNKNOWN, *aval.shape), aval.dtype)
+
+
+def collected(arrays: list[Any], aval: Aval, length: int | None) -> Any:
+    """Return what iterations left behind as a value with the aval that `sequence_aval` gives."""
+    full = sequence_aval(aval, length)
+    if UNKNOWN in full.shape:
+        return Items(full, arrays)
+    return np.stack(arrays) if arrays else np.zeros(full.shape, full.dtype)
+
+
+def element(sequence: Any, i: int) -> Any:
+    """Return what iteration `i` left behind."""
+    return sequence[i]
+
+
+def lane_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """Return the shape of a value for all lanes of a batch: their axis comes first in each array.
+
+    >>> lane_shape((3,), 5), lane_shape((-1, 3), 5)
+    ((5, 3), (-1, 5, 3))
+    """
+    axis = shape.count(UNKNOWN)
+    return (*shape[:axis], size, *shape[axis:])
+
+
+class ZeroSequence(Structured):
+    """Give a sequence of zeros, as many as are read; the operand only says where it is needed."""
+
+    def __init__(self) -> None:
+        super().__init__("zero_sequence", self.evaluation)
+        self.abstract = lambda _inputs, params: (Aval(params["shape"], params["dtype"]),)
+
+    def evaluation(self, _x: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Items]:
+        """Evaluate to what stands for zeros."""
+        return (Items(Aval(shape, dtype), None),)
+
+    def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
+        """Depend on nothing."""
+        return [False]
+
+    def tangent(self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Have no tangent."""
+        return apply(self, *values, **params), (None,)
+
+    def lanes(self, size: int, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        """Be the same in every lane."""
+        return apply(self, *values, **params), (False,)
+
+    def linearized(self, values: Sequence[Any], wanted: Sequence[bool], params: Mapping[str, Any]) -> Any:
+        """Have no cotangent."""
+        return apply(self, *values, **params), (False,), None
+
+
+zero_sequence = ZeroSequence()
+register(zero_sequence)
+
+
+def zeros(aval: Aval, near: Any) -> Any:
+    """Return zeros of an aval; those of a sequence where the value `near` is known."""
+    if UNKNOWN in aval.shape:
+        return apply(zero_sequence, near, shape=aval.shape, dtype=aval.dtype)[0]
+    return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)[()]

@@ -1,0 +1,150 @@
+"""From the functions that the user gives to graphs for structured primitives, and the checks that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.control.subgraphs import traced, with_extra_inputs
+from wengert.core.aval import Aval, aval_of
+from wengert.core.dispatch import as_tensor
+from wengert.core.graph import Graph
+from wengert.core.tensor import Tensor, is_staged
+from wengert.core.views import current, share
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+
+__all__ = [
+    "Flat",
+    "any_staged",
+    "check_alike",
+    "returned",
+    "started",
+    "structure_text",
+    "with_common_constants",
+]
+
+Function = Callable[..., Any]
+
+
+def any_staged(leaves: Sequence[Any]) -> bool:
+    """Tell whether some of the leaves have no elements yet."""
+    return any(map(is_staged, leaves))
+
+
+def started(leaves: Sequence[Any]) -> list[Any]:
+    """Return leaves as a function of the user receives them: arrays as Tensors of which a write makes a copy."""
+    found = []
+    for leaf in leaves:
+        if type(leaf) is Tensor:
+            found.append(share(leaf))
+        elif isinstance(leaf, np.ndarray):
+            found.append(as_tensor(leaf))
+        else:
+            found.append(leaf)
+    return found
+
+
+def returned(leaf: Any, tensors: bool) -> Any:
+    """Return a result in the form of what was given: plain arrays where nothing was a Tensor."""
+    if type(leaf) is not Tensor or tensors:
+        return leaf
+    found = current(leaf)
+    return found._value if found._trace is None else leaf
+
+
+class Flat:
+    """Be a function of flat arguments with flat results, and remember the containers of the last ones."""
+
+    def __init__(self, name: str, function: Function, structure: Any, leading: int = 0) -> None:
+        self.name = name
+        self.function = function
+        self.given = structure
+        self.leading = leading
+        self.structure: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Call the function with containers around the leaves."""
+        results, self.structure = flatten(
+            self.function(*leaves[: self.leading], unflatten(self.given, leaves[self.leading :]))
+        )
+        for leaf in results:
+            if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex):
+                raise UsageError(
+                    describe(
+                        self.name,
+                        f"a function that returned a {type(leaf).__name__}",
+                        "arrays and numbers, in any containers, are needed",
+                        "Return what has been computed",
+                    )
+                )
+        return results
+
+
+def with_common_constants(
+    functions: Sequence[Callable[..., Sequence[Any]]], avals: Sequence[Sequence[Aval]], name: str
+) -> tuple[list[Graph], list[Tensor]]:
+    """Trace functions to graphs whose first inputs are everything that any of them captured."""
+    pairs = [traced(f, own, name) for f, own in zip(functions, avals, strict=True)]
+    constants = list({id(tensor): tensor for _, captured in pairs for tensor in captured}.values())
+    graphs = []
+    for (graph, captured), own in zip(pairs, avals, strict=True):
+        position = {id(tensor): len(own) + i for i, tensor in enumerate(captured)}
+        places: list[int | Aval] = [position.get(id(tensor), aval_of(tensor)) for tensor in constants]
+        graphs.append(with_extra_inputs(graph, [*places, *range(len(own))]))
+    return graphs, constants
+
+
+def structure_text(structure: Any) -> str:
+    """Return how errors show containers."""
+    return "one array" if structure is None else str(structure).removeprefix("PyTreeSpec(").split(", namespace")[0]
+
+
+def check_alike(
+    name: str,
+    what: tuple[str, str],
+    structures: tuple[Any, Any],
+    leaves: tuple[Sequence[Any], Sequence[Any]],
+    *,
+    weak: Sequence[bool] = (),
+) -> None:
+    """Raise unless two results have the same containers, shapes and dtypes.
+
+    Args:
+        name: the public function.
+        what: what the two are called.
+        structures: their containers.
+        leaves: their leaves, or avals.
+        weak: leaves whose dtype may differ: Python numbers at the start.
+    """
+    if structures[0] != structures[1]:
+        raise UsageError(
+            describe(
+                name,
+                f"{what[0]} is {structure_text(structures[0])} and {what[1]} is {structure_text(structures[1])}",
+                "the same containers are needed",
+                "Build both alike",
+            )
+        )
+    for i, (x, y) in enumerate(zip(*leaves, strict=True)):
+        a, b = aval_of(x), aval_of(y)
+        if a.shape != b.shape:
+            raise ShapeError(
+                describe(
+                    name,
+                    f"value {i} of {what[0]} has shape {a.shape} and of {what[1]} {b.shape}",
+                    "the same shape is needed",
+                    "Reshape or broadcast one of them",
+                )
+            )
+        if a.dtype != b.dtype and not (weak and weak[i]):
+            raise DtypeError(
+                describe(
+                    name,
+                    f"value {i} of {what[0]} has dtype {a.dtype} and of {what[1]} {b.dtype}",
+                    "the same dtype is needed",
+                    "Convert one of them with .astype",
+                )
+            )

@@ -1,0 +1,331 @@
+"""What the rules of structured primitives do to the graphs that they run.
+
+Each transformation of a closed graph gives another: the ordinary traces evaluate it on variables of a new one. For
+reverse mode a graph is cut in two halves: the forward half also returns residuals, the backward half takes them with
+the cotangents of the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.compile.passes import eliminate_dead, simplified
+from wengert.control.sequence import lane_shape, zeros
+from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
+from wengert.core.dispatch import apply
+from wengert.core.graph import Equation, Graph, Variable, evaluate
+from wengert.core.primitive import Structured
+from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, settled
+from wengert.core.trace import Trace, next_level
+from wengert.core.views import current
+from wengert.primitives.barriers import barrier
+from wengert.traces.batch import Batch, make_batched
+from wengert.traces.dual import Dual, make_dual
+from wengert.traces.staging import Stage
+from wengert.traces.sweep import sweep
+from wengert.traces.tape import Tape, make_leaf
+
+__all__ = [
+    "Halves",
+    "batched_graph",
+    "closed",
+    "dependent",
+    "filled",
+    "halves",
+    "permuted",
+    "pushed_graph",
+    "select",
+    "spread_out",
+    "staged_among",
+    "traced",
+    "with_extra_inputs",
+]
+
+Flags = Sequence[bool]
+
+
+# Tracing
+
+
+def traced(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str) -> tuple[Graph, list[Tensor]]:
+    """Return the graph of a function of flat arguments, and the Tensors it captured: the last inputs."""
+    stage = Stage(next_level(), name)
+    try:
+        found = function(*[stage.input(aval) for aval in avals])
+        graph = stage.graph([current(x) if type(x) is Tensor else np.asarray(x)[()] for x in found])
+    finally:
+        stage.end()
+    return simplified(graph), [tensor for tensor, _ in stage.captured.values()]
+
+
+def closed(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str) -> Graph:
+    """Return the graph of a function that captures nothing."""
+    graph, captured = traced(function, avals, name)
+    assert not captured, f"{name} captured {captured}"
+    return graph
+
+
+def permuted(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
+    """Return a graph with inputs and outputs in another order; outputs may be left out."""
+    return Graph([graph.inputs[i] for i in inputs], graph.equations, [graph.outputs[i] for i in outputs])
+
+
+def with_extra_inputs(graph: Graph, places: Sequence[int | Aval]) -> Graph:
+    """Return a graph with inputs in another order; where an aval stands, one more that it does not use."""
+    inputs = [graph.inputs[place] if isinstance(place, int) else Variable(place.shape, place.dtype) for place in places]
+    return Graph(inputs, graph.equations, graph.outputs)
+
+
+# Dependence
+
+
+def dependent(graph: Graph, flags: Flags, *, smooth: bool) -> list[bool]:
+    """Return which outputs depend on the flagged inputs; with `smooth`, only where derivatives flow."""
+    marked = {v for v, flag in zip(graph.inputs, flags, strict=True) if flag}
+    for equation in graph.equations:
+        primitive = equation.primitive
+        given = [type(x) is Variable and x in marked for x in equation.inputs]
+        if not any(given) or (smooth and primitive.kind == "constant"):
+            continue
+        if isinstance(primitive, Structured):
+            reached = primitive.reach(given, equation.params, smooth)
+        else:
+            reached = [True] * len(equation.outputs)
+        marked.update(
+            v
+            for v, flag in zip(equation.outputs, reached, strict=True)
+            if flag and (not smooth or is_differentiable(v.dtype))
+        )
+    return [type(x) is Variable and x in marked for x in graph.outputs]
+
+
+# Forward mode
+
+
+def pushed_graph(graph: Graph, moving: Flags, results: Flags) -> Graph:
+    """Return the graph of values and tangents.
+
+    Args:
+        graph: inputs to outputs.
+        moving: which inputs have tangents.
+        results: which outputs shall have; zeros where they follow to be.
+
+    Returns:
+        The graph from (inputs, tangents of those that have) to (outputs, tangents of those that shall have).
+    """
+    count = len(graph.inputs)
+
+    def both(*args: Tensor) -> list[Any]:
+        values, tangents = args[:count], iter(args[count:])
+        dual = Dual(next_level(), "jvp of a graph")
+        given = [make_dual(v, next(tangents), dual) if flag else v for v, flag in zip(values, moving, strict=True)]
+        found = [standing(x) for x in evaluate(graph, given)]
+        dual.end()
+        moved = [
+            x._node.tangent if type(x) is Tensor and x._trace is dual else zeros(aval_of(x), args[0])
+            for x, flag in zip(found, results, strict=True)
+            if flag
+        ]
+        return [*(lowered(x, dual) for x in found), *moved]
+
+    avals = [v.aval for v in graph.inputs]
+    return closed(both, [*avals, *chosen(avals, moving)], "jvp")
+
+
+# Batching
+
+
+def batched_graph(
+    function: Callable[..., Sequence[Any]], size: int, avals: Sequence[Aval], batched: Flags, results: Flags
+) -> Graph:
+    """Return the graph of a function for all lanes of a batch.
+
+    Args:
+        function: of the values of one lane.
+        size: the number of lanes.
+        avals: those of one lane.
+        batched: which inputs have a batch axis.
+        results: which outputs shall have one.
+    """
+
+    def everywhere(*args: Tensor) -> list[Any]:
+        batch = Batch(next_level(), size, "vmap of a graph")
+        given = [make_batched(x, batch) if flag else x for x, flag in zip(args, batched, strict=True)]
+        found = [standing(x) for x in function(*given)]
+        batch.end()
+        return [spread(x, batch) if flag else lowered(x, batch) for x, flag in zip(found, results, strict=True)]
+
+    wide = [Aval(lane_shape(a.shape, size), a.dtype) if flag else a for a, flag in zip(avals, batched, strict=True)]
+    return closed(everywhere, wide, "vmap")
+
+
+def spread(value: Any, batch: Batch) -> Any:
+    """Return a value for all lanes, batch axis in front, one level below."""
+    if type(value) is Tensor and value._trace is batch:
+        return value._value
+    below = lowered(value, batch)
+    return np.broadcast_to(below, (batch.size, *aval_of(below).shape))
+
+
+def filled(value: Any, active: Any) -> Any:
+    """Return a value in which lanes that are not active hold that of one that is.
+
+    What they compute then is finite wherever that of the active lanes is, so the zero cotangents that they receive
+    stay zero; and indices are within bounds.
+
+    Args:
+        value: anything.
+        active: a boolean in each lane, of which at least one is true.
+    """
+    mask = standing(active)
+    found = standing(value)
+    if type(found) is not Tensor or found._trace is not mask._trace or UNKNOWN in found.shape:
+        return value
+    lane = np.argmax(raw(mask._value) if is_concrete(mask._value) else mask._value, axis=0)
+    example = found._value[lane]
+    return select(mask, found, apply(barrier, example) if type(example) is Tensor else example)
+
+
+def select(condition: Any, x: Any, y: Any) -> Any:
+    """Return x where a condition holds, else y."""
+    return np.where(condition, x, y)
+
+
+# Reverse mode
+
+
+class Halves(NamedTuple):
+    """Hold a graph cut in two for reverse mode.
+
+    Attributes:
+        forward: inputs to (outputs, residuals).
+        backward: (inputs read, residuals, cotangents of the outputs, sums) to (cotangents of inputs, sums).
+        read: the positions of the inputs that the backward half reads directly.
+        residuals: the avals of the residuals.
+    """
+
+    forward: Graph
+    backward: Graph
+    read: tuple[int, ...]
+    residuals: tuple[Aval, ...]
+
+
+def halves(
+    graph: Graph, wanted: Flags, results: Flags, *, at_hand: Flags, fixed: Flags, summed: Flags, name: str
+) -> Halves:
+    """Cut a graph in two for reverse mode.
+
+    Args:
+        graph: the graph.
+        wanted: the inputs that shall have cotangents.
+        results: the outputs whose cotangents are given.
+        at_hand: the inputs that the backward half can read without their being saved.
+        fixed: those among them from which it may compute again what it needs.
+        summed: the inputs whose cotangents are added to sums that are given.
+        name: for errors.
+    """
+    count = len(graph.inputs)
+    given = sum(results)
+
+    def joint(*args: Tensor) -> list[Any]:
+        primals, cts, sums = args[:count], args[count : count + given], iter(args[count + given :])
+        tape = Tape(next_level(), name)
+        leaves = {i: make_leaf(kept(x), tape) for i, x in enumerate(primals) if wanted[i]}
+        outs = [standing(x) for x in evaluate(graph, [leaves.get(i, x) for i, x in enumerate(primals)])]
+        tape.end()
+        pairs = zip([x for x, flag in zip(outs, results, strict=True) if flag], cts, strict=True)
+        seeds = [(x._node, ct) for x, ct in pairs if type(x) is Tensor and x._trace is tape]
+        seeds += [(leaves[i]._node, next(sums)) for i in leaves if summed[i]]
+        run = sweep(seeds)
+        found = [run.result(leaf._node) for leaf in leaves.values()]
+        cotangents = [
+            zeros(aval_of(primals[i]), args[0]) if ct is None else ct for i, ct in zip(leaves, found, strict=True)
+        ]
+        return [*(lowered(x, tape) for x in outs), *cotangents]
+
+    avals = [v.aval for v in graph.inputs]
+    outs = [aval_of(x) for x in graph.outputs]
+    added = [a for a, want, flag in zip(avals, wanted, summed, strict=True) if want and flag]
+    whole = closed(joint, [*avals, *chosen(outs, results), *added], name)
+    return cut(whole, count, len(outs), at_hand, fixed)
+
+
+def cut(whole: Graph, count: int, results: int, at_hand: Flags, fixed: Flags) -> Halves:
+    """Cut a graph of values and cotangents where equations begin to depend on the cotangents."""
+    primals = whole.inputs[:count]
+    late = set(whole.inputs[count:])
+    steady = {v for v, flag in zip(primals, fixed, strict=True) if flag}  # what can be computed again
+    early: list[Equation] = []
+    rest: list[Equation] = []
+    again: list[Equation] = []
+    for equation in whole.equations:
+        used = variables(equation.inputs)
+        if used & late:
+            late.update(equation.outputs)
+            rest.append(equation)
+            continue
+        early.append(equation)
+        if used <= steady:
+            steady.update(equation.outputs)
+            again.append(equation)
+    cotangents = whole.outputs[results:]
+    needed = ordered(x for items in (*(e.inputs for e in rest), cotangents) for x in items)
+    outside = [v for v in needed if v not in late]
+    direct = {v for v, flag in zip(primals, at_hand, strict=True) if flag}
+    saved = [v for v in outside if v not in direct and v not in steady]
+    recomputed = eliminate_dead(Graph((), again, [v for v in outside if v in steady])).equations
+    used = set(outside) | {x for e in recomputed for x in variables(e.inputs)}
+    read = tuple(i for i, v in enumerate(primals) if v in direct and v in used)
+    forward = eliminate_dead(Graph(primals, early, (*whole.outputs[:results], *saved)))
+    backward = Graph((*(primals[i] for i in read), *saved, *whole.inputs[count:]), (*recomputed, *rest), cotangents)
+    return Halves(forward, eliminate_dead(backward), read, tuple(v.aval for v in saved))
+
+
+# Small helpers
+
+
+def variables(values: Iterable[Any]) -> set[Variable]:
+    """Return the variables among values."""
+    return {x for x in values if type(x) is Variable}
+
+
+def ordered(values: Iterable[Any]) -> list[Variable]:
+    """Return the variables among values, each once, in order."""
+    return list(dict.fromkeys(x for x in values if type(x) is Variable))
+
+
+def chosen(values: Sequence[Any], flags: Flags) -> list[Any]:
+    """Return the values whose flags are set."""
+    return [x for x, flag in zip(values, flags, strict=True) if flag]
+
+
+def spread_out(items: Sequence[Any], flags: Flags) -> list[Any]:
+    """Return one item for each flag: the next where it is set, None elsewhere."""
+    rest = iter(items)
+    return [next(rest) if flag else None for flag in flags]
+
+
+def staged_among(values: Sequence[Any]) -> Any:
+    """Return one of the values that has no elements yet."""
+    return next(x for x in values if is_staged(x))
+
+
+def standing(value: Any) -> Any:
+    """Return the Tensor that a value stands for; others as they are."""
+    return current(value) if type(value) is Tensor else value
+
+
+def lowered(value: Any, trace: Trace) -> Any:
+    """Return a value as seen one level below a trace."""
+    found = standing(value)
+    return found._value if type(found) is Tensor and found._trace is trace else settled(found)
+
+
+def kept(tensor: Tensor) -> Tensor:
+    """Return another handle of a staged value, never to be overwritten."""
+    found = make_tensor(tensor._value, tensor._trace, tensor._node)
+    found._kept = True
+    return found

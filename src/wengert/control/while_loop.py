@@ -1,0 +1,219 @@
+"""Loops that end when a condition says so, or after a number of steps: `while_loop` and `fori_loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.control import loop
+from wengert.control.staged import (
+    Flat,
+    any_staged,
+    check_alike,
+    returned,
+    started,
+    with_common_constants,
+)
+from wengert.core.aval import Aval, aval_of
+from wengert.core.dispatch import apply
+from wengert.core.graph import Graph
+from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
+from wengert.errors import DtypeError, ShapeError, describe
+
+__all__ = ["fori_loop", "while_loop"]
+
+Function = Callable[..., Any]
+CARRIED = ("the value that body_fun returned", "the value that it was given")
+
+
+def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
+    """Apply a function to a value again and again while a condition holds.
+
+    Derivatives of any order follow the iterations that really happen, in both modes. Under `vmap` the loop runs until
+    all lanes are done, and finished lanes keep their values; while a function is being traced, the loop becomes one
+    equation.
+
+    Args:
+        cond_fun: tells of a value whether to go on: one boolean.
+        body_fun: gives the next value, in the containers, shapes and dtypes of the one before.
+        init_val: the first value: arrays, Tensors and numbers in any containers.
+
+    Returns:
+        The last value.
+
+    Raises:
+        UsageError: `body_fun` returned other containers.
+        ShapeError: it changed a shape, or the condition is not one value.
+        DtypeError: it changed a dtype.
+
+    >>> import wengert as wg
+    >>> def root(a):
+    ...     return while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: (x + a / x) / 2, a)
+    >>> root(9.0), wg.grad(root)(9.0)
+    (3.0, 0.16666666666666666)
+    """
+    leaves, structure = flatten(init_val)
+    body = Flat("while_loop", body_fun, structure)
+    carried = started(leaves)
+    first = True
+
+    def cond(*xs: Any) -> list[Any]:
+        return [checked_condition(cond_fun(unflatten(structure, xs)))]
+
+    while True:
+        active = None if any_staged(carried) else cond(*carried)[0]
+        if active is None or is_staged(active):
+            return unflatten(structure, emitted("while_loop", body, cond, leaves, structure))
+        if not np.any(raw(active)):
+            return finished(structure, carried, leaves)
+        found = (
+            body(*carried)
+            if is_concrete(active)
+            else loop.masked(lambda xs: body(*xs), active, carried, slice(0, len(carried)))
+        )
+        if first or body.structure != structure:
+            check_alike("while_loop", CARRIED, (body.structure, structure), (found, carried), weak=weakness(leaves))
+        carried, first = found, False
+
+
+def checked_condition(value: Any) -> Any:
+    """Return what a condition gave, which must be one boolean."""
+    aval = aval_of(value)
+    if aval.shape != ():
+        raise ShapeError(
+            describe(
+                "while_loop",
+                f"cond_fun returned shape {aval.shape}",
+                "one boolean, of shape (), is needed",
+                "Reduce it, with .any() or .all() for instance",
+            )
+        )
+    if aval.dtype.kind == "b":
+        return value
+    return value != 0
+
+
+def weakness(leaves: Sequence[Any]) -> list[bool]:
+    """Return which leaves are Python numbers, whose dtype gives way."""
+    return [isinstance(leaf, int | float | complex) and not isinstance(leaf, np.generic) for leaf in leaves]
+
+
+def finished(structure: Any, carried: Sequence[Any], leaves: Sequence[Any]) -> Any:
+    """Return what is carried at the end in the form of what was given."""
+    tensors = any(type(leaf) is Tensor for leaf in leaves)
+    return unflatten(structure, [returned(leaf, tensors) for leaf in carried])
+
+
+def emitted(
+    name: str,
+    body: Flat,
+    cond: Callable[..., list[Any]] | None,
+    leaves: Sequence[Any],
+    structure: Any,
+    *,
+    length: int | None = None,
+) -> Sequence[Any]:
+    """Write a loop down as one equation; return what it carries at the end.
+
+    Args:
+        name: the public function.
+        body: the function of what is carried.
+        cond: the condition; None where the length is known.
+        leaves: what is carried at first.
+        structure: its containers.
+        length: the number of iterations.
+    """
+    starts = [leaf if isinstance(leaf, Tensor) else np.asarray(leaf)[()] for leaf in leaves]
+    functions = [body] if cond is None else [body, cond]
+    avals, graphs, constants = carried_graphs(name, functions, list(map(aval_of, starts)), structure, weakness(leaves))
+    results: Sequence[Any] = apply(
+        loop.scan_loop if cond is None else loop.while_loop,
+        *constants,
+        *converted(starts, avals),
+        body=graphs[0],
+        cond=None if cond is None else graphs[1],
+        constants=len(constants),
+        carried=len(starts),
+        length=length,
+        reverse=False,
+    )
+    return results
+
+
+def carried_graphs(
+    name: str, functions: Sequence[Any], avals: list[Aval], structure: Any, weak: Sequence[bool]
+) -> tuple[list[Aval], list[Graph], list[Tensor]]:
+    """Trace functions of what a loop carries; Python numbers it starts from take the dtype that the body gives them.
+
+    Args:
+        name: the public function.
+        functions: the body, and perhaps the condition.
+        avals: what is carried at first.
+        structure: its containers.
+        weak: which leaves may change their dtype.
+    """
+    graphs, constants = with_common_constants(functions, [avals] * len(functions), name)
+    found = list(map(aval_of, graphs[0].outputs))
+    check_alike(name, CARRIED, (functions[0].structure, structure), (found, avals), weak=weak)
+    if found == avals:
+        return avals, graphs, constants
+    grown = [Aval(a.shape, np.promote_types(a.dtype, b.dtype)) for a, b in zip(avals, found, strict=True)]
+    return carried_graphs(name, functions, grown, structure, [False] * len(weak))
+
+
+def converted(starts: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:
+    """Return values in the dtypes that a loop carries."""
+    return [x if aval_of(x).dtype == a.dtype else x.astype(a.dtype) for x, a in zip(starts, avals, strict=True)]
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
+    """Apply a function to a value once for each integer of a range.
+
+    Args:
+        lower: the first integer.
+        upper: the integer after the last; where it is not larger, nothing happens.
+        body_fun: `body_fun(i, value)` gives the next value, in the containers, shapes and dtypes of the one before.
+        init_val: the first value.
+
+    Returns:
+        The last value.
+
+    Raises:
+        UsageError: `body_fun` returned other containers.
+        ShapeError: it changed a shape.
+        DtypeError: it changed a dtype, or a bound is not an integer.
+
+    >>> import wengert as wg
+    >>> wg.grad(lambda x: fori_loop(0, 3, lambda i, y: y * x, 1.0))(2.0)
+    12.0
+    """
+    for bound in (lower, upper):
+        if aval_of(bound).dtype.kind not in "iu":
+            raise DtypeError(
+                describe("fori_loop", f"a bound of dtype {aval_of(bound).dtype}", "an integer is needed", "Convert it")
+            )
+    if not (is_concrete(lower) and is_concrete(upper)):
+        start = (lower, upper, init_val)
+        return while_loop(lambda s: s[0] < s[1], lambda s: (s[0] + 1, s[1], body_fun(s[0], s[2])), start)[2]
+    first, last = int(raw(lower)), int(raw(upper))
+    leaves, structure = flatten(init_val)
+    carried = started(leaves)
+    body = Flat("fori_loop", body_fun, structure, leading=1)
+    for i in range(first, last):
+        found = None if any_staged(carried) else body(i, *carried)
+        if found is None or any_staged(found):
+            return counted(first, last, body_fun, init_val)
+        if i == first or body.structure != structure:
+            check_alike("fori_loop", CARRIED, (body.structure, structure), (found, carried), weak=weakness(leaves))
+        carried = found
+    return finished(structure, carried, leaves)
+
+
+def counted(first: int, last: int, body_fun: Function, init_val: Any) -> Any:
+    """Write a loop of known length down as one equation."""
+    leaves, structure = flatten((first, init_val))
+    step = Flat("fori_loop", lambda s: (s[0] + 1, body_fun(s[0], s[1])), structure)
+    return unflatten(structure, emitted("fori_loop", step, None, leaves, structure, length=last - first))[1]
