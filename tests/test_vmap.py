@@ -522,12 +522,14 @@ def leaky(x: Any) -> Any:
         lambda t: wg.vmap(lambda x: x * t)(X),
     ],
 )
-@pytest.mark.parametrize("name", ["vmap", "jvp"])
+@pytest.mark.parametrize("name", ["vmap", "jvp", "taylor"])
 def test_values_that_escape(name: str, use: Callable[[Any], Any]) -> None:
     if name == "vmap":
         wg.vmap(leaky)(X)
-    else:
+    elif name == "jvp":
         wg.jvp(leaky, (X,), (X,))
+    else:
+        wg.taylor(leaky, (X,), (X,), 2)
     with pytest.raises(EscapedValueError) as caught:
         use(ESCAPED.pop())
     text = str(caught.value)

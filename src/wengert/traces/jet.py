@@ -21,10 +21,11 @@ from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive
+from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, raw, settled, wrapped_constant
 from wengert.core.trace import Trace
 from wengert.core.views import current
-from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.errors import GraphError, describe
 from wengert.traces.dual import propagate
 from wengert.traces.modes import STATE
 
@@ -32,13 +33,14 @@ __all__ = ["Jet", "Series"]
 
 
 class Series:
-    """Hold the coefficients known so far, and how to compute the next."""
+    """Hold the coefficients known so far, how to compute the next, and where in the user's program that was said."""
 
-    __slots__ = ("compute", "known")
+    __slots__ = ("compute", "known", "place")
 
     def __init__(self, known: list[Any], compute: Callable[[int], Any]) -> None:
         self.known = known
         self.compute = compute
+        self.place = caller()
 
     def __getitem__(self, k: int) -> Any:
         while len(self.known) <= k:
@@ -111,7 +113,7 @@ class Jet(Trace):
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Compute the value of a primitive's result, and its series: at once, unless for a rule of another one."""
         if self.ended and not STATE.reviving:
-            raise self.escaped()
+            raise self.escaped_at(*next(x._node.place for x in operands if self.series_of(x) is not None))
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant":
             return wrapped_constant(out)
@@ -348,17 +350,6 @@ class Jet(Trace):
         base._kept = True
         result = self.process(primitive, (base, *operands), params)
         handle._value, handle._trace, handle._node = result._value, result._trace, result._node
-
-    def escaped(self) -> EscapedValueError:
-        """Return the error about a value used after its transformation ended."""
-        return EscapedValueError(
-            describe(
-                self.owner_name,
-                "a value that escaped",
-                "values of a transformation may be used only until it ends",
-                "Return it from the function",
-            )
-        )
 
 
 def zero_of(like: Any) -> Any:
