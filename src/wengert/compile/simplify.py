@@ -117,6 +117,15 @@ def holds(value: Any, number: float) -> bool:
     return bool(equal and (number != 0 or np.all(np.signbit(value) == np.signbit(number))))
 
 
+def is_uniform(value: Any) -> bool:
+    """Tell whether all elements of a literal array have the same bits."""
+    if not value.size:
+        return False
+    if not any(value.strides):
+        return True
+    return bool(value.size <= LARGEST_FOLDED and value.tobytes() == value.flat[0].tobytes() * value.size)
+
+
 def is_true(value: Any) -> bool:
     """Tell whether a value is a boolean literal that is true everywhere."""
     return is_boolean(value) and bool(np.all(value))
@@ -195,13 +204,13 @@ def neutral_term(equation: Equation, _definitions: Definitions) -> Any:
 
 def drop_pair(equation: Equation, definitions: Definitions) -> Any:
     """Replace f(f(x)) by x for f its own inverse to the bit: negation, conjugation, inversion of bits."""
-    before = definition(equation, definitions)
+    before = binding(equation.inputs[0], definitions)
     return before.inputs[0] if before is not None and before.primitive is equation.primitive else None
 
 
 def negated_factor(equation: Equation, definitions: Definitions) -> Any:
     """Replace -x * -y by x * y, and quotients alike: the signs of floats, zeros and infinities included, cancel."""
-    before = [definitions.get(x) if type(x) is Variable else None for x in equation.inputs]
+    before = [binding(x, definitions) for x in equation.inputs]
     inner = [e.inputs[0] for e in before if e is not None and e.primitive is negative]
     floats = len(inner) == 2 and all(type(x) is Variable and x.dtype.kind == "f" for x in inner)
     return equation.using(tuple(inner)) if floats else None
@@ -241,6 +250,44 @@ def choose(equation: Equation, _definitions: Definitions) -> Any:
     return Equation(broadcast_to, (chosen,), {"shape": variable.shape}, equation.outputs, equation.origin)
 
 
+def drop_guard(equation: Equation, definitions: Definitions) -> Any:
+    """Replace the strong zero of a quotient or product by the result itself where it can never act.
+
+    A guard chooses 0 where r = t / c or t * c is NaN although t is 0. For a literal c that is neither 0 nor NaN (nor
+    infinite, in products) t = 0 gives r = 0, so the condition holds nowhere.
+    """
+    condition, zero, r = equation.inputs
+    both, result = binding(condition, definitions), binding(r, definitions)
+    if both is None or result is None or both.primitive.name != "bitwise_and" or type(zero) is Variable:
+        return None
+    undefined, vanishing = (binding(x, definitions) for x in both.inputs)
+    if undefined is None or vanishing is None or undefined.inputs != (r, r) or not same_aval(r, equation.outputs[0]):
+        return None
+    if (undefined.primitive.name, vanishing.primitive.name) != ("not_equal", "equal"):
+        return None
+    t = vanishing.inputs[0]
+    harmless = type(t) is Variable and holds(vanishing.inputs[1], 0) and regular_in(result, t)
+    return r if harmless else None
+
+
+def regular_in(equation: Equation, t: Variable) -> bool:
+    """Tell whether an equation is t / c or t * c for a real t and a finite literal c other than 0."""
+    if equation.primitive.name not in ("divide", "multiply") or t.dtype.kind != "f":
+        return False
+    x, y = equation.inputs
+    c = y if x is t else x if y is t and equation.primitive.name == "multiply" else None
+    if c is None or type(c) is Variable or np.asarray(c).dtype.kind == "c":
+        return False
+    with np.errstate(over="ignore"):
+        value = np.asarray(c, equation.outputs[0].dtype)
+    return bool(np.all(np.isfinite(value) & (value != 0)))
+
+
+def binding(x: Any, definitions: Definitions) -> Equation | None:
+    """Return the equation that binds an operand; None for inputs and literals."""
+    return definitions.get(x) if type(x) is Variable else None
+
+
 def known_logic(equation: Equation, _definitions: Definitions) -> Any:
     """Replace `and` with False by False, `or` with True by True, and with the other constant by the operand."""
     variable = equation.outputs[0]
@@ -268,19 +315,13 @@ def compare_with_itself(equation: Equation, _definitions: Definitions) -> Any:
 # Arrangement
 
 
-def definition(equation: Equation, definitions: Definitions) -> Equation | None:
-    """Return the equation that binds an equation's first operand."""
-    x = equation.inputs[0]
-    return definitions.get(x) if type(x) is Variable else None
-
-
 def merge_reshapes(equation: Equation, definitions: Definitions) -> Any:
     """Reshape once where it is done twice: in C order both read the same elements in the same order."""
     if equation.params["order"] != "C":
         return None
     if same_aval(equation.inputs[0], equation.outputs[0]):
         return equation.inputs[0]
-    before = definition(equation, definitions)
+    before = binding(equation.inputs[0], definitions)
     if before is None or before.primitive is not equation.primitive or before.params["order"] != "C":
         return None
     return equation.using(before.inputs)
@@ -293,7 +334,7 @@ def merge_transposes(equation: Equation, definitions: Definitions) -> Any:
         return None
     if all(axis == i for i, axis in enumerate(axes)):
         return equation.inputs[0] if same_aval(equation.inputs[0], equation.outputs[0]) else None
-    before = definition(equation, definitions)
+    before = binding(equation.inputs[0], definitions)
     if before is None or before.primitive is not equation.primitive:
         return None
     inner = before.params["axes"]
@@ -307,12 +348,15 @@ def merge_broadcasts(equation: Equation, definitions: Definitions) -> Any:
     """Broadcast once where it is done twice, and not at all to the same shape: no element changes."""
     if same_aval(equation.inputs[0], equation.outputs[0]):
         return equation.inputs[0]
-    before = definition(equation, definitions)
+    before = binding(equation.inputs[0], definitions)
     return equation.using(before.inputs) if before is not None and before.primitive is equation.primitive else None
 
 
 def drop_broadcasts(equation: Equation, definitions: Definitions) -> Any:
-    """Give elementwise operations what was broadcast to them as it was before: they broadcast it themselves."""
+    """Give elementwise operations what was broadcast to them as it was before: they broadcast it themselves.
+
+    So they do with one element in place of a literal array that holds it everywhere.
+    """
     inputs = [source(x, definitions) for x in equation.inputs]
     if all(new is old for new, old in zip(inputs, equation.inputs, strict=True)):
         return None
@@ -329,8 +373,10 @@ def drop_broadcasts(equation: Equation, definitions: Definitions) -> Any:
 
 
 def source(x: Any, definitions: Definitions) -> Any:
-    """Return the variable that was broadcast to give an operand; the operand itself if none was."""
-    before = definitions.get(x) if type(x) is Variable else None
+    """Return the variable that was broadcast to give an operand, or the one element of a literal array; else itself."""
+    if type(x) is np.ndarray and x.ndim and is_uniform(x):
+        return x.flat[0]
+    before = binding(x, definitions)
     if before is None or before.primitive.name != "broadcast_to" or type(before.inputs[0]) is not Variable:
         return x
     return before.inputs[0]
@@ -348,7 +394,7 @@ REWRITES: dict[str, tuple[Rewrite, ...]] = {
     "copy": (drop_identity,),
     "astype": (drop_identity,),
     "real": (drop_identity,),
-    "where": (choose,),
+    "where": (choose, drop_guard),
     "bitwise_and": (known_logic,),
     "bitwise_or": (known_logic,),
     "logical_and": (known_logic,),

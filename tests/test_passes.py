@@ -1,0 +1,380 @@
+"""Graph passes: what each rewrites and what it must not, and that random programs keep their values to the bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wengert as wg
+from tests.samples.calls import same_bits
+from wengert import _config
+from wengert.compile import passes
+from wengert.compile.common import merge_common
+from wengert.compile.dead import eliminate_dead
+from wengert.compile.inline import inline_calls
+from wengert.compile.passes import PIPELINE, simplified
+from wengert.compile.simplify import REWRITES, simplify
+from wengert.core.aval import aval_of
+from wengert.core.graph import Equation, Graph, Variable, check, evaluate
+from wengert.core.primitive import PRIMITIVES, Constant
+from wengert.core.trace import next_level
+from wengert.core.views import current
+from wengert.errors import GraphError
+from wengert.primitives.elementwise import add, multiply, negative
+from wengert.traces.staging import Stage
+
+FLOAT = np.dtype(float)
+
+
+@pytest.fixture(autouse=True)
+def _without_floating_point_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def staged(function: Callable[..., Any], *examples: Any) -> Graph:
+    """Trace a function without running any pass."""
+    stage = Stage(next_level(), "staged")
+    try:
+        results = function(*[stage.input(aval_of(x)) for x in examples])
+        results = results if isinstance(results, tuple) else (results,)
+        return stage.graph([current(x) if isinstance(x, wg.Tensor) else x for x in results])
+    finally:
+        stage.end()
+
+
+def operations(graph: Graph) -> list[str]:
+    return [equation.primitive.name for equation in graph.equations]
+
+
+# Values that distinguish identities that hold from those that nearly do
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, -1e-310, 1.0, -1.0, 0.5, -2.5, 3e38])
+ROWS = SPECIAL.reshape(3, 4)
+WITH_IMAGINARY = np.stack([SPECIAL, SPECIAL[::-1]], axis=-1).view(complex)[:, 0]
+TRUTHS = np.array([True, False, True, True])
+
+# Each: what is traced, its arguments, and the operations that are left
+
+REWRITTEN: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
+    "times one": (lambda x: x * 1.0, (SPECIAL,), []),
+    "one times": (lambda x: 1 * x, (SPECIAL,), []),
+    "times an array of ones": (lambda x: x * np.ones(12), (SPECIAL,), []),
+    "times minus one": (lambda x: x * -1.0, (SPECIAL,), ["negative"]),
+    "integers times minus one": (lambda x: -1 * x, (np.arange(3),), ["negative"]),
+    "divided by one": (lambda x: x / 1.0, (SPECIAL,), []),
+    "divided by minus one": (lambda x: x / -1, (SPECIAL,), ["negative"]),
+    "minus zero": (lambda x: x - 0.0, (SPECIAL,), []),
+    "plus negative zero": (lambda x: x + -0.0, (SPECIAL,), []),
+    "double negation": (lambda x: np.negative(-x), (SPECIAL,), []),
+    "product of negated": (lambda x, y: (-x) * (-y), (SPECIAL, SPECIAL[::-1]), ["multiply"]),
+    "quotient of negated": (lambda x, y: (-x) / (-y), (SPECIAL, SPECIAL[::-1]), ["divide"]),
+    "inversion of bits twice": (lambda x: ~~x, (np.arange(3),), []),
+    "conjugate of a real": (np.conjugate, (SPECIAL,), []),
+    "conjugate of a conjugate": (lambda x: np.conjugate(np.conjugate(x)), (WITH_IMAGINARY,), []),
+    "real part of a real": (np.real, (SPECIAL,), []),
+    "plus sign": (lambda x: +x, (SPECIAL,), []),
+    "copy": (np.copy, (SPECIAL,), []),
+    "same dtype": (lambda x: x.astype(float), (SPECIAL,), []),
+    "condition true": (lambda x, y: np.where(np.ones(12, bool), x, y), (SPECIAL, SPECIAL[::-1]), []),
+    "condition false": (lambda x: np.where(np.False_, x, 7.0), (SPECIAL,), []),
+    "condition chooses the narrower": (lambda x, y: np.where(True, x, y), (ROWS[0], ROWS), ["broadcast_to"]),
+    "equal choices": (lambda x: np.where(x > 0, x, x), (SPECIAL,), []),
+    "and with true": (lambda c: c & np.ones(4, bool), (TRUTHS,), []),
+    "and with false": (lambda c: np.zeros(4, bool) & c, (TRUTHS,), []),
+    "or with true": (lambda c: c | True, (TRUTHS,), []),
+    "or with false": (lambda c: np.logical_or(c, False), (TRUTHS,), []),
+    "integers are never NaN": (lambda x: x != x, (np.arange(3),), []),
+    "integers equal themselves": (lambda x: x == x, (np.arange(3),), []),
+    "reshaped twice": (lambda x: x.reshape(4, 3).reshape(2, 6), (ROWS,), ["reshape"]),
+    "reshaped back": (lambda x: x.reshape(12).reshape(3, 4), (ROWS,), []),
+    "transposed back": (lambda x: x.T.T, (ROWS,), []),
+    "transposed twice": (
+        lambda x: np.transpose(np.transpose(x, (1, 2, 0)), (0, 2, 1)),
+        (SPECIAL.reshape(3, 2, 2),),
+        ["transpose"],
+    ),
+    "broadcast twice": (
+        lambda x: np.broadcast_to(np.broadcast_to(x, (3, 4)), (2, 3, 4)),
+        (ROWS[0],),
+        ["broadcast_to"],
+    ),
+    "broadcast to its shape": (lambda x: np.broadcast_to(x, (3, 4)), (ROWS,), []),
+    "broadcast into an operation": (lambda x, y: np.broadcast_to(x, (3, 4)) * y, (ROWS[0], ROWS), ["multiply"]),
+    "uniform literal": (lambda x: x * np.full((3, 4), 2.0), (ROWS,), ["multiply"]),
+    "guard of a constant divisor": (lambda x: wg.grad(lambda y: np.sum(y / 3.0))(x), (SPECIAL,), []),
+}
+
+KEPT: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
+    "plus zero": (lambda x: x + 0.0, (SPECIAL,), ["add"]),
+    "minus negative zero": (lambda x: x - -0.0, (SPECIAL,), ["subtract"]),
+    "zero minus": (lambda x: 0.0 - x, (SPECIAL,), ["subtract"]),
+    "times zero": (lambda x: x * 0.0, (SPECIAL,), ["multiply"]),
+    "minus itself": (lambda x: x - x, (SPECIAL,), ["subtract"]),
+    "divided by itself": (lambda x: x / x, (SPECIAL,), ["divide"]),
+    "equal to itself": (lambda x: x == x, (SPECIAL,), ["equal"]),
+    "complex times one": (lambda x: x * 1.0, (WITH_IMAGINARY,), ["multiply"]),
+    "complex divided by one": (lambda x: x / 1.0, (WITH_IMAGINARY,), ["divide"]),
+    "complex minus negative zero": (lambda x: x + -0.0, (WITH_IMAGINARY,), ["add"]),
+    "times one in another dtype": (lambda x: x * np.float64(1), (SPECIAL.astype(np.float32),), ["multiply"]),
+    "integers divided by one": (lambda x: x / 1, (np.arange(3),), ["divide"]),
+    "times ones of another shape": (lambda x: x * np.ones((3, 1)), (ROWS[0],), ["multiply"]),
+    "reshaped in Fortran's order": (lambda x: x.reshape(4, 3).reshape(12, order="F"), (ROWS,), ["reshape", "reshape"]),
+    "broadcast that gives the shape": (
+        lambda x, y: np.broadcast_to(x, (3, 4)) * y,
+        (ROWS[0], ROWS[1]),
+        ["broadcast_to", "multiply"],
+    ),
+    "another dtype": (lambda x: x.astype(np.float32).astype(float), (SPECIAL,), ["astype", "astype"]),
+}
+
+
+@pytest.mark.parametrize("name", [*REWRITTEN, *KEPT])
+def test_a_rewrite_leaves_these_operations_and_the_same_bits(name: str) -> None:
+    function, args, left = {**REWRITTEN, **KEPT}[name]
+    before = staged(function, *args)
+    after = eliminate_dead(simplify(before))
+    check(after)
+    assert operations(after) == left
+    for found, want in zip(evaluate(after, args), evaluate(before, args), strict=True):
+        assert same_bits(found, want)
+        assert same_bits(want, np.asarray(function(*args)))
+
+
+def test_every_rewrite_is_of_a_primitive_and_says_why_values_are_preserved() -> None:
+    assert set(REWRITES) <= set(PRIMITIVES)
+    for rewrite in {r for rewrites in REWRITES.values() for r in rewrites}:
+        assert rewrite.__doc__
+        assert ":" in rewrite.__doc__ or "." in rewrite.__doc__.splitlines()[0]
+
+
+def test_a_guard_stays_where_the_divisor_may_vanish() -> None:
+    graph = simplified(staged(lambda x, y: wg.grad(lambda t: np.sum(t / y))(x * y), SPECIAL, SPECIAL))
+    assert "divide" in operations(graph)
+    zero = simplified(staged(lambda x: wg.grad(lambda t: np.sum(t / 0.0))(x) * x, SPECIAL))
+    want = wg.grad(lambda t: np.sum(t / 0.0))(SPECIAL) * SPECIAL
+    assert same_bits(evaluate(zero, (SPECIAL,))[0], want)
+
+
+def test_literals_are_folded_unless_they_are_large_or_fail() -> None:
+    x = Variable((), FLOAT)
+    y, z = Variable((), FLOAT), Variable((), FLOAT)
+    graph = Graph((x,), (Equation(multiply, (2.0, 3.0), {}, (y,)), Equation(add, (x, y), {}, (z,))), (z,))
+    folded = simplify(graph)
+    assert operations(folded) == ["add"]
+    assert folded.equations[0].inputs[1] == 6.0
+    assert isinstance(folded.equations[0].inputs[1], np.float64)  # a Python number would give way to other dtypes
+
+    wide = Variable((1000, 1000), FLOAT)
+    large = Graph((), (Equation(negative, (np.ones((1000, 1000)),), {}, (wide,)),), (wide,))
+    assert operations(simplify(large)) == ["negative"]
+
+    singular = Variable((2, 2), FLOAT)
+    failing = Graph((), (Equation(PRIMITIVES["inv"], (np.zeros((2, 2)),), {}, (singular,)),), (singular,))
+    assert operations(simplify(failing)) == ["inv"]
+
+
+# Common and dead code
+
+
+def test_common_expressions_are_computed_once() -> None:
+    graph = merge_common(staged(lambda x: (np.sin(x) + np.sin(x)) * np.sum(x, axis=0), ROWS))
+    assert operations(graph).count("sin") == 1
+
+
+def test_literals_of_different_bits_are_different() -> None:
+    for left, right in ((0.0, -0.0), (1, 1.0), (1.0, np.float64(1.0)), (True, 1)):
+        graph = merge_common(staged(lambda x, a=left, b=right: (x * a, x * b), ROWS.astype(np.float32)))
+        assert len(graph.equations) == 2, (left, right)
+    graph = merge_common(staged(lambda x: (x * np.nan, x * np.nan), ROWS))
+    assert len(graph.equations) == 1
+
+
+def test_parameters_tell_expressions_apart() -> None:
+    graph = merge_common(staged(lambda x: (x.sum(axis=0), x.sum(axis=1), x.sum(axis=0)), ROWS))
+    assert len(graph.equations) == 2
+    graph = merge_common(staged(lambda x: (x[:2], x[1:], x[:2], x[np.array([0, 1])], x[np.array([0, 2])]), ROWS))
+    assert len(graph.equations) == 4
+
+
+def test_what_nothing_uses_is_dropped() -> None:
+    def function(x: Any) -> Any:
+        np.exp(np.sin(x))
+        return np.cos(x)
+
+    assert operations(eliminate_dead(staged(function, ROWS))) == ["cos"]
+
+
+def test_dropping_does_not_recurse() -> None:
+    def chain(x: Any) -> Any:
+        for _ in range(5000):
+            x = x * 1.5
+        return x
+
+    graph = simplified(staged(chain, 1.0))
+    assert len(graph.equations) == 5000
+
+
+# Sub-graphs
+
+
+class Call(Constant):
+    """Stand for a call of the graph among the parameters."""
+
+    structured = True
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, lambda *xs, graph: evaluate(graph, xs), outputs=0)
+
+
+def calling(name: str) -> Graph:
+    """A graph that calls another one twice, once with a Python number."""
+    x, y = Variable((), np.dtype(np.float32)), Variable((), np.dtype(np.float32))
+    one, two = Variable((), np.dtype(np.float32)), Variable((), np.dtype(np.float32))
+    unused, out = Variable((), np.dtype(np.float32)), Variable((), np.dtype(np.float32))
+    body = Graph(
+        (x, y),
+        (
+            Equation(negative, (x,), {}, (unused,)),
+            Equation(multiply, (x, 1), {}, (one,)),
+            Equation(multiply, (one, y), {}, (out,)),
+        ),
+        (out,),
+    )
+    z = Variable((), np.dtype(np.float32))
+    call = Call(name)
+    first, total = Variable((), np.dtype(np.float32)), Variable((), np.dtype(np.float32))
+    equations = (
+        Equation(call, (z, z), {"graph": body}, (first,)),
+        Equation(call, (first, 2.0), {"graph": body}, (two,)),
+        Equation(add, (first, two), {}, (total,)),
+    )
+    return Graph((z,), equations, (total,))
+
+
+def test_calls_are_inlined_in_variables_of_their_own() -> None:
+    graph = inline_calls(calling("call"))
+    bound = [v for equation in graph.equations for v in equation.outputs]
+    assert len(set(bound)) == len(bound)
+    assert operations(graph) == ["negative", "multiply", "multiply"] * 2 + ["add"]
+    check(graph)
+    z = np.float32(3)
+    assert same_bits(evaluate(graph, (z,))[0], np.float32(9 + 18))
+    assert operations(simplified(calling("call"))) == ["multiply", "multiply", "add"]
+
+
+def test_passes_reach_into_sub_graphs_that_are_not_inlined() -> None:
+    graph = simplified(calling("apply"))
+    inner = graph.equations[0].params["graph"]
+    assert operations(inner) == ["multiply"]
+
+
+# Random programs
+
+OPERATIONS: list[tuple[int, Callable[..., Any]]] = [
+    (1, lambda x: -x),
+    (1, lambda x: +x),
+    (1, np.copy),
+    (1, np.abs),
+    (1, np.sqrt),
+    (1, np.conjugate),
+    (1, lambda x: x.T),
+    (1, lambda x: x.reshape(-1)),
+    (1, lambda x: np.broadcast_to(x, (2, *x.shape)) if x.ndim < 3 else x),
+    (1, lambda x: x.astype(np.float32)),
+    (1, lambda x: x.astype(float)),
+    (1, lambda x: x * 1),
+    (1, lambda x: x * -1.0),
+    (1, lambda x: x / np.float32(1)),
+    (1, lambda x: x - 0),
+    (1, lambda x: x + 0.0),
+    (1, lambda x: x + -0.0),
+    (1, lambda x: x * np.ones(x.shape, x.dtype)),
+    (1, lambda x: np.full(x.shape, -0.0, x.dtype) - x),
+    (1, lambda x: np.where(np.ones(x.shape, bool), x, 0.0)),
+    (1, lambda x: np.where((x != x) & (x * 0 == 0), 0.0, x)),
+    (1, lambda x: np.where(((x / 2) != (x / 2)) & (x == 0), 0.0, x / 2)),
+    (1, lambda x: np.where(np.zeros(x.shape, bool) & (x > 0), 1.0, x)),
+    (1, lambda x: wg.grad(lambda y: np.sum(y / 4.0))(x) * x),
+    (1, lambda x: wg.grad(lambda y: np.sum(np.sqrt(y)))(x)),
+    (2, lambda x, y: x + y),
+    (2, lambda x, y: x - y),
+    (2, lambda x, y: x * y),
+    (2, lambda x, y: x / y),
+    (2, lambda x, y: (-x) * (-y)),
+    (2, np.maximum),
+    (2, lambda x, y: np.where(x > y, x, y)),
+    (2, lambda x, y: np.where(x == x, y, x)),
+]
+"""Operations whose results have bits that do not depend on how arrays lie in memory."""
+
+Step = tuple[int, int, int]
+programs = st.lists(
+    st.tuples(st.integers(0, len(OPERATIONS) - 1), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12
+)
+numbers = st.sampled_from([float(x) for x in SPECIAL]) | st.floats(width=32)
+
+
+def run(steps: Sequence[Step], *inputs: Any) -> tuple[Any, ...]:
+    """Carry out a program: each step takes values among the inputs and earlier results; what does not fit is left."""
+    values = list(inputs)
+    for operation, first, second in steps:
+        arity, function = OPERATIONS[operation]
+        chosen = [values[i % len(values)] for i in (first, second)[:arity]]
+        try:
+            np.broadcast_shapes(*(x.shape for x in chosen))
+        except ValueError:
+            continue
+        values.append(function(*chosen))
+    return tuple(values[len(inputs) :][-4:])
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs, st.lists(numbers, min_size=10, max_size=10))
+def test_random_programs_keep_their_bits_through_every_pass(steps: list[Step], elements: list[float]) -> None:
+    with np.errstate(all="ignore"):
+        args = (
+            np.array(elements[:6]).reshape(2, 3),
+            np.array(elements[6:9], np.float32),
+            np.array([elements[9]]),
+        )
+        want = [np.asarray(x.numpy()) for x in run(steps, *map(wg.asarray, args))]
+        graph = staged(lambda *xs: run(steps, *xs), *args)
+        for step in (*PIPELINE, *PIPELINE):
+            for found, value in zip(evaluate(graph, args), want, strict=True):
+                assert same_bits(found, value), graph
+            graph = step(graph)
+            check(graph)
+        for found, value in zip(evaluate(graph, args), want, strict=True):
+            assert same_bits(found, value), graph
+
+
+# Debugging
+
+
+def test_a_pass_that_breaks_a_graph_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(graph: Graph) -> Graph:
+        return Graph(graph.inputs, graph.equations[1:], graph.outputs)
+
+    monkeypatch.setattr(_config, "DEBUG", True)
+    monkeypatch.setattr(passes, "PIPELINE", (careless,))
+    with pytest.raises(GraphError, match=r"^pass careless: a graph with a mistake .*is used before it is bound"):
+        simplified(staged(lambda x: np.sin(np.cos(x)), ROWS))
+
+
+def test_the_environment_asks_for_graphs_after_each_pass() -> None:
+    program = "import numpy, wengert as wg; from wengert.transforms.tracing import trace; trace(numpy.sin)(1.0)"
+    environment = {**os.environ, "WENGERT_LOG": "passes", "WENGERT_DEBUG": "1"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    assert [line for line in done.stderr.splitlines() if line.startswith("after ")] == [
+        f"after {step.__name__}:" for step in PIPELINE
+    ]
+    assert "v1 = sin(" in done.stderr
