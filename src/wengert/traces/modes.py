@@ -26,6 +26,7 @@ __all__ = [
     "is_grad_enabled",
     "no_grad",
     "recording",
+    "recording_from",
     "reviving",
     "saved_tensors_hooks",
     "set_grad_enabled",
@@ -231,6 +232,28 @@ class enable_grad(_GradMode):  # noqa: N801 - PyTorch's name
     def floor(self) -> float:
         """Every trace records."""
         return -math.inf
+
+
+class recording_from(Mode):  # noqa: N801 - named like the modes above
+    """Record as it was done when the floor was at a level."""
+
+    def __init__(self, level: float) -> None:
+        self.level = level
+        self.before: list[float] = []
+
+    def __enter__(self) -> Self:
+        self.before.append(STATE.floor)
+        STATE.floor = self.level
+        STATE.refresh()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        STATE.floor = self.before.pop()
+        STATE.refresh()
+
+    def again(self) -> Mode:
+        """Return a fresh one."""
+        return recording_from(self.level)
 
 
 class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name

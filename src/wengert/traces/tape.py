@@ -8,6 +8,7 @@ two operands keep everything in slots of their own.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -465,26 +466,29 @@ def pack(node: Record) -> None:
     """Pass the residuals of a new node through the innermost pair of saved-tensor hooks."""
     packing = STATE.packing
     pack_one, unpack_one = packing[-1]
-
-    def packed(value: Any) -> Any:
-        if type(value) is tuple:
-            return tuple(map(packed, value))
-        if isinstance(value, np.ndarray | np.generic | Tensor):
-            return _Packed(pack_one(share(wrapped_constant(value))), value.shape)
-        return value
-
-    def unpacked(value: Any) -> Any:
-        if type(value) is tuple:
-            return tuple(map(unpacked, value))
-        return checked_residual(unpack_one(value.content), value.shape) if type(value) is _Packed else value
-
     STATE.packing = packing[:-1]  # what the hooks compute themselves is not packed again
     try:
-        node.operands = tuple(map(packed, node.operands))
-        node.out = packed(node.out)
+        node.operands = tuple(packed(x, pack_one) for x in node.operands)
+        node.out = packed(node.out, pack_one)
     finally:
         STATE.packing = packing
-    node.unpack = unpacked
+    node.unpack = functools.partial(unpacked, unpack_one)
+
+
+def packed(value: Any, pack_one: Callable[[Any], Any]) -> Any:
+    """Return a residual, or each in a tuple, as it is kept."""
+    if type(value) is tuple:
+        return tuple(packed(x, pack_one) for x in value)
+    if isinstance(value, np.ndarray | np.generic | Tensor):
+        return _Packed(pack_one(share(wrapped_constant(value))), value.shape)
+    return value
+
+
+def unpacked(unpack_one: Callable[[Any], Any], value: Any) -> Any:
+    """Return a residual as it was before it was packed."""
+    if type(value) is tuple:
+        return tuple(unpacked(unpack_one, x) for x in value)
+    return checked_residual(unpack_one(value.content), value.shape) if type(value) is _Packed else value
 
 
 def checked_residual(found: Any, shape: tuple[int, ...]) -> Any:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import map_leaves
-from wengert.core.tensor import Tensor, make_tensor, own_memory
+from wengert._tree import flatten, map_leaves
+from wengert.core.tensor import Tensor, make_tensor, own_memory, raw
 from wengert.core.views import current
 from wengert.errors import GraphError, describe
-from wengert.traces.modes import STATE, enable_grad, reviving, saved_tensors_hooks
+from wengert.traces.modes import STATE, recording_from, reviving, saved_tensors_hooks
 
 __all__ = ["checkpoint"]
 
@@ -25,15 +25,20 @@ Function = Callable[..., Any]
 
 
 class _Frame:
-    """Hold one call: its arguments, how many residuals it has, and those computed again."""
+    """Hold one call: its arguments, how many residuals it has, and those computed again that no sweep has used yet.
+
+    While the function runs its residuals are kept, because it may itself sweep what it records.
+    """
 
     def __init__(self, function: Function, args: Any, kwargs: Any) -> None:
         self.function = function
         self.packing = STATE.packing[-1] if STATE.packing else None
+        self.floor = STATE.floor
         self.arguments = map_leaves(self.snapshot, (args, kwargs))
+        self.running = True
         self.count = 0
-        self.unread: set[int] = set()
-        self.values: list[Any] = []
+        self.values: dict[int, Any] = {}
+        self.prints: list[tuple[Any, ...]] = []
 
     def snapshot(self, leaf: Any) -> Any:
         """Return what to keep of an argument so that no later write changes it."""
@@ -46,22 +51,27 @@ class _Frame:
         found._kept = True
         return _Kept(found, self.packing)
 
-    def pack(self, _tensor: Tensor) -> int:
+    def pack(self, tensor: Tensor) -> int:
         """Give a residual its number."""
+        number = self.count
         self.count += 1
-        self.unread.add(self.count - 1)
-        return self.count - 1
+        if self.running:
+            self.values[number] = tensor
+        return number
+
+    def finish(self, result: Any) -> None:
+        """Let the residuals go, and remember what the function returned."""
+        self.running = False
+        self.values = {}
+        self.prints = fingerprints(result)
 
     def unpack(self, number: int) -> Any:
-        """Return a residual, computing all of them if they are not there."""
-        if not self.values:
+        """Return a residual, computing all of them if it is not there; it goes to the sweep that asks."""
+        if self.running:
+            return self.values[number]
+        if number not in self.values:
             self.recompute()
-        value = self.values[number]
-        self.unread.discard(number)
-        if not self.unread:
-            self.values = []
-            self.unread = set(range(self.count))
-        return value
+        return self.values.pop(number)
 
     def recompute(self) -> None:
         """Run the function again and collect its residuals."""
@@ -72,18 +82,46 @@ class _Frame:
             return len(found) - 1
 
         args, kwargs = map_leaves(lambda leaf: leaf.restore() if type(leaf) is _Kept else leaf, self.arguments)
-        with enable_grad(), reviving(), saved_tensors_hooks(collect, found.__getitem__):
-            self.function(*args, **kwargs)
+        with recording_from(self.floor), reviving(), saved_tensors_hooks(collect, found.__getitem__):
+            result = self.function(*args, **kwargs)
         if len(found) != self.count:
-            raise GraphError(
-                describe(
-                    "checkpoint",
-                    f"a function that saved {self.count} values at first and {len(found)} when run again",
-                    "a function that does the same each time is needed",
-                    "Pass random numbers and other state as arguments",
-                )
+            raise self.changed(f"saved {self.count} values at first and {len(found)} when run again")
+        if not same_prints(self.prints, fingerprints(result)):
+            raise self.changed("returned something else when run again")
+        self.values = dict(enumerate(found))
+
+    @staticmethod
+    def changed(what: str) -> GraphError:
+        """Return the error about a function that did something else the second time."""
+        return GraphError(
+            describe(
+                "checkpoint",
+                f"a function that {what}",
+                "a function that does the same each time is needed",
+                "Pass random numbers and other state as arguments, and change captured values after the sweep",
             )
-        self.values = found
+        )
+
+
+def fingerprints(result: Any) -> list[tuple[Any, ...]]:
+    """Return what tells results apart without keeping them: shapes, sums, and the rounding that sums may differ by."""
+    found = []
+    for leaf in flatten(result)[0]:
+        array = np.asarray(raw(leaf))
+        numbers = array if array.dtype.kind in "biufc" else np.zeros(())
+        with np.errstate(all="ignore"):
+            size = np.abs(numbers).sum()
+            rounding = 100 * np.finfo(array.dtype).eps * size if array.dtype.kind in "fc" else 0.0
+            found.append((array.shape, numbers.sum(), size, rounding))
+    return found
+
+
+def same_prints(first: list[tuple[Any, ...]], second: list[tuple[Any, ...]]) -> bool:
+    """Tell whether two fingerprints are of the same results, up to rounding."""
+    return len(first) == len(second) and all(
+        a[0] == b[0] and np.allclose(a[1:3], b[1:3], rtol=0, atol=a[3], equal_nan=True)
+        for a, b in zip(first, second, strict=True)
+    )
 
 
 class _Kept:
@@ -130,6 +168,8 @@ def checkpoint(fun: Function) -> Function:
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         frame = _Frame(fun, args, kwargs)
         with saved_tensors_hooks(frame.pack, frame.unpack):
-            return fun(*args, **kwargs)
+            result = fun(*args, **kwargs)
+        frame.finish(result)
+        return result
 
     return checkpointed

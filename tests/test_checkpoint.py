@@ -1,0 +1,362 @@
+"""Tests of `checkpoint`: the same derivatives in every mode, less memory, and functions that change."""
+
+from __future__ import annotations
+
+import gc
+import re
+import tracemalloc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.samples.base import normal
+from wengert.autograd import saved_tensors_hooks
+from wengert.errors import GraphError
+
+X, V = normal(3), normal(3, seed=1)
+W = normal(3, 3)
+
+
+def layer(x: Any) -> Any:
+    y = np.tanh(W @ x) * x
+    y[0] = y[1] * x[2]
+    return np.sin(y)
+
+
+def nested(x: Any) -> Any:
+    inner = wg.checkpoint(lambda x: wg.checkpoint(np.sin)(x) * x)
+    return inner(np.tanh(x)) + wg.checkpoint(np.exp)(x)
+
+
+def containers(x: Any) -> Any:
+    out = wg.checkpoint(lambda d, *, power: {"a": d["x"] ** power, "b": [d["y"] * d["x"]]})({"x": x, "y": V}, power=3)
+    return out["a"] * out["b"][0]
+
+
+def with_own_sweep(x: Any) -> Any:
+    return wg.grad(lambda y: np.sum(np.sin(y) ** 3 * x))(x) * x
+
+
+def with_own_pushes(x: Any) -> Any:
+    return wg.jvp(lambda y: np.sin(y) * x, (x,), (V,))[1] + wg.vmap(lambda y: y * y)(x)
+
+
+def unwrapped(x: Any) -> Any:
+    return np.sin(np.tanh(x)) * np.tanh(x) + np.exp(x)
+
+
+PROGRAMS = {
+    "sin": (wg.checkpoint(np.sin), np.sin),
+    "layer": (wg.checkpoint(layer), layer),
+    "two layers": (lambda x: wg.checkpoint(layer)(wg.checkpoint(layer)(x)), lambda x: layer(layer(x))),
+    "nested": (wg.checkpoint(nested), unwrapped),
+    "containers": (containers, lambda x: x**4 * V),
+    "own sweep": (wg.checkpoint(with_own_sweep), with_own_sweep),
+    "own pushes": (wg.checkpoint(with_own_pushes), with_own_pushes),
+    "captured": (lambda x: wg.checkpoint(lambda y: np.sin(x * y))(x + 1), lambda x: np.sin(x * (x + 1))),
+}
+PAIRS = pytest.mark.parametrize(("f", "plain"), PROGRAMS.values(), ids=PROGRAMS)
+
+
+@PAIRS
+def test_values_and_first_derivatives(f: Any, plain: Any) -> None:
+    np.testing.assert_allclose(f(X), plain(X), rtol=1e-15)
+    np.testing.assert_allclose(wg.jacrev(f)(X), wg.jacrev(plain)(X))
+    np.testing.assert_allclose(wg.jacfwd(f)(X), wg.jacrev(plain)(X))
+    np.testing.assert_allclose(wg.jvp(f, (X,), (V,)), wg.jvp(plain, (X,), (V,)))
+    np.testing.assert_allclose(wg.linearize(f, X)[1](V), wg.jvp(plain, (X,), (V,))[1])
+
+
+@PAIRS
+def test_higher_derivatives(f: Any, plain: Any) -> None:
+    g, h = lambda x: np.sum(f(x) ** 2), lambda x: np.sum(plain(x) ** 2)
+    wanted = wg.hessian(h)(X)
+    np.testing.assert_allclose(wg.hessian(g)(X), wanted)
+    np.testing.assert_allclose(wg.jacrev(wg.grad(g))(X), wanted)
+    np.testing.assert_allclose(wg.jacrev(wg.jacfwd(g))(X), wanted)
+    np.testing.assert_allclose(wg.jacfwd(wg.hessian(g))(X), wg.jacfwd(wg.hessian(h))(X))
+    np.testing.assert_allclose(wg.taylor(g, (X,), (V,), 3), wg.taylor(h, (X,), (V,), 3))
+
+
+@PAIRS
+def test_vmap(f: Any, plain: Any) -> None:
+    lanes = np.stack([X, V])
+    np.testing.assert_allclose(wg.vmap(f)(lanes), wg.vmap(plain)(lanes))
+    slope = lambda f: wg.vmap(wg.grad(lambda x: np.sum(f(x) ** 2)))
+    np.testing.assert_allclose(slope(f)(lanes), slope(plain)(lanes))
+    outer = lambda f: wg.grad(lambda xs: np.sum(wg.vmap(f)(xs) ** 2))
+    np.testing.assert_allclose(outer(f)(lanes), outer(plain)(lanes))
+
+
+@PAIRS
+def test_the_tape(f: Any, plain: Any) -> None:
+    found = []
+    for function in (f, plain):
+        x = wg.tensor(X, requires_grad=True)
+        y = np.sum(function(x) ** 2)
+        y.backward(retain_graph=True)
+        y.backward(retain_graph=True)
+        (slope,) = wg.autograd.grad(y, x, create_graph=True)
+        (slope * slope).sum().backward()
+        found.append([x.grad.numpy(), slope.detach().numpy()])
+        assert x.requires_grad
+    np.testing.assert_allclose(found[0], found[1])
+
+
+def test_a_pullback_can_be_called_several_times() -> None:
+    _, pullback = wg.vjp(PROGRAMS["two layers"][0], X)
+    _, wanted = wg.vjp(PROGRAMS["two layers"][1], X)
+    for ct in (X, V, X):
+        np.testing.assert_allclose(pullback(ct), wanted(ct))
+
+
+def test_a_released_graph_cannot_be_swept_again() -> None:
+    x = wg.tensor(X, requires_grad=True)
+    y = wg.checkpoint(layer)(x).sum()
+    y.backward()
+    with pytest.raises(GraphError, match="released by an earlier sweep"):
+        y.backward()
+
+
+def test_the_function_runs_twice_for_each_sweep() -> None:
+    runs = []
+
+    def noting(x: Any) -> Any:
+        runs.append(1)
+        return np.sin(np.exp(x) * x)
+
+    x = wg.tensor(X, requires_grad=True)
+    y = wg.checkpoint(noting)(x).sum()
+    assert len(runs) == 1
+    y.backward(retain_graph=True)
+    assert len(runs) == 2
+    y.backward()
+    assert len(runs) == 3
+
+
+def test_captured_tensors_get_gradients() -> None:
+    weights = wg.tensor(W, requires_grad=True)
+    x = wg.tensor(X, requires_grad=True)
+    wg.checkpoint(lambda x: np.tanh(weights @ x))(x).sum().backward()
+    wanted = wg.grad(lambda w, x: np.sum(np.tanh(w @ x)), (0, 1))(W, X)
+    np.testing.assert_allclose(weights.grad, wanted[0])
+    np.testing.assert_allclose(x.grad, wanted[1])
+    found = wg.grad(lambda w: np.sum(wg.checkpoint(lambda x: np.tanh(w @ x))(X)))(W)
+    np.testing.assert_allclose(found, wanted[0])
+
+
+def test_arguments_written_to_after_the_call() -> None:
+    given = X.copy()
+    x = wg.tensor(X, requires_grad=True)
+    y = x * 1.0
+    z = wg.checkpoint(lambda a, b: np.sin(a) * b)(y, given)
+    y += 5.0
+    given[:] = 0.0
+    z.sum().backward()
+    np.testing.assert_allclose(x.grad, np.cos(X) * X)
+
+
+def test_a_function_that_writes_to_its_argument() -> None:
+    def f(x: Any) -> Any:
+        x[0] = x[1] ** 2
+        return np.sin(x)
+
+    def g(x: Any, wrap: Any) -> Any:
+        y = x * 2.0
+        return np.sum(wrap(f)(y) * y)
+
+    np.testing.assert_allclose(wg.grad(g)(X, wg.checkpoint), wg.grad(g)(X, lambda f: f))
+
+
+# Modes and hooks
+
+
+def test_the_second_run_records_what_the_first_did() -> None:
+    def inside_no_grad(x: Any, f: Any) -> Any:
+        with wg.no_grad():
+            return wg.grad(lambda y: np.sum(f(y) * x))(x)
+
+    for f in (layer, wg.checkpoint(layer)):
+        assert inside_no_grad(wg.tensor(X, requires_grad=True), f).grad_fn is None
+        found = wg.grad(lambda x, f=f: np.sum(inside_no_grad(x, f) * x))(X)
+        np.testing.assert_allclose(found, inside_no_grad(X, layer))
+    with wg.no_grad():
+        assert wg.checkpoint(layer)(wg.tensor(X, requires_grad=True)).grad_fn is None
+
+
+def test_no_grad_inside() -> None:
+    def f(x: Any) -> Any:
+        with wg.no_grad():
+            scale = np.exp(x)
+        return np.sin(x) * scale
+
+    np.testing.assert_allclose(wg.jacrev(wg.checkpoint(f))(X), wg.jacrev(f)(X))
+
+
+class Noting:
+    """Be a pair of saved-tensor hooks that note the bytes they see."""
+
+    def __init__(self) -> None:
+        self.packed = 0
+        self.unpacked = 0
+        self.hooks = saved_tensors_hooks(self.pack, self.unpack)
+
+    def pack(self, tensor: Any) -> Any:
+        self.packed += tensor.nbytes
+        return tensor.numpy().copy()
+
+    def unpack(self, array: Any) -> Any:
+        self.unpacked += array.nbytes
+        return wg.tensor(array)
+
+
+def chain(x: Any) -> Any:
+    for _ in range(10):
+        x = np.sin(x) * np.cos(x)
+    return x
+
+
+def test_hooks_around_see_the_arguments_alone() -> None:
+    plain, around = Noting(), Noting()
+    for noting, f in ((plain, chain), (around, wg.checkpoint(chain))):
+        x = wg.tensor(X, requires_grad=True)
+        with noting.hooks:
+            y = f(x)
+        y.sum().backward()
+        np.testing.assert_allclose(x.grad, np.diag(wg.jacfwd(chain)(X)))
+        assert noting.packed == noting.unpacked
+    assert around.packed == X.nbytes
+    assert plain.packed > 20 * X.nbytes
+
+
+def test_hooks_inside_see_what_is_saved_there() -> None:
+    noting = Noting()
+
+    def f(x: Any) -> Any:
+        y = np.sin(x)
+        with noting.hooks:
+            y = y * y
+        return np.exp(y)
+
+    found = wg.jacrev(wg.checkpoint(f))(X)
+    np.testing.assert_allclose(found, wg.jacfwd(f)(X))
+    assert noting.packed > 0
+
+
+def test_tensor_hooks_inside_fire_once() -> None:
+    seen = []
+
+    def f(x: Any) -> Any:
+        y = np.sin(x)
+        y.register_hook(lambda ct: seen.append(ct.shape))
+        return np.exp(y)
+
+    x = wg.tensor(X, requires_grad=True)
+    wg.checkpoint(f)(x).sum().backward()
+    assert seen == [(3,)]
+
+
+# Memory
+
+
+@pytest.fixture
+def _no_collection() -> Any:
+    """Let memory be freed by reference counts alone: garbage in cycles would hide that nothing is kept."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def live_bytes(wrap: Any) -> tuple[int, int]:
+    """Return the bytes alive after the forward pass of eight segments, and the peak of both passes."""
+    x = wg.tensor(np.linspace(0.1, 1.0, 50_000), requires_grad=True)
+    tracemalloc.start()
+    y = x
+    for _ in range(8):
+        y = wrap(chain)(y)
+    alive = tracemalloc.get_traced_memory()[0]
+    y.sum().backward()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return alive, peak
+
+
+@pytest.mark.usefixtures("_no_collection")
+def test_memory_is_lower() -> None:
+    plain, checkpointed = live_bytes(lambda f: f), live_bytes(wg.checkpoint)
+    array = 50_000 * 8
+    assert plain[0] > 8 * 10 * 2 * array
+    assert checkpointed[0] < 12 * array
+    assert checkpointed[1] < plain[1] / 3
+
+
+@pytest.mark.usefixtures("_no_collection")
+def test_nothing_is_kept_after_the_sweep() -> None:
+    seen = []
+
+    def f(x: Any) -> Any:
+        y = np.sin(x)
+        seen.append(weakref.ref(y))
+        return y * y
+
+    x = wg.tensor(X, requires_grad=True)
+    argument = x * 2.0
+    alive = weakref.ref(argument)
+    y = wg.checkpoint(f)(argument).sum()
+    assert seen[0]() is None
+    y.backward()
+    del argument
+    assert seen[1]() is None
+    assert alive() is None
+
+
+# Functions that do something else
+
+
+def test_random_functions_are_detected() -> None:
+    generator = np.random.default_rng(0)
+    noisy = wg.checkpoint(lambda x: np.sin(x) * generator.normal(size=3))
+    text = (
+        "checkpoint: a function that returned something else when run again; a function that does the same each time "
+        "is needed. Pass random numbers and other state as arguments, and change captured values after the sweep."
+    )
+    with pytest.raises(GraphError, match=re.escape(text)):
+        wg.grad(lambda x: np.sum(noisy(x)))(X)
+
+
+def test_captured_values_that_change_are_detected() -> None:
+    weights = wg.tensor(W, requires_grad=True)
+    y = wg.checkpoint(lambda x: np.tanh(weights @ x))(wg.tensor(X)).sum()
+    with wg.no_grad():
+        weights += 0.01
+    with pytest.raises(GraphError, match="checkpoint: a function that returned something else when run again;"):
+        y.backward()
+    assert weights.grad is None
+
+
+def test_functions_that_save_another_number_of_values_are_detected() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(1)
+        return np.sin(x) if len(calls) == 1 else np.sin(x) * np.cos(x)
+
+    text = r"checkpoint: a function that saved 1 values at first and \d when run again; a function that does the same"
+    with pytest.raises(GraphError, match=text):
+        wg.grad(lambda x: np.sum(wg.checkpoint(f)(x)))(X)
+
+
+def test_results_without_numbers_and_not_finite_ones() -> None:
+    f = wg.checkpoint(lambda x: {"y": np.log(x) * x, "name": "text", "none": None, "n": x > 0})
+    with np.errstate(all="ignore"):
+        found = wg.jacrev(lambda x: f(x)["y"])(np.array([0.0, 1.0, np.nan, np.inf]))
+    assert found[1, 1] == 1.0
+
+
+def test_an_error_in_the_function_passes_through() -> None:
+    with pytest.raises(ZeroDivisionError):
+        wg.checkpoint(lambda x: 1 / 0)(wg.tensor(X, requires_grad=True))
