@@ -35,7 +35,9 @@ class Sample:
     @property
     def name(self) -> str:
         """A readable identifier."""
-        shapes = ",".join(str(np.shape(a)) if isinstance(a, np.ndarray | float) else type(a).__name__ for a in self.args)
+        shapes = ",".join(
+            str(np.shape(a)) if isinstance(a, np.ndarray | float) else type(a).__name__ for a in self.args
+        )
         function = getattr(self.function, "__name__", "call")
         return f"{self.primitive}-{function}-{shapes}-{','.join(f'{k}={v}' for k, v in self.kwargs.items())}"
 
