@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.tensor import is_staged, raw
 
 __all__ = ["match_dtype", "strong_zero", "unbroadcast"]
 
@@ -59,9 +59,8 @@ def strong_zero(rule: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(rule)
     def guarded(t: Any, out: Any, *xs: Any, **params: Any) -> Any:
         r = rule(t, out, *xs, **params)
-        undefined = r != r
-        if is_concrete(undefined) and not np.any(raw(undefined)):
+        if not is_staged(r) and not np.isnan(raw(r)).any():
             return r
-        return np.where(undefined & (t == 0), np.zeros((), r.dtype), r)
+        return np.where((r != r) & (t == 0), np.zeros((), r.dtype), r)
 
     return guarded

@@ -8,7 +8,6 @@ from itertools import count
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wengert.core.aval import Aval
 from wengert.core.source import position_of
 from wengert.core.tensor import Tensor, make_tensor
 from wengert.errors import EscapedValueError, describe
@@ -42,10 +41,9 @@ class Trace:
         self.level: float = level
         self.fast = False
 
-    def aval(self, tensor: Tensor) -> Aval:
-        """Return shape and dtype of a Tensor of this trace."""
-        value = tensor._value
-        return Aval(value.shape, value.dtype)
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
+        """Return the shape of a Tensor of this trace."""
+        return tensor._value.shape  # type: ignore[no-any-return]
 
     def standing(self, tensor: Tensor) -> Tensor:
         """Return the Tensor that a handle of this trace stands for: itself, unless it is a view."""

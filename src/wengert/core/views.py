@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.aval import Aval
 from wengert.core.tensor import BORROWED, Tensor, is_staged, keep, make_tensor, raw, wrapped_constant
 from wengert.core.trace import Trace
 
@@ -48,6 +47,16 @@ class View:
         self.base_value = self.base._value if shares else None
         self.base_node = self.base._node
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the Tensor this view stands for."""
+        return self.current().shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the Tensor this view stands for."""
+        return self.current().dtype
+
     def current(self) -> Tensor:
         """Return the Tensor this view stands for, derived anew if the base has been written to."""
         base = self.base
@@ -66,11 +75,6 @@ class Alias(Trace):
     """Be the trace of view handles: it puts the Tensors that they stand for in their place and dispatches again."""
 
     __slots__ = ()
-
-    def aval(self, tensor: Tensor) -> Aval:
-        """Return shape and dtype of the Tensor that a view stands for."""
-        found = current(tensor)
-        return Aval(found.shape, found.dtype)
 
     def standing(self, tensor: Tensor) -> Tensor:
         """Return the Tensor that a view stands for."""

@@ -13,8 +13,9 @@ from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives import elementwise
-from wengert.primitives.indexing import read_index, rebind, setitem
+from wengert.primitives.indexing import rebind
 from wengert.traces.operators import binary_operator, foreign, operand, reflected_operator, unary_function
+from wengert.traces.parts import read_part, write_part
 
 __all__: list[str] = []
 
@@ -224,5 +225,5 @@ install("neg", unary_function(elementwise.negative, operator.neg))
 install("abs", unary_function(elementwise.absolute, operator.abs))
 install("pos", lambda self: FUNCTIONS[np.positive](self))
 install("invert", lambda self: FUNCTIONS[np.invert](self))
-install("getitem", read_index)
-install("setitem", setitem)
+install("getitem", read_part)
+install("setitem", write_part)

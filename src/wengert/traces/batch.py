@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wengert.core.aval import UNKNOWN, Aval, shape_of
+from wengert.core.aval import UNKNOWN, shape_of
 from wengert.core.batching import aligned, lead
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Linear, Primitive, Structured
@@ -52,14 +52,13 @@ class Batch(Trace):
         """Refuse operations from now on: the transformation is over."""
         self.ended = True
 
-    def aval(self, tensor: Tensor) -> Aval:
-        """Return shape and dtype of one lane."""
-        value = tensor._value
-        shape = value.shape
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
+        """Return the shape of one lane."""
+        shape: tuple[int, ...] = tensor._value.shape
         if shape[0] != UNKNOWN:
-            return Aval(shape[1:], value.dtype)
+            return shape[1:]
         axis = shape.count(UNKNOWN)  # the arrays of a sequence have theirs in front, each
-        return Aval(shape[:axis] + shape[axis + 1 :], value.dtype)
+        return shape[:axis] + shape[axis + 1 :]
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
@@ -107,14 +106,16 @@ class Batch(Trace):
         for x in operands:
             lanes = False
             if type(x) is Tensor:
-                lanes = x._trace is self
-                if lanes or x._trace is None:
+                trace = x._trace
+                lanes = trace is self
+                if lanes or trace is None:
                     x = x._value
                 plain = plain and type(x) is not Tensor
-            rank = len(shape_of(x)) - lanes
-            highest = max(highest, rank)
-            if lanes:
-                lowest = min(lowest, rank)
+            rank = 0 if type(x) is float or type(x) is int else len(shape_of(x)) - lanes
+            if rank > highest:
+                highest = rank
+            if lanes and rank < lowest:
+                lowest = rank
             values.append(x)
         if lowest < highest:
             values = aligned(values, [self.is_batched(x) for x in operands])

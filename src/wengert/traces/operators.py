@@ -110,8 +110,11 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
         return result
 
     def general(a: Any, b: Any) -> Any:
-        if a._trace is ALIAS or (type(b) is Tensor and b._trace is ALIAS):
+        trace = a._trace
+        if trace is ALIAS or (type(b) is Tensor and b._trace is ALIAS):
             return resolved(operate, a, b)
+        if trace is not None and (type(b) is float or type(b) is int or (type(b) is Tensor and b._trace is trace)):
+            return trace.process(primitive, (a, b), {})
         if type(b) is Tensor or type(b) is float or type(b) is int:
             return dispatch(primitive, (a, b), {})
         return NotImplemented if foreign(b) else apply(primitive, a, operand(primitive.name, b))

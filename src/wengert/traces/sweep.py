@@ -19,7 +19,9 @@ from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.tensor import Tensor, make_tensor, raw
 from wengert.core.views import share
 from wengert.errors import GraphError, NumericalError, describe
+from wengert.primitives.indexing import add_at
 from wengert.traces.modes import STATE
+from wengert.traces.parts import Part, Written
 from wengert.traces.tape import RELEASED, Binary, Leaf, Node, Output, Tape, Unary
 
 __all__ = ["Sweep", "leading_to", "owned_copy", "sweep"]
@@ -173,6 +175,12 @@ class Sweep:
                 if kind is Unary:
                     self.pull_unary(node, ct)  # type: ignore[arg-type]
                     continue
+                if kind is Part and type(ct) is not Tensor:
+                    self.pull_part(node, ct)  # type: ignore[arg-type]
+                    continue
+                if kind is Written and type(ct) is not Tensor:
+                    self.pull_written(node, ct, owns)  # type: ignore[arg-type]
+                    continue
             if node.hooks is not None:
                 ct, owns = self.hooked(node, ct), False
             if self.watch is not None:
@@ -256,6 +264,31 @@ class Sweep:
                     c = unbroadcast(c, parent.shape)
                 owns = owns or c is not ct
             self.add(parent, c, owns)
+
+    def pull_part(self, node: Part, ct: Any) -> None:
+        """Add the cotangent of a part to that of the whole."""
+        if node.used:
+            raise released(node)
+        node.used = not self.retain
+        buffer = self.buffer(node.parent, ct)
+        if type(buffer) is Tensor:
+            add_at(buffer, node.index, ct)
+        else:
+            buffer[node.index] += ct
+
+    def pull_written(self, node: Written, ct: Any, owns: bool) -> None:
+        """Split the cotangent of an array into those of what it was and of the part written, in its own memory."""
+        if node.used:
+            raise released(node)
+        node.used = not self.retain
+        index, left, right = node.index, node.left, node.right
+        if right is not None:
+            self.add(right, unbroadcast(ct[index], right.shape).copy(), True)
+        if left is not None:
+            if not owns:
+                ct = own(ct)
+            ct[index] = 0.0
+            self.add(left, ct, True)
 
     def pull(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the vjp of any operation, unless nothing wanted lies behind it."""

@@ -1,0 +1,194 @@
+"""The compact paths of `x[i]` and `x[i] = y`: numbers and plain slices, on plain Tensors and those of a live tape.
+
+They are to indexing what `operators` is to arithmetic: the type tests, the operation, one node. Everything else
+(index arrays, views, nested transformations, values relied upon by others) goes the general way.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import dispatch
+from wengert.core.source import caller, is_own
+from wengert.core.tensor import Tensor
+from wengert.core.views import ALIAS, View
+from wengert.primitives.indexing import assign, getitem, read_index, setitem
+from wengert.traces.modes import SPECIAL
+from wengert.traces.tape import NUMBERS, Leaf, Node
+
+__all__ = ["Part", "Written", "read_part", "write_part"]
+
+ndarray = np.ndarray
+_getframe = sys._getframe
+
+
+class Part(Node):
+    """Be the reading of a part, by a basic index; `used` once a sweep has passed that did not retain the graph."""
+
+    __slots__ = ("index", "parent", "used")
+
+    index: tuple[Any, ...]
+    parent: Node
+    used: bool
+
+    @property
+    def parents(self) -> Sequence[Node | None]:
+        """The node of the operand."""
+        return (self.parent,)
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The index."""
+        return {"index": self.index}
+
+    @property
+    def released(self) -> bool:
+        """Whether a sweep has passed."""
+        return self.used
+
+    def residuals(self) -> tuple[Any, Sequence[Any]]:
+        """Return that nothing was saved."""
+        return None, (None,)
+
+    def release(self) -> None:
+        """Remember that a sweep has passed."""
+        self.used = True
+
+
+class Written(Node):
+    """Be an assignment to a part, by a basic index; `used` once a sweep has passed that did not retain the graph."""
+
+    __slots__ = ("index", "left", "right", "used")
+
+    index: tuple[Any, ...]
+    left: Node | None
+    right: Node | None
+    used: bool
+
+    @property
+    def parents(self) -> Sequence[Node | None]:
+        """The nodes of what was written to and of what was written."""
+        return (self.left, self.right)
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The index, in the general form."""
+        return {"path": (), "index": self.index, "add": False}
+
+    @property
+    def released(self) -> bool:
+        """Whether a sweep has passed."""
+        return self.used
+
+    def residuals(self) -> tuple[Any, Sequence[Any]]:
+        """Return that nothing was saved."""
+        return None, (None, None)
+
+    def release(self) -> None:
+        """Remember that a sweep has passed."""
+        self.used = True
+
+
+def is_plain(entry: Any) -> bool:
+    """Tell whether an entry of an index is a Python integer or a slice of such."""
+    kind = type(entry)
+    return kind is int or (
+        kind is slice
+        and (entry.start is None or type(entry.start) is int)
+        and (entry.stop is None or type(entry.stop) is int)
+        and (entry.step is None or type(entry.step) is int)
+    )
+
+
+def plain_index(index: Any) -> tuple[Any, ...] | None:
+    """Return an index as a tuple of integers and slices; None if it is anything else."""
+    if type(index) is tuple:
+        return index if all(map(is_plain, index)) else None
+    return (index,) if type(index) is int or is_plain(index) else None
+
+
+def read_part(x: Tensor, index: Any) -> Tensor:
+    """Return `x[index]`."""
+    trace = x._trace
+    value = x._value
+    if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)):
+        return read_index(x, index)  # type: ignore[no-any-return]
+    entries = plain_index(index)
+    if entries is None:
+        return read_index(x, index)  # type: ignore[no-any-return]
+    out = value[entries]
+    result = Tensor()
+    result._value = out
+    result._trace = trace
+    result._kept = False
+    if trace is None:
+        result._node = None
+    else:
+        node = result._node = Part()
+        node.number = next(NUMBERS)
+        node.primitive = getitem
+        node.shape, node.dtype = out.shape, out.dtype
+        node.hooks = None
+        node.parent, node.index, node.used = x._node, entries, False
+        node.code, node.offset = place(_getframe(1))
+    if type(out) is not ndarray:
+        return result
+    handle = Tensor()
+    handle._value = View(dispatch, x, ((getitem, (("index", entries),)),), result)
+    handle._trace = ALIAS
+    handle._node = None
+    handle._kept = False
+    return handle
+
+
+def write_part(target: Tensor, index: Any, value: Any) -> None:
+    """Assign `target[index] = value`."""
+    entries = plain_index(index)
+    trace = target._trace
+    written = value
+    right = None
+    if type(value) is Tensor:
+        other = value._trace
+        if other is not None:
+            right = value._node
+            if trace is None:
+                trace = other if target._value.dtype.kind in "fc" else ALIAS
+            elif other is not trace:
+                trace = ALIAS
+        written = value._value
+    buffer = target._value
+    if (
+        entries is None
+        or target._kept
+        or type(buffer) is not ndarray
+        or not (type(written) is float or type(written) is int or isinstance(written, np.generic | ndarray))
+        or not buffer.flags.writeable
+        or type(target._node) is Leaf
+        or (trace is not None and (SPECIAL or not trace.fast))
+        or type(value) is ndarray
+    ):
+        setitem(target, index, value)
+        return
+    buffer[entries] = written
+    target._mutated = True
+    if trace is None:
+        return
+    node = Written()
+    node.number = next(NUMBERS)
+    node.primitive = assign
+    node.shape, node.dtype = buffer.shape, buffer.dtype
+    node.hooks = None
+    node.left, node.right, node.index, node.used = target._node, right, entries, False
+    node.code, node.offset = place(_getframe(1))
+    target._trace = trace
+    target._node = node
+
+
+def place(frame: Any) -> Any:
+    """Return the code and offset of a frame, or of the first one outside the library."""
+    code = frame.f_code
+    return caller() if is_own(code.co_filename) else (code, frame.f_lasti)
