@@ -1,0 +1,234 @@
+"""Staging: what every sample gives when it is traced to a graph first, and what cannot be traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+from tests.samples import SAMPLES
+from tests.samples.base import Sample
+from tests.samples.calls import call_of, float_leaves, leaves_of, random_like, same_bits
+from wengert.core import abstract as shapes
+from wengert.core.abstract import abstract
+from wengert.core.aval import Aval, aval_of
+from wengert.core.graph import Graph, Variable, check, evaluate
+from wengert.core.primitive import PRIMITIVES
+from wengert.errors import GraphError
+from wengert.transforms.tracing import trace
+
+SHAPED_BY_ELEMENTS = {
+    *("nonzero", "argwhere", "flatnonzero", "extract", "unique", "unique_values", "unique_counts", "unique_all"),
+    *("unique_inverse", "union1d", "intersect1d", "setdiff1d", "setxor1d", "trim_zeros", "compress", "bincount"),
+}
+"""Functions whose results have shapes that depend on elements; so do one-argument `where` and indexing by masks."""
+
+DECIDED_BY_ELEMENTS = {"array_equal", "array_equiv", "allclose", "real_if_close"}
+"""Functions that return a Python truth value, or a dtype, that depends on elements."""
+
+
+@pytest.fixture(autouse=True)
+def _without_floating_point_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def over(samples: list[Sample]) -> Any:
+    """Parametrise a test over samples."""
+    return pytest.mark.parametrize("sample", samples, ids=[s.name[:90] for s in samples])
+
+
+def array(value: Any) -> Any:
+    return np.asarray(value.numpy() if isinstance(value, wg.Tensor) else value)
+
+
+def traced(function: Callable[..., Any], *args: Any) -> Graph | None:
+    """Trace a function; None if it says that this cannot be done, because elements decide about the result."""
+    try:
+        graph: Graph = trace(function)(*args)
+    except GraphError as error:
+        text = str(error)
+        assert "unknown while" in text or "were asked for while" in text, text
+        return None
+    check(graph)
+    return graph
+
+
+def test_most_samples_can_be_traced() -> None:
+    refused = []
+    for sample in SAMPLES:
+        call = call_of(sample)
+        if traced(lambda *xs, c=call: leaves_of(c(*xs)), *call.leaves) is None:
+            refused.append(sample)
+    named = {getattr(sample.function, "__name__", "") for sample in refused} - {"<lambda>"}
+    assert named <= SHAPED_BY_ELEMENTS | DECIDED_BY_ELEMENTS, named
+    assert {s.primitive for s in refused} <= {
+        *("argwhere", "nonzero", "unique", "getitem", "where", "array_equal", "array_equiv", "real", "bincount"),
+        "occurrences",
+    }
+    assert len(refused) < len(SAMPLES) / 50
+
+
+@over(list(SAMPLES))
+def test_the_graph_of_a_sample_gives_what_it_gives_eagerly(sample: Sample) -> None:
+    call = call_of(sample)
+    graph = traced(lambda *xs: leaves_of(call(*xs)), *call.leaves)
+    if graph is None:
+        return
+    want = leaves_of(call(*map(wg.asarray, call.copies())))
+    found = evaluate(graph, call.copies())
+    assert len(found) == len(want)
+    for x, y in zip(found, want, strict=True):
+        assert same_bits(array(x), array(y))
+
+
+@over([s for s in SAMPLES if call_of(s).leaves])
+def test_the_graph_of_a_gradient_gives_what_the_gradient_is_eagerly(sample: Sample) -> None:
+    call = call_of(sample)
+    results, pullback = wg.vjp(lambda *xs: float_leaves(call(*xs)), *call.copies())
+    if not results:
+        return
+    cts = [random_like(x) for x in results]
+    want = pullback(cts)
+
+    def gradients(*xs: Any) -> Any:
+        return list(wg.vjp(lambda *ys: float_leaves(call(*ys)), *xs)[1](cts))
+
+    if traced(lambda *xs: leaves_of(call(*xs)), *call.leaves) is None:
+        return
+    graph = trace(gradients)(*call.copies())
+    check(graph)
+    for found, expected in zip(evaluate(graph, call.copies()), want, strict=True):
+        assert same_bits(found, expected)
+
+
+# What cannot be traced
+
+REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
+    "nonzero": (wnp.nonzero, r"^nonzero: an array of shape \(3,\) whose elements are unknown while tracing; "),
+    "argwhere": (wnp.argwhere, r"^argwhere: an array of shape \(3,\) whose elements are unknown while tracing; "),
+    "where with one argument": (lambda x: wnp.where(x > 0), r"Use numpy\.where\(condition, x, y\), which keeps"),
+    "unique": (wnp.unique, r"^unique: .* Find the distinct elements outside of the traced function\.$"),
+    "bincount": (lambda x: wnp.bincount(x.astype(int)), r"^bincount: .* Add into zeros of a known length"),
+    "mask": (lambda x: x[x > 0], r"^getitem: a mask of shape \(3,\) .* Use numpy\.where\(mask, x, 0\), or"),
+    "if": (lambda x: x if x[0] > 0 else -x, r"^trace\(.*\): the elements of \w+: bool\[\] were asked for while"),
+    "array_equal": (lambda x: wnp.array_equal(x, x), r"the elements of \w+: bool\[\] were asked for while"),
+    "float": (lambda x: float(x[0]), r"the elements of \w+: float64\[\] were asked for while"),
+    "numpy": (lambda x: np.asarray(x), r"the elements of \w+: float64\[3\] were asked for while"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_depends_on_elements_is_refused(name: str) -> None:
+    function, text = REFUSED[name]
+    with pytest.raises(GraphError, match=text):
+        trace(function)(np.array([1.0, -2.0, 3.0]))
+
+
+def test_masks_assign_although_their_elements_are_unknown() -> None:
+    def function(x: Any) -> Any:
+        y = wnp.copy(x)
+        y[y < 0] = 0.0
+        return y
+
+    x = np.array([1.0, -2.0, np.nan, -0.0])
+    assert same_bits(evaluate(trace(function)(x), (x,))[0], function(wg.asarray(x)).numpy())
+    graph = trace(wg.grad(lambda x: wnp.sum(function(x) * x)))(x)
+    assert same_bits(evaluate(graph, (x,))[0], wg.grad(lambda x: wnp.sum(function(x) * x))(x))
+
+
+def test_masks_and_indices_that_are_known_choose_elements() -> None:
+    mask, places = np.array([True, False, True]), np.array([2, 0, 2, 1])
+    graph = trace(lambda x: (x[mask], x[places], wnp.bincount(places, x[places])))(np.ones(3))
+    check(graph)
+    assert [v.shape for v in graph.outputs] == [(2,), (4,), (3,)]
+
+
+def test_checks_of_values_are_left_out_where_values_are_unknown() -> None:
+    x, weights = np.arange(6.0).reshape(2, 3) ** 2, np.array([1.0, 2.0, 0.5])
+    for function in (
+        lambda x, w: wnp.average(x, axis=1, weights=w),
+        lambda x, w: wnp.cov(x, aweights=w),
+        lambda x, w: wnp.cov(x, fweights=np.array([1, 2, 1]), aweights=w),
+        lambda x, w: wnp.geomspace(w, x[1], 4),
+        lambda x, w: wnp.piecewise(x, [x < 2, x >= 2], [lambda y: y * y, wnp.sqrt]),
+    ):
+        graph = trace(function)(x, weights)
+        check(graph)
+        want = function(wg.asarray(x), wg.asarray(weights)).numpy()
+        assert same_bits(evaluate(graph, (x, weights))[0], want)
+
+
+# Shapes
+
+
+def test_shapes_are_asked_for_once_for_each_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    original = shapes.found_for
+
+    def counting(primitive: Any, inputs: Any, params: Any) -> Any:
+        asked.append(primitive.name)
+        return original(primitive, inputs, params)
+
+    monkeypatch.setattr(shapes, "found_for", counting)
+    monkeypatch.setattr(shapes, "KNOWN", {})
+
+    def function(x: Any) -> Any:
+        for _ in range(50):
+            x = wnp.sin(x) * 2.0
+        return x
+
+    trace(function)(np.ones(7))
+    assert asked == ["sin", "multiply"]
+
+
+def test_the_type_of_a_number_and_the_values_of_integers_tell_signatures_apart() -> None:
+    x = np.ones(3, np.float32)
+    for number in (2, 2.0, np.float64(2), 2j, True):
+        assert trace(lambda x, n=number: x * n)(x).outputs[0].dtype == (x * number).dtype
+    with pytest.raises(OverflowError):
+        trace(lambda x: (x + 1, x + 300))(np.ones(3, np.uint8))
+
+
+N = 30_000
+LARGE: list[tuple[str, list[tuple[int, ...]], dict[str, Any], tuple[int, ...]]] = [
+    ("matmul", [(N, N), (N, N)], {}, (N, N)),
+    ("sum", [(N, N)], {"axis": (1,), "keepdims": False}, (N,)),
+    ("mean", [(N, N)], {"axis": (0, 1), "keepdims": True}, (1, 1)),
+    ("dot", [(N, N), (N,)], {}, (N,)),
+    ("tensordot", [(N, N), (N, N)], {"axes": ((0,), (1,))}, (N, N)),
+    ("einsum_two", [(N, N), (N, N)], {"subscripts": "ij,kj->ik", "optimize": False}, (N, N)),
+    ("getitem", [(N, N)], {"index": (slice(None, 10),)}, (10, N)),
+    ("tanh", [(N, N)], {}, (N, N)),
+]
+
+
+@pytest.mark.parametrize(("name", "operands", "params", "shape"), LARGE, ids=[case[0] for case in LARGE])
+def test_large_operations_are_not_carried_out_for_their_shapes(
+    name: str, operands: list[tuple[int, ...]], params: dict[str, Any], shape: tuple[int, ...]
+) -> None:
+    inputs = [Variable(operand, np.dtype(np.float32)) for operand in operands]
+    assert abstract(PRIMITIVES[name], inputs, params) == (Aval(shape, np.dtype(np.float32)),)
+
+
+def test_rules_of_shapes_agree_with_numpy() -> None:
+    generator = np.random.default_rng(0)
+    pairs = [
+        ((3,), (3,)),
+        ((2, 3), (3,)),
+        ((3,), (3, 2)),
+        ((4, 2, 3), (3, 5)),
+        ((2, 3), (4, 3, 5)),
+        ((1, 2, 3), (4, 3, 2)),
+    ]
+    for left, right in pairs:
+        for dtype in (np.float32, np.complex128, np.int8):
+            x, y = (generator.normal(size=shape).astype(dtype) for shape in (left, right))
+            variables = [Variable(x.shape, x.dtype), Variable(y.shape, y.dtype)]
+            for name in ("matmul", "dot"):
+                want = PRIMITIVES[name].evaluate(x, y)
+                assert abstract(PRIMITIVES[name], variables, {}) == (aval_of(want),)
