@@ -17,6 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"traces"}),
     frozenset({"compile"}),
     frozenset({"control"}),
+    frozenset({"conversion"}),
     frozenset({"transforms"}),
     frozenset({"numpy", "special", "autograd", "creation", "graph", "explain", "testing", "extend"}),
     frozenset({"nn", "optim", "interop", "distributed", "demo", "cli", "__main__"}),

@@ -1,0 +1,374 @@
+"""Choices: `if`, conditional expressions, `and`, `or`, `not` and chains of comparisons."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import unflatten
+from wengert.conversion.places import UNBOUND, Place, Site, Undefined, places_of, shown
+from wengert.conversion.regions import (
+    Content,
+    Region,
+    as_truth,
+    content_of,
+    is_array,
+    is_number,
+    is_traced,
+    noted,
+    same,
+    traced,
+)
+from wengert.core.aval import Aval, aval_of
+from wengert.core.primitive import Elementwise
+from wengert.core.source import caller, position_of
+from wengert.core.tensor import Tensor
+from wengert.errors import GraphError, describe
+from wengert.traces.staging import Stage
+
+__all__ = ["and_", "compare", "if_exp", "if_stmt", "not_", "or_", "running"]
+
+Thunk = Callable[[], Any]
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.is_,
+    "is not": operator.is_not,
+    "in": lambda a, b: a in b,
+    "not in": lambda a, b: a not in b,
+}
+
+
+# Statements
+
+
+def if_stmt(test: Any, body: FunctionType, orelse: FunctionType, site: tuple[Any, ...]) -> None:
+    """Carry out `if`: as Python does, or as `cond` for a traced test."""
+    if not is_traced(test):
+        if test:
+            body()
+        else:
+            orelse()
+        return
+    places = places_of(Site(*site), body, orelse)
+    note = f"This was raised while both branches of the `if` were traced: {position_of(*caller())}"
+    choose(as_truth(test), places, body, orelse, note)
+
+
+def choose(test: Any, places: Sequence[Place], body: Thunk, orelse: Thunk, note: str) -> None:
+    """Trace both branches, and let each place hold what the branch taken gives."""
+    with noted(note):
+        regions = [traced("if", places, lambda stage: private(places, stage), run) for run in (body, orelse)]
+    operands = inputs_of(places)
+    merged = Merge(places, regions, operands)
+    results = iter(merged.run(test, operands))
+    for place, plan in zip(places, merged.plans, strict=True):
+        plan(place, results)
+
+
+def inputs_of(places: Sequence[Place]) -> list[Any]:
+    """Return the Tensors that become inputs of a branch, in the order of `private`."""
+    seen: set[int] = set()
+    found = []
+    for place in places:
+        value = place.read()
+        if id(value) not in seen:
+            seen.add(id(value))
+            found += [leaf for leaf in content_of(value).leaves if type(leaf) is Tensor]
+    return found
+
+
+def private(places: Sequence[Place], stage: Stage) -> list[Any]:
+    """Return what places hold as copies that a branch may change in place."""
+    found: dict[int, Any] = {}
+    values = []
+    for place in places:
+        value = place.read()
+        if id(value) not in found:
+            content = content_of(value)
+            found[id(value)] = (
+                value
+                if content.structure is UNBOUND
+                else unflatten(content.structure, [own_copy(x, stage) for x in content.leaves])
+            )
+        values.append(found[id(value)])
+    return values
+
+
+def own_copy(leaf: Any, stage: Stage) -> Any:
+    """Return a leaf for a branch: an input in place of a Tensor, a copy of an array."""
+    if type(leaf) is Tensor:
+        return stage.input(aval_of(leaf))
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+
+Plan = Callable[[Place, Any], None]
+
+
+class Merge:
+    """Find what two branches give in common.
+
+    Attributes:
+        plans: for each place, what to do with the results.
+    """
+
+    def __init__(self, places: Sequence[Place], regions: Sequence[Region], operands: Sequence[Any]) -> None:
+        self.regions = regions
+        self.operands = operands
+        self.outputs: tuple[list[Any], list[Any]] = ([], [])
+        self.avals: list[Aval] = []
+        self.inputs: tuple[dict[Any, int], dict[Any, int]] = ({}, {})
+        for inputs, region in zip(self.inputs, regions, strict=True):
+            inputs.update({variable: i for i, variable in enumerate(region.stage.inputs)})
+        self.plans = [self.plan(place, i) for i, place in enumerate(places)]
+
+    def run(self, test: Any, operands: Sequence[Any]) -> Sequence[Any]:
+        """Return the outputs of the branch taken."""
+        if not self.avals:
+            return ()
+        from wengert.control import cond
+
+        one, other = (r.function(xs, self.avals) for r, xs in zip(self.regions, self.outputs, strict=True))
+        result: Sequence[Any] = cond(test, one, other, *operands)
+        return result
+
+    def plan(self, place: Place, index: int) -> Plan:
+        """Return what to do with one place."""
+        one, other = (region.found[index] for region in self.regions)
+        if one.structure is UNBOUND or other.structure is UNBOUND:
+            return self.half_defined(place, one, other)
+        in_place = all(region.found[index].value is region.given[index].value for region in self.regions)
+        if one.structure != other.structure or not self.agree(one, other):
+            return self.differing(place, one, other)
+        original = content_of(place.read())
+        takes = [self.take(a, b, original, k) for k, (a, b) in enumerate(zip(one.leaves, other.leaves, strict=True))]
+        if in_place and all(take is None for take in takes):
+            return keep
+
+        def assign(place: Place, results: Any) -> None:
+            leaves = [original.leaves[k] if take is None else take(results) for k, take in enumerate(takes)]
+            value = unflatten(one.structure, leaves)
+            if not (in_place and write_back(original.value, value)):
+                place.write(value)
+
+        return assign
+
+    def take(self, a: Any, b: Any, original: Content, k: int) -> Callable[[Any], Any] | None:
+        """Return how to get one leaf from the results; None if both branches left it as it was."""
+        first, second = self.position(a, 0), self.position(b, 1)
+        if first is not None and first == second:
+            value = self.operands[first]
+            if k < len(original.leaves) and original.leaves[k] is value:
+                return None
+            return lambda _: value
+        if same(a, b):
+            unchanged = k < len(original.leaves) and same(a, original.leaves[k])
+            value = original.leaves[k] if unchanged else a
+            return lambda _: value
+        aval = common_aval(a, b)
+        assert aval is not None, "agree has found that there is one"
+        self.output(a, b, aval)
+        return lambda results: next(results)
+
+    def output(self, a: Any, b: Any, aval: Aval) -> None:
+        """Add an output to both branches."""
+        self.outputs[0].append(a)
+        self.outputs[1].append(b)
+        self.avals.append(aval)
+
+    def position(self, leaf: Any, half: int) -> int | None:
+        """Return which input of a branch a leaf is."""
+        return self.inputs[half].get(leaf._value) if type(leaf) is Tensor else None
+
+    def agree(self, one: Content, other: Content) -> bool:
+        """Tell whether leaves have the same shapes and dtypes, or are the same."""
+        return all(same(a, b) or common_aval(a, b) is not None for a, b in zip(one.leaves, other.leaves, strict=True))
+
+    def differing(self, place: Place, one: Content, other: Content) -> Plan:
+        """Let a place be undefined because the branches give it different kinds of values."""
+        text = describe(
+            "if",
+            f"{place.name} is {shown(one.value)} where the condition holds, and {shown(other.value)} where it does not",
+            "both branches of a traced condition must give the same containers, shapes and dtypes",
+            "Make them alike",
+        )
+        text += place.where(0) + place.where(1)
+        if place.hidden:
+            raise GraphError(text)
+        return lambda where, _: where.write(Undefined(text))
+
+    def half_defined(self, place: Place, one: Content, other: Content) -> Plan:
+        """Let a place be undefined that only one of the branches, or none, gives a value."""
+        if one.structure is UNBOUND and other.structure is UNBOUND:
+            return keep
+        half = 1 if one.structure is UNBOUND else 0
+        defined = (one, other)[half]
+        if place.hidden and all(is_array(x) or is_number(x) for x in defined.leaves):
+            filler = Content(None, [np.zeros(*aval_of(x))[()] for x in defined.leaves], defined.structure)
+            pair = (defined, filler) if half == 0 else (filler, defined)
+            for a, b in zip(pair[0].leaves, pair[1].leaves, strict=True):
+                self.output(a, b, aval_of(a))
+            return lambda where, results: where.write(
+                unflatten(defined.structure, [next(results) for _ in defined.leaves])
+            )
+        if place.hidden:
+            value = defined.value
+            return lambda where, _: where.write(value)
+        text = describe(
+            "if",
+            f"{place.name} gets a value only where the condition {'holds' if half == 0 else 'does not hold'}",
+            "both branches of a traced condition must give a value to a variable that is used after them",
+            "Set it before the `if`, or in the other branch",
+        )
+        text += place.where(half)
+        return lambda where, _: where.write(Undefined(text))
+
+
+def keep(place: Place, results: Any) -> None:
+    """Leave a place as it was."""
+
+
+def common_aval(a: Any, b: Any) -> Aval | None:
+    """Return the one shape and dtype of two leaves; None if they differ. Python numbers adapt."""
+    if not all(is_array(x) or is_number(x) for x in (a, b)):
+        return None
+    if is_number(a) and is_number(b):
+        return Aval((), np.result_type(np.asarray(a), np.asarray(b)))
+    if is_number(b):
+        a, b = b, a
+    if is_number(a):
+        aval = aval_of(b)
+        return aval if aval.shape == () and np.result_type(a, aval.dtype) == aval.dtype else None
+    one, other = aval_of(a), aval_of(b)
+    return one if one == other else None
+
+
+def write_back(original: Any, value: Any) -> bool:
+    """Put a value into an object that the program changed in place; tell whether that is possible."""
+    if type(original) is Tensor:
+        if original.shape == value.shape and original.dtype == value.dtype:
+            original[...] = value
+            return True
+    elif type(original) is list:
+        original[:] = value
+        return True
+    elif isinstance(original, dict):
+        original.clear()
+        original.update(value)
+        return True
+    return False
+
+
+# Expressions
+
+
+def running(*flags: Any) -> Any:
+    """Return whether none of some flags is set."""
+    if any(flag is True for flag in flags):
+        return False
+    staged = [flag for flag in flags if is_traced(flag)]
+    if any(bool(flag) for flag in flags if not is_traced(flag)):
+        return False
+    if not staged:
+        return True
+    found = staged[0]
+    for flag in staged[1:]:
+        found = np.logical_or(found, flag)
+    return np.logical_not(found)
+
+
+def not_(value: Any) -> Any:
+    """Carry out `not`."""
+    return np.logical_not(as_truth(value)) if is_traced(value) else not value
+
+
+def and_(value: Any, *rest: Thunk) -> Any:
+    """Carry out `and`."""
+    for k, thunk in enumerate(rest):
+        if is_traced(value):
+            return joined(value, lambda: and_(rest[k](), *rest[k + 1 :]), np.logical_and)  # noqa: B023 - called at once
+        if not value:
+            return value
+        value = thunk()
+    return value
+
+
+def or_(value: Any, *rest: Thunk) -> Any:
+    """Carry out `or`."""
+    for k, thunk in enumerate(rest):
+        if is_traced(value):
+            return joined(value, lambda: or_(rest[k](), *rest[k + 1 :]), np.logical_or)  # noqa: B023 - called at once
+        if value:
+            return value
+        value = thunk()
+    return value
+
+
+def joined(value: Any, rest: Thunk, function: Any) -> Any:
+    """Combine a traced operand with those after it, which are evaluated only where they count."""
+    region = traced("and" if function is np.logical_and else "or", (), lambda _: (), rest)
+    other = region.result
+
+    def again() -> Any:
+        return region.function([other], [aval_of(other)])()[0] if is_traced(other) else other
+
+    harmless = all(isinstance(e.primitive, Elementwise) for e in region.stage.equations)
+    if harmless and is_truth(value) and (is_truth(other) or isinstance(other, bool)):
+        return function(value, again())
+    last = value if is_array(other) and not is_truth(other) else function is np.logical_or
+    if function is np.logical_and:
+        return if_exp(value, again, lambda: last)
+    return if_exp(value, lambda: last, again)
+
+
+def is_truth(value: Any) -> bool:
+    """Tell whether a value is one traced boolean."""
+    return is_traced(value) and bool(value.dtype == np.bool_) and value.shape == ()
+
+
+def compare(signs: Sequence[str], left: Any, *rest: Thunk) -> Any:
+    """Carry out a chain of comparisons; each operand is evaluated once."""
+    right = rest[0]()
+    first = OPERATORS[signs[0]](left, right)
+    if len(signs) == 1:
+        return first
+    return and_(first, lambda: compare(signs[1:], right, *rest[1:]))
+
+
+class Answer(Place):
+    """Be the value of a conditional expression."""
+
+    def __init__(self) -> None:
+        self.name = "the value of the conditional expression"
+        self.hidden = self.result = True
+        self.value: Any = UNBOUND
+
+    def read(self) -> Any:
+        """Return the value."""
+        return self.value
+
+    def write(self, value: Any) -> None:
+        """Set the value."""
+        self.value = value
+
+    def where(self, half: int) -> str:
+        """Return the line of the expression, once."""
+        return "" if half else f"\n  {position_of(*caller())}"
+
+
+def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
+    """Carry out a conditional expression."""
+    if not is_traced(test):
+        return body() if test else orelse()
+    answer = Answer()
+    note = f"This was raised while both sides of the conditional expression were traced: {position_of(*caller())}"
+    choose(as_truth(test), [answer], lambda: answer.write(body()), lambda: answer.write(orelse()), note)
+    return answer.value

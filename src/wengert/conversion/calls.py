@@ -1,0 +1,243 @@
+"""`converted`: functions whose control flow follows traced values, and the functions that they call."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import os
+import sysconfig
+import weakref
+from collections.abc import Callable
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from wengert.conversion import operations
+from wengert.conversion.branches import if_exp
+from wengert.conversion.loading import bound_to, compiled, is_converted
+from wengert.conversion.loops import StagedRange
+from wengert.conversion.regions import as_truth, is_traced
+from wengert.conversion.rewriting import rewritten
+from wengert.conversion.source import definition_of, refused
+from wengert.core.source import PACKAGE_PREFIX
+from wengert.errors import UsageError
+
+__all__ = ["callee", "converted"]
+
+LIBRARIES = tuple(
+    {os.path.normcase(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+PASSING = (map, filter, functools.partial, functools.reduce)
+
+_CODES: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+
+
+def converted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that does the same, and whose control flow may also follow traced values.
+
+    Where no traced value decides, it does what Python does. The functions of the user that it calls are converted
+    when they are called. The result shares globals, defaults and closure cells with the original.
+
+    Args:
+        function: a function, method, partial, object with `__call__`, or one that a transformation returned.
+
+    Raises:
+        UsageError: its source is not available, or it is a generator or coroutine.
+    """
+    if isinstance(function, MethodType):
+        return MethodType(converted(function.__func__), function.__self__)
+    if isinstance(function, functools.partial):
+        args = [argument(x) for x in function.args]
+        return functools.partial(
+            converted(function.func), *args, **{k: argument(x) for k, x in function.keywords.items()}
+        )
+    if not isinstance(function, FunctionType):
+        return converted_object(function)
+    if is_converted(function.__code__):
+        return function
+    if is_own(function.__code__):
+        return with_arguments_converted(function)
+    return bound_to(function, converted_code(function), operations, function.__closure__ or ())
+
+
+def converted_object(function: Any) -> Callable[..., Any]:
+    """Return what stands for an object with `__call__`."""
+    call = call_method(type(function))
+    if isinstance(call, FunctionType) and not is_own(call.__code__):
+        return MethodType(converted(call), function)
+    raise refused(
+        function,
+        f"it is a {type(function).__name__}, whose source is not available",
+        "a Python function is needed to convert it",
+    )
+
+
+def call_method(kind: type) -> Any:
+    """Return what calls of an object run, as its class has it."""
+    return next((space["__call__"] for base in kind.__mro__ if "__call__" in (space := vars(base))), None)
+
+
+def converted_code(function: FunctionType) -> CodeType:
+    """Return the converted code of a function; remembered as long as the code before lives."""
+    code = function.__code__
+    identity = id(code)
+    found = _CODES.get(identity)
+    if found is not None and found[0]() is code:
+        return found[1]
+    if code.co_flags & SUSPENDED:
+        raise refused(function, "it is a generator or coroutine", "an ordinary function is needed to convert it")
+    parts = code.co_qualname.split(".")
+    owner = parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else ""
+    result = compiled(rewritten(definition_of(function), owner), code)
+    _CODES[identity] = (weakref.ref(code, lambda _: _CODES.pop(identity, None)), result)
+    return result
+
+
+def is_own(code: CodeType) -> bool:
+    """Tell whether code belongs to this library."""
+    return code.co_filename.startswith(PACKAGE_PREFIX)
+
+
+def is_library(code: CodeType) -> bool:
+    """Tell whether code belongs to Python or to an installed package, which is called as it is."""
+    filename = os.path.normcase(code.co_filename)
+    return is_own(code) or filename.startswith(LIBRARIES) or filename.startswith("<frozen")
+
+
+def with_arguments_converted(function: FunctionType) -> FunctionType:
+    """Return a function that a transformation returned, around what it transforms, converted."""
+    cells = [CellType(inside(cell)) if holds_function(cell) else cell for cell in function.__closure__ or ()]
+    found = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells)
+    )
+    found.__kwdefaults__ = function.__kwdefaults__
+    found.__dict__.update(function.__dict__)
+    return found
+
+
+def holds_function(cell: CellType) -> bool:
+    """Tell whether a closure cell holds something that can be called."""
+    try:
+        return isinstance(cell.cell_contents, FunctionType | MethodType | functools.partial)
+    except ValueError:
+        return False
+
+
+def inside(cell: CellType) -> Any:
+    """Return the content of a cell, converted."""
+    return argument(cell.cell_contents)
+
+
+def argument(value: Any) -> Any:
+    """Return an argument of a transformation: functions of the user converted, others as they are."""
+    if isinstance(value, FunctionType | MethodType | functools.partial):
+        return callee(value)
+    return value
+
+
+def callee(function: Any) -> Any:
+    """Return what is called in place of a function: for one of the user, its converted form."""
+    kind = type(function)
+    if kind is FunctionType:
+        return called_function(function)
+    if kind is MethodType:
+        inner = called_function(function.__func__) if type(function.__func__) is FunctionType else function.__func__
+        return function if inner is function.__func__ else MethodType(inner, function.__self__)
+    if kind is BuiltinFunctionType or kind is type:
+        replaced = BUILTINS.get(function) if function in BUILTIN_SET else None
+        if replaced is not None:
+            return replaced
+        return passing(function) if function in PASSING else function
+    if kind is functools.partial:
+        return function if is_plain(function) else converted(function)
+    call = call_method(kind)
+    if type(call) is FunctionType and not is_library(call.__code__):
+        inner = called_function(call)
+        return function if inner is call else MethodType(inner, function)
+    return function
+
+
+def is_plain(function: functools.partial[Any]) -> bool:
+    """Tell whether a partial has nothing to convert."""
+    inner = function.func
+    return not isinstance(inner, FunctionType | MethodType) or callee(inner) is inner
+
+
+def called_function(function: FunctionType) -> Callable[..., Any]:
+    """Return a function converted, if it is the user's and can be."""
+    code = function.__code__
+    if is_converted(code) or code.co_flags & SUSPENDED:
+        return function
+    if is_own(code):
+        if any(holds_function(cell) for cell in function.__closure__ or ()):
+            return passing(with_arguments_converted(function))
+        return passing(function)
+    if is_library(code):
+        return function
+    try:
+        return converted(function)
+    except UsageError:  # its source is not there: it may not need to be converted
+        return function
+
+
+def passing(function: Any) -> Callable[..., Any]:
+    """Return a function of the library that gets the user's functions among its arguments converted."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(argument, args), **{k: argument(x) for k, x in kwargs.items()})
+
+    return call
+
+
+# Builtins
+
+
+def staged_range(*ends: Any) -> Any:
+    """Return a range; one of which an end is traced is for `for` statements."""
+    return StagedRange(*ends) if any(map(is_traced, ends)) else range(*ends)
+
+
+def staged_int(*args: Any, **kwargs: Any) -> Any:
+    """Return a whole number."""
+    if len(args) == 1 and not kwargs and is_traced(args[0]):
+        return np.trunc(args[0]).astype(np.int64) if args[0].dtype.kind == "f" else args[0].astype(np.int64)
+    return int(*args, **kwargs)
+
+
+def staged_bool(*args: Any) -> Any:
+    """Return a truth."""
+    return as_truth(args[0]) if len(args) == 1 and is_traced(args[0]) else bool(*args)
+
+
+def identity(value: Any) -> Any:
+    """Return the argument."""
+    return value
+
+
+def chosen(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return `max` or `min`, by traced comparisons where they are."""
+
+    def choice(*args: Any, **kwargs: Any) -> Any:
+        items = args if len(args) > 1 else list(args[0]) if args and isinstance(args[0], list | tuple) else ()
+        if kwargs or not any(map(is_traced, items)):
+            return function(*args, **kwargs)
+        best = items[0]
+        for item in items[1:]:
+            best = if_exp(better(item, best), functools.partial(identity, item), functools.partial(identity, best))
+        return best
+
+    return choice
+
+
+BUILTINS: dict[Any, Callable[..., Any]] = {
+    range: staged_range,
+    int: staged_int,
+    bool: staged_bool,
+    max: chosen(builtins.max, lambda a, b: a > b),
+    min: chosen(builtins.min, lambda a, b: a < b),
+}
+BUILTIN_SET = frozenset(BUILTINS)

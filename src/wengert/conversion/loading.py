@@ -1,0 +1,109 @@
+"""From a rewritten syntax tree to a function.
+
+The tree is compiled under the name of the user's file, with his lines and columns. The code object of the function
+is taken out of the compiled module and bound to the globals, defaults and closure cells of the original, so nothing
+is executed, no file is written, and tracebacks show the user's own lines.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import weakref
+from collections.abc import Sequence
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+from wengert.conversion.names import HIDDEN
+
+__all__ = ["OPERATIONS", "bound_to", "compiled", "is_converted", "remember"]
+
+OPERATIONS = f"{HIDDEN}operations_"
+"""The free variable through which converted code reaches the library."""
+
+FEATURES = 0
+for _name in __future__.all_feature_names:
+    FEATURES |= getattr(__future__, _name).compiler_flag
+
+_CONVERTED: dict[int, weakref.ref[CodeType]] = {}
+
+
+def compiled(node: ast.FunctionDef, original: CodeType) -> CodeType:
+    """Return the code of a rewritten function.
+
+    Args:
+        node: its definition; its free names may be those of the original, and `OPERATIONS`.
+        original: the code before.
+    """
+    free = [*original.co_freevars, OPERATIONS]
+    factory = ast.FunctionDef(
+        name=f"{HIDDEN}factory_",
+        args=ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, []),
+        body=[node],
+        decorator_list=[],
+        returns=None,
+    )
+    if "type_params" in ast.FunctionDef._fields:
+        factory.type_params = []  # type: ignore[attr-defined,unused-ignore]  # since Python 3.12
+    module = ast.Module([ast.copy_location(factory, node)], [])
+    code = compile(
+        ast.fix_missing_locations(module),
+        original.co_filename,
+        "exec",
+        flags=original.co_flags & FEATURES,
+        dont_inherit=True,
+    )
+    outer = next(x for x in code.co_consts if isinstance(x, CodeType))
+    inner = next(x for x in outer.co_consts if isinstance(x, CodeType))
+    return remember(renamed(inner, original.co_name, original.co_qualname))
+
+
+def renamed(code: CodeType, name: str, qualname: str) -> CodeType:
+    """Return code with the names of the original; what conversion added goes by the name of its surroundings."""
+    constants: list[Any] = []
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = constant.co_name
+            if inner.startswith(HIDDEN) or HIDDEN in constant.co_varnames:
+                constant = renamed(constant, name, qualname)
+            else:
+                constant = renamed(constant, inner, f"{qualname}.<locals>.{inner}")
+        constants.append(constant)
+    return code.replace(co_consts=tuple(constants), co_name=name, co_qualname=qualname)
+
+
+def remember(code: CodeType) -> CodeType:
+    """Note that code, with the functions inside, has been converted."""
+    identity = id(code)
+    _CONVERTED[identity] = weakref.ref(code, lambda _: _CONVERTED.pop(identity, None))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            remember(constant)
+    return code
+
+
+def is_converted(code: CodeType) -> bool:
+    """Tell whether code is the result of a conversion."""
+    found = _CONVERTED.get(id(code))
+    return found is not None and found() is code
+
+
+def bound_to(function: FunctionType, code: CodeType, operations: Any, cells: Sequence[CellType]) -> FunctionType:
+    """Return converted code as a function with everything else of the original.
+
+    Args:
+        function: the original.
+        code: its converted code.
+        operations: what `OPERATIONS` stands for.
+        cells: closure cells for the original's free variables.
+    """
+    known = dict(zip(function.__code__.co_freevars, cells, strict=True))
+    known[OPERATIONS] = CellType(operations)
+    closure = tuple(known[name] for name in code.co_freevars)
+    found = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    found.__kwdefaults__ = function.__kwdefaults__
+    found.__qualname__ = function.__qualname__
+    found.__module__ = function.__module__
+    found.__doc__ = function.__doc__
+    found.__dict__.update(function.__dict__)
+    return found

@@ -1,0 +1,170 @@
+"""Which names statements bind, and which values they change in place: what a staged branch or loop hands on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+__all__ = ["HIDDEN", "Changes", "changes", "dotted", "exits_always"]
+
+HIDDEN = "wengert_"
+"""What the names that conversion adds begin with, and end with an underscore."""
+
+MUTATORS = frozenset(
+    ("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "sort", "reverse", "fill", "put")
+)
+"""Methods that change the object they are called on."""
+
+
+def dotted(node: ast.expr) -> str:
+    """Return the name `a.b.c` of an expression that is one, below any subscripts; else an empty text."""
+    while isinstance(node, ast.Subscript | ast.Starred):
+        node = node.value
+    attributes = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+        if isinstance(node, ast.Subscript):
+            return ""
+    return ".".join([node.id, *reversed(attributes)]) if isinstance(node, ast.Name) else ""
+
+
+class Changes(ast.NodeVisitor):
+    """Collect what statements bind or change, with the lines where they do.
+
+    Attributes:
+        bound: names.
+        changed: names `a` or `a.b` whose values are changed in place, or attributes that are set.
+    """
+
+    def __init__(self) -> None:
+        self.bound: dict[str, list[int]] = {}
+        self.changed: dict[str, list[int]] = {}
+
+    def bind(self, name: str, node: ast.AST) -> None:
+        """Note a binding."""
+        self.bound.setdefault(name, []).append(getattr(node, "lineno", 0))
+
+    def change(self, name: str, node: ast.AST) -> None:
+        """Note a change in place."""
+        if name:
+            self.changed.setdefault(name, []).append(getattr(node, "lineno", 0))
+
+    @property
+    def places(self) -> dict[str, tuple[int, ...]]:
+        """Names bound, and what is changed in place, with lines; attributes of names bound here are left out."""
+        found = {name: tuple(lines) for name, lines in self.bound.items()}
+        for name, lines in self.changed.items():
+            if "." not in name:
+                found[name] = tuple(sorted((*found.get(name, ()), *lines)))
+            elif name.split(".")[0] not in self.bound:
+                found[name] = tuple(lines)
+        return found
+
+    def visit_Name(self, node: ast.Name) -> None:
+        """Note names that are assigned or deleted."""
+        if not isinstance(node.ctx, ast.Load):
+            self.bind(node.id, node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """Note attributes that are set."""
+        if not isinstance(node.ctx, ast.Load):
+            self.change(dotted(node), node)
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        """Note containers and arrays of which a part is set."""
+        if not isinstance(node.ctx, ast.Load):
+            self.change(dotted(node), node)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """Note what methods change that are known to change their object."""
+        for function in ast.walk(node.func):  # conversion puts a call around the method
+            if isinstance(function, ast.Attribute) and function.attr in MUTATORS:
+                self.change(dotted(function.value), node)
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Note the function's name; the inside of a function that conversion added belongs to its surroundings."""
+        if node.name.startswith(HIDDEN):
+            for statement in node.body:
+                self.visit(statement)
+        else:
+            self.definition(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        """Note the function's name."""
+        self.definition(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Note the class's name."""
+        self.definition(node)
+
+    def definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        """Note the name of a definition, not what is inside."""
+        self.bind(node.name, node)
+        for decorator in node.decorator_list:
+            self.visit(decorator)
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """Skip the inside of functions, unless conversion made them."""
+        if node.args.vararg is not None and node.args.vararg.arg == HIDDEN:
+            self.visit(node.body)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        """Skip the targets, which are the comprehension's own."""
+        self.visit(node.iter)
+        for test in node.ifs:
+            self.visit(test)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        """Note the name of the exception."""
+        if node.name:
+            self.bind(node.name, node)
+        self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        """Note the names of modules."""
+        for alias in node.names:
+            self.bind(alias.asname or alias.name.split(".")[0], node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Note the names imported."""
+        for alias in node.names:
+            self.bind(alias.asname or alias.name, node)
+
+    def visit_MatchAs(self, node: ast.MatchAs) -> None:
+        """Note the names of patterns."""
+        if node.name:
+            self.bind(node.name, node)
+        self.generic_visit(node)
+
+    def visit_MatchStar(self, node: ast.MatchStar) -> None:
+        """Note the names of patterns."""
+        if node.name:
+            self.bind(node.name, node)
+
+    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
+        """Note the names of patterns."""
+        if node.rest:
+            self.bind(node.rest, node)
+        self.generic_visit(node)
+
+
+def changes(nodes: Iterable[ast.AST]) -> Changes:
+    """Return what statements or expressions bind or change."""
+    found = Changes()
+    for node in nodes:
+        found.visit(node)
+    return found
+
+
+def exits_always(statements: Sequence[ast.stmt]) -> bool:
+    """Tell whether statements never run on to what follows them."""
+    for statement in statements:
+        if isinstance(statement, ast.Return | ast.Break | ast.Continue | ast.Raise):
+            return True
+        if isinstance(statement, ast.If) and exits_always(statement.body) and exits_always(statement.orelse):
+            return True
+    return False

@@ -1,0 +1,17 @@
+"""What converted code calls: `if` becomes `if_stmt`, and so on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wengert.conversion.branches import and_, compare, if_exp, if_stmt, not_, or_, running
+from wengert.conversion.loops import for_stmt, while_stmt
+
+__all__ = ["and_", "callee", "compare", "for_stmt", "if_exp", "if_stmt", "not_", "or_", "running", "while_stmt"]
+
+
+def callee(function: Any) -> Any:
+    """Return what is called in place of a function."""
+    from wengert.conversion.calls import callee as found
+
+    return found(function)

@@ -1,0 +1,184 @@
+"""Regions: branches and loop bodies traced to graphs of their own, with the variables they set as outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert._tree import flatten
+from wengert.conversion.places import UNBOUND, Place, Undefined
+from wengert.core.aval import Aval
+from wengert.core.dispatch import apply
+from wengert.core.graph import Graph, Variable, literal
+from wengert.core.tensor import Tensor, is_staged
+from wengert.core.trace import next_level
+from wengert.core.views import current
+from wengert.errors import DtypeError, describe
+from wengert.traces.staging import Stage
+
+__all__ = ["Content", "Region", "as_truth", "cast", "content_of", "is_array", "is_number", "replay", "same", "traced"]
+
+
+class Content(NamedTuple):
+    """Hold the value of a place, taken apart; `structure` is `UNBOUND` if it has no value that can be used."""
+
+    value: Any
+    leaves: list[Any]
+    structure: Any
+
+
+def content_of(value: Any) -> Content:
+    """Return a value taken apart, arrays in it by what they stand for."""
+    if value is UNBOUND or isinstance(value, Undefined):
+        return Content(value, [], UNBOUND)
+    leaves, structure = flatten(value)
+    return Content(value, [current(x) if type(x) is Tensor else x for x in leaves], structure)
+
+
+def is_array(leaf: Any) -> bool:
+    """Tell whether a leaf is an array."""
+    return isinstance(leaf, Tensor | np.ndarray | np.generic)
+
+
+def is_number(leaf: Any) -> bool:
+    """Tell whether a leaf is a Python number."""
+    return isinstance(leaf, bool | int | float | complex) and not isinstance(leaf, np.generic)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Tell whether two leaves are the same object or equal constants."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray | np.generic):
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+    if is_number(a):
+        return repr(a) == repr(b)
+    return isinstance(a, str | bytes) and a == b
+
+
+class Region:
+    """Hold a traced piece of the user's program.
+
+    Attributes:
+        stage: what recorded it.
+        given: what each place held at its beginning.
+        found: what each place holds at its end.
+        result: what the piece returned.
+        captured: Tensors from outside that it uses, the last inputs of its graphs.
+    """
+
+    def __init__(self, stage: Stage, given: Sequence[Content]) -> None:
+        self.stage = stage
+        self.given = given
+        self.found: list[Content] = []
+        self.result: Any = None
+
+    def graph(self, outputs: Sequence[Any]) -> tuple[Graph, list[Tensor]]:
+        """Return the graph of some outputs, and the Tensors it captured."""
+        graph = self.stage.graph([x if is_array(x) else np.asarray(x)[()] for x in outputs])
+        return graph, [tensor for tensor, _ in self.stage.captured.values()]
+
+    def function(self, outputs: Sequence[Any], avals: Sequence[Aval]) -> Callable[..., tuple[Any, ...]]:
+        """Return the traced piece as a function of its inputs to some outputs of given dtypes."""
+        graph, captured = self.graph(outputs)
+
+        def run(*args: Any) -> tuple[Any, ...]:
+            found = replay(graph, [*args, *captured])
+            return tuple(cast(x, aval.dtype) for x, aval in zip(found, avals, strict=True))
+
+        return run
+
+
+def traced(
+    name: str,
+    places: Sequence[Place],
+    starts: Callable[[Stage], Sequence[Any]],
+    run: Callable[[], Any],
+) -> Region:
+    """Trace a piece of the user's program.
+
+    Args:
+        name: for errors.
+        places: the variables it may change; they are restored afterwards.
+        starts: gives what they hold at the beginning.
+        run: the piece.
+    """
+    stage = Stage(next_level(), name)
+    kept = [place.read() for place in places]
+    try:
+        values = starts(stage)
+        region = Region(stage, [content_of(x) for x in values])
+        for place, value in zip(places, values, strict=True):
+            place.write(value)
+        result = run()
+        region.result = current(result) if type(result) is Tensor else result
+        region.found = [content_of(place.read()) for place in places]
+    finally:
+        stage.end()
+        for place, value in zip(places, kept, strict=True):
+            if place.read() is not value:
+                place.write(value)
+    return region
+
+
+def replay(graph: Graph, args: Sequence[Any]) -> list[Any]:
+    """Return the outputs of a graph for some inputs; equations keep their source positions where they are staged."""
+    values: dict[Variable, Any] = dict(zip(graph.inputs, args, strict=True))
+    for equation in graph.equations:
+        operands = [values[x] if type(x) is Variable else x for x in equation.inputs]
+        out = apply(equation.primitive, *operands, **equation.params)
+        results = out if isinstance(out, tuple) else (out,)
+        for result in results:
+            trace = result._trace if type(result) is Tensor else None
+            if isinstance(trace, Stage) and trace.equations:
+                trace.equations[-1].origin = equation.origin
+        values.update(zip(equation.outputs, results, strict=True))
+    return [values[x] if type(x) is Variable else x for x in graph.outputs]
+
+
+def cast(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a value in a dtype."""
+    if not is_array(value):
+        return literal(np.asarray(value, dtype)[()])
+    return value if value.dtype == dtype else value.astype(dtype)
+
+
+def as_truth(value: Any) -> Any:
+    """Return a traced value as one boolean.
+
+    Raises:
+        DtypeError: it has not exactly one element.
+    """
+    if value.size != 1:
+        raise DtypeError(
+            describe(
+                "bool",
+                f"a Tensor of shape {value.shape}",
+                "a Tensor with exactly one element is needed",
+                "Reduce it first, with .any(), .all() or .sum() for instance",
+            )
+        )
+    one = value if value.shape == () else np.reshape(value, ())
+    return one if one.dtype == np.bool_ else np.not_equal(one, 0)
+
+
+@contextmanager
+def noted(text: str) -> Iterator[None]:
+    """Add a note to errors of the user's program that are raised while a branch is traced."""
+    try:
+        yield
+    except Exception as error:
+        notes = getattr(error, "__notes__", ())
+        if text not in notes:
+            error.add_note(text)
+        raise
+
+
+def is_traced(value: Any) -> bool:
+    """Tell whether a value has no elements yet."""
+    return type(value) is Tensor and is_staged(value)

@@ -1,0 +1,481 @@
+"""Rewrite a function so that its control flow goes through calls.
+
+Each branch and each loop body becomes a nested function without arguments that shares its variables with the
+function around it (`nonlocal`), and the statement a call of `if_stmt`, `while_stmt` or `for_stmt`. `break`,
+`continue` and `return` inside of these become flags, and what follows them runs under a test of the flags.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from wengert.conversion.loading import OPERATIONS
+from wengert.conversion.names import HIDDEN, changes, exits_always
+
+__all__ = ["RESULT", "rewritten"]
+
+RESULT = f"{HIDDEN}result_"
+RETURNED = f"{HIDDEN}returned_"
+ITEM = f"{HIDDEN}item_"
+Located = TypeVar("Located", bound=ast.AST)
+UNLIFTABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+COMPARISONS = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+
+
+def rewritten(node: ast.FunctionDef | ast.Lambda, owner: str) -> ast.FunctionDef:
+    """Return the definition of a function with its control flow as calls.
+
+    Args:
+        node: the definition, which is changed.
+        owner: the class around it, for private names; empty if there is none.
+    """
+    if isinstance(node, ast.Lambda):
+        body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
+    else:
+        body = node.body
+    found = ast.FunctionDef(
+        name=node.name if isinstance(node, ast.FunctionDef) else f"{HIDDEN}lambda_",
+        args=without_defaults(node.args),
+        body=body,
+        decorator_list=[],
+        returns=None,
+    )
+    if "type_params" in ast.FunctionDef._fields:
+        found.type_params = []  # type: ignore[attr-defined,unused-ignore]  # since Python 3.12
+    return Scope(ast.copy_location(found, node), owner).converted()
+
+
+def without_defaults(args: ast.arguments) -> ast.arguments:
+    """Return parameters with dummy defaults and without annotations: the function's own are bound later."""
+    args.defaults = [ast.Constant(None) for _ in args.defaults]
+    args.kw_defaults = [None if x is None else ast.Constant(None) for x in args.kw_defaults]
+    return args
+
+
+def suspends(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Tell whether a definition is one of a generator or coroutine."""
+    return isinstance(node, ast.AsyncFunctionDef) or any(isinstance(x, SUSPENDING) for x in own_nodes(node))
+
+
+def own_nodes(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes inside a definition that are not inside of a nested one."""
+    found: list[ast.AST] = []
+    queue = list(ast.iter_child_nodes(node))
+    while queue:
+        inner = queue.pop()
+        found.append(inner)
+        if not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            queue += ast.iter_child_nodes(inner)
+    return found
+
+
+class Loop:
+    """Hold the flags of one loop."""
+
+    def __init__(self, number: int) -> None:
+        self.broken = f"{HIDDEN}broken_{number}_"
+        self.continued = f"{HIDDEN}continued_{number}_"
+
+
+class Scope(ast.NodeTransformer):
+    """Rewrite one function.
+
+    Attributes:
+        returns: whether returns become flags, because one stands inside a branch or loop.
+        loops: the loops around the present statement, innermost last.
+    """
+
+    def __init__(self, node: ast.FunctionDef, owner: str) -> None:
+        self.node = node
+        self.owner = owner
+        self.returns = returns_inside(node.body)
+        self.loops: list[Loop] = []
+        self.count = 0
+        inside = own_nodes(node)
+        self.outer = {n for x in inside if isinstance(x, ast.Nonlocal) for n in x.names}
+        self.globals = {n for x in inside if isinstance(x, ast.Global) for n in x.names}
+        args = node.args
+        stars = [a for a in (args.vararg, args.kwarg) if a is not None]
+        self.parameters = [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, *stars)]
+
+    def converted(self) -> ast.FunctionDef:
+        """Return the definition, rewritten."""
+        node = self.node
+        body = node.body
+        named = changes(body).bound
+        start = 1 if ast.get_docstring(node, clean=False) is not None else 0
+        if self.returns and not exits_always(body):
+            body = [*body, at(ast.Return(None), node)]
+        statements = self.block(body[start:])
+        if self.returns:
+            first = at(ast.Assign([name_node(RETURNED, node, ast.Store())], ast.Constant(False)), node)
+            last = at(ast.Return(name_node(RESULT, node)), node)
+            statements = [first, *statements, last]
+        named = {**named, **changes(statements).bound}
+        kept = [x for x in named if x not in self.parameters and x not in self.outer and x not in self.globals]
+        declared: list[ast.stmt] = [
+            at(ast.AnnAssign(name_node(x, node, ast.Store()), ast.Constant(None), None, 1), node)
+            for x in kept
+            if "." not in x
+        ]
+        scopes: list[ast.stmt] = []
+        if self.globals:
+            scopes.append(at(ast.Global(sorted(self.globals)), node))
+        if self.outer:
+            scopes.append(at(ast.Nonlocal(sorted(self.outer)), node))
+        node.body = [*body[:start], *scopes, *declared, *statements] or [at(ast.Pass(), node)]
+        return node
+
+    # Statements
+
+    def block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Rewrite statements one after another; what follows one that may exit runs under a test."""
+        found: list[ast.stmt] = []
+        rest = list(statements)
+        while rest:
+            statement = rest.pop(0)
+            flags = self.exits(statement)
+            if flags and rest and isinstance(statement, ast.If):
+                if exits_always(statement.body):
+                    statement.orelse, rest = [*statement.orelse, *rest], []
+                elif exits_always(statement.orelse):
+                    statement.body, rest = [*statement.body, *rest], []
+            found += self.statement(statement)
+            if flags and rest:
+                if not exits_always([statement]):
+                    found += self.guarded(flags, self.block(rest), rest[0])
+                break
+        return found
+
+    def statement(self, node: ast.stmt) -> list[ast.stmt]:
+        """Rewrite one statement."""
+        result = self.visit(node)
+        if result is None:
+            return []
+        return result if isinstance(result, list) else [result]
+
+    def exits(self, node: ast.stmt) -> list[str]:
+        """Return the flags that a statement may set for those after it in its block."""
+        found: list[str] = []
+        queue: list[tuple[ast.AST, bool]] = [(node, False)]
+        while queue:
+            inner, looped = queue.pop()
+            flag = ""
+            if isinstance(inner, ast.Return) and self.returns:
+                flag = RETURNED
+            elif isinstance(inner, ast.Break) and not looped:
+                flag = self.loops[-1].broken
+            elif isinstance(inner, ast.Continue) and not looped:
+                flag = self.loops[-1].continued
+            if flag and flag not in found:
+                found.append(flag)
+            if isinstance(inner, ast.While | ast.For):
+                queue += [(x, True) for x in inner.body]
+                queue += [(x, looped) for x in inner.orelse]
+            elif not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+                queue += [(x, looped) for x in ast.iter_child_nodes(inner)]
+        return found
+
+    def guarded(self, flags: Sequence[str], body: Sequence[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
+        """Return statements under the test that none of some flags is set."""
+        return self.choice(self.operation("running", [name_node(x, node) for x in flags], node), body, [], node)
+
+    def choice(
+        self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], node: ast.stmt
+    ) -> list[ast.stmt]:
+        """Return the call that stands for `if`."""
+        one, other = changes(body).places, changes(orelse).places
+        places = sorted({*one, *other})
+        site = (node.lineno, tuple((x, one.get(x, ()), other.get(x, ())) for x in places))
+        call = self.operation("if_stmt", [test, name_node(BODY, node), name_node(ELSE, node), constant(site)], node)
+        return [self.nested(BODY, body, node), self.nested(ELSE, orelse, node), at(ast.Expr(call), node)]
+
+    def nested(self, name: str, body: Sequence[ast.stmt], node: ast.AST, argument: str = "") -> ast.stmt:
+        """Return the nested function that statements become."""
+        bound = changes(body).bound
+        shared = sorted(x for x in bound if x not in self.globals)
+        common = sorted(x for x in bound if x in self.globals)
+        scopes: list[ast.stmt] = []
+        if common:
+            scopes.append(at(ast.Global(common), node))
+        if shared:
+            scopes.append(at(ast.Nonlocal(shared), node))
+        parameters = [ast.arg(argument)] if argument else []
+        found = ast.FunctionDef(
+            name=name,
+            args=ast.arguments([], parameters, None, [], [], None, []),
+            body=[*scopes, *body] or [at(ast.Pass(), node)],
+            decorator_list=[],
+            returns=None,
+        )
+        if not body:
+            found.body = [at(ast.Pass(), node)]
+        if "type_params" in ast.FunctionDef._fields:
+            found.type_params = []  # type: ignore[attr-defined,unused-ignore]  # since Python 3.12
+        return at(found, node)
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        """Rewrite a choice."""
+        test = self.visit(node.test)
+        body = self.block(node.body)
+        return self.choice(test, body, self.block(node.orelse), node)
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        """Rewrite a loop."""
+        loop, body, stops = self.loop_body(node)
+        test = at(ast.Return(self.visit(node.test)), node.test)
+        names = {**changes([test]).places}
+        for name, lines in changes(body).places.items():
+            names[name] = (*names.get(name, ()), *lines)
+        site = (node.lineno, tuple((x, names[x], ()) for x in sorted(names)))
+        call = self.operation(
+            "while_stmt", [name_node(TEST, node), name_node(BODY, node), constant(stops), constant(site)], node
+        )
+        found = [self.nested(TEST, [test], node), self.nested(BODY, body, node), at(ast.Expr(call), node)]
+        return self.finished(loop, stops, found, node)
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        """Rewrite a loop over items."""
+        loop, body, stops = self.loop_body(node)
+        item = at(ast.Assign([self.visit(node.target)], name_node(ITEM, node.target)), node.target)
+        body = [item, *body]
+        names = changes(body).places
+        site = (node.lineno, tuple((x, names[x], ()) for x in sorted(names)))
+        call = self.operation(
+            "for_stmt",
+            [self.visit(node.iter), name_node(BODY, node), constant(stops), constant(site)],
+            node,
+        )
+        found = [self.nested(BODY, body, node, ITEM), at(ast.Expr(call), node)]
+        return self.finished(loop, stops, found, node)
+
+    def loop_body(self, node: ast.While | ast.For) -> tuple[Loop, list[ast.stmt], tuple[str, ...]]:
+        """Rewrite the body of a loop; also return its flags, and which of them end it."""
+        self.count += 1
+        loop = Loop(self.count)
+        self.loops.append(loop)
+        flags = [flag for x in node.body for flag in self.exits(x)]
+        body = self.block(node.body)
+        self.loops.pop()
+        if loop.continued in flags:
+            body = [flag_set(loop.continued, False, node), *body]
+        stops = tuple(dict.fromkeys(flag for flag in flags if flag != loop.continued))
+        return loop, body, stops
+
+    def finished(
+        self, loop: Loop, stops: tuple[str, ...], found: list[ast.stmt], node: ast.While | ast.For
+    ) -> list[ast.stmt]:
+        """Return the statements of a loop with its flag before and its `else` after it."""
+        if loop.broken in stops:
+            found = [flag_set(loop.broken, False, node), *found]
+        if node.orelse:
+            orelse = self.block(node.orelse)
+            found += self.guarded(stops, orelse, node.orelse[0]) if stops else orelse
+        return found
+
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
+        """Set the result and the flag."""
+        if node.value is not None:
+            node.value = self.visit(node.value)
+        if not self.returns:
+            return [node]
+        value = node.value or at(ast.Constant(None), node)
+        return [at(ast.Assign([name_node(RESULT, node, ast.Store())], value), node), flag_set(RETURNED, True, node)]
+
+    def visit_Break(self, node: ast.Break) -> ast.stmt:
+        """Set the flag."""
+        return flag_set(self.loops[-1].broken, True, node)
+
+    def visit_Continue(self, node: ast.Continue) -> ast.stmt:
+        """Set the flag."""
+        return flag_set(self.loops[-1].continued, True, node)
+
+    def visit_With(self, node: ast.With) -> ast.stmt:
+        """Rewrite what is inside."""
+        node.items = [self.visit(x) for x in node.items]
+        node.body = self.block(node.body)
+        return node
+
+    def visit_Try(self, node: ast.Try) -> ast.stmt:
+        """Rewrite what is inside; `else` does not run after an exit."""
+        flags = [flag for x in node.body for flag in self.exits(x)]
+        node.body = self.block(node.body)
+        for handler in node.handlers:
+            handler.body = self.block(handler.body)
+        if node.orelse:
+            orelse = self.block(node.orelse)
+            node.orelse = self.guarded(flags, orelse, node.orelse[0]) if flags else orelse
+        node.finalbody = self.block(node.finalbody)
+        return node
+
+    def visit_TryStar(self, node: Any) -> ast.stmt:
+        """Rewrite what is inside."""
+        result: ast.stmt = self.visit_Try(node)
+        return result
+
+    def visit_Match(self, node: ast.Match) -> ast.stmt:
+        """Rewrite what is inside."""
+        node.subject = self.visit(node.subject)
+        for case in node.cases:
+            case.body = self.block(case.body)
+        return node
+
+    def visit_Global(self, _: ast.Global) -> None:
+        """Leave it out: it stands at the beginning of the function now."""
+
+    def visit_Nonlocal(self, _: ast.Nonlocal) -> None:
+        """Leave it out: it stands at the beginning of the function now."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        """Rewrite a nested function, unless it is a generator."""
+        node.decorator_list = [self.visit(x) for x in node.decorator_list]
+        node.args.defaults = [self.visit(x) for x in node.args.defaults]
+        node.args.kw_defaults = [None if x is None else self.visit(x) for x in node.args.kw_defaults]
+        if suspends(node):
+            return node
+        return Scope(node, self.owner).converted()
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
+        """Leave coroutines as they are."""
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        """Rewrite the methods of a nested class, nothing else of it."""
+        node.body = [
+            Scope(x, "").converted() if isinstance(x, ast.FunctionDef) and not suspends(x) else x for x in node.body
+        ]
+        return node
+
+    # Expressions
+
+    def operation(self, name: str, args: Sequence[ast.expr], node: ast.AST) -> ast.Call:
+        """Return a call into the library."""
+        base = name_node(OPERATIONS, node)
+        if base.end_lineno != base.lineno:  # tracebacks would show the last line of the statement
+            base.end_lineno, base.end_col_offset = base.lineno, base.col_offset
+        function = at(ast.Attribute(base, name, ast.Load()), base)
+        return at(ast.Call(function, [x if hasattr(x, "lineno") else at(x, base) for x in args], []), base)
+
+    def delayed(self, node: ast.expr) -> ast.expr:
+        """Return a function that evaluates an expression when it is called."""
+        args = ast.arguments([], [], ast.arg(HIDDEN), [], [], None, [])
+        return at(ast.Lambda(args, node), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """Rewrite `and` and `or`; operands but the first wait."""
+        if any(isinstance(x, UNLIFTABLE) for operand in node.values for x in ast.walk(operand)):
+            self.generic_visit(node)
+            return node
+        first, *rest = [self.visit(x) for x in node.values]
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return self.operation(name, [first, *map(self.delayed, rest)], node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        """Rewrite `not`."""
+        self.generic_visit(node)
+        return self.operation("not_", [node.operand], node) if isinstance(node.op, ast.Not) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        """Rewrite a conditional expression."""
+        lifted = not any(isinstance(x, UNLIFTABLE) for part in (node.body, node.orelse) for x in ast.walk(part))
+        self.generic_visit(node)
+        if not lifted:
+            return node
+        return self.operation("if_exp", [node.test, self.delayed(node.body), self.delayed(node.orelse)], node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """Rewrite chains of comparisons."""
+        lifted = not any(isinstance(x, UNLIFTABLE) for part in node.comparators for x in ast.walk(part))
+        self.generic_visit(node)
+        if len(node.ops) == 1 or not lifted:
+            return node
+        signs = at(constant(tuple(COMPARISONS[type(x)] for x in node.ops)), node)
+        return self.operation("compare", [signs, node.left, *map(self.delayed, node.comparators)], node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Let the function called be converted as well; give `super` its arguments."""
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.parameters:
+            node.args = [name_node("__class__", node), name_node(self.parameters[0], node)]
+            return node
+        self.generic_visit(node)
+        node.func = self.operation("callee", [node.func], node.func)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Mangle private names as Python does inside of a class."""
+        self.generic_visit(node)
+        node.attr = self.private(node.attr)
+        return node
+
+    def private(self, name: str) -> str:
+        """Return a name as Python has it inside of the class."""
+        hidden = bool(self.owner) and name.startswith("__") and not name.endswith("__")
+        return f"_{self.owner.lstrip('_')}{name}" if hidden else name
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        """Rewrite the body of a nested lambda, unless it is a generator."""
+        if any(isinstance(x, SUSPENDING) for x in ast.walk(node.body)):
+            return node
+        self.generic_visit(node)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        """Leave assertions as they are: they look at numbers."""
+        return node
+
+
+BODY = f"{HIDDEN}body_"
+ELSE = f"{HIDDEN}else_"
+TEST = f"{HIDDEN}test_"
+
+
+def returns_inside(statements: Sequence[ast.stmt]) -> bool:
+    """Tell whether a return stands inside a branch or loop, which will be a function of its own."""
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        inside = any(isinstance(x, ast.Return) for x in own_nodes(statement))
+        if isinstance(statement, ast.If | ast.While | ast.For):
+            if inside:
+                return True
+        elif inside:
+            inner = [x for x in own_nodes(statement) if isinstance(x, ast.If | ast.While | ast.For)]
+            if returns_inside([x for x in inner if isinstance(x, ast.stmt)]) or len(statements) > 1:
+                return True
+    return False
+
+
+def at(node: Located, place: ast.AST) -> Located:
+    """Return a new node at the position of an old one."""
+    return ast.copy_location(node, place)
+
+
+def constant(value: Any) -> ast.expr:
+    """Return a constant; tuples of constants are allowed, too."""
+    return ast.Constant(value)
+
+
+def name_node(name: str, place: ast.AST, context: ast.expr_context | None = None) -> ast.Name:
+    """Return a name at the position of a node."""
+    found: ast.Name = at(ast.Name(name, context or ast.Load()), place)
+    return found
+
+
+def flag_set(name: str, value: bool, place: ast.AST) -> ast.stmt:
+    """Return the statement that sets a flag."""
+    found: ast.stmt = at(ast.Assign([name_node(name, place, ast.Store())], at(ast.Constant(value), place)), place)
+    return found

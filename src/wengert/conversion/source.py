@@ -1,0 +1,104 @@
+"""From a function to the syntax tree of its definition."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import linecache
+from types import CodeType, FunctionType
+from typing import Any, TypeAlias
+
+from wengert.errors import UsageError, describe
+
+__all__ = ["Definition", "definition_of", "refused"]
+
+Definition: TypeAlias = "ast.FunctionDef | ast.Lambda"
+
+_FILES: dict[str, tuple[str, dict[int, list[ast.AST]]]] = {}
+MANY_FILES = 64
+
+
+def refused(function: Any, given: str, needed: str) -> UsageError:
+    """Return the error about a function whose control flow cannot be converted."""
+    name = getattr(function, "__qualname__", None) or repr(function)
+    return UsageError(
+        describe(
+            "jit",
+            f"{name} decides by a traced value, and {given}",
+            needed,
+            "Use wengert.cond, wengert.while_loop, wengert.fori_loop or wengert.numpy.where for the decision",
+        )
+    )
+
+
+def definitions(filename: str, source: str) -> dict[int, list[ast.AST]]:
+    """Return the definitions in a file by the first line of their code; a few files are remembered."""
+    found = _FILES.get(filename)
+    if found is None or found[0] != source:
+        if len(_FILES) >= MANY_FILES:
+            _FILES.clear()
+        table: dict[int, list[ast.AST]] = {}
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                table.setdefault(min(x.lineno for x in (node, *node.decorator_list)), []).append(node)
+            elif isinstance(node, ast.Lambda):
+                table.setdefault(node.lineno, []).append(node)
+        found = _FILES[filename] = (source, table)
+    return found[1]
+
+
+def definition_of(function: FunctionType) -> Definition:
+    """Return a copy of the syntax tree of a function's definition.
+
+    Raises:
+        UsageError: the source is not there, or it is not the function's any more.
+    """
+    code = function.__code__
+    source = "".join(linecache.getlines(code.co_filename, function.__globals__))
+    if not source:
+        raise refused(function, "its source is not available", "a function in a file is needed to convert it")
+    try:
+        candidates = definitions(code.co_filename, source).get(code.co_firstlineno, [])
+    except SyntaxError as error:
+        raise refused(
+            function, f"its file cannot be parsed ({error})", "the source as it was loaded is needed"
+        ) from error
+    matching = [node for node in candidates if fits(node, code)]
+    if len(matching) > 1:
+        matching = [node for node in matching if holds(node, code)]
+    if not matching:
+        raise refused(
+            function, f"its source in {code.co_filename} has changed", "the source as it was loaded is needed"
+        )
+    found = copy.deepcopy(matching[0])
+    assert isinstance(found, ast.FunctionDef | ast.Lambda)
+    return found
+
+
+def fits(node: ast.AST, code: CodeType) -> bool:
+    """Tell whether a definition has the name and the parameters of a code object."""
+    if not isinstance(node, ast.FunctionDef | ast.Lambda):
+        return False
+    name = node.name if isinstance(node, ast.FunctionDef) else "<lambda>"
+    args = node.args
+    names = [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    count = code.co_argcount + code.co_kwonlyargcount
+    own = [mangled(x, code) for x in names]
+    return name == code.co_name and list(code.co_varnames[:count]) in (names, own)
+
+
+def mangled(name: str, code: CodeType) -> str:
+    """Return a parameter's name as Python has it inside of a class."""
+    parts = code.co_qualname.split(".")
+    if len(parts) < 2 or not name.startswith("__") or name.endswith("__"):
+        return name
+    return f"_{parts[-2].lstrip('_')}{name}"
+
+
+def holds(node: ast.AST, code: CodeType) -> bool:
+    """Tell whether the body of a lambda lies where the last instructions of a code object do."""
+    if not isinstance(node, ast.Lambda):
+        return True
+    body = node.body
+    place = (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset)
+    return place in set(code.co_positions())
