@@ -69,6 +69,14 @@ def in_turn(x: Any, k: Any) -> Any:
     return buffer
 
 
+def around_a_write(x: Any) -> Any:
+    buffer = np.copy(wg.asarray(x))
+    number, window = buffer[1], buffer[1, ...]  # a scalar is a copy, an array of no axes a view
+    buffer[1] = x[0] * 5.0
+    buffer[2:] *= buffer[0]
+    return np.stack([number * x[0], window * x[0], buffer[2] * number])
+
+
 # Functions of lanes of the arguments named by their axes
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -125,6 +133,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "views": (through_views, (X, Y)),
     "views of shared memory": (through_one_view_of_shared_memory, (X,)),
     "in turn": (in_turn, (X, K)),
+    "around a write": (around_a_write, (X,)),
     "result that all lanes share": (lambda x: (x, SHARED * 2, 3.0), (X,)),
     "integers": (lambda n: (n * 2, n**2, n // 2, n % 2 == 0), (N,)),
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.tensor import BORROWED, Tensor, is_staged, keep, make_tensor, raw, wrapped_constant
+from wengert.core.tensor import BORROWED, Tensor, is_concrete, is_staged, keep, make_tensor, raw, wrapped_constant
 from wengert.core.trace import Trace
 
 if TYPE_CHECKING:
@@ -146,6 +146,14 @@ def would_share_memory(base: Tensor, path: Sequence[Step]) -> bool:
     return isinstance(window, np.ndarray) and np.may_share_memory(window, buffer)
 
 
+def is_window_of_lanes(tensor: Tensor) -> bool:
+    """Tell whether a value that is no view, a scalar say, is one on the level below, where all lanes are one array."""
+    if is_concrete(tensor):
+        return False
+    value = tensor._value
+    return value._trace is ALIAS if type(value) is Tensor else isinstance(value, np.ndarray) and not tensor.ndim
+
+
 def detached_buffer(tensor: Tensor) -> Tensor:
     """Return the same value, known to its trace by the same node, in a buffer of its own."""
     trace = tensor._trace
@@ -177,13 +185,13 @@ def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any]
         return tensor
     steps = (*path, (primitive, tuple(params.items())))
     if not shares_memory(tensor, source, base, steps):
-        return tensor
+        return detached_buffer(tensor) if is_window_of_lanes(tensor) else tensor
     return make_tensor(View(dispatch, base, steps, tensor), ALIAS, None)
 
 
 def shares_memory(result: Tensor, source: Tensor, base: Tensor, path: Sequence[Step]) -> bool:
     """Tell whether the result of a view primitive is a window on the source's buffer (not a copy or a scalar)."""
-    if is_staged(result):
+    if is_staged(result) or (not result.ndim and not is_concrete(result)):  # a scalar of a lane is a window below
         return would_share_memory(base, path)
     window, buffer = raw(result), raw(source)
     if type(window) is not np.ndarray or type(buffer) is not np.ndarray:
