@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves
-from wengert.core.tensor import Tensor, make_tensor, own_memory, raw
+from wengert.core.tensor import Tensor, is_staged, make_tensor, own_memory, raw
 from wengert.core.views import current
 from wengert.errors import GraphError, describe
 from wengert.traces.modes import STATE, recording_from, reviving, saved_tensors_hooks
@@ -107,7 +107,7 @@ def fingerprints(result: Any) -> list[tuple[Any, ...]]:
     """Return what tells results apart without keeping them: shapes, sums, and the rounding that sums may differ by."""
     found = []
     for leaf in flatten(result)[0]:
-        array = np.asarray(raw(leaf))
+        array = np.zeros(leaf.shape) if is_staged(leaf) else np.asarray(raw(leaf))  # traced, it has no numbers yet
         numbers = array if array.dtype.kind in "biufc" else np.zeros(())
         with np.errstate(all="ignore"):
             size = np.abs(numbers).sum()
