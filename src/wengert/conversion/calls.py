@@ -109,7 +109,12 @@ def is_library(code: CodeType) -> bool:
 
 def with_arguments_converted(function: FunctionType) -> FunctionType:
     """Return a function that a transformation returned, around what it transforms, converted."""
-    cells = [CellType(inside(cell)) if holds_function(cell) else cell for cell in function.__closure__ or ()]
+    if not reaches_user(function):
+        return function
+    cells = [
+        CellType(argument(cell.cell_contents)) if is_filled(cell) and reaches_user(cell.cell_contents) else cell
+        for cell in function.__closure__ or ()
+    ]
     found = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells)
     )
@@ -118,24 +123,31 @@ def with_arguments_converted(function: FunctionType) -> FunctionType:
     return found
 
 
-def holds_function(cell: CellType) -> bool:
-    """Tell whether a closure cell holds something that can be called."""
+def reaches_user(function: Any, depth: int = 4) -> bool:
+    """Tell whether a function is the user's, or one of the library around one."""
+    if isinstance(function, MethodType):
+        function = function.__func__
+    elif isinstance(function, functools.partial):
+        function = function.func
+    if not isinstance(function, FunctionType):
+        return False
+    if not is_own(function.__code__):
+        return not is_library(function.__code__)
+    cells = function.__closure__ or ()
+    return depth > 0 and any(reaches_user(cell.cell_contents, depth - 1) for cell in cells if is_filled(cell))
+
+
+def is_filled(cell: CellType) -> bool:
+    """Tell whether a closure cell has a content."""
     try:
-        return isinstance(cell.cell_contents, FunctionType | MethodType | functools.partial)
+        return cell.cell_contents is not None
     except ValueError:
         return False
 
 
-def inside(cell: CellType) -> Any:
-    """Return the content of a cell, converted."""
-    return argument(cell.cell_contents)
-
-
 def argument(value: Any) -> Any:
     """Return an argument of a transformation: functions of the user converted, others as they are."""
-    if isinstance(value, FunctionType | MethodType | functools.partial):
-        return callee(value)
-    return value
+    return callee(value) if reaches_user(value) else value
 
 
 def callee(function: Any) -> Any:
@@ -172,9 +184,7 @@ def called_function(function: FunctionType) -> Callable[..., Any]:
     if is_converted(code) or code.co_flags & SUSPENDED:
         return function
     if is_own(code):
-        if any(holds_function(cell) for cell in function.__closure__ or ()):
-            return passing(with_arguments_converted(function))
-        return passing(function)
+        return passing(with_arguments_converted(function))
     if is_library(code):
         return function
     try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Sequence
-from types import CellType, FunctionType
+from types import CellType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple, NoReturn
+
+import numpy as np
 
 from wengert._tree import flatten
 from wengert.conversion.names import HIDDEN
@@ -159,7 +161,7 @@ class Attribute(Place):
         holder = self.holder()
         if value is not UNBOUND:
             setattr(holder, self.path[-1], value)
-        elif self.path[-1] in getattr(holder, "__dict__", {}):
+        elif hasattr(holder, self.path[-1]):
             delattr(holder, self.path[-1])
 
 
@@ -180,17 +182,16 @@ def places_of(site: Site, *functions: FunctionType) -> list[Place]:
         if path:
             attribute = Attribute(name, (lines[0], lines[1]), functions[0])
             attribute.root, attribute.path = place, path
+            if not settable(attribute):
+                continue
             place = attribute
-        if path and not settable(place):
-            continue
         found.append(place)
     return found
 
 
-def settable(place: Place) -> bool:
-    """Tell whether an attribute belongs to an object that keeps it."""
-    assert isinstance(place, Attribute)
-    return place.path[-1] in getattr(place.holder(), "__dict__", {}) or place.read() is UNBOUND
+def settable(place: Attribute) -> bool:
+    """Tell whether an attribute belongs to an object that keeps it, not to an array."""
+    return not isinstance(place.holder(), Tensor | np.ndarray | Unbound | Undefined | ModuleType)
 
 
 def variable(

@@ -334,6 +334,11 @@ class Scope(ast.NodeTransformer):
             case.body = self.block(case.body)
         return node
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt | None:
+        """Assign without the annotation, which names of the function around may not have; it is not evaluated."""
+        target = self.visit(node.target)
+        return None if node.value is None else at(ast.Assign([target], self.visit(node.value)), node)
+
     def visit_Global(self, _: ast.Global) -> None:
         """Leave it out: it stands at the beginning of the function now."""
 

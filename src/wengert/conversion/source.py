@@ -65,7 +65,7 @@ def definition_of(function: FunctionType) -> Definition:
         ) from error
     matching = [node for node in candidates if fits(node, code)]
     if len(matching) > 1:
-        matching = [node for node in matching if holds(node, code)]
+        matching = sorted((node for node in matching if holds(node, code)), key=extent)
     if not matching:
         raise refused(
             function, f"its source in {code.co_filename} has changed", "the source as it was loaded is needed"
@@ -96,9 +96,21 @@ def mangled(name: str, code: CodeType) -> str:
 
 
 def holds(node: ast.AST, code: CodeType) -> bool:
-    """Tell whether the body of a lambda lies where the last instructions of a code object do."""
+    """Tell whether the body of a lambda has all the instructions of a code object."""
     if not isinstance(node, ast.Lambda):
         return True
     body = node.body
-    place = (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset)
-    return place in set(code.co_positions())
+    first, last = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
+    places = [
+        ((line, column), (end_line, end_column))
+        for line, end_line, column, end_column in code.co_positions()
+        if line is not None and end_line is not None and column is not None and end_column  # others have no place
+    ]
+    return all(first <= start and end <= last for start, end in places)
+
+
+def extent(node: ast.AST) -> tuple[int, int]:
+    """Return how much source a lambda covers: of two nested ones, the inner comes first."""
+    assert isinstance(node, ast.FunctionDef | ast.Lambda)
+    lines = (node.end_lineno or node.lineno) - node.lineno
+    return lines, (node.end_col_offset or 0) - (0 if lines else node.col_offset)

@@ -756,7 +756,8 @@ def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:
     while type(below) is Tensor:
         trace = below._trace
         if trace is not None and not trace.concrete and not trace.staged:
-            raise GraphError(
+            kind = TracedTruthError if is_staged(below) else GraphError
+            raise kind(
                 describe(
                     name,
                     f"a value that differs from lane to lane of {trace.owner_name}",
