@@ -15,14 +15,16 @@ __all__ = ["merge_common"]
 def merge_common(graph: Graph) -> Graph:
     """Compute each expression once: primitives are functions, so equal operands give equal results.
 
-    Literals are equal if their bits and dtypes are; a Python number differs from a NumPy one, whose dtype is stronger.
+    Variables are told apart by identity. Literals are equal if their bits and dtypes are; a Python number differs from
+    a NumPy one, whose dtype is stronger.
     """
     seen: dict[Any, tuple[Variable, ...]] = {}
     known: Known = {}
     kept: list[Equation] = []
     for equation in graph.equations:
         inputs = renamed(known, equation.inputs)
-        key = (equation.primitive, tuple([key_of(x) for x in inputs]), params_key(equation))
+        params = params_key(equation) if equation.params else None
+        key = (equation.primitive, params, *[x if type(x) is Variable else hashable(x) for x in inputs])
         earlier = seen.setdefault(key, equation.outputs)
         if earlier is not equation.outputs:
             known.update(zip(equation.outputs, earlier, strict=True))
@@ -31,11 +33,6 @@ def merge_common(graph: Graph) -> Graph:
     if not known:
         return graph
     return Graph(graph.inputs, kept, renamed(known, graph.outputs))
-
-
-def key_of(value: Any) -> Any:
-    """Return what tells operands apart: variables by identity, literals by their bits."""
-    return value if type(value) is Variable else hashable(value)
 
 
 def params_key(equation: Equation) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from wengert.core.aval import Aval
@@ -14,6 +15,8 @@ from wengert.core.trace import Trace
 from wengert.errors import EscapedValueError, TracedTruthError, describe
 
 __all__ = ["Stage"]
+
+NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Stage(Trace):
@@ -71,12 +74,13 @@ class Stage(Trace):
         """Append an equation."""
         if self.ended:
             raise self.escaped()
-        inputs = tuple(map(self.reference, operands))
+        inputs = tuple([self.reference(x) for x in operands])
         avals = abstract(primitive, inputs, params)
-        outputs = tuple(Variable(aval.shape, aval.dtype) for aval in avals)
-        self.equations.append(Equation(primitive, inputs, dict(params), outputs, caller()))
-        results = tuple(map(self.tensor, outputs))
-        return results[0] if primitive.outputs == 1 else results
+        outputs = tuple([Variable(shape, dtype) for shape, dtype in avals])
+        self.equations.append(Equation(primitive, inputs, dict(params) if params else NO_PARAMS, outputs, caller()))
+        if primitive.outputs == 1:
+            return self.tensor(outputs[0])
+        return tuple([self.tensor(variable) for variable in outputs])
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Let a handle stand for the result of the assignment."""
