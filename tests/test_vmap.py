@@ -426,6 +426,11 @@ LANES = r"vmap\(.*, File \".*test_vmap.py\", line \d+\)"
             "in every lane is needed. Use wengert.numpy.where.",
         ),
         (
+            lambda: wg.vmap(lambda x: x[np.True_])(X),
+            UsageError,
+            "vmap: a single boolean as an index; an array or None is needed. Write None for True.",
+        ),
+        (
             lambda: wg.vmap(lambda x: writing(x, x > 0, 0.0))(X),
             UsageError,
             "vmap: a boolean mask that differs from lane to lane as an index; ",

@@ -117,6 +117,10 @@ def expanded(
                     "Use wengert.numpy.where",
                 )
             )
+        if array.ndim == 0:
+            raise UsageError(
+                describe("vmap", "a single boolean as an index", "an array or None is needed", "Write None for True")
+            )
         consumed += array.ndim
         for positions in np.nonzero(array):
             entries.append(OPERAND)
