@@ -92,6 +92,9 @@ MASKS = {
         [0.0, 1.0],
     ),
     "x log x, away from 0": (lambda x: np.where(x > 0, x * np.log(x), 0.0), [2.0, 1.0], [np.log(2) + 1, 1], [0.5, 1]),
+    "x log x": (lambda x: np.where(x > 0, x * np.log(x), 0.0), [0.0, 1.0, 2.0], [0.0, 1.0, np.log(2) + 1], [0, 1, 0.5]),
+    "x log x by a boolean index": (lambda x: (x * np.log(x))[x > 0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]),
+    "overflow": (lambda x: np.where(x < 100, np.exp(x) * x, 0.0), [0.0, 1000.0], [1.0, 0.0], [2.0, 0.0]),
     "log of masked sum": (
         lambda x: np.where(np.sum(x) > 0, np.log(np.sum(x)), 0.0),
         [0.0, 0.0],
@@ -247,7 +250,7 @@ MORE = {
     ),
 }
 
-LOOKED_AT = {"a boolean index"}  # programs that look at numbers, which lanes cannot
+LOOKED_AT = {"a boolean index", "x log x by a boolean index"}  # programs that look at numbers, which lanes cannot
 UNBOUNDED = {"zero times sqrt at 0"}  # forward mode meets an infinite tangent before the factor zero
 
 EVERYWHERE = {**{name: case for name, case in CASES.items() if name not in UNBOUNDED}, **MORE}

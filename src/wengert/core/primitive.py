@@ -7,6 +7,8 @@ receives None in its place.
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
@@ -162,6 +164,16 @@ class Elementwise(Primitive):
         self.singular = singular
         self.overwrite = overwrite
         self.rules = tuple(strong_zero(r) if r is not None and singular else r for r in declared)
+
+    @functools.cached_property
+    def guarded(self) -> Elementwise:
+        """This primitive with the strong zero on every rule, for sweeps that have passed a mask."""
+        if self.singular:
+            return self
+        twin = copy.copy(self)
+        twin.rules = tuple(rule and strong_zero(rule) for rule in self.rules)
+        twin.overwrite = None
+        return twin
 
     def needs_out(self, position: int) -> bool:
         """Tell whether the rule of an operand needs the output."""

@@ -88,11 +88,26 @@ class Sweep:
     """Hold the cotangents in flight.
 
     A cotangent that the sweep `owns` shares memory with nothing else, so the next contribution is added in place.
+    Once it has passed a mask it is `masked`: cotangents then hold zeros for elements that were not chosen, whose
+    values may be infinite, and every elementwise rule must give zero for these (x log x at 0, say).
     `retained` lists what nodes with `retain_grad` received, for the driver to store once the sweep has succeeded.
     """
 
     __slots__ = (
-        *("captured", "cts", "heap", "lift_to", "owned", "path", "pending", "retain", "retained", "wanted", "watch"),
+        *(
+            "captured",
+            "cts",
+            "heap",
+            "lift_to",
+            "masked",
+            "owned",
+            "path",
+            "pending",
+            "retain",
+            "retained",
+            "wanted",
+            "watch",
+        ),
     )
 
     def __init__(
@@ -108,6 +123,7 @@ class Sweep:
         self.pending: dict[int, Node] = {}
         self.captured: dict[Node, Any] = {}
         self.retained: list[tuple[Node, Any]] = []
+        self.masked = False
         self.retain = retain
         self.lift_to = lift_to
         self.wanted = wanted
@@ -231,7 +247,8 @@ class Sweep:
             raise released(node)
         if not self.retain:
             node.x = node.out = RELEASED
-        c = node.primitive.rules[0](ct, out, x)
+        primitive = node.primitive.guarded if self.masked else node.primitive
+        c = primitive.rules[0](ct, out, x)
         self.add(node.parent, c, c is not ct)
 
     def pull_binary(self, node: Binary, ct: Any, owns: bool) -> None:
@@ -244,7 +261,7 @@ class Sweep:
             raise released(node)
         if not self.retain:
             node.x = node.y = node.out = RELEASED
-        primitive = node.primitive
+        primitive = node.primitive.guarded if self.masked else node.primitive
         left_rule, right_rule = primitive.rules
         parent = node.right
         if parent is not None and right_rule is not None:
@@ -312,6 +329,10 @@ class Sweep:
         if self.lift_to is not None:
             operands = [lifted(x, p, self.lift_to) for x, p in zip(operands, node.parents, strict=True)]
             out = lifted_output(out, node, self.lift_to)
+        if primitive.kind == "elementwise" and self.masked:
+            primitive = primitive.guarded
+        elif not self.masked:
+            self.masked = any(is_mask(x) for x in operands)
         hooked = node.hooks is not None and bool(node.hooks.after)
         first = parents[0]
         if primitive.kind == "linear" and not hooked:
@@ -355,6 +376,11 @@ class Sweep:
         collected = self.cts[source]
         known = collected[node.index]  # a residual that was lifted is another node of the same output
         collected[node.index] = ct if known is None else known + ct
+
+
+def is_mask(value: Any) -> bool:
+    """Tell whether a residual is an array of booleans."""
+    return isinstance(value, ndarray | Tensor) and value.dtype == np.bool_
 
 
 def own(ct: Any) -> Any:
