@@ -163,7 +163,7 @@ def neutral_factor(equation: Equation, _definitions: Definitions) -> Any:
     """
     variable, (x, y) = equation.outputs[0], equation.inputs
     for kept, factor in ((x, y), (y, x)):
-        if is_real(variable) and same_aval(kept, variable):
+        if type(factor) is not Variable and is_real(variable) and same_aval(kept, variable):
             if holds(factor, 1):
                 return kept
             if holds(factor, -1):
@@ -174,7 +174,7 @@ def neutral_factor(equation: Equation, _definitions: Definitions) -> Any:
 def neutral_divisor(equation: Equation, _definitions: Definitions) -> Any:
     """Replace x / 1 by x and x / -1 by -x: both are exact for reals."""
     variable, (x, y) = equation.outputs[0], equation.inputs
-    if not is_real(variable) or not same_aval(x, variable):
+    if type(y) is Variable or not is_real(variable) or not same_aval(x, variable):
         return None
     if holds(y, 1):
         return x
@@ -357,19 +357,14 @@ def drop_broadcasts(equation: Equation, definitions: Definitions) -> Any:
 
     So they do with one element in place of a literal array that holds it everywhere.
     """
-    inputs = [source(x, definitions) for x in equation.inputs]
-    if all(new is old for new, old in zip(inputs, equation.inputs, strict=True)):
-        return None
-    kept = list(equation.inputs)
-    shapes = [aval_of(x).shape for x in kept]
-    for i, new in enumerate(inputs):
-        if new is not kept[i]:
-            narrower = [*shapes[:i], new.shape, *shapes[i + 1 :]]
-            if np.broadcast_shapes(*narrower) == equation.outputs[0].shape:
-                kept[i], shapes = new, narrower
-    return (
-        None if all(new is old for new, old in zip(kept, equation.inputs, strict=True)) else equation.using(tuple(kept))
-    )
+    inputs = equation.inputs
+    for i, x in enumerate(equation.inputs):
+        narrower = source(x, definitions)
+        if narrower is not x:
+            operands = (*inputs[:i], narrower, *inputs[i + 1 :])
+            if np.broadcast_shapes(*[aval_of(y).shape for y in operands]) == equation.outputs[0].shape:
+                inputs = operands
+    return None if inputs is equation.inputs else equation.using(inputs)
 
 
 def source(x: Any, definitions: Definitions) -> Any:
