@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wengert.core.abstract import MOST_KNOWN
 from wengert.core.tensor import BORROWED, Tensor, is_concrete, is_staged, keep, make_tensor, raw, wrapped_constant
 from wengert.core.trace import Trace
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from wengert.core.primitive import Primitive
 
 __all__ = ["ALIAS", "Step", "apply_view", "base_and_path", "current", "resolved", "share"]
+
+SHARING: dict[Any, bool] = {}
+"""Whether steps from an array of some shape give a view: functions that are traced take the same steps many times."""
 
 Dispatch = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
 Step = tuple["Primitive", tuple[tuple[str, Any], ...]]
@@ -139,7 +143,21 @@ def is_mutated(tensor: Tensor) -> bool:
 
 def would_share_memory(base: Tensor, path: Sequence[Step]) -> bool:
     """Tell whether NumPy would make these steps a view of a base in C order: for values that are not there yet."""
-    buffer: Any = np.empty(base.shape, np.bool_)
+    key = base.shape, path
+    try:
+        shares = SHARING.get(key)
+    except TypeError:  # slices cannot be keys
+        return tried_on_memory(base.shape, path)
+    if shares is None:
+        if len(SHARING) >= MOST_KNOWN:
+            SHARING.clear()
+        shares = SHARING[key] = tried_on_memory(base.shape, path)
+    return shares
+
+
+def tried_on_memory(shape: tuple[int, ...], path: Sequence[Step]) -> bool:
+    """Tell whether NumPy makes these steps a view of an array in C order."""
+    buffer: Any = np.empty(shape, np.bool_)
     window = buffer
     for primitive, params in path:
         window = primitive.evaluate(window, **dict(params))
