@@ -14,7 +14,7 @@ from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.dispatch import apply, as_tensor, innermost
 from wengert.core.primitive import Linear, Primitive, linear
-from wengert.core.tensor import Tensor, keep, make_tensor, raw, refuse_object_arrays
+from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, raw, refuse_object_arrays
 from wengert.core.views import Step, base_and_path, current, share
 from wengert.errors import GraphError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
@@ -334,8 +334,14 @@ def is_same_view(value: Any, base: Tensor, path: Sequence[Step]) -> bool:
 
 
 def same_layout(old: Any, new: Any) -> bool:
-    """Tell whether two arrays of one shape order their elements alike in memory, so that they have the same views."""
-    return old.ndim < 2 or bool(old.strides == new.strides)
+    """Tell whether two values of one shape order their elements alike in memory, so that they have the same views.
+
+    What is being traced has no memory yet: it counts as lying in C order.
+    """
+    if is_staged(new):
+        return is_staged(old) or bool(raw(old).flags.c_contiguous)
+    before, after = raw(old), raw(new)
+    return before.ndim < 2 or bool(before.strides == after.strides)
 
 
 def add_at(target: Tensor, index: Any, value: Any) -> None:
@@ -346,7 +352,7 @@ def add_at(target: Tensor, index: Any, value: Any) -> None:
 def rebind(target: Tensor, result: Any) -> None:
     """Let a Tensor stand for another value of its own shape and dtype; a view writes through to its base."""
     _, path = base_and_path(target)
-    if path or not same_layout(raw(target), raw(result)):
+    if path or not same_layout(target, result):
         setitem(target, Ellipsis, result)
         return
     require_writable(target)
