@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "DtypeError",
     "EscapedValueError",
+    "FileFormatError",
     "GraphError",
     "NumericalError",
     "RegistrationError",
@@ -38,6 +39,10 @@ class EscapedValueError(GraphError):
 
 class TracedTruthError(GraphError):
     """Report that Python asked for the elements of a value that is being traced: its truth, an index, a number."""
+
+
+class FileFormatError(WengertError, ValueError):
+    """Report a file whose content is damaged or not what it should be."""
 
 
 class UsageError(WengertError, ValueError):

@@ -7,7 +7,6 @@ parameters of an equation. Printer, checker and evaluator are all here; transfor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
@@ -172,7 +171,7 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
     if len(args) != len(graph.inputs):
         raise ShapeError(
             describe(
-                "evaluate",
+                "graph",
                 f"{len(args)} arguments for {len(graph.inputs)} inputs",
                 "one for each is needed",
                 "Pass as many",
@@ -182,7 +181,7 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
         if aval_of(value).shape != variable.shape:
             raise ShapeError(
                 describe(
-                    "evaluate",
+                    "graph",
                     f"shape {aval_of(value).shape} for input {variable!r}",
                     f"shape {variable.shape} is needed",
                     "Trace the function anew for other shapes",
@@ -308,6 +307,8 @@ def check(graph: Graph) -> None:
                 raise malformed(f"{value!r} is used before it is bound", "variables are bound before use")
         elif not isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
             raise malformed(f"a literal of type {type(value).__name__}", "numbers and ndarrays are literals")
+        elif aval_of(value).dtype.kind not in "biufc":
+            raise malformed(f"a literal of dtype {aval_of(value).dtype}", "literals are numeric")
 
     for variable in graph.inputs:
         bind(variable)
@@ -323,11 +324,18 @@ def check(graph: Graph) -> None:
         use(value)
 
 
+FAILURES = (
+    *(ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, MemoryError),
+    *(RuntimeError, StopIteration, SystemError, TypeError, ValueError, Warning),
+)
+"""What evaluations raise for operands and parameters that nobody would pass."""
+
+
 def check_avals(equation: Equation) -> None:
     """Raise a GraphError unless an equation's results have the shapes and dtypes that its primitive gives."""
     try:
         avals = abstract(equation.primitive, equation.inputs, equation.params)
-    except (TypeError, ValueError, IndexError, KeyError) as error:
+    except FAILURES as error:
         raise malformed(
             f"{equation.primitive.name} that cannot be evaluated ({error})", "a valid call is needed"
         ) from error
@@ -372,11 +380,11 @@ def hashable(value: Any) -> Any:
         return ("tuple", tuple(map(hashable, value)))
     if isinstance(value, slice):
         return ("slice", value.start, value.stop, value.step)
-    if isinstance(value, float):
-        return ("float", value.hex() if math.isfinite(value) else repr(value))
+    if isinstance(value, float | complex):
+        return (type(value).__name__, np.asarray(value).tobytes())
     if isinstance(value, Primitive):
         return ("primitive", value.name)
-    return (type(value).__name__, value if isinstance(value, bool | int | complex | str | bytes) else repr(value))
+    return (type(value).__name__, value if isinstance(value, bool | int | str | bytes) else repr(value))
 
 
 Pass = Callable[[Graph], Graph]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,16 +10,17 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.compile.passes import simplified
-from wengert.core.aval import Aval, aval_of
-from wengert.core.graph import Graph, Variable, evaluate
+from wengert.core.aval import aval_of, is_differentiable
+from wengert.core.graph import Graph, evaluate
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.traces.staging import Stage
 from wengert.transforms.boundary import name_of
-from wengert.transforms.reverse import vjp
+from wengert.transforms.reverse import Recording, ones_for
 
-__all__ = ["Traced", "gradient", "trace_function"]
+__all__ = ["Traced", "as_function", "gradient", "trace", "trace_function"]
 
 
 class Traced(NamedTuple):
@@ -30,19 +32,25 @@ class Traced(NamedTuple):
 
 
 def trace_function(
-    function: Callable[..., Any], name: str, leaves: Sequence[Any], rebuild: Callable[[Sequence[Any]], Any]
+    function: Callable[..., Any],
+    name: str,
+    leaves: Sequence[Any],
+    rebuild: Callable[[Sequence[Any]], Any],
+    names: Sequence[str] = (),
 ) -> Traced:
     """Trace a function to a graph.
 
     Args:
-        function: called with what `rebuild` makes of the traced leaves: (args, kwargs).
+        function: called with what `rebuild` makes of the traced leaves.
         name: the transformation, for errors.
         leaves: examples of the inputs, of which only shapes and dtypes matter.
-        rebuild: puts the leaves into the containers of the arguments.
+        rebuild: puts the leaves into the containers of the arguments: (args, kwargs).
+        names: what the inputs are called; without them the printer numbers them.
     """
     stage = Stage(next_level(), name_of(name, function))
     try:
-        args, kwargs = rebuild([stage.input(aval_of(leaf)) for leaf in leaves])
+        called = names or ("",) * len(leaves)
+        args, kwargs = rebuild([stage.input(aval_of(x), label) for x, label in zip(leaves, called, strict=True)])
         found, structure = flatten(function(*args, **kwargs))
         outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
         graph = stage.graph(
@@ -54,13 +62,73 @@ def trace_function(
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
-    """Return a function that gives the graph of another one for example arguments."""
+    """Return a function that traces another one to a graph, for example arguments.
+
+    The graph's inputs are the leaves of the arguments, called by the argument's name (`weights.0` in a container),
+    and its outputs the leaves of the result. Tensors under differentiation that the function captures become further
+    inputs; other captured arrays become literals.
+
+    Args:
+        function: a function of arrays, in any containers.
+
+    Returns:
+        A function of examples, of which only shapes and dtypes matter, that returns the graph.
+
+    Raises:
+        DtypeError: an example is not a number or a numeric array.
+        GraphError: the function looked at the elements of an array.
+
+    >>> import numpy as np
+    >>> print(trace(lambda x, y: np.log(x) + x * y)(2.0, 5.0))
+    graph(x: float64[], y: float64[])
+      v1 = log(x)  # float64[]
+      v2 = multiply(x, y)  # float64[]
+      v3 = add(v1, v2)  # float64[]
+      return v3
+    """
 
     def traced(*args: Any, **kwargs: Any) -> Graph:
         leaves, structure = flatten((args, kwargs))
-        return trace_function(function, "trace", leaves, lambda xs: unflatten(structure, xs)).graph
+        names = input_names(function, structure.paths())
+        for leaf, label in zip(leaves, names, strict=True):
+            require_numeric(leaf, label)
+        return trace_function(function, "trace", leaves, lambda xs: unflatten(structure, xs), names).graph
 
     return traced
+
+
+def require_numeric(leaf: Any, name: str) -> None:
+    """Raise a DtypeError for an example that is neither a number nor a numeric array."""
+    dtype = aval_of(leaf).dtype
+    if dtype.kind not in "biufc":
+        raise DtypeError(
+            describe(
+                "trace",
+                f"{leaf!r:.60} as the example of {name or 'an input'}",
+                "a number or a numeric array is needed",
+                "Bind other arguments beforehand, with functools.partial or a lambda",
+            )
+        )
+
+
+def input_names(function: Callable[..., Any], paths: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Return names for the leaves of (args, kwargs), from the function's parameters and the places in containers."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # functions written in C may have none
+        return [""] * len(paths)
+    single = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
+
+    def name_of_leaf(kind: int, argument: Any, *place: Any) -> str:
+        if kind == 0 and argument >= len(single):
+            parts = (rest, argument - len(single), *place)
+        else:
+            parts = (single[argument] if kind == 0 else argument, *place)
+        return ".".join(map(str, parts))
+
+    names = [name_of_leaf(*path) for path in paths]
+    return names if len(set(names)) == len(names) else [""] * len(names)
 
 
 def as_function(graph: Graph) -> Callable[..., tuple[Any, ...]]:
@@ -68,28 +136,105 @@ def as_function(graph: Graph) -> Callable[..., tuple[Any, ...]]:
     return lambda *args: evaluate(graph, args)
 
 
-def gradient(graph: Graph, wrt: Sequence[int] | None = None) -> Graph:
-    """Return the graph of a graph's outputs and the gradients of its first one."""
-    chosen = tuple(range(len(graph.inputs))) if wrt is None else tuple(wrt)
+def gradient(graph: Graph, wrt: int | str | Sequence[int | str] | None = None, *, output: int = -1) -> Graph:
+    """Return the graph that computes a graph's outputs and, after them, the gradients of one of them.
+
+    Partial results that outputs and gradients share are computed once, and what neither needs is left out. The last
+    output is the one differentiated, so that the gradient of a gradient is the second derivative.
+
+    Args:
+        graph: a graph.
+        wrt: the inputs to differentiate, by position or name; by default all that have a float or complex dtype.
+        output: which output to differentiate; it must be a real scalar.
+
+    Returns:
+        A graph of the same inputs, with the same outputs followed by one gradient for each input in `wrt`.
+
+    Raises:
+        ShapeError: the output is not a scalar.
+        DtypeError: the output is not a real float, or an input has a dtype without derivatives.
+        UsageError: there is no such output or input.
+
+    >>> cube = trace(lambda x: x**3)(2.0)
+    >>> [float(y) for y in gradient(gradient(gradient(cube)))(2.0)]
+    [8.0, 12.0, 12.0, 6.0]
+    """
+    position = output_position(graph, output)
+    chosen = input_positions(graph, wrt)
 
     def both(*args: Any) -> Any:
         def narrowed(*selection: Any) -> Any:
             everything = list(args)
-            for position, value in zip(chosen, selection, strict=True):
-                everything[position] = value
+            for i, value in zip(chosen, selection, strict=True):
+                everything[i] = value
             return evaluate(graph, everything)
 
-        outputs, pullback = vjp(narrowed, *(args[i] for i in chosen))
-        cts = tuple(
-            np.ones(aval_of(o).shape, aval_of(o).dtype) if i == 0 else np.zeros(aval_of(o).shape, aval_of(o).dtype)
-            for i, o in enumerate(outputs)
+        run = Recording("gradient", narrowed, [args[i] for i in chosen], {}, range(len(chosen)), False)
+        seeds = [ones_for(x) if i == position else None for i, x in enumerate(run.outputs)]
+        return (*run.result(), *run.cotangents(seeds, retain=False))
+
+    avals = [variable.aval for variable in graph.inputs]
+    return trace_function(both, "gradient", avals, lambda xs: (xs, {}), [v.name for v in graph.inputs]).graph
+
+
+def output_position(graph: Graph, output: int) -> int:
+    """Return the position of the output to differentiate, counted from the front; it must be a real scalar."""
+    count = len(graph.outputs)
+    if not -count <= output < count:
+        raise UsageError(
+            describe("gradient", f"output={output} of a graph with {count} outputs", "one of them is needed", "Name it")
         )
-        return (*outputs, *pullback(cts))
+    shape, dtype = aval_of(graph.outputs[output])
+    if shape != ():
+        raise ShapeError(
+            describe(
+                "gradient",
+                f"an output of shape {shape}",
+                "a scalar, of shape (), is needed",
+                "Reduce it before tracing, for instance with .sum(), or choose another with output=",
+            )
+        )
+    if dtype.kind != "f":
+        raise DtypeError(
+            describe(
+                "gradient",
+                f"an output of dtype {dtype}",
+                "a real float is needed",
+                "Convert it before tracing, or choose another with output=",
+            )
+        )
+    return output % count
 
-    leaves = [variable_like(v) for v in graph.inputs]
-    return trace_function(both, "gradient", leaves, lambda xs: (xs, {})).graph
 
-
-def variable_like(variable: Variable) -> Any:
-    """Return something with the shape and dtype of a variable."""
-    return Aval(variable.shape, variable.dtype)
+def input_positions(graph: Graph, wrt: int | str | Sequence[int | str] | None) -> tuple[int, ...]:
+    """Return the positions of the inputs to differentiate."""
+    if wrt is None:
+        return tuple(i for i, v in enumerate(graph.inputs) if is_differentiable(v.dtype))
+    names = [variable.name for variable in graph.inputs]
+    chosen = []
+    for one in (wrt,) if isinstance(wrt, int | str) else wrt:
+        count = len(names)
+        if one in names[: count if isinstance(one, str) else 0]:
+            chosen.append(names.index(str(one)))
+        elif isinstance(one, int) and -count <= one < count:
+            chosen.append(one % count)
+        else:
+            raise UsageError(
+                describe(
+                    "gradient",
+                    f"wrt={one!r} for a graph of {count} inputs ({', '.join(filter(None, names)) or 'without names'})",
+                    "positions or names of inputs are needed",
+                    "Print the graph to see them",
+                )
+            )
+    for i in chosen:
+        if not is_differentiable(graph.inputs[i].dtype):
+            raise DtypeError(
+                describe(
+                    "gradient",
+                    f"the input {graph.inputs[i]!r}",
+                    "float or complex inputs are needed to differentiate",
+                    "Leave it out of wrt",
+                )
+            )
+    return tuple(chosen)

@@ -1,0 +1,101 @@
+"""Bounds on what checking an equation of an untrusted file may make NumPy compute.
+
+The shapes of results are found by asking NumPy, so an equation whose result would be enormous has to be refused
+before it is checked. The estimates are upper bounds of the elements of a result, or of the work where that is more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import shape_of
+from wengert.core.primitive import Elementwise, Primitive
+
+__all__ = ["claimed"]
+
+Shapes = Sequence[tuple[int, ...]]
+Params = Mapping[str, Any]
+
+HARMLESS = frozenset(
+    {"axis", "axes", "axis1", "axis2", "offset", "shift", "decimals", "kth", "ddof", "index", "subscripts", "optimize"}
+)
+"""Parameters whose integers do not decide how large a result is."""
+
+
+def claimed(primitive: Primitive, inputs: Sequence[Any], params: Params) -> int:
+    """Return about how many elements an equation claims, at most: of its result, or in the course of it."""
+    shapes = [shape_of(x) for x in inputs]
+    own = ESTIMATES.get(primitive.name)
+    if own is not None:
+        return max(own(shapes, params), 1)
+    found = [of_numbers(value) for key, value in params.items() if key not in HARMLESS and key != "path"]
+    found += [of_numbers(value) for _, step in params.get("path", ()) for key, value in step if key not in HARMLESS]
+    found += [broadcast(shapes), broadcast([s[:-2] for s in shapes]) * max((size(s[-2:]) for s in shapes), default=1)]
+    if not isinstance(primitive, Elementwise):
+        found.append(sum(map(size, shapes)))
+    return max(found)
+
+
+def size(shape: Iterable[int]) -> int:
+    """Return the number of elements, counting empty axes as one."""
+    return math.prod(abs(n) for n in shape if n)
+
+
+def broadcast(shapes: Shapes) -> int:
+    """Return the size of the broadcast shape; 1 if there is none."""
+    try:
+        return size(np.broadcast_shapes(*(tuple(map(abs, shape)) for shape in shapes)))
+    except ValueError:
+        return 1
+
+
+def of_numbers(value: Any) -> int:
+    """Return the product of the integers in a parameter, in tuples of tuples, too."""
+    if isinstance(value, tuple | list):
+        return math.prod(max(1, of_numbers(item)) for item in value)
+    return abs(value) if type(value) is int else 1
+
+
+def of_index(shapes: Shapes, params: Params) -> int:
+    """Bound an indexed part: the broadcast indices times the axes that they may leave."""
+    (x, *arrays), ndim = shapes, len(shapes[0])
+    integers = [s for s in arrays if len(s) != ndim] or arrays
+    left = sorted(x)[len(arrays) :] if arrays else x
+    return max(broadcast(integers) * size(left), sum(map(size, shapes)))
+
+
+def of_assignment(shapes: Shapes, params: Params) -> int:
+    """Bound the part that an assignment writes to."""
+    steps = [of_numbers(value) for _, step in params["path"] for key, value in step if key not in HARMLESS]
+    return max(of_index([shapes[0], *shapes[2:]], params), size(shapes[1]), *steps, 1)
+
+
+def of_pad(shapes: Shapes, params: Params) -> int:
+    """Bound a padded array: each axis grows by the widths on both sides."""
+    widths = params["widths"]
+    return size(n + abs(before) + abs(after) for n, (before, after) in zip(shapes[0], widths, strict=True))
+
+
+def times(name: str) -> Callable[[Shapes, Params], int]:
+    """Return the bound of a primitive that makes the product of a parameter's integers copies."""
+    return lambda shapes, params: broadcast(shapes) * max(1, of_numbers(params[name]))
+
+
+def product(shapes: Shapes, _params: Params) -> int:
+    """Bound what combines each element of one operand with each of the other."""
+    return math.prod(map(size, shapes))
+
+
+ESTIMATES: Mapping[str, Callable[[Shapes, Params], int]] = {
+    "getitem": of_index,
+    "assign": of_assignment,
+    "pad": of_pad,
+    "tile": times("reps"),
+    "repeat": times("repeats"),
+    "linspace": times("num"),
+    **dict.fromkeys(("outer", "kron", "convolve", "correlate"), product),
+}

@@ -1,0 +1,120 @@
+"""Pictures of graphs, through Graphviz."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from wengert.core.graph import Graph, Variable, aval_text, literal_text, param_text, subgraphs, variable_names
+from wengert.errors import UsageError, describe
+
+__all__ = ["to_dot", "to_svg"]
+
+
+def to_dot(graph: Graph) -> str:
+    """Return a graph in the DOT language: boxes for inputs, ellipses for equations, edges for arrays.
+
+    Args:
+        graph: the graph; sub-graphs are drawn in frames beside the equations they belong to.
+
+    Returns:
+        The text of a `.dot` file.
+
+    >>> from wengert.graph import trace
+    >>> print(to_dot(trace(lambda x: x + 1.0)(2.0)))
+    digraph {
+      node [fontname="monospace"];
+      g_x0 [label="x: float64[]", shape=box];
+      g_e0 [label="add", shape=ellipse];
+      g_x0 -> g_e0 [label="0"];
+      g_l0 [label="1.0", shape=plaintext];
+      g_l0 -> g_e0 [label="1"];
+      g_o0 [label="output 0: float64[]", shape=box, style=bold];
+      g_e0 -> g_o0 [label="v1"];
+    }
+    """
+    return "\n".join(["digraph {", '  node [fontname="monospace"];', *Drawing(graph, "g", "  ").lines, "}"])
+
+
+class Drawing:
+    """Write down one graph: nodes are named `<prefix>_<kind><number>`."""
+
+    def __init__(self, graph: Graph, prefix: str, indent: str) -> None:
+        self.prefix = prefix
+        self.indent = indent
+        self.lines: list[str] = []
+        self.names = variable_names(graph)
+        self.sources: dict[Variable, str] = {}
+        self.literals = 0
+        for i, variable in enumerate(graph.inputs):
+            self.sources[variable] = f"{prefix}_x{i}"
+            self.node(f"x{i}", f"{self.names[variable]}: {aval_text(variable)}", "shape=box")
+        for i, equation in enumerate(graph.equations):
+            nested = list(subgraphs(equation.params))
+            hidden = {key.split("[")[0] for key, _ in nested}
+            shown = [f"{k}={param_text(v):.40}" for k, v in equation.params.items() if k not in hidden]
+            self.node(f"e{i}", "\n".join([equation.primitive.name, *shown]), "shape=ellipse")
+            for j, value in enumerate(equation.inputs):
+                self.edge(value, f"{prefix}_e{i}", str(j))
+            for j, (key, inner) in enumerate(nested):
+                self.frame(f"{prefix}_e{i}_{j}", f"{equation.primitive.name} {key}", inner)
+            self.sources.update(dict.fromkeys(equation.outputs, f"{prefix}_e{i}"))
+        for i, value in enumerate(graph.outputs):
+            self.node(f"o{i}", f"output {i}: {aval_text(value)}", "shape=box, style=bold")
+            label = self.names[value] if type(value) is Variable else ""
+            self.edge(value, f"{prefix}_o{i}", label)
+
+    def node(self, name: str, label: str, style: str) -> str:
+        """Write a node; return its full name."""
+        self.lines.append(f"{self.indent}{self.prefix}_{name} [label={quoted(label)}, {style}];")
+        return f"{self.prefix}_{name}"
+
+    def edge(self, value: object, target: str, label: str) -> None:
+        """Write the edge from where a value comes from: a variable's node, or one of its own for a literal."""
+        if type(value) is Variable:
+            source = self.sources[value]
+        else:
+            source = self.node(f"l{self.literals}", literal_text(value), "shape=plaintext")
+            self.literals += 1
+        self.lines.append(f"{self.indent}{source} -> {target} [label={quoted(label)}];")
+
+    def frame(self, prefix: str, label: str, graph: Graph) -> None:
+        """Write a sub-graph in a frame."""
+        self.lines += [f"{self.indent}subgraph cluster_{prefix} {{", f"{self.indent}  label={quoted(label)};"]
+        self.lines += [*Drawing(graph, prefix, self.indent + "  ").lines, f"{self.indent}}}"]
+
+
+def quoted(text: str) -> str:
+    """Return a string of the DOT language."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def to_svg(graph: Graph) -> str:
+    """Return a picture of a graph as SVG, drawn by Graphviz.
+
+    Args:
+        graph: the graph.
+
+    Returns:
+        The text of an `.svg` file.
+
+    Raises:
+        UsageError: Graphviz is not installed, or could not draw the graph.
+    """
+    program = shutil.which("dot")
+    if program is None:
+        raise UsageError(
+            describe(
+                "to_svg",
+                "no program dot on the path",
+                "Graphviz is needed to draw",
+                "Install it (https://graphviz.org), or use wengert.graph.to_dot",
+            )
+        )
+    done = subprocess.run([program, "-Tsvg"], input=to_dot(graph), capture_output=True, text=True, encoding="utf-8")
+    if done.returncode != 0:
+        raise UsageError(
+            describe("to_svg", f"an error of dot ({done.stderr.strip()})", "a drawing is needed", "Use to_dot")
+        )
+    return done.stdout

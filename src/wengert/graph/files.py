@@ -1,0 +1,256 @@
+"""Graphs in files: one line with a digest, then one JSON document. docs/graph-format.md describes it.
+
+Loading carries nothing out but what shapes and dtypes are asked for: there is no pickle and no code in a file. The
+file is not compressed, so nothing in it can grow; references go only backwards, so it cannot hold a cycle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wengert.core.graph import FAILURES, Equation, Graph, Variable, check
+from wengert.core.primitive import Primitive
+from wengert.errors import FileFormatError, GraphError, describe
+from wengert.graph.bounds import claimed
+from wengert.graph.values import (
+    JSON,
+    Decoder,
+    Encoder,
+    dtype_text,
+    entries,
+    invalid,
+    items,
+    primitive_name,
+    primitive_of,
+    shown,
+    string,
+    too_large,
+)
+
+__all__ = ["decoded", "encoded", "load", "save"]
+
+VERSION = 1
+HEADER = re.compile(rb"wengert graph ([0-9]{1,9}) sha256:([0-9a-f]{64})\n")
+LONGEST_HEADER = 100
+LONGEST_NAME = 200
+LARGEST_FILE = 1 << 28
+LARGEST_ARRAY = 1 << 24
+
+
+def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Write a graph to a file, which appears whole or not at all.
+
+    Args:
+        graph: the graph. Where its equations were traced is not saved.
+        path: the file, which is replaced if it exists.
+
+    Raises:
+        UsageError: a primitive is not registered, or a parameter is of a type that files have no form for.
+        OSError: the file cannot be written.
+
+    >>> from wengert.graph import trace
+    >>> graph = trace(lambda x: x * 2.0)(1.0)
+    >>> save(graph, "double.graph")  # doctest: +SKIP
+    >>> load("double.graph") == graph  # doctest: +SKIP
+    True
+    """
+    data = encoded(graph)
+    target = Path(path)
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(name, target)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | os.PathLike[str], *, largest: int = LARGEST_ARRAY) -> Graph:
+    """Read a graph from a file that `save` wrote.
+
+    The file is only data, and is trusted in nothing: its digest, form and sizes are checked, and so is the graph.
+
+    Args:
+        path: the file.
+        largest: the most elements that an array of the graph may have, 2**24 by default; what may be computed on the
+            way to checking the graph is bounded by it.
+
+    Returns:
+        The graph; it equals the one saved.
+
+    Raises:
+        FileFormatError: the content is damaged, or not a well formed graph.
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        data = file.read(LARGEST_FILE + 1)
+    return decoded(data, largest=largest)
+
+
+# Writing
+
+
+def encoded(graph: Graph) -> bytes:
+    """Return the content of a file."""
+    body = json.dumps(graph_form(graph), separators=(",", ":"), allow_nan=False).encode("ascii")
+    return b"wengert graph %d sha256:%s\n%s" % (VERSION, hashlib.sha256(body).hexdigest().encode("ascii"), body)
+
+
+def graph_form(graph: Graph) -> JSON:
+    """Return a graph as JSON; its variables are numbered in the order in which they are bound."""
+    encoder = Encoder(graph_form)
+    numbers: dict[Variable, int] = {}
+
+    def bind(variable: Variable) -> JSON:
+        numbers[variable] = len(numbers)
+        return {"dtype": dtype_text(variable.dtype), "shape": list(variable.shape)}
+
+    def use(value: Any) -> JSON:
+        return numbers[value] if type(value) is Variable else {"literal": encoder.value(value)}
+
+    inputs = [{"name": variable.name, **bind(variable)} for variable in graph.inputs]
+    equations = [
+        {
+            "primitive": primitive_name(equation.primitive),
+            "inputs": list(map(use, equation.inputs)),
+            "params": {key: encoder.value(value) for key, value in equation.params.items()},
+            "outputs": list(map(bind, equation.outputs)),
+        }
+        for equation in graph.equations
+    ]
+    return {"inputs": inputs, "equations": equations, "outputs": list(map(use, graph.outputs))}
+
+
+# Reading
+
+
+def decoded(data: bytes, *, largest: int = LARGEST_ARRAY) -> Graph:
+    """Return the graph in the content of a file.
+
+    Raises:
+        FileFormatError: the content is damaged, or not a well formed graph.
+    """
+    graph = Reader(largest).graph(document(data), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            check(graph)
+        except GraphError as error:
+            raise invalid(f"a graph that is not well formed ({error})", "a well formed graph is needed") from error
+    return graph
+
+
+def document(data: bytes) -> JSON:
+    """Return the JSON document in the content of a file, if the digest is right."""
+    if len(data) > LARGEST_FILE:
+        raise invalid(f"more than {LARGEST_FILE} bytes", "a smaller file is needed")
+    header = HEADER.match(data[:LONGEST_HEADER])
+    if header is None:
+        raise invalid("content that does not begin like a graph file", "a file written by save is needed")
+    if int(header[1]) != VERSION:
+        raise FileFormatError(
+            describe(
+                "load",
+                f"version {int(header[1])} of the format",
+                f"version {VERSION} is needed",
+                "Use the version of Wengert that saved the graph",
+            )
+        )
+    body = memoryview(data)[header.end() :]
+    if hashlib.sha256(body).hexdigest().encode("ascii") != header[2]:
+        raise invalid("content that does not fit its digest: the file is damaged", "an undamaged file is needed")
+    try:
+        return json.loads(bytes(body), object_pairs_hook=distinct, parse_constant=refuse_constant)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise invalid(f"content that is not JSON ({error})", "a JSON document is needed") from error
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, whose names must differ."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise invalid("an object with the same name twice", "different names are needed")
+    return found
+
+
+def refuse_constant(name: str) -> Any:
+    """Refuse NaN and infinities, which are not JSON."""
+    raise invalid(f"{name} as a number", "numbers that are not finite are written by their bits")
+
+
+class Reader:
+    """Read graphs from JSON, bounding their sizes.
+
+    Args:
+        largest: the most elements that an array may have.
+    """
+
+    def __init__(self, largest: int) -> None:
+        self.largest = largest
+        self.decoder = Decoder(self.graph, largest)
+
+    def graph(self, form: JSON, depth: int) -> Graph:
+        """Return a graph."""
+        fields = entries(form, "inputs", "equations", "outputs")
+        bound: list[Variable] = []
+        names: set[str] = set()
+        for one in items(fields["inputs"]):
+            parts = dict(entries(one, "name", "dtype", "shape"))
+            name = self.name(parts.pop("name"), names)
+            bound.append(Variable(*self.decoder.aval(parts), name))
+        inputs = tuple(bound)
+        equations = [self.equation(one, bound, depth) for one in items(fields["equations"])]
+        return Graph(inputs, equations, [self.operand(one, bound, depth) for one in items(fields["outputs"])])
+
+    def name(self, form: JSON, taken: set[str]) -> str:
+        """Return the name of an input, which may be empty, but is otherwise given once."""
+        name = string(form)
+        if len(name) > LONGEST_NAME or not name.isprintable():
+            raise invalid(f"the name {shown(name)}", f"at most {LONGEST_NAME} printable characters are needed")
+        if name in taken:
+            raise invalid(f"two inputs called {shown(name)}", "different names are needed")
+        taken.update({name} if name else ())
+        return name
+
+    def equation(self, form: JSON, bound: list[Variable], depth: int) -> Equation:
+        """Return an equation, whose outputs become known."""
+        fields = entries(form, "primitive", "inputs", "params", "outputs")
+        primitive = primitive_of(fields["primitive"])
+        inputs = tuple(self.operand(one, bound, depth) for one in items(fields["inputs"]))
+        if not isinstance(fields["params"], dict):
+            raise invalid(f"{shown(fields['params'])} in the place of parameters", "an object is needed")
+        params = {key: self.decoder.value(one, depth) for key, one in fields["params"].items()}
+        outputs = tuple(Variable(*self.decoder.aval(one)) for one in items(fields["outputs"]))
+        self.require_moderate(primitive, inputs, params)
+        bound += outputs
+        return Equation(primitive, inputs, params, outputs)
+
+    def operand(self, form: JSON, bound: list[Variable], depth: int) -> Any:
+        """Return a variable that is bound already, or a literal."""
+        if type(form) is int and 0 <= form < len(bound):
+            return bound[form]
+        if isinstance(form, dict) and form.keys() == {"literal"}:
+            return self.decoder.value(form["literal"], depth)
+        raise invalid(f"{shown(form)} as an operand", "a variable bound before or a literal is needed")
+
+    def require_moderate(self, primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> None:
+        """Refuse an equation that would make NumPy allocate much more than an array may take."""
+        try:
+            count = claimed(primitive, inputs, params)
+        except FAILURES as error:
+            raise invalid(
+                f"parameters of {primitive.name} that do not fit ({error!r:.200})", "a valid call is needed"
+            ) from error
+        if count > self.largest:
+            raise too_large(f"an equation of {primitive.name} that may take {count:.3g} elements", self.largest)

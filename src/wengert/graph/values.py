@@ -1,0 +1,307 @@
+"""Parameters and literals of graphs as JSON, and back: data of a closed set of types, never code.
+
+What JSON has is written as it is: null, booleans, integers, finite floats, strings. Everything else is an object with
+one entry, whose key tells the type: `{"tuple": [...]}`, `{"slice": [start, stop, step]}`, `{"array": {...}}` and so
+on; docs/graph-format.md lists them.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import UNKNOWN, Aval
+from wengert.core.graph import Graph
+from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.errors import FileFormatError, UsageError, describe
+from wengert.primitives.index_layout import OPERAND
+
+__all__ = [
+    "JSON",
+    "Decoder",
+    "Encoder",
+    "dtype_text",
+    "entries",
+    "invalid",
+    "items",
+    "primitive_name",
+    "primitive_of",
+    "shown",
+    "string",
+    "too_large",
+]
+
+JSON = Any
+DEEPEST = 32
+MOST_AXES = 64
+DTYPE = re.compile(r"[<>|=]?[biufc][0-9]{1,2}")
+UFUNCS = {name: value for name, value in vars(np).items() if isinstance(value, np.ufunc)}
+
+
+def invalid(given: str, needed: str) -> FileFormatError:
+    """Return the error about a file that is not a graph."""
+    return FileFormatError(describe("load", given, needed, "Save the graph anew with wengert.graph.save"))
+
+
+def too_large(given: str, largest: int) -> FileFormatError:
+    """Return the error about a file with larger arrays than expected."""
+    return FileFormatError(
+        describe(
+            "load",
+            given,
+            f"at most {largest} elements are expected",
+            "If you trust the file, call load(path, largest=...) with a larger number",
+        )
+    )
+
+
+def shown(value: Any) -> str:
+    """Return the beginning of a value of a file, for an error; strings may be long, containers deep."""
+    return f"a {type(value).__name__}" if isinstance(value, dict | list) else repr(value)[:80]
+
+
+class Encoder:
+    """Write values as JSON; `graph` is how graphs are written."""
+
+    def __init__(self, graph: Callable[[Graph], JSON]) -> None:
+        self.graph = graph
+
+    def value(self, value: Any) -> JSON:
+        """Return a parameter or literal as JSON.
+
+        Raises:
+            UsageError: it is of a type that files have no form for.
+        """
+        kind = type(value)
+        if value is None or kind in (bool, int, str):
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": bits(value)}
+        if kind is complex:
+            return {"complex": [bits(value.real), bits(value.imag)]}
+        if kind in (tuple, list):
+            return {kind.__name__: [self.value(item) for item in value]}
+        if kind is slice:
+            return {"slice": [self.value(item) for item in (value.start, value.stop, value.step)]}
+        if value is Ellipsis or value is OPERAND:
+            return {"ellipsis" if value is Ellipsis else "operand": True}
+        if isinstance(value, np.dtype):
+            return {"dtype": dtype_text(value)}
+        if isinstance(value, np.ndarray | np.generic):
+            return {"array" if isinstance(value, np.ndarray) else "scalar": array_form(value)}
+        if isinstance(value, np.ufunc) and UFUNCS.get(value.__name__) is value:
+            return {"ufunc": value.__name__}
+        if isinstance(value, Primitive):
+            return {"primitive": primitive_name(value)}
+        if isinstance(value, Graph):
+            return {"graph": self.graph(value)}
+        raise unsaved(f"a value of type {kind.__name__}", "numbers, arrays, strings, tuples and graphs can be saved")
+
+
+def unsaved(given: str, needed: str) -> UsageError:
+    """Return the error about a graph that has no form in files."""
+    return UsageError(describe("save", given, needed, "Trace a function without it"))
+
+
+def primitive_name(primitive: Primitive) -> str:
+    """Return the name under which a primitive is registered."""
+    if PRIMITIVES.get(primitive.name) is not primitive:
+        raise unsaved(f"the operation {primitive.name}, which is not registered", "registered primitives are needed")
+    return primitive.name
+
+
+def dtype_text(dtype: np.dtype[Any]) -> str:
+    """Return a numeric dtype as NumPy's array interface writes it, such as `<f8`."""
+    if dtype.kind not in "biufc":
+        raise unsaved(f"dtype {dtype}", "numeric dtypes can be saved")
+    return dtype.str
+
+
+def bits(value: float) -> str:
+    """Return the bits of a float in hexadecimal."""
+    return struct.pack(">d", value).hex()
+
+
+def array_form(value: Any) -> JSON:
+    """Return an array or NumPy scalar as dtype, shape, and elements in C order."""
+    data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
+    return {"dtype": dtype_text(value.dtype), "shape": list(value.shape), "data": data}
+
+
+class Decoder:
+    """Read values from JSON, refusing whatever is not exactly of the form that `Encoder` writes.
+
+    Args:
+        graph: how graphs are read: a function of the JSON and the depth it stands at.
+        largest: the most elements that an array may have.
+    """
+
+    def __init__(self, graph: Callable[[JSON, int], Graph], largest: int) -> None:
+        self.graph = graph
+        self.largest = largest
+        self.tagged: dict[str, Callable[[JSON, int], Any]] = {
+            "float": lambda form, _: float_of(form),
+            "complex": lambda form, _: complex(*map(float_of, items(form, 2))),
+            "tuple": lambda form, depth: tuple(self.value(item, depth) for item in items(form)),
+            "list": lambda form, depth: [self.value(item, depth) for item in items(form)],
+            "slice": lambda form, _: slice(*map(slice_part, items(form, 3))),
+            "ellipsis": lambda form, _: mark(form, Ellipsis),
+            "operand": lambda form, _: mark(form, OPERAND),
+            "dtype": lambda form, _: dtype_of(form),
+            "array": lambda form, _: self.array(form),
+            "scalar": lambda form, _: self.scalar(form),
+            "ufunc": lambda form, _: named(UFUNCS, form, "ufunc"),
+            "primitive": lambda form, _: view_of(form),
+            "graph": self.graph,
+        }
+
+    def value(self, form: JSON, depth: int = 0) -> Any:
+        """Return the value that a piece of JSON stands for.
+
+        Raises:
+            FileFormatError: it is of no known form.
+        """
+        if form is None or isinstance(form, bool | int | str):
+            return form
+        if isinstance(form, float):
+            if not math.isfinite(form):
+                raise invalid(f"the number {form}", "finite numbers are written as numbers, others by their bits")
+            return form
+        if not isinstance(form, dict) or len(form) != 1:
+            raise invalid(f"{shown(form)} in the place of a value", "a number, a string or one tagged value is needed")
+        if depth >= DEEPEST:
+            raise invalid("values within values", f"at most {DEEPEST} levels are needed")
+        [(tag, content)] = form.items()
+        return named(self.tagged, tag, "type of value")(content, depth + 1)
+
+    def shape(self, form: JSON, least: int = 0) -> tuple[int, ...]:
+        """Return a shape, whose elements must not be too many; `least` is the smallest length."""
+        lengths = items(form)
+        if len(lengths) > MOST_AXES or not all(type(n) is int and least <= n < 2**63 for n in lengths):
+            raise invalid(f"the shape {lengths!r:.80}", f"at most {MOST_AXES} lengths from 0 are needed")
+        if math.prod(abs(n) for n in lengths if n) > self.largest:
+            raise too_large(f"an array of shape {tuple(lengths)!r:.200}", self.largest)
+        return tuple(lengths)
+
+    def aval(self, form: JSON) -> Aval:
+        """Return a shape and dtype; the sequences that loops leave have lengths that are not known."""
+        fields = entries(form, "dtype", "shape")
+        return Aval(self.shape(fields["shape"], UNKNOWN), dtype_of(fields["dtype"]))
+
+    def array(self, form: JSON) -> Any:
+        """Return an array, read-only."""
+        fields = entries(form, "dtype", "shape", "data")
+        dtype, shape = dtype_of(fields["dtype"]), self.shape(fields["shape"])
+        text = string(fields["data"])
+        size = math.prod(shape) * dtype.itemsize
+        if len(text) != 4 * -(-size // 3):
+            raise invalid(f"{len(text)} characters of data for shape {shape} of {dtype}", "all elements are needed")
+        try:
+            data = base64.b64decode(text, validate=True)
+        except ValueError as error:
+            raise invalid("data that is not base64", "base64 is needed") from error
+        if len(data) != size:
+            raise invalid(f"{len(data)} bytes for shape {shape} of {dtype}", f"{size} are needed")
+        if dtype.kind == "b" and data.strip(b"\0\1"):
+            raise invalid("booleans other than 0 and 1", "0 and 1 are needed")
+        return np.frombuffer(data, dtype).reshape(shape)
+
+    def scalar(self, form: JSON) -> Any:
+        """Return a NumPy scalar."""
+        found = self.array(form)
+        if found.shape != ():
+            raise invalid(f"a scalar of shape {found.shape}", "shape () is needed")
+        return found[()]
+
+
+# Pieces
+
+
+def items(form: JSON, count: int | None = None) -> list[Any]:
+    """Return a JSON array, of a given length."""
+    if not isinstance(form, list) or (count is not None and len(form) != count):
+        raise invalid(f"{shown(form)} in the place of a list", f"{count or 'some'} items are needed")
+    return form
+
+
+def entries(form: JSON, *names: str) -> dict[str, Any]:
+    """Return a JSON object that has just these entries."""
+    if not isinstance(form, dict) or form.keys() != set(names):
+        raise invalid(f"{shown(form)} in the place of an object", f"the entries {', '.join(names)} are needed")
+    return form
+
+
+def string(form: JSON) -> str:
+    """Return a JSON string."""
+    if not isinstance(form, str):
+        raise invalid(f"{shown(form)} in the place of a string", "a string is needed")
+    return form
+
+
+def named(table: dict[str, Any], form: JSON, what: str) -> Any:
+    """Return what a table holds under a name."""
+    found = table.get(string(form))
+    if found is None:
+        raise invalid(f"the {what} {shown(form)}", "a known one is needed")
+    return found
+
+
+def mark(form: JSON, value: Any) -> Any:
+    """Return one of the values that carry no content."""
+    if form is not True:
+        raise invalid(f"{shown(form)} in the place of true", "true is needed")
+    return value
+
+
+def slice_part(form: JSON) -> int | None:
+    """Return start, stop or step of a slice."""
+    if form is None or type(form) is int:
+        return form
+    raise invalid(f"a slice with {shown(form)}", "integers or null are needed")
+
+
+def float_of(form: JSON) -> float:
+    """Return the float with some bits."""
+    if not re.fullmatch(r"[0-9a-f]{16}", string(form)):
+        raise invalid(f"a float {shown(form)}", "16 hexadecimal digits are needed")
+    found: float = struct.unpack(">d", bytes.fromhex(form))[0]
+    return found
+
+
+def dtype_of(form: JSON) -> np.dtype[Any]:
+    """Return a numeric dtype."""
+    if not DTYPE.fullmatch(string(form)):
+        raise invalid(f"the dtype {shown(form)}", "a numeric dtype such as <f8 is needed")
+    try:
+        return np.dtype(form)
+    except TypeError as error:
+        raise invalid(f"the dtype {shown(form)}", "a dtype of this platform is needed") from error
+
+
+def primitive_of(form: JSON) -> Primitive:
+    """Return the primitive registered under a name."""
+    found = PRIMITIVES.get(string(form))
+    if found is None:
+        raise FileFormatError(
+            describe(
+                "load",
+                f"the primitive {shown(form)}, which is unknown here",
+                "registered primitives are needed",
+                "Import the module that declares it first, or install the version of Wengert that saved the graph",
+            )
+        )
+    return found
+
+
+def view_of(form: JSON) -> Primitive:
+    """Return a primitive as it may stand among parameters, in the path of a view: only those that make views."""
+    found = primitive_of(form)
+    if not found.view:
+        raise invalid(f"the primitive {found.name} among parameters", "a primitive that makes views is needed")
+    return found

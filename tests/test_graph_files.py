@@ -1,0 +1,484 @@
+"""Graphs in files: equal after a round trip, and whatever else is in a file is refused with one error."""
+
+import base64
+import hashlib
+import json
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.samples import SAMPLES
+from tests.samples.base import Fixed
+from wengert.core.graph import Equation, Graph, Variable
+from wengert.core.primitive import PRIMITIVES, Constant
+from wengert.errors import FileFormatError, UsageError, WengertError
+from wengert.graph import check, gradient, load, save, trace
+from wengert.graph.files import decoded, encoded
+
+CONTENT = "wengert graph 1 sha256:"
+
+
+def signed(body):
+    """A file with this body and its digest."""
+    body = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return f"{CONTENT}{hashlib.sha256(body).hexdigest()}\n".encode() + body
+
+
+def body_of(graph):
+    """The JSON document of a saved graph."""
+    return json.loads(encoded(graph).split(b"\n", 1)[1])
+
+
+def is_differentiated(arg):
+    if isinstance(arg, list | tuple):
+        return bool(arg) and all(isinstance(x, np.ndarray) and is_differentiated(x) for x in arg)
+    return isinstance(arg, float | np.ndarray) and np.asarray(arg).dtype.kind in "fc"
+
+
+def without_marks(value):
+    if isinstance(value, Fixed):
+        return without_marks(value.value)
+    return type(value)(map(without_marks, value)) if type(value) in (list, tuple) else value
+
+
+def graph_of(sample):
+    """The graph of a sample's call, its other arguments being literals; None where it looks at elements."""
+    args = [without_marks(arg) for arg in sample.args]
+    kwargs = {key: without_marks(value) for key, value in sample.kwargs.items()}
+    places = [i for i, arg in enumerate(sample.args) if is_differentiated(arg)]
+
+    def function(*given):
+        for i, x in zip(places, given, strict=True):
+            args[i] = x
+        return sample.function(*args, **kwargs)
+
+    try:
+        return trace(function)(*(args[i] for i in places))
+    except (WengertError, TypeError):
+        return None
+
+
+def total(graph):
+    """The graph of the sum of a graph's outputs; None where there is nothing to differentiate."""
+    floats = [i for i, x in enumerate(graph.outputs) if type(x) is Variable and x.dtype.kind in "fc"]
+    if not floats:
+        return None
+    return trace(lambda *xs: sum(np.sum(np.real(graph(*xs)[i])) for i in floats))(*graph.inputs)
+
+
+@pytest.fixture
+def given(monkeypatch):
+    primitive = Constant("test_graph_files.given", lambda x, **_: x)
+    monkeypatch.setitem(PRIMITIVES, primitive.name, primitive)
+
+    def graph(value):
+        x, y = Variable((3,), np.dtype(float), "x"), Variable((3,), np.dtype(float))
+        return Graph([x], [Equation(primitive, (x,), {"value": value}, (y,))], [y])
+
+    return graph
+
+
+# Round trips
+
+
+@pytest.mark.parametrize("topic", sorted({sample.primitive for sample in SAMPLES}))
+def test_samples_and_their_gradients_come_back_equal(topic):
+    for sample in SAMPLES:
+        if sample.primitive != topic or (graph := graph_of(sample)) is None:
+            continue
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            whole = total(graph) if sample.order else None
+            for one in [graph] if whole is None else [graph, gradient(whole)]:
+                found = decoded(encoded(one))
+                assert found == one, sample.name
+                assert hash(found) == hash(one)
+                assert str(found) == str(one)
+                assert encoded(found) == encoded(one)
+
+
+def test_most_samples_can_be_saved():
+    graphs = [graph_of(sample) for sample in SAMPLES]
+    assert sum(graph is None for graph in graphs) < len(graphs) / 20
+
+
+def test_a_loaded_graph_computes_the_same_bits(tmp_path):
+    weights = np.random.default_rng(0).normal(size=(3, 2))
+    graph = gradient(trace(lambda x: np.sum(np.tanh(x @ weights) ** 2))(np.ones((4, 3))))
+    save(graph, tmp_path / "g.graph")
+    found = load(tmp_path / "g.graph")
+    x = np.random.default_rng(1).normal(size=(4, 3))
+    for one, other in zip(graph(x), found(x), strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+
+
+def test_a_loaded_graph_can_be_differentiated_again(tmp_path):
+    save(gradient(trace(lambda x: x**3)(2.0)), tmp_path / "g.graph")
+    assert [float(y) for y in gradient(load(tmp_path / "g.graph"))(2.0)] == [8.0, 12.0, 12.0]
+
+
+QUIET_NAN = struct.unpack(">d", bytes.fromhex("7ff8000000000000"))[0]
+OTHER_NAN = struct.unpack(">d", bytes.fromhex("fff8000000000123"))[0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, True, False, 0, 1, -1, 2**20, "", "text", 'q"\\\n\u2603'),
+        *(0.0, -0.0, 0.1, 5e-324, 1.7976931348623157e308, float("inf"), -float("inf"), QUIET_NAN, OTHER_NAN),
+        *(1j, complex(-0.0, OTHER_NAN)),
+        *((), (1, (2.0, "x"), None), [1, [2]], slice(None), slice(1, -2, 3), slice(-(2**70), None), Ellipsis),
+        *(np.dtype("f4"), np.dtype(">i2"), np.dtype(bool), np.add, np.logaddexp),
+        *(np.float64(0.1), np.float32(np.nan), np.int8(-3), np.bool_(True), np.complex64(1 + 2j)),
+        *(np.arange(6).reshape(2, 3), np.zeros((0, 3)), np.array(2.5), np.arange(6.0)[::-2], np.array([True, False])),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    ],
+    ids=repr,
+)
+def test_parameters_come_back_with_type_and_bits(given, value):
+    graph = given(value)
+    found = decoded(encoded(graph))
+    assert found == graph
+    back = found.equations[0].params["value"]
+    assert type(back) is type(value)
+    if isinstance(value, float):
+        assert struct.pack(">d", back) == struct.pack(">d", value)
+    elif isinstance(value, complex):
+        assert struct.pack(">dd", back.real, back.imag) == struct.pack(">dd", value.real, value.imag)
+    elif isinstance(value, np.ndarray | np.generic):
+        assert (back.dtype, back.shape, back.tobytes()) == (value.dtype, value.shape, value.tobytes())
+    elif value is Ellipsis or isinstance(value, np.ufunc):
+        assert back is value
+    else:
+        assert back == value
+
+
+def test_indices_views_and_subgraphs_come_back(given):
+    def function(x, places):
+        x = x * 1.5
+        x[1:][..., ::2][places] += 1.0
+        return x[:, None][np.array([0, 1])], x
+
+    graph = trace(function)(np.ones((4, 3)), np.array([0, 1]))
+    assert decoded(encoded(graph)) == graph
+    inner = trace(lambda x: x * 2.0)(1.0)
+    for value in (inner, (inner, inner)):
+        assert decoded(encoded(given(value))) == given(value)
+
+
+def test_names_of_inputs_are_kept(tmp_path):
+    save(trace(lambda first, second: first + second)(1.0, 2.0), tmp_path / "g")
+    assert [v.name for v in load(tmp_path / "g").inputs] == ["first", "second"]
+
+
+def test_literals_come_back_read_only():
+    graph = trace(lambda x: x + np.arange(3.0))(np.ones(3))
+    literal = decoded(encoded(graph)).equations[0].inputs[1]
+    assert not literal.flags.writeable
+
+
+# Writing
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1: 2}, np.array(["a"]), np.dtype("M8[s]"), np.array([None]), b"bytes"], ids=repr
+)
+def test_what_has_no_form_is_refused(given, value):
+    with pytest.raises(UsageError, match=r"^save: .*; .* can be saved\. Trace a function without it\.$"):
+        encoded(given(value))
+
+
+def test_unregistered_operations_are_refused(given):
+    stranger = Constant("test_graph_files.given", lambda x, **_: x)
+    equation = given(1).equations[0]
+    graph = Graph(equation.inputs, [Equation(stranger, equation.inputs, {}, equation.outputs)], equation.outputs)
+    with pytest.raises(UsageError, match="which is not registered"):
+        encoded(graph)
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, given):
+    path = tmp_path / "g.graph"
+    save(given(1), path)
+    with pytest.raises(UsageError):
+        save(given(object()), path)
+    assert load(path) == given(1)
+    assert os.listdir(tmp_path) == ["g.graph"]
+
+
+def test_a_missing_file_is_the_usual_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "missing")
+
+
+# Hostile files
+
+
+def simple():
+    return body_of(trace(lambda x: np.tile(x * 2.0, 2))(np.ones(3)))
+
+
+def changed(*path, to):
+    """A signed file in which one place has another value."""
+    body = place = simple()
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return signed(body)
+
+
+HUGE = 2**40
+EQUATION = ("equations", 0)
+TILE = ("equations", 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "does not begin like a graph file"),
+        (b"\x80\x04.", "does not begin like a graph file"),
+        (signed(simple())[:-1], "does not fit its digest"),
+        (signed(simple()).replace(b"graph 1", b"graph 2"), "version 2 of the format; version 1 is needed"),
+        (signed(b"{"), "content that is not JSON"),
+        (signed(b"\xff"), "content that is not JSON"),
+        (signed(b"[" * 100_000), "content that is not JSON"),
+        (signed(b'{"inputs":' * 50_000), "content that is not JSON"),
+        (signed(b'{"inputs":[],"inputs":[],"outputs":[]}'), "the same name twice"),
+        (signed(b"NaN"), "NaN as a number"),
+        (signed(b"1" * 5000), "content that is not JSON"),
+        (signed([]), "a list in the place of an object; the entries inputs, equations, outputs are needed"),
+        (signed({**simple(), "more": 1}), "the entries inputs, equations, outputs are needed"),
+        (changed("inputs", to={}), "in the place of a list"),
+        (changed("inputs", 0, "name", to=3), "in the place of a string"),
+        (changed("inputs", 0, "name", to="../../\x00"), "printable characters are needed"),
+        (changed("inputs", to=[*simple()["inputs"], *simple()["inputs"]]), "two inputs called 'x'"),
+        (changed("inputs", 0, "shape", to=[HUGE, HUGE]), "at most 16777216 elements are expected"),
+        (changed("inputs", 0, "shape", to=[-1]), "cannot be evaluated|which it gives|is what it gives"),
+        (changed("inputs", 0, "shape", to=[True]), "lengths from 0"),
+        (changed("inputs", 0, "shape", to=[2.0]), "lengths from 0"),
+        (changed("inputs", 0, "shape", to=[1] * 65), "lengths from 0"),
+        (changed("inputs", 0, "dtype", to="O"), "a numeric dtype such as <f8"),
+        (changed("inputs", 0, "dtype", to="<f3"), "a dtype of this platform"),
+        (changed(*EQUATION, "primitive", to="os.system"), "the primitive 'os.system', which is unknown here"),
+        (changed(*EQUATION, "inputs", to=[0, 1]), "a variable bound before or a literal is needed"),
+        (changed(*EQUATION, "inputs", to=[0, True]), "a variable bound before or a literal is needed"),
+        (changed(*EQUATION, "inputs", to=[0, -1]), "a variable bound before or a literal is needed"),
+        (changed(*EQUATION, "inputs", to=[0]), "cannot be evaluated"),
+        (changed(*EQUATION, "inputs", to=[0, {"literal": "text"}]), "a literal of type str"),
+        (changed(*TILE, "outputs", to=[]), "variable bound before"),
+        (changed(*EQUATION, "outputs", 0, "shape", to=[4]), "is what it gives"),
+        (changed(*EQUATION, "outputs", 0, "dtype", to="<f4"), "is what it gives"),
+        (changed(*EQUATION, "params", to=[]), "in the place of parameters"),
+        (changed(*EQUATION, "params", to={"out": {"array": {}}}), "the entries dtype, shape, data are needed"),
+        (changed(*TILE, "params", "reps", to={"tuple": [HUGE]}), "an equation of tile that may take"),
+        (changed(*TILE, "params", "reps", to={"tuple": [10**30]}), "an equation of tile that may take"),
+        (changed(*TILE, "params", "reps", to={"tuple": [4096, 4096, 4096]}), "an equation of tile that may take"),
+        (changed(*TILE, "params", "reps", to="two"), "tile that cannot be evaluated|is what it gives"),
+        (changed(*TILE, "params", to={}), "parameters of tile that do not fit"),
+        (changed(*TILE, "params", "reps", to={"code": "import os"}), "the type of value 'code'; a known one is needed"),
+        (changed(*TILE, "params", "reps", to={"ufunc": "frompyfunc"}), "the ufunc 'frompyfunc'; a known one"),
+        (changed(*TILE, "params", "reps", to={"primitive": "tile"}), "a primitive that makes views is needed"),
+        (changed(*TILE, "params", "reps", to={"float": "nan"}), "16 hexadecimal digits"),
+        (changed(*TILE, "params", "reps", to={"slice": [1]}), "3 items are needed"),
+        (changed(*TILE, "params", "reps", to={"slice": [1, 2, "3"]}), "integers or null are needed"),
+        (changed(*TILE, "params", "reps", to={"ellipsis": 1}), "true is needed"),
+        (changed(*TILE, "params", "reps", to={"tuple": [], "list": []}), "one tagged value is needed"),
+        (
+            signed(encoded(trace(lambda x: x)(1.0)).split(b"\n")[1].replace(b"[0]", b'[{"literal":1e999}]')),
+            "finite numbers",
+        ),
+        (changed("outputs", to=[7]), "a variable bound before or a literal is needed"),
+    ],
+)
+def test_hostile_files_are_refused(data, message):
+    with pytest.raises(FileFormatError, match=r"^load: .*; .*\. .*\.$") as caught:
+        decoded(data)
+    assert re.search(message, str(caught.value)), str(caught.value)
+
+
+def test_deep_values_are_refused():
+    value = 1
+    for _ in range(100):
+        value = {"tuple": [value]}
+    with pytest.raises(FileFormatError, match="at most 32 levels"):
+        decoded(changed(*TILE, "params", "reps", to=value))
+    graph = simple()
+    for _ in range(100):
+        graph = {"inputs": [], "equations": [], "outputs": [{"literal": {"graph": graph}}]}
+    with pytest.raises(FileFormatError, match="at most 32 levels"):
+        decoded(signed(graph))
+
+
+@pytest.mark.parametrize(
+    ("shape", "data", "message"),
+    [
+        ([2**62], "", "elements are expected"),
+        ([2], "AAAA", "4 characters of data"),
+        ([1], "AAAAAAAAAAA!", "not base64"),
+        ([1], "A" * 12, "9 bytes for shape"),
+        ([0, 2**62], "", "elements are expected"),
+    ],
+)
+def test_arrays_whose_data_do_not_fit_are_refused(shape, data, message):
+    form = {"literal": {"array": {"dtype": "<f8", "shape": shape, "data": data}}}
+    with pytest.raises(FileFormatError, match=message):
+        decoded(changed("outputs", to=[form]))
+
+
+def test_booleans_other_than_0_and_1_are_refused():
+    data = base64.b64encode(b"\x02").decode()
+    form = {"literal": {"array": {"dtype": "|b1", "shape": [1], "data": data}}}
+    with pytest.raises(FileFormatError, match="booleans other than 0 and 1"):
+        decoded(changed("outputs", to=[form]))
+
+
+def test_larger_arrays_can_be_allowed(tmp_path):
+    graph = trace(lambda x: x * 2.0)(np.broadcast_to(1.0, (2**13, 2**12)))
+    save(graph, tmp_path / "g")
+    with pytest.raises(FileFormatError, match=r"call load\(path, largest=\.\.\.\) with a larger number"):
+        load(tmp_path / "g")
+    assert load(tmp_path / "g", largest=2**25) == graph
+
+
+# Fuzzing
+
+SCALARS = (
+    None,
+    True,
+    0,
+    -1,
+    1,
+    7,
+    2**31,
+    2**63,
+    10**40,
+    0.5,
+    1e308,
+    "",
+    "add",
+    "sum",
+    "einsum_many",
+    "<f4",
+    "|b1",
+    "C",
+)
+
+
+def seeds():
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(3, 3))
+
+    def assigned(x, i):
+        x = x * 1.0
+        x[1:][i] = np.sum(x)
+        return x
+
+    def mixed(x, y):
+        return np.sum(np.sort(np.concatenate([np.exp(x), np.tile(y, 2)]))[::2]) * np.max(np.pad(y, 1))
+
+    functions = [
+        (lambda x1, x2: np.log(x1) + x1 * x2 - np.sin(x2), (2.0, 5.0)),
+        (lambda x: np.sum(np.tanh(matrix @ x) ** 2), (np.ones(3),)),
+        (lambda x: np.linalg.det(x) + np.einsum("ij,jk,kl->", x, x, x), (matrix,)),
+        (mixed, (np.ones(3), np.ones(2))),
+        (lambda x: np.std(x, axis=0).sum() + np.cumprod(x)[-1] + np.quantile(x, 0.3), (matrix,)),
+    ]
+    graphs = [gradient(trace(f)(*examples)) for f, examples in functions]
+    graphs.append(trace(assigned)(matrix, np.array([0, 1])))
+    graphs.append(trace(lambda x: np.linspace(x, 2.0, 5) + np.broadcast_to(x, (2, 5)))(1.0))
+    return [encoded(graph) for graph in graphs]
+
+
+def places(node, found):
+    """All containers of a JSON document with the keys in them."""
+    for key in node if isinstance(node, dict) else range(len(node)):
+        found.append((node, key))
+        if isinstance(node[key], dict | list):
+            places(node[key], found)
+    return found
+
+
+def broken_bytes(rng, data):
+    data = bytearray(data)
+    kind = rng.randrange(3)
+    if kind == 0:
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    elif kind == 1:
+        del data[rng.randrange(len(data)) :]
+    else:
+        start = rng.randrange(len(data))
+        data[start:start] = rng.randbytes(rng.randrange(1, 9))
+    return bytes(data)
+
+
+def broken_values(rng, data, donors):
+    body = json.loads(data.split(b"\n", 1)[1])
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        node, key = rng.choice(places(body, []))
+        kind = rng.randrange(5)
+        if kind == 0:
+            node[key] = rng.choice(SCALARS)
+        elif kind == 1:
+            other, place = rng.choice(places(json.loads(rng.choice(donors).split(b"\n", 1)[1]), []))
+            node[key] = other[place]
+        elif kind == 2:
+            del node[key]
+        elif kind == 3 and isinstance(node, list):
+            node.insert(key, node[key])
+        elif kind == 4 and isinstance(node[key], int):
+            node[key] += rng.choice((-1, 1, 1000, 2**33))
+    return signed(body)
+
+
+def fuzz(count):
+    """Load mutations of saved graphs; return how many were refused, and how many gave a graph."""
+    rng = random.Random(20)
+    donors = seeds()
+    refused = loaded = 0
+    for i in range(count):
+        data = rng.choice(donors)
+        if i % 5 == 0:
+            data = broken_bytes(rng, data)
+        elif i % 5 == 1:
+            data = signed(broken_bytes(rng, data.split(b"\n", 1)[1]))
+        else:
+            data = broken_values(rng, data, donors)
+        try:
+            graph = decoded(data)
+        except FileFormatError:
+            refused += 1
+            continue
+        check(graph)
+        loaded += 1
+    return refused, loaded
+
+
+def test_mutated_files_are_refused_or_give_a_checked_graph(tmp_path):
+    """In a process of its own, with bounded memory and a directory in which nothing may appear."""
+    program = (
+        "import resource, tests.test_graph_files as t\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
+        "print(*t.fuzz(10_000), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    refused, loaded, peak = map(int, done.stdout.split())
+    assert refused + loaded == 10_000
+    assert refused > 5_000
+    assert loaded > 100
+    assert peak < 1 << 20, "more than 1 GiB"
+    assert os.listdir(tmp_path) == []
