@@ -1,4 +1,4 @@
-"""Benchmarks against the installed peers: `python -m benchmarks eager`, `... import`, `... transforms`.
+"""Benchmarks against the installed peers: `python -m benchmarks eager`, `... import`, `... transforms`, `... tracing`.
 
 A suite is a list of cases. A case makes one program for each library that can do it; the programs take turns in one
 process, and what is reported is the median over the rounds of the ratio of Wengert's time to the peer's in the same

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import eager, importing, transforms
+from benchmarks import eager, importing, tracing, transforms
 from benchmarks.libraries import PEERS, installed
 from benchmarks.measure import Case, measure
 from benchmarks.report import print_table, write_json
@@ -15,6 +15,7 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "eager": eager.cases,
     "import": importing.cases,
     "transforms": transforms.cases,
+    "tracing": tracing.cases,
 }
 COMPARED: dict[str, Sequence[str]] = {"import": ("numpy",), "transforms": ("jax-jit",)}
 """What a suite compares with besides the peers."""
