@@ -5,7 +5,7 @@ Operands are the index and what every branch receives. Parameter `branches`: gra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from wengert.control.subgraphs import (
     spread_out,
     staged_among,
 )
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.graph import Graph, evaluate
 from wengert.core.primitive import Pullback, Structured, register
@@ -55,6 +55,15 @@ def chosen_lanes(branches: Sequence[Any], index: Any, operands: Sequence[Any]) -
     return result
 
 
+def pick(index: Any, size: int, column: Sequence[Any]) -> Any:
+    """Return from the results of several branches, batch axes in front, that of the branch each lane takes."""
+    result = column[0]
+    for i, item in enumerate(column[1:], 1):
+        rank = len(aval_of(item).shape)
+        result = select((index == i).reshape((size, *(1,) * (rank - 1))), item, result)
+    return result
+
+
 class Branch(Structured):
     """Choose between graphs."""
 
@@ -71,10 +80,13 @@ class Branch(Structured):
 
     def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands in some branch."""
-        if flags[0] and not smooth:
-            return [True] * len(params["branches"][0].outputs)
-        found = [dependent(graph, flags[1:], smooth=smooth) for graph in params["branches"]]
-        return [any(column) for column in zip(*found, strict=True)]
+        graphs = params["branches"]
+        found = [dependent(graph, flags[1:], smooth=smooth) for graph in graphs]
+        reached = [any(column) for column in zip(*found, strict=True)]
+        if smooth or not flags[0]:
+            return reached
+        # of a sequence there is only one that is not zeros, so nothing has to be selected
+        return [r or UNKNOWN not in aval_of(x).shape for r, x in zip(reached, graphs[0].outputs, strict=True)]
 
     def tangent(self, values: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
         """Let branches return values and tangents."""
@@ -92,14 +104,37 @@ class Branch(Structured):
         if not batched[0]:
             branches = tuple(batched_graph(f, size, avals, batched[1:], results) for f in functions)
             return apply(self, *values, branches=branches), results
-        every = batched_graph(
-            lambda index, *xs: chosen_lanes(functions, index, xs),
-            size,
-            [Aval((), aval_of(values[0]).dtype), *avals],
-            batched,
-            results,
-        )
-        return evaluate(every, values), results
+        return self.selected_lanes(size, values, batched, results, functions, avals), results
+
+    def selected_lanes(
+        self,
+        size: int,
+        values: Sequence[Any],
+        batched: Flags,
+        results: Flags,
+        functions: Sequence[Callable[..., Sequence[Any]]],
+        avals: Sequence[Aval],
+    ) -> Sequence[Any]:
+        """Run every branch that some lane takes, for all lanes, and select."""
+        index_aval = Aval((), aval_of(values[0]).dtype)
+        found: list[Any] = []
+        for i, function in enumerate(functions):
+            taken = batched_graph(
+                lambda index, *xs, i=i, function=function: function(*(filled(x, index == i) for x in xs)),
+                size,
+                [index_aval, *avals],
+                batched,
+                results,
+            )
+            nothing = closed(
+                lambda *xs, taken=taken: [zeros(aval_of(x), xs[0]) for x in taken.outputs],
+                [v.aval for v in taken.inputs],
+                self.name,
+            )
+            needed = np.any(values[0] == i).astype(np.int64)
+            found.append(apply(self, needed, *values, branches=(nothing, taken)))
+        index = values[0]
+        return [pick(index, size, column) for column in zip(*found, strict=True)]
 
     def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
         """Run the forward half of the chosen branch; the pullback runs its backward half."""
@@ -146,14 +181,17 @@ class Branch(Structured):
 
 
 def shared_slots(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[list[int]]]:
-    """Return slots that the residuals of any one branch fit into, and the places of each branch's among them."""
+    """Return slots that the residuals of any one branch fit into, and the places of each branch's among them.
+
+    Sequences have slots of their own, so that zeros are all that other branches put there.
+    """
     slots: list[Aval] = []
     places = []
     for avals in residuals:
         free = list(range(len(slots)))
         mine = []
         for aval in avals:
-            slot = next((i for i in free if slots[i] == aval), None)
+            slot = next((i for i in free if slots[i] == aval and UNKNOWN not in aval.shape), None)
             if slot is None:
                 slot = len(slots)
                 slots.append(aval)

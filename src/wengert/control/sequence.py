@@ -35,14 +35,18 @@ class Items:
         aval = Aval(self.shape[1:], self.dtype)
         return Items(aval, None) if UNKNOWN in aval.shape else np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __add__(self, other: Items) -> Items:
         """Add two sequences: cotangents of one that was read twice."""
+        if self.arrays is None or other.arrays is None:
+            return self if other.arrays is None else other
+        return Items(aval_of(self), [x + y for x, y in zip(self.arrays, other.arrays, strict=True)])
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Let the primitive `add` be evaluated on sequences."""
         if ufunc is not np.add or method != "__call__" or kwargs:
             return NotImplemented
         left, right = inputs
-        if left.arrays is None or right.arrays is None:
-            return left if right.arrays is None else right
-        return Items(aval_of(self), [x + y for x, y in zip(left.arrays, right.arrays, strict=True)])
+        return left.__add__(right)
 
 
 def sequence_aval(aval: Aval, length: int | None) -> Aval:

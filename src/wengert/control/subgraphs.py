@@ -167,7 +167,10 @@ def spread(value: Any, batch: Batch) -> Any:
     if type(value) is Tensor and value._trace is batch:
         return value._value
     below = lowered(value, batch)
-    return np.broadcast_to(below, (batch.size, *aval_of(below).shape))
+    aval = aval_of(below)
+    if UNKNOWN in aval.shape:  # the zeros of a branch without this sequence
+        return zeros(Aval(lane_shape(aval.shape, batch.size), aval.dtype), below)
+    return np.broadcast_to(below, (batch.size, *aval.shape))
 
 
 def filled(value: Any, active: Any) -> Any:
@@ -181,17 +184,28 @@ def filled(value: Any, active: Any) -> Any:
         active: a boolean in each lane, of which at least one is true.
     """
     mask = standing(active)
-    found = standing(value)
-    if type(found) is not Tensor or found._trace is not mask._trace or UNKNOWN in found.shape:
+    part = batched_part(value, mask._trace)
+    if part is None:
         return value
     lane = np.argmax(raw(mask._value) if is_concrete(mask._value) else mask._value, axis=0)
-    example = found._value[lane]
-    return select(mask, found, apply(barrier, example) if type(example) is Tensor else example)
+    example = part._value[lane]
+    return select(mask, value, apply(barrier, example) if type(example) is Tensor else example)
+
+
+def batched_part(value: Any, batch: Trace) -> Any:
+    """Return what is batched by a trace in a value that newer traces may differentiate; None if nothing is."""
+    found = standing(value)
+    while type(found) is Tensor and found._trace is not batch:
+        trace = found._trace
+        if trace is None or trace.staged:
+            return None
+        found = standing(trace.below(found))
+    return found if type(found) is Tensor and UNKNOWN not in found.shape else None
 
 
 def select(condition: Any, x: Any, y: Any) -> Any:
-    """Return x where a condition holds, else y."""
-    return np.where(condition, x, y)
+    """Return x where a condition holds, else y; of sequences, of which one is of zeros, the other."""
+    return x + y if UNKNOWN in aval_of(x).shape else np.where(condition, x, y)
 
 
 # Reverse mode

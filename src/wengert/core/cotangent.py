@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.aval import UNKNOWN
 from wengert.core.tensor import is_staged, raw
 
 __all__ = ["match_dtype", "strong_zero", "unbroadcast"]
@@ -60,6 +61,8 @@ def strong_zero(rule: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(t: Any, out: Any, *xs: Any, **params: Any) -> Any:
         r = rule(t, out, *xs, **params)
         if not is_staged(r) and not np.isnan(raw(r)).any():
+            return r
+        if UNKNOWN in r.shape:  # a sequence of a loop: its cotangents are only passed on
             return r
         return np.where((r != r) & (t == 0), np.zeros((), r.dtype), r)
 
