@@ -315,11 +315,11 @@ def check(graph: Graph) -> None:
     for equation in graph.equations:
         for value in equation.inputs:
             use(value)
+        for variable in equation.outputs:
+            bind(variable)
         for _, inner in subgraphs(equation.params):
             check(inner)
         check_avals(equation)
-        for variable in equation.outputs:
-            bind(variable)
     for value in graph.outputs:
         use(value)
 
@@ -341,7 +341,8 @@ def check_avals(equation: Equation) -> None:
         ) from error
     found = tuple(v.aval for v in equation.outputs)
     if avals != found:
-        raise malformed(f"{equation.primitive.name} bound to {found}", f"{avals} is what it gives")
+        bound, given = (", ".join(map(aval_text, some)) or "nothing" for some in (found, avals))
+        raise malformed(f"{equation.primitive.name} bound to {bound}", f"{given} is what it gives")
 
 
 def malformed(given: str, needed: str) -> GraphError:

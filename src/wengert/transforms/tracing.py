@@ -89,7 +89,7 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
 
     def traced(*args: Any, **kwargs: Any) -> Graph:
         leaves, structure = flatten((args, kwargs))
-        names = input_names(function, structure.paths())
+        names = input_names(function, structure.accessors())
         for leaf, label in zip(leaves, names, strict=True):
             require_numeric(leaf, label)
         return trace_function(function, "trace", leaves, lambda xs: unflatten(structure, xs), names).graph
@@ -111,12 +111,17 @@ def require_numeric(leaf: Any, name: str) -> None:
         )
 
 
-def input_names(function: Callable[..., Any], paths: Sequence[tuple[Any, ...]]) -> list[str]:
-    """Return names for the leaves of (args, kwargs), from the function's parameters and the places in containers."""
+def input_names(function: Callable[..., Any], places: Sequence[Sequence[Any]]) -> list[str]:
+    """Return names for the leaves of (args, kwargs), from the function's parameters and the places in containers.
+
+    Args:
+        function: the function.
+        places: for each leaf the steps that lead to it, as optree's accessors give them.
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # functions written in C may have none
-        return [""] * len(paths)
+        return [""] * len(places)
     single = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
 
@@ -127,7 +132,7 @@ def input_names(function: Callable[..., Any], paths: Sequence[tuple[Any, ...]]) 
             parts = (single[argument] if kind == 0 else argument, *place)
         return ".".join(map(str, parts))
 
-    names = [name_of_leaf(*path) for path in paths]
+    names = [name_of_leaf(*(getattr(step, "field", step.entry) for step in steps)) for steps in places]
     return names if len(set(names)) == len(names) else [""] * len(names)
 
 
