@@ -150,6 +150,10 @@ MISTAKES = [
     (["x(1)", "x=1"], "the function x; a function of wengert.numpy is needed. See its documentation."),
     (["1 < x < 2", "x=1"], "'1 < x < 2'; one comparison at a time is needed. Combine two with logical_and."),
     (["x[i]", "x=[1,2]"], f"'i' in a formula; {FORMULA_PARTS}"),
+    (
+        ["x ^ 2", "x=1"],
+        "^ in a formula, which is no power in Python; ** is needed. Write x**2, for instance.",
+    ),
     (["x.sum()", "x=1"], f"'x.sum()' in a formula; {FORMULA_PARTS}"),
     (["x.real", "x=1"], f"'x.real' in a formula; {FORMULA_PARTS}"),
     (["sum(x, axis=x)", "x=1"], f"'x' in a formula; {FORMULA_PARTS}"),

@@ -188,6 +188,18 @@ def test_constants_that_receive_a_differentiated_part() -> None:
             "jvp: 2 tangents for 1 primals; one for each primal is needed. Build the tangents like the primals.",
         ),
         (
+            lambda: wg.jvp(np.sin, X, (T,)),
+            UsageError,
+            "jvp: primals of type ndarray; a tuple with an entry for each argument of the function is needed. "
+            "Write jvp(fun, (x,), (direction,)) for a function of one argument.",
+        ),
+        (
+            lambda: wg.taylor(np.sin, (1.0,), 1.0, 2),
+            UsageError,
+            "taylor: tangents of type float; a tuple with an entry for each argument of the function is needed. "
+            "Write taylor(fun, (x,), (direction,)) for a function of one argument.",
+        ),
+        (
             lambda: wg.jvp(np.sin, (X,), (T[:2],)),
             ShapeError,
             "jvp: a tangent of shape (2,) for a primal of shape (3,); the same shape is needed. "

@@ -517,3 +517,44 @@ def test_big_endian_and_unaligned_memory() -> None:
     (x * x).sum().backward()
     assert x.grad is not None
     np.testing.assert_array_equal(x.grad.numpy(), [2.0, 4.0])
+
+
+# Arrays of other classes
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pytest.param(np.ma.masked_array([1.0, 2.0], [False, True]), id="masked"),
+        pytest.param(np.ones((1, 2)).view(np.matrix), id="matrix"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("tensor", wg.tensor),
+        ("asarray", wg.asarray),
+        ("grad", lambda array: wg.grad(np.sum)(array)),
+        ("jvp", lambda array: wg.jvp(np.sum, (array,), (array,))),
+        ("taylor", lambda array: wg.taylor(np.sum, (array,), (array,), 1)),
+        ("vmap", lambda array: wg.vmap(np.sum)(array)),
+        ("multiply", lambda array: wg.tensor([1.0, 2.0]) * array),
+        ("add", lambda array: np.add(wg.tensor([1.0, 2.0]), array)),
+    ],
+)
+def test_arrays_that_calculate_in_their_own_way_are_refused(name: str, use: Any, array: Any) -> None:
+    with pytest.raises(DtypeError) as error:
+        use(array)
+    assert str(error.value) == (
+        f"{name}: an array of type {type(array).__name__}; an ndarray is needed, because other classes calculate in "
+        "their own way, which derivatives would miss. Convert it with numpy.asarray, and take masks or units into "
+        "account yourself."
+    )
+
+
+def test_arrays_of_classes_that_calculate_as_ndarrays_are_welcome(tmp_path: Any) -> None:
+    mapped = np.memmap(tmp_path / "data", dtype=float, mode="w+", shape=2)
+    mapped[:] = [1.0, 2.0]
+    assert wg.grad(lambda x: np.sum(x * mapped))(np.ones(2)).tolist() == [1.0, 2.0]
+    assert wg.grad(lambda x: np.sum(x * x))(mapped).tolist() == [2.0, 4.0]
+    assert wg.tensor(mapped).tolist() == [1.0, 2.0]

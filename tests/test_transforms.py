@@ -162,6 +162,13 @@ def test_argnums_must_name_positional_arguments(transform: Any) -> None:
     assert str(error.value) == (
         f"{transform.__name__}: argnums=(0, -2); each position once is needed. Leave out the repeated one."
     )
+    for name in ("x", (0, "x"), None):
+        with pytest.raises(UsageError) as error:
+            transform(lambda x: x, argnums=name)(2.0)
+        assert str(error.value) == (
+            f"{transform.__name__}: argnums={name!r}; the position of an argument, or several of them, is needed. "
+            "Pass argnums=0 or argnums=(0, 1), for instance."
+        )
     with pytest.raises(UsageError):
         transform(lambda x: x)(x=2.0)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import as_tensor, checked
+from wengert.core.dispatch import as_tensor, checked, plain_array
 from wengert.core.tensor import FUNCTIONS, ArrayLike, Tensor, concrete, make_tensor
 
 __all__ = ["asarray", "tensor"]
@@ -29,9 +29,10 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
     >>> tensor([1, 2], dtype=float)
     tensor([1., 2.])
     """
-    made = make_tensor(
-        checked("tensor", np.array(concrete("tensor", data, "Use wengert.numpy.copy"), dtype=dtype)[()]), None, None
-    )
+    found = concrete("tensor", data, "Use wengert.numpy.copy")
+    if isinstance(found, np.ndarray):
+        found = plain_array("tensor", found)
+    made = make_tensor(checked("tensor", np.array(found, dtype=dtype)[()]), None, None)
     return made.requires_grad_() if requires_grad else made
 
 

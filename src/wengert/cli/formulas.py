@@ -153,6 +153,8 @@ def check_parts(tree: ast.AST) -> None:
 
 def refused(node: ast.AST) -> WengertError:
     """Return the error about a part that is not allowed in a formula."""
+    if isinstance(node, ast.BitXor):
+        return unusable("^ in a formula, which is no power in Python", "** is needed", "Write x**2, for instance")
     text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
     return unusable(
         f"{clipped(text)!r} in a formula",

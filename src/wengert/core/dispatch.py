@@ -117,13 +117,37 @@ def implements(*functions: Any) -> Callable[[F], F]:
     return enter
 
 
+def plain_array(name: str, value: Any) -> np.ndarray[Any, Any]:
+    """Return a value as an ndarray; masked arrays, matrices and quantities with units are refused.
+
+    >>> plain_array("sum", 2.0)
+    array(2.)
+    """
+    kind = type(value)
+    if kind is not np.ndarray and issubclass(kind, np.ndarray) and not _calculates_as_ndarray(kind):
+        raise DtypeError(
+            describe(
+                name,
+                f"an array of type {kind.__name__}",
+                "an ndarray is needed, because other classes calculate in their own way, which derivatives would miss",
+                "Convert it with numpy.asarray, and take masks or units into account yourself",
+            )
+        )
+    return np.asarray(value)
+
+
+def _calculates_as_ndarray(kind: type[np.ndarray[Any, Any]]) -> bool:
+    """Tell whether a subclass leaves arithmetic to ndarray, as memmap does."""
+    return kind.__mul__ is np.ndarray.__mul__ and kind.__array_ufunc__ is np.ndarray.__array_ufunc__
+
+
 def as_tensor(value: Any) -> Tensor:
     """Return a value as a Tensor: itself, or a constant around its array."""
     if type(value) is Tensor:
         return value
     if isinstance(value, list | tuple):  # there may be Tensors in it, whose gradients are kept
         return FUNCTIONS[np.array](value)  # type: ignore[no-any-return]
-    array = np.asarray(value)
+    array = plain_array("asarray", value)
     tensor = constant_tensor(checked("asarray", array if type(value) is np.ndarray else array[()]))
     if type(value) is np.ndarray:
         tensor._kept = BORROWED if value.flags.writeable else True

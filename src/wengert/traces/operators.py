@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply, as_tensor, dispatch
+from wengert.core.dispatch import apply, as_tensor, dispatch, plain_array
 from wengert.core.primitive import Elementwise
 from wengert.core.source import caller, is_own
 from wengert.core.tensor import BORROWED, Tensor, refuse_object_arrays
@@ -218,6 +218,6 @@ def operand(name: str, value: Any) -> Any:
         return value
     if isinstance(value, list | tuple):
         return as_tensor(value)
-    array = np.asarray(value)
+    array = plain_array(name, value)
     refuse_object_arrays(name, (array,))
     return array

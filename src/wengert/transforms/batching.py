@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert._tree import flatten, flatten_prefix, unflatten
 from wengert.core.aval import shape_of
+from wengert.core.dispatch import plain_array
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -112,7 +113,7 @@ def lane_count(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
 
 def lane(trace: Batch, leaf: Any, axis: int) -> Tensor:
     """Return an argument as one lane sees it."""
-    value = inner_value(leaf if isinstance(leaf, Tensor) else np.asarray(leaf))
+    value = inner_value(leaf if isinstance(leaf, Tensor) else plain_array("vmap", leaf))
     tensor = make_batched(value if axis == 0 else np.moveaxis(value, axis, 0), trace)
     tensor._kept = True
     return tensor

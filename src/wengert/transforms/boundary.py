@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import aval_of
+from wengert.core.dispatch import plain_array
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor, own_memory
 from wengert.core.trace import Trace
 from wengert.core.views import current, share
@@ -25,6 +26,7 @@ __all__ = [
     "name_of",
     "positions",
     "require_complex",
+    "require_sequences",
     "result_example",
     "selected",
     "split_aux",
@@ -43,7 +45,16 @@ def name_of(transformation: str, function: Callable[..., Any]) -> str:
 
 def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     """Return the positions that `argnums` names, counted from the front."""
-    wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    wanted = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
+    if not all(isinstance(position, int | np.integer) for position in wanted):
+        raise UsageError(
+            describe(
+                name,
+                f"argnums={argnums!r}",
+                "the position of an argument, or several of them, is needed",
+                "Pass argnums=0 or argnums=(0, 1), for instance",
+            )
+        )
     for position in wanted:
         if not -count <= position < count:
             raise UsageError(
@@ -62,6 +73,20 @@ def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int,
     return chosen
 
 
+def require_sequences(name: str, primals: Sequence[Any], tangents: Sequence[Any]) -> None:
+    """Raise a UsageError unless primals and tangents are sequences with an entry for each argument."""
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, list | tuple):
+            raise UsageError(
+                describe(
+                    name,
+                    f"{what} of type {type(given).__name__}",
+                    "a tuple with an entry for each argument of the function is needed",
+                    f"Write {name}(fun, (x,), (direction,)) for a function of one argument",
+                )
+            )
+
+
 def selected(name: str, leaf: Any) -> Any:
     """Return a leaf of a differentiated argument as an array or Tensor whose dtype has derivatives."""
     if type(leaf) is Tensor:
@@ -76,7 +101,9 @@ def selected(name: str, leaf: Any) -> Any:
                 "Leave it out of argnums",
             )
         )
-    array = leaf if isinstance(leaf, np.ndarray | np.generic) else np.asarray(leaf)[()]
+    array = leaf if isinstance(leaf, np.generic) else plain_array(name, leaf)
+    if not isinstance(leaf, np.ndarray):
+        array = array[()]
     check_dtype(name, array.dtype)
     return array
 

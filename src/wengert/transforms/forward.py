@@ -13,7 +13,16 @@ from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, describe
 from wengert.traces.dual import Dual, make_dual
-from wengert.transforms.boundary import as_given, inner_value, lowered, name_of, result_example, selected, split_aux
+from wengert.transforms.boundary import (
+    as_given,
+    inner_value,
+    lowered,
+    name_of,
+    require_sequences,
+    result_example,
+    selected,
+    split_aux,
+)
 
 __all__ = ["jvp"]
 
@@ -39,6 +48,7 @@ def jvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
     >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 0.0))
     (6.0, 3.0)
     """
+    require_sequences("jvp", primals, tangents)
     trace = Dual(next_level(), name_of("jvp", fun))
     arguments, leaves = dual_arguments(trace, primals, tangents)
     try:

@@ -14,7 +14,7 @@ from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.jet import Jet, Series
-from wengert.transforms.boundary import as_given, inner_value, name_of, result_example, selected
+from wengert.transforms.boundary import as_given, inner_value, name_of, require_sequences, result_example, selected
 
 __all__ = ["taylor"]
 
@@ -46,6 +46,7 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
         raise UsageError(
             describe("taylor", f"order={order!r}", "a whole number, 0 or more, is needed", "Pass the highest order")
         )
+    require_sequences("taylor", primals, tangents)
     trace = Jet(next_level(), int(order), name_of("taylor", fun))
     leaves, structure = flatten(tuple(primals))
     directions, other = flatten(tuple(tangents))
