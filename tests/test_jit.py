@@ -1,0 +1,192 @@
+"""Tests of `jit`: traced once for each kind of argument, equal to the eager function, differentiable by halves."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.transforms.jit as jit_module
+from wengert.core.graph import evaluate
+
+
+def steps(x: Any) -> Any:
+    """Write into an array step by step, through a view too."""
+    v = x * np.arange(1.0, 5.0)
+    v[1] = np.sin(x[0])
+    w = v[1:]
+    w *= 2.0
+    return (v * v).sum()
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+def test_a_kind_of_argument_is_traced_once() -> None:
+    square = wg.jit(lambda x: x * x)
+    assert square(3.0) == 9.0
+    assert square(4.0) == 16.0
+    assert square.trace_count == 1
+    np.testing.assert_array_equal(square(np.arange(3.0)), [0.0, 1.0, 4.0])
+    np.testing.assert_array_equal(square(np.arange(3.0) + 1), [1.0, 4.0, 9.0])
+    square(np.arange(3))
+    square([np.arange(3.0)][0].astype(np.float32))
+    assert square.trace_count == 4  # a scalar; float64, int64 and float32 arrays
+
+
+def test_the_function_runs_only_while_it_is_traced() -> None:
+    calls = []
+
+    @wg.jit
+    def f(x: Any) -> Any:
+        calls.append(x)
+        return np.exp(x)
+
+    assert f(1.0) == np.exp(1.0)
+    assert f(2.0) == np.exp(2.0)
+    assert len(calls) == 1
+
+
+def test_containers_and_forms_come_back_as_given() -> None:
+    f = wg.jit(lambda p, scale: {"sum": p.left + p.right, "both": Pair(p.left * scale, p.right)})
+    found = f(Pair(1.0, 2.0), scale=3.0)
+    assert found == {"sum": 3.0, "both": Pair(3.0, 2.0)}
+    assert type(found["sum"]) is float
+    arrays = f(Pair(np.ones(2), np.ones(2)), scale=3.0)
+    assert isinstance(arrays["both"].left, np.ndarray)
+    tensors = f(Pair(wg.tensor([1.0]), wg.tensor([2.0])), scale=3.0)
+    assert isinstance(tensors["sum"], wg.Tensor)
+
+
+def test_static_arguments_choose_the_traced_form() -> None:
+    f = wg.jit(lambda x, power, name="": x**power if name == "" else x, static_argnums=1, static_argnames="name")
+    assert f(3.0, 2) == 9.0
+    assert f(3.0, 3) == 27.0
+    assert f(2.0, 3) == 8.0
+    assert f(2.0, 3, name="same") == 2.0
+    assert f.trace_count == 3
+    with pytest.raises(wg.errors.UsageError, match="a static argument that cannot be hashed"):
+        f(3.0, [2])
+    with pytest.raises(wg.errors.DtypeError, match="an argument of type str; numbers, arrays, Tensors"):
+        wg.jit(lambda x, name: x)(1.0, "name")
+
+
+def test_writes_stay_inside_unless_donated() -> None:
+    x = np.ones(4)
+
+    def f(x: Any) -> Any:
+        x[0] = 7.0
+        return x.sum()
+
+    assert wg.jit(f)(x) == 10.0
+    np.testing.assert_array_equal(x, np.ones(4))
+    assert wg.jit(f, donate_argnums=0)(x) == 10.0
+    np.testing.assert_array_equal(x, [7.0, 1.0, 1.0, 1.0])
+
+
+def test_mutation_is_made_functional() -> None:
+    x = np.array([0.3, 0.5, -1.0, 2.0])
+    f = wg.jit(steps)
+    eager = wg.asarray(x)
+    assert f(x) == steps(eager).item()
+    np.testing.assert_array_equal(wg.grad(f)(x), wg.grad(steps)(x))
+    np.testing.assert_array_equal(wg.jit(wg.grad(steps))(x), wg.grad(steps)(x))
+    np.testing.assert_allclose(wg.hessian(f)(x), wg.hessian(steps)(x), rtol=1e-14)
+
+
+def test_captured_tensors_are_read_anew_and_get_gradients() -> None:
+    w = wg.tensor([1.0, 2.0], requires_grad=True)
+    f = wg.jit(lambda x: (w * x).sum())
+    y = f(2.0)
+    y.backward()
+    assert y.item() == 6.0
+    np.testing.assert_array_equal(w.grad.numpy(), [2.0, 2.0])
+    with wg.no_grad():
+        w += 1.0
+    assert f(2.0).item() == 10.0
+    assert f.trace_count == 1
+
+
+def test_values_of_outer_transformations_may_be_captured() -> None:
+    def outer(a: Any) -> Any:
+        return wg.jit(lambda x: x * a * a)(3.0)
+
+    assert wg.grad(outer)(2.0) == 12.0
+    assert wg.jvp(outer, (2.0,), (1.0,)) == (12.0, 12.0)
+    np.testing.assert_array_equal(wg.vmap(outer)(np.array([1.0, 2.0])), [3.0, 12.0])
+
+
+def test_the_backward_half_runs_on_residuals(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+
+    def spy(graph: Any, args: Any) -> Any:
+        names.extend(equation.primitive.name for equation in graph.equations)
+        return evaluate(graph, args)
+
+    monkeypatch.setattr(jit_module, "evaluate", spy)
+    f = wg.jit(lambda x: np.exp(np.sin(x)))
+    wg.grad(f)(0.1)  # traces
+    names.clear()
+    assert wg.grad(f)(0.5) == wg.grad(lambda x: np.exp(np.sin(x)))(0.5)
+    assert names.count("sin") == 1
+    assert names.count("exp") == 1
+    assert names.count("cos") == 1
+
+
+def test_a_call_is_one_node_that_can_be_differentiated_again() -> None:
+    f = wg.jit(steps)
+    x = wg.tensor([0.3, 0.5, -1.0, 2.0], requires_grad=True)
+    y = f(x)
+    assert y.grad_fn.name == "steps"
+    (first,) = wg.autograd.grad(y, x, create_graph=True)
+    first.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), wg.hessian(steps)(x.detach().numpy()).sum(0), rtol=1e-13)
+
+
+def test_several_outputs_some_without_derivative() -> None:
+    f = wg.jit(lambda x: (x * x, np.argmax(x), x.sum()))
+    x = np.array([1.0, 3.0, 2.0])
+    value, pullback = wg.vjp(f, x)
+    assert value[1] == 1
+    (ct,) = pullback((np.ones(3), np.zeros((), int), 1.0))
+    np.testing.assert_array_equal(ct, 2 * x + 1)
+    (ct,) = pullback((np.zeros(3), np.zeros((), int), 1.0))
+    np.testing.assert_array_equal(ct, np.ones(3))
+
+
+def test_runaway_tracing_is_reported_once() -> None:
+    f = wg.jit(lambda x: x.sum())
+    for n in range(1, jit_module.MANY_TRACES):
+        f(np.ones(n))
+    with pytest.warns(UserWarning, match=f"traced {jit_module.MANY_TRACES} times"):
+        f(np.ones(jit_module.MANY_TRACES))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f(np.ones(jit_module.MANY_TRACES + 1))
+
+
+def test_a_failure_while_tracing_leaves_nothing_behind() -> None:
+    broken = True
+
+    def f(x: Any) -> Any:
+        if broken:
+            raise ValueError("not yet")
+        return x + 1.0
+
+    g = wg.jit(f)
+    with pytest.raises(ValueError, match="not yet"):
+        g(1.0)
+    broken = False
+    assert g(1.0) == 2.0
+
+
+def test_escaped_values_are_refused() -> None:
+    kept = []
+    wg.jit(lambda x: kept.append(x) or x)(1.0)
+    with pytest.raises(wg.errors.EscapedValueError):
+        kept[0] + 1.0
