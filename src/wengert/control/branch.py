@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.compile.dead import narrowed, needed_inputs
 from wengert.control.sequence import zeros
 from wengert.control.subgraphs import (
     Halves,
@@ -87,6 +88,14 @@ class Branch(Structured):
             return reached
         # of a sequence there is only one that is not zeros, so nothing has to be selected
         return [r or UNKNOWN not in aval_of(x).shape for r, x in zip(reached, graphs[0].outputs, strict=True)]
+
+    def trimmed(self, used: Flags, params: Params) -> tuple[Flags, Flags, Params] | None:
+        """Return which operands some branch needs for the used results, and the branches of these alone."""
+        needed = [any(column) for column in zip(*(needed_inputs(g, used) for g in params["branches"]), strict=True)]
+        if all(used) and all(needed):
+            return None
+        branches = tuple(narrowed(graph, needed, used) for graph in params["branches"])
+        return [True, *needed], used, {**params, "branches": branches}
 
     def tangent(self, values: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
         """Let branches return values and tangents."""

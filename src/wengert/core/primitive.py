@@ -342,6 +342,15 @@ class Structured(Primitive):
     structured = True
     outputs = 0
 
+    def trimmed(
+        self, _used: Sequence[bool], _params: Mapping[str, Any]
+    ) -> tuple[Sequence[bool], Sequence[bool], Mapping[str, Any]] | None:
+        """Return which operands and results are needed for those that are used, and the parameters for them alone.
+
+        None if all are.
+        """
+        return None
+
     def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands; with `smooth`, by other than constant operations."""
         raise NotImplementedError
