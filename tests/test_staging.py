@@ -18,7 +18,7 @@ from wengert.core.abstract import abstract
 from wengert.core.aval import Aval, aval_of
 from wengert.core.graph import Graph, Variable, check, evaluate
 from wengert.core.primitive import PRIMITIVES
-from wengert.errors import GraphError
+from wengert.errors import EscapedValueError, GraphError
 from wengert.transforms.tracing import trace
 
 SHAPED_BY_ELEMENTS = {
@@ -232,3 +232,15 @@ def test_rules_of_shapes_agree_with_numpy() -> None:
             for name in ("matmul", "dot"):
                 want = PRIMITIVES[name].evaluate(x, y)
                 assert abstract(PRIMITIVES[name], variables, {}) == (aval_of(want),)
+
+
+@pytest.mark.parametrize(("make", "kind"), [(lambda x: x * 2, "computed"), (lambda x: x, "an argument")])
+def test_values_that_escape_name_the_line_that_made_them(make: Callable[..., Any], kind: str) -> None:
+    kept = []
+    wg.jit(lambda x: kept.append(make(x)) or x)(np.ones(2))
+    with pytest.raises(EscapedValueError) as error:
+        kept[0] + 1
+    text = str(error.value)
+    assert f'a value that escaped, created at File "{__file__}", line ' in text
+    assert ("x * 2" in text) == (kind == "computed")
+    assert text.endswith("; values of a transformation may be used only until it ends. Return it from the function.")

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wengert.core.source import position_of
 from wengert.core.tensor import Tensor, make_tensor
-from wengert.errors import EscapedValueError, describe
 
 if TYPE_CHECKING:
     from wengert.core.primitive import Linear, Primitive
@@ -97,17 +94,6 @@ class Trace:
 
     def require_writable(self, handle: Tensor) -> None:
         """Raise if a handle of this trace must not be written to now."""
-
-    def escaped_at(self, code: CodeType, offset: int, name: str = "") -> EscapedValueError:
-        """Return the error about a value used after its transformation ended, with the line that created it."""
-        return EscapedValueError(
-            describe(
-                self.owner_name,
-                f"a value {name and f'({name}) '}that escaped, created at {position_of(code, offset)}",
-                "values of a transformation may be used only until it ends",
-                "Return it from the function (has_aux=True), or store wengert.stop_gradient(value)",
-            )
-        )
 
     def rebind(self, handle: Tensor, result: Tensor) -> None:
         """Let a handle of this trace stand for another value, which may be of any trace."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,9 +15,8 @@ from wengert.core.dispatch import apply
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
-from wengert.core.trace import Trace
 from wengert.errors import GraphError, ShapeError, describe
-from wengert.traces.modes import STATE
+from wengert.traces.transient import Transient
 
 __all__ = ["Batch", "make_batched"]
 
@@ -31,26 +31,24 @@ def make_batched(value: Any, trace: Batch) -> Tensor:
     return make_tensor(value, trace, caller())
 
 
-class Batch(Trace):
+class Batch(Transient):
     """Carry out operations for all lanes of a batch at once.
 
     Attributes:
         size: the number of lanes.
-        owner_name: the transformation and its function, for errors.
     """
 
-    __slots__ = ("ended", "owner_name", "size")
+    __slots__ = ("size",)
     concrete: ClassVar[bool] = False
 
     def __init__(self, level: int, size: int, owner_name: str) -> None:
-        super().__init__(level)
+        super().__init__(level, owner_name)
         self.size = size
-        self.owner_name = owner_name
-        self.ended = False
 
-    def end(self) -> None:
-        """Refuse operations from now on: the transformation is over."""
-        self.ended = True
+    def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
+        """Return the place that is the node."""
+        place: tuple[CodeType, int] = tensor._node
+        return place
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
         """Return the shape of one lane."""
@@ -80,7 +78,8 @@ class Batch(Trace):
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Compute all lanes one level below."""
-        self.check_alive(operands)
+        if self.ended:
+            self.require_alive(operands)
         if primitive.kind == "elementwise":
             return self.elementwise(primitive, operands, params)
         batched = [self.is_batched(x) for x in operands]
@@ -172,7 +171,8 @@ class Batch(Trace):
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value in every lane."""
-        self.check_alive((handle, *operands))
+        if self.ended:
+            self.require_alive((handle, *operands))
         batched = [self.is_batched(handle), *(self.is_batched(x) for x in operands)]
         base = self.handle_below(handle)
         kept = handle._kept
@@ -184,11 +184,6 @@ class Batch(Trace):
         handle._trace, handle._node = self, caller()
         handle._kept = False
         handle._mutated = True
-
-    def check_alive(self, operands: Sequence[Any]) -> None:
-        """Raise an EscapedValueError if the transformation is over."""
-        if self.ended and not STATE.reviving:
-            raise self.escaped_at(*next(x._node for x in operands if self.is_batched(x)))
 
 
 def array_below(out: Any) -> Any:

@@ -8,6 +8,7 @@ of an opaque one comes from its vjp, which is linear in the cotangent, so transp
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,11 @@ from wengert.core.dispatch import apply
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
-from wengert.core.trace import Trace, next_level
+from wengert.core.trace import next_level
 from wengert.core.views import current
-from wengert.errors import GraphError, describe
-from wengert.traces.modes import STATE
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
+from wengert.traces.transient import Transient
 
 __all__ = ["Dual", "make_dual"]
 
@@ -45,34 +45,18 @@ def make_dual(value: Any, tangent: Any, trace: Dual) -> Tensor:
     return tensor
 
 
-class Dual(Trace):
-    """Propagate tangents; `owner_name` names the transformation and its function for errors."""
+class Dual(Transient):
+    """Propagate tangents."""
 
-    __slots__ = ("ended", "owner_name")
+    __slots__ = ()
 
-    def __init__(self, level: int, owner_name: str) -> None:
-        super().__init__(level)
-        self.owner_name = owner_name
-        self.ended = False
-
-    def end(self) -> None:
-        """Refuse operations from now on: the transformation is over."""
-        self.ended = True
+    def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
+        """Return where the tangent was made."""
+        return tensor._node.code, tensor._node.offset
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
         return "tangent=..."
-
-    def state(self, tensor: Tensor) -> Any:
-        """Refuse: a tangent means nothing outside its transformation."""
-        raise GraphError(
-            describe(
-                "copy or pickle",
-                f"a Tensor of {self.owner_name}",
-                "a plain Tensor is needed",
-                "Use wengert.stop_gradient first",
-            )
-        )
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value and tangent in buffers of their own."""
@@ -84,19 +68,28 @@ class Dual(Trace):
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Evaluate one level below, and propagate the tangents there."""
-        self.check_alive(operands)
-        values = [self.value_below(x) for x in operands]
+        if self.ended:
+            self.require_alive(operands)
+        values, tangents = [], []
+        relied_upon = not primitive.view  # results may share memory with tangents, so a later write must copy
+        for x in operands:
+            tangent = None
+            if type(x) is Tensor:
+                trace = x._trace
+                if trace is self:
+                    tangent = x._node.tangent
+                    x._kept = x._kept or relied_upon
+                    x = x._value
+                elif trace is None:
+                    x = x._value
+            values.append(x)
+            tangents.append(tangent)
         if isinstance(primitive, Structured):
-            found, tangents = primitive.tangent(values, [self.tangent_below(x) for x in operands], params)
-            return tuple(self.paired(settled(o), t) for o, t in zip(found, tangents, strict=True))
+            found, moved = primitive.tangent(values, tangents, params)
+            return tuple(self.paired(settled(o), t) for o, t in zip(found, moved, strict=True))
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
             return wrapped_constant(out)
-        tangents = [self.tangent_below(x) for x in operands]
-        if not primitive.view:  # results may share memory with tangents, so a later write must copy
-            for x in operands:
-                if type(x) is Tensor and x._trace is self:
-                    x._kept = True
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if primitive.outputs == 1:
                 return self.paired(settled(out), propagate(primitive, tangents, settled(out), values, params))
@@ -117,7 +110,8 @@ class Dual(Trace):
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value, and the same part of its tangent."""
-        self.check_alive((handle, *operands))
+        if self.ended:
+            self.require_alive((handle, *operands))
         below = self.handle_below(handle)
         tangent = self.tangent_below(handle)
         tangents = [self.tangent_below(x) for x in operands[:1]]
@@ -136,12 +130,6 @@ class Dual(Trace):
         handle._value = written
         handle._kept = False
         handle._mutated = True
-
-    def check_alive(self, operands: Sequence[Any]) -> None:
-        """Raise an EscapedValueError if the transformation is over."""
-        if self.ended and not STATE.reviving:
-            moving = next(x._node for x in operands if type(x) is Tensor and x._trace is self)
-            raise self.escaped_at(moving.code, moving.offset)
 
 
 def propagate(

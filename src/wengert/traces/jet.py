@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,9 @@ from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, raw, settled, wrapped_constant
-from wengert.core.trace import Trace
 from wengert.core.views import current
-from wengert.errors import GraphError, describe
 from wengert.traces.dual import propagate
-from wengert.traces.modes import STATE
+from wengert.traces.transient import Transient
 
 __all__ = ["Jet", "Series"]
 
@@ -48,26 +47,29 @@ class Series:
         return self.known[k]
 
 
-class Jet(Trace):
+class Jet(Transient):
     """Propagate power series up to an order.
 
     The value slot of a Tensor of this trace holds its aval, the node its series.
     """
 
-    __slots__ = ("depth", "ended", "memo", "order", "owner_name")
+    __slots__ = ("depth", "memo", "order")
 
     def __init__(self, level: int, order: int, owner_name: str) -> None:
-        super().__init__(level)
+        super().__init__(level, owner_name)
         self.order = order
-        self.owner_name = owner_name
-        self.ended = False
         self.depth = 0
         self.memo: dict[Any, tuple[Any, Any]] = {}
 
     def end(self) -> None:
         """Refuse operations from now on: the transformation is over."""
-        self.ended = True
+        super().end()
         self.memo.clear()
+
+    def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
+        """Return where the series was made."""
+        place: tuple[CodeType, int] = tensor._node.place
+        return place
 
     def value_below(self, operand: Any) -> Any:
         """Return an operand's zeroth coefficient."""
@@ -91,17 +93,6 @@ class Jet(Trace):
         """Return what the printed form of a Tensor says."""
         return f"series to order {self.order}"
 
-    def state(self, tensor: Tensor) -> Any:
-        """Refuse: a series means nothing outside its transformation."""
-        raise GraphError(
-            describe(
-                "copy or pickle",
-                f"a Tensor of {self.owner_name}",
-                "a plain Tensor is needed",
-                "Use wengert.stop_gradient first",
-            )
-        )
-
     def tensor(self, aval: Aval, series: Series) -> Tensor:
         """Return a Tensor with a series."""
         return make_tensor(aval, self, series)
@@ -112,8 +103,8 @@ class Jet(Trace):
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Compute the value of a primitive's result, and its series: at once, unless for a rule of another one."""
-        if self.ended and not STATE.reviving:
-            raise self.escaped_at(*next(x._node.place for x in operands if self.series_of(x) is not None))
+        if self.ended:
+            self.require_alive(operands)
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant":
             return wrapped_constant(out)

@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from wengert.core.aval import Aval
 from wengert.core.graph import Equation, Graph, Variable, abstract, literal
 from wengert.core.primitive import Linear, Primitive
-from wengert.core.source import caller
+from wengert.core.source import Position, caller
 from wengert.core.tensor import Tensor, make_tensor
-from wengert.core.trace import Trace
-from wengert.errors import EscapedValueError, TracedTruthError, describe
+from wengert.errors import TracedTruthError, describe
+from wengert.traces.transient import Transient
 
 __all__ = ["Stage"]
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 
-class Stage(Trace):
+class Stage(Transient):
     """Write operations down as equations.
 
     The value slot of a Tensor of this trace holds its variable. Tensors of older traces that the function captures
     become further inputs, in `captured`, so that gradients reach them; arrays become literals.
     """
 
-    __slots__ = ("captured", "ended", "equations", "inputs", "owner_name")
+    __slots__ = ("captured", "equations", "inputs", "place")
     concrete: ClassVar[bool] = False
     staged: ClassVar[bool] = True
+    remedy: ClassVar[str] = "Return it from the function"
 
     def __init__(self, level: int, owner_name: str) -> None:
-        super().__init__(level)
-        self.owner_name = owner_name
+        super().__init__(level, owner_name)
+        self.place = caller()
         self.equations: list[Equation] = []
         self.inputs: list[Variable] = []
         self.captured: dict[int, tuple[Tensor, Variable]] = {}
-        self.ended = False
 
-    def end(self) -> None:
-        """Refuse operations from now on: the graph is complete."""
-        self.ended = True
+    def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
+        """Return where the equation was written that binds the variable; for inputs, where tracing was asked for."""
+        origins = (e.origin for e in self.equations if any(x is tensor._value for x in e.outputs))
+        origin = next(origins, None)
+        return self.place if origin is None or isinstance(origin, Position) else origin
 
     def input(self, aval: Aval, name: str = "") -> Tensor:
         """Return a new input of the graph."""
@@ -73,7 +75,7 @@ class Stage(Trace):
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Append an equation."""
         if self.ended:
-            raise self.escaped()
+            raise self.escaped(operands)
         inputs = tuple([self.reference(x) for x in operands])
         avals = abstract(primitive, inputs, params)
         outputs = tuple([Variable(shape, dtype) for shape, dtype in avals])
@@ -121,14 +123,3 @@ class Stage(Trace):
         found = tuple(map(self.reference, outputs))
         captured = [variable for _, variable in self.captured.values()]
         return Graph((*self.inputs, *captured), self.equations, found)
-
-    def escaped(self) -> EscapedValueError:
-        """Return the error about a value used after its transformation ended."""
-        return EscapedValueError(
-            describe(
-                self.owner_name,
-                "a value that escaped",
-                "values of a traced function may be used only while it is traced",
-                "Return it from the function",
-            )
-        )

@@ -23,10 +23,10 @@ from wengert.core.dispatch import apply
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, own_memory, settled, wrapped_constant
-from wengert.core.trace import Trace
 from wengert.core.views import share
-from wengert.errors import EscapedValueError, GraphError, UsageError, describe
+from wengert.errors import GraphError, UsageError, describe
 from wengert.traces.modes import SPECIAL, STATE, enable_grad, recording
+from wengert.traces.transient import Transient
 
 if TYPE_CHECKING:
     from wengert.traces.hooks import Hooks
@@ -43,6 +43,8 @@ __all__ = [
     "Tape",
     "Unary",
     "make_leaf",
+    "new_leaf",
+    "new_record",
 ]
 
 NUMBERS = count(1)
@@ -240,6 +242,25 @@ class Output(Node):
         return (self.source,)
 
 
+NO_DTYPE = np.dtype(float)
+
+
+def new_record(primitive: Primitive, inputs: tuple[Node | None, ...], params: Mapping[str, Any]) -> Record:
+    """Return the node of an operation, without residuals; shape and dtype mean nothing until they are set."""
+    node = Record()
+    node.number = next(NUMBERS)
+    node.primitive = primitive
+    node.shape, node.dtype = (), NO_DTYPE
+    node.code, node.offset = caller()
+    node.hooks = None
+    node.inputs = inputs
+    node.keywords = params
+    node.operands = (None,) * len(inputs)
+    node.out = None
+    node.unpack = None
+    return node
+
+
 def make_leaf(value: Any, tape: Tape) -> Tensor:
     """Return a Tensor that is a leaf of a tape; the tape does not keep it alive."""
     tensor = make_tensor(value, tape, None)
@@ -260,25 +281,27 @@ def new_leaf(shape: tuple[int, ...], dtype: np.dtype[Any], tensor: Tensor) -> Le
     return node
 
 
-class Tape(Trace):
-    """Record operations for a reverse sweep.
+class Tape(Transient):
+    """Record operations for a reverse sweep; the base tape, level 0, is that of `requires_grad` and never ends."""
 
-    `owner_name` names the transformation and the function it differentiates, for errors about escaped values; the
-    base tape, level 0, is that of Tensors with `requires_grad` and never ends.
-    """
-
-    __slots__ = ("ended", "owner_name")
+    __slots__ = ()
 
     def __init__(self, level: int, owner_name: str = "") -> None:
-        super().__init__(level)
+        super().__init__(level, owner_name)
         self.fast = True
-        self.ended = False
-        self.owner_name = owner_name
 
     def end(self) -> None:
         """Refuse to record from now on: the transformation is over."""
+        super().end()
         self.fast = False
-        self.ended = True
+
+    def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
+        """Return code and instruction offset of the operation that was recorded."""
+        return tensor._node.code, tensor._node.offset
+
+    def made_by(self, tensor: Tensor) -> str:
+        """Return the name of the operation that was recorded."""
+        return str(tensor._node.name)
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says: leaf, or the operation that made it."""
@@ -300,8 +323,8 @@ class Tape(Trace):
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Evaluate one level below, and record."""
-        if self.ended and not STATE.reviving:
-            raise self.escaped_from(operands)
+        if self.ended:
+            self.require_alive(operands)
         if isinstance(primitive, Structured) and recording(self):
             return self.structured(primitive, operands, params)
         out = apply(primitive, *map(self.value_below, operands), **params)
@@ -318,7 +341,6 @@ class Tape(Trace):
             return result
         outs = tuple(map(settled, out))
         node, kept = self.record(primitive, operands, outs, params)
-        node.shape, node.dtype = (), np.dtype(float)
         return tuple(self.output(node, i, item, kept) for i, item in enumerate(outs))
 
     def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -326,17 +348,7 @@ class Tape(Trace):
         inputs = tuple(map(self.node_of, operands))
         wanted = [node is not None for node in inputs]
         outs, active, pullback = primitive.linearized([self.value_below(x) for x in operands], wanted, params)
-        node = Record()
-        node.number = next(NUMBERS)
-        node.primitive = pullback
-        node.code, node.offset = caller()
-        node.hooks = None
-        node.inputs = inputs
-        node.keywords = {}
-        node.operands = (None,) * len(inputs)
-        node.out = None
-        node.unpack = None
-        node.shape, node.dtype = (), np.dtype(float)
+        node = new_record(pullback, inputs, {})
         return tuple(
             self.output(node, i, settled(out), True) if flag else wrapped_constant(out)
             for i, (out, flag) in enumerate(zip(outs, active, strict=True))
@@ -352,16 +364,9 @@ class Tape(Trace):
         """Return a new node for an operation, and whether it keeps the output's buffer."""
         inputs = tuple(map(self.node_of, operands))
         need_out, need = primitive.saved([node is not None for node in inputs])
-        node = Record()
-        node.number = next(NUMBERS)
-        node.primitive = primitive
-        node.code, node.offset = caller()
-        node.hooks = None
-        node.inputs = inputs
-        node.keywords = params
+        node = new_record(primitive, inputs, params)
         node.operands = tuple(self.residual(x) if need(i) else None for i, x in enumerate(operands))
         node.out = primitive.kept_output(out) if need_out else None
-        node.unpack = None
         if SPECIAL and STATE.packing:
             pack(node)
         return node, need_out
@@ -404,8 +409,8 @@ class Tape(Trace):
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a Tensor in place, and record it; see the ADR on mutation and views."""
-        if self.ended and not STATE.reviving:
-            raise self.escaped_from((handle, *operands))
+        if self.ended:
+            self.require_alive((handle, *operands))
         below = self.handle_below(handle)
         written = primitive.rewrite(below, handle._kept, *map(self.value_below, operands), **params)
         if recording(self) and is_differentiable(written.dtype):
@@ -442,11 +447,6 @@ class Tape(Trace):
                     "Write into a copy (x.copy()), or write under no_grad",
                 )
             )
-
-    def escaped_from(self, operands: Sequence[Any]) -> EscapedValueError:
-        """Return the error about an operand used after its transformation ended."""
-        node = next(x._node for x in operands if type(x) is Tensor and x._trace is self)
-        return self.escaped_at(node.code, node.offset, node.name)
 
 
 BASE_TAPE = Tape(0, "the tape")

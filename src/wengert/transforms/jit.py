@@ -15,14 +15,13 @@ from wengert.compile.passes import simplified
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.primitive import Primitive
-from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.trace import next_level
 from wengert.core.views import current
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, TracedTruthError, UsageError, describe
 from wengert.traces.modes import STATE, recording
 from wengert.traces.staging import Stage
-from wengert.traces.tape import NUMBERS, Record, Tape
+from wengert.traces.tape import Tape, new_record
 from wengert.transforms.boundary import as_given, name_of, result_example
 from wengert.transforms.reverse import vjp
 from wengert.transforms.tracing import as_function, trace_function
@@ -148,23 +147,15 @@ def recorded(entry: Entry, tape: Tape, values: Sequence[Any], below: Sequence[An
     _, halves = entry.partition(wanted)
     results = evaluate(halves.forward, below)
     count = len(entry.graph.outputs)
-    node = Record()
-    node.number = next(NUMBERS)
-    node.primitive = GraphCall(entry, wanted)
-    node.code, node.offset = caller()
-    node.hooks = None
-    node.inputs = inputs
-    node.keywords = {}
+    node = new_record(GraphCall(entry, wanted), inputs, {})
     node.operands = tuple(tape.residual(x) for x in values)
     node.out = tuple(results[count:])
-    node.unpack = None
     outs = [np.asarray(x)[()] for x in results[:count]]
     if count == 1 and is_differentiable(outs[0].dtype):
         node.shape, node.dtype = outs[0].shape, outs[0].dtype
         result = make_tensor(outs[0], tape, node)
         result._kept = True
         return [result]
-    node.shape, node.dtype = (), np.dtype(float)
     return [tape.output(node, i, out, True) for i, out in enumerate(outs)]
 
 
@@ -189,6 +180,7 @@ class Jitted:
         self.donate_argnums = as_tuple(donate_argnums)
         self.entries: dict[Any, Entry] = {}
         self.trace_count = 0
+        self.running = fun  # what is traced: the function, or its converted form once control flow has asked for it
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, tracing it first if arguments of this kind are new."""
@@ -235,6 +227,25 @@ class Jitted:
                 "arguments that change shape or static arguments that change value make each call slow",
                 stacklevel=4,
             )
+        try:
+            return self.trace_with(self.running, args, kwargs, leaves, structure)
+        except TracedTruthError:
+            if self.running is not self.fun:
+                raise
+        from wengert.conversion import converted  # rewriting source is needed by few programs
+
+        self.running = converted(self.fun)
+        return self.trace_with(self.running, args, kwargs, leaves, structure)
+
+    def trace_with(
+        self,
+        function: Function,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        leaves: Sequence[Any],
+        structure: Any,
+    ) -> Entry:
+        """Trace one form of the function: as it was written, or converted."""
         stage = Stage(next_level(), name_of("jit", self.fun))
         try:
             inputs = [stage.input(aval_of(leaf)) for leaf in leaves]
@@ -242,7 +253,7 @@ class Jitted:
             positional, keywords = unflatten(structure, inputs)
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
-            found, out_structure = flatten(self.fun(*arguments, **keywords, **fixed))
+            found, out_structure = flatten(function(*arguments, **keywords, **fixed))
             outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
             donated = self.written(args, inputs, variables, structure, len(outputs))
             outputs += [inputs[position] for position, _ in donated]

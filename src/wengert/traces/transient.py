@@ -1,0 +1,76 @@
+"""Traces of transformations: they end, and values that are used afterwards are refused, naming the line that made them.
+
+While a sweep runs a function once more (`reviving`), traces that have ended work again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import CodeType
+from typing import Any, ClassVar
+
+from wengert.core.source import position_of
+from wengert.core.tensor import Tensor
+from wengert.core.trace import Trace
+from wengert.errors import EscapedValueError, GraphError, describe
+from wengert.traces.modes import STATE
+
+__all__ = ["Transient"]
+
+
+class Transient(Trace):
+    """Be the trace of one call of a transformation.
+
+    Attributes:
+        owner_name: the transformation and its function, for errors.
+        ended: whether the call is over.
+    """
+
+    __slots__ = ("ended", "owner_name")
+    remedy: ClassVar[str] = "Return it from the function (has_aux=True), or store wengert.stop_gradient(value)"
+
+    def __init__(self, level: int, owner_name: str) -> None:
+        super().__init__(level)
+        self.owner_name = owner_name
+        self.ended = False
+
+    def end(self) -> None:
+        """Refuse operations from now on: the transformation is over."""
+        self.ended = True
+
+    def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
+        """Return code and instruction offset of the operation that made a Tensor of this trace."""
+        raise NotImplementedError
+
+    def made_by(self, tensor: Tensor) -> str:
+        """Return the name of that operation, where the trace knows it."""
+        return ""
+
+    def require_alive(self, operands: Sequence[Any]) -> None:
+        """Raise an EscapedValueError if the transformation is over."""
+        if self.ended and not STATE.reviving:
+            raise self.escaped(operands)
+
+    def escaped(self, operands: Sequence[Any]) -> EscapedValueError:
+        """Return the error about an operand used after its transformation ended."""
+        tensor = next(x for x in operands if type(x) is Tensor and x._trace is self)
+        name = self.made_by(tensor)
+        return EscapedValueError(
+            describe(
+                self.owner_name,
+                f"a value {name and f'({name}) '}that escaped, created at {position_of(*self.made_at(tensor))}",
+                "values of a transformation may be used only until it ends",
+                self.remedy,
+            )
+        )
+
+    def state(self, tensor: Tensor) -> Any:
+        """Refuse: what the trace knows of a Tensor means nothing outside its transformation."""
+        raise GraphError(
+            describe(
+                "copy or pickle",
+                f"a Tensor of {self.owner_name}",
+                "a plain Tensor is needed",
+                "Use wengert.stop_gradient first",
+            )
+        )
