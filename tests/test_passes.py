@@ -22,6 +22,7 @@ from wengert.compile.dead import eliminate_dead
 from wengert.compile.inline import inline_calls
 from wengert.compile.passes import PIPELINE, simplified
 from wengert.compile.simplify import REWRITES, simplify
+from wengert.control import cond, scan, while_loop
 from wengert.core.aval import aval_of
 from wengert.core.graph import Equation, Graph, Variable, check, evaluate
 from wengert.core.primitive import PRIMITIVES, Constant
@@ -30,6 +31,7 @@ from wengert.core.views import current
 from wengert.errors import GraphError
 from wengert.primitives.elementwise import add, multiply, negative
 from wengert.traces.staging import Stage
+from wengert.transforms.tracing import trace
 
 FLOAT = np.dtype(float)
 
@@ -147,6 +149,23 @@ def test_a_rewrite_leaves_these_operations_and_the_same_bits(name: str) -> None:
     for found, want in zip(evaluate(after, args), evaluate(before, args), strict=True):
         assert same_bits(found, want)
         assert same_bits(want, np.asarray(function(*args)))
+
+
+DIFFERENTIABLE = [name for name, (_, args, _) in REWRITTEN.items() if all(x.dtype.kind in "fc" for x in args)]
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_a_rewrite_leaves_the_derivatives(name: str) -> None:
+    function, args, _ = REWRITTEN[name]
+    before = staged(function, *args)
+    after = eliminate_dead(simplify(before))
+
+    def cotangents(graph: Graph) -> Any:
+        results, pullback = wg.vjp(lambda *xs: evaluate(graph, xs), *args)
+        return pullback(tuple(np.ones(x.shape, x.dtype) for x in results))
+
+    for found, expected in zip(cotangents(after), cotangents(before), strict=True):
+        assert same_bits(found, expected)
 
 
 def test_every_rewrite_is_of_a_primitive_and_says_why_values_are_preserved() -> None:
@@ -275,6 +294,63 @@ def test_passes_reach_into_sub_graphs_that_are_not_inlined() -> None:
     graph = simplified(calling("apply"))
     inner = graph.equations[0].params["graph"]
     assert operations(inner) == ["multiply"]
+
+
+def unused_carried(x: Any, n: Any) -> Any:
+    """A loop whose counter decides, whose product is used, and whose other values only keep each other up to date."""
+    body: Callable[..., Any] = lambda s: (s[0] + 1, s[1] * x, np.sin(s[2]) + s[3], np.cos(s[3]))
+    return while_loop(lambda s: s[0] < n, body, (0, x, x, x))[1]
+
+
+def unused_left(x: Any) -> Any:
+    """A scan of which one carried value and one sequence are not used."""
+
+    def step(carried: Any, element: Any) -> Any:
+        total, product = carried
+        return (total + element, product * element), (total, np.exp(product))
+
+    (total, _), (totals, _) = scan(step, (x[0], x[1]), x)
+    return total, totals
+
+
+def unused_choice(x: Any) -> Any:
+    """A choice of which one result is not used."""
+    branches = (lambda x, y: (x * 2, np.sin(y)), lambda x, y: (x * 3, np.cos(y)))
+    return cond(x[0] > 0, *branches, x, np.exp(x))[0]
+
+
+def test_branches_and_loops_lose_what_nothing_needs() -> None:
+    x = np.array([1.5, -2.0])
+    loop = trace(unused_carried)(x, np.int64(3))
+    assert [len(e.outputs) for e in loop.equations] == [2]
+    assert operations(loop.equations[0].params["body"]) == ["add", "multiply"]
+
+    series = trace(unused_left)(x)
+    (found,) = [e for e in series.equations if e.primitive.name == "scan"]
+    assert (len(found.inputs), len(found.outputs)) == (2, 2)
+    assert operations(found.params["body"]) == ["add"]
+
+    choice = trace(unused_choice)(x)
+    assert "exp" not in operations(choice)
+    assert [operations(graph) for graph in choice.equations[-1].params["branches"]] == [["multiply"], ["multiply"]]
+
+    for function, args in ((unused_carried, (x, np.int64(3))), (unused_left, (x,)), (unused_choice, (x,))):
+        graph = trace(function)(*args)
+        check(graph)
+        want = function(*args)
+        for found_value, expected in zip(
+            evaluate(graph, args), want if len(graph.outputs) > 1 else (want,), strict=True
+        ):
+            assert same_bits(found_value, expected)
+        gradient = trace(wg.grad(lambda y, f=function, rest=args[1:]: np.sum(leaf(f(y, *rest)))))(x)
+        check(gradient)
+        eager = wg.grad(lambda y, f=function, rest=args[1:]: np.sum(leaf(f(y, *rest))))(x)
+        assert same_bits(evaluate(gradient, (x,))[0], eager)
+
+
+def leaf(result: Any) -> Any:
+    """The last of several results."""
+    return result[-1] if isinstance(result, tuple) else result
 
 
 # Random programs
