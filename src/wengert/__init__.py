@@ -3,6 +3,7 @@
 from wengert import _malloc
 from wengert import autograd as autograd
 from wengert import numpy as numpy
+from wengert.control import cond, fori_loop, scan, switch, while_loop
 from wengert.core.tensor import Tensor
 from wengert.creation import asarray, tensor
 from wengert.explain import explain
@@ -24,10 +25,12 @@ __all__ = [
     "Tensor",
     "asarray",
     "checkpoint",
+    "cond",
     "custom_rule",
     "elementwise_grad",
     "enable_grad",
     "explain",
+    "fori_loop",
     "grad",
     "hessian",
     "hvp",
@@ -40,11 +43,14 @@ __all__ = [
     "jvp",
     "linearize",
     "no_grad",
+    "scan",
     "set_grad_enabled",
     "stop_gradient",
+    "switch",
     "taylor",
     "tensor",
     "value_and_grad",
     "vjp",
     "vmap",
+    "while_loop",
 ]

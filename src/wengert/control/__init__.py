@@ -1,6 +1,7 @@
 """Control flow: branches, loops and calls that differentiate, batch and compile."""
 
 from wengert.control.cond import cond, switch
+from wengert.control.scan import scan
 from wengert.control.while_loop import fori_loop, while_loop
 
-__all__ = ["cond", "fori_loop", "switch", "while_loop"]
+__all__ = ["cond", "fori_loop", "scan", "switch", "while_loop"]

@@ -17,11 +17,13 @@ constants. Both are ordinary loops, so second order needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.control.sequence import collected, element, sequence_aval, zeros
+from wengert.compile.dead import narrowed, needed_inputs
+from wengert.control.sequence import collected, sequence_aval, zeros
 from wengert.control.subgraphs import (
     batched_graph,
     chosen,
@@ -36,7 +38,7 @@ from wengert.control.subgraphs import (
     staged_among,
     with_extra_inputs,
 )
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.graph import Graph, evaluate
 from wengert.core.primitive import Pullback, Structured, register
@@ -50,9 +52,9 @@ COUNTER = Aval((), np.dtype(np.int64))
 
 
 class Parts(NamedTuple):
-    """Hold the operands of a loop, or something about each of them, by their roles; `count` has one item or none."""
+    """Hold the operands of a loop, or something about each of them, by their roles; `limit` has one item or none."""
 
-    count: list[Any]
+    limit: list[Any]
     constants: list[Any]
     carried: list[Any]
     sequences: list[Any]
@@ -97,43 +99,51 @@ class Loop(Structured):
 
     def repeat(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
         """Run the loop on values that have elements."""
-        given, body = parts(operands, params), params["body"]
-        carried = given.carried
-        left: list[list[Any]] = [[] for _ in body.outputs[len(carried) :]]
-        place = slice(len(given.constants), len(given.constants) + len(carried))
-        steps = 0
-        for position, active in self.iterations(given, params, lambda: carried):
-            inner = [*given.constants, *carried, *(element(x, position) for x in given.sequences)]
-            found = (
-                evaluate(body, inner) if active is True else masked(lambda xs: evaluate(body, xs), active, inner, place)
-            )
-            carried = list(found[: len(carried)])
-            for items, item in zip(left, found[len(carried) :], strict=True):
-                items.append(item)
-            steps += 1
+        given = parts(operands, params)
+        left: list[list[Any]] = [[] for _ in params["body"].outputs[params["carried"] :]]
+        run = self.iterate if params["cond"] is None else self.iterate_while
+        carried = run(given, params, left)
         if params["reverse"]:
             for items in left:
                 items.reverse()
-        avals = [aval_of(x) for x in body.outputs[len(carried) :]]
+        avals = [aval_of(x) for x in params["body"].outputs[len(carried) :]]
         ends = [collected(items, aval, params["length"]) for items, aval in zip(left, avals, strict=True)]
         return (*carried, *ends)
 
-    def iterations(self, given: Parts, params: Params, carried: Callable[[], list[Any]]) -> Any:
-        """Yield the positions of iterations, each with True or the lanes that are active in it."""
-        if params["cond"] is not None:
-            position = 0
-            while True:
-                active = evaluate(params["cond"], [*given.constants, *carried()])[0]
-                if not np.any(raw(active)):
-                    return
-                yield position, True if is_concrete(active) else active
-                position += 1
-        length = params["length"]
-        count = given.count[0] if length is None else length
-        every = is_concrete(count)
-        last = int(np.max(raw(count), initial=0))
+    def iterate_while(self, given: Parts, params: Params, left: list[list[Any]]) -> list[Any]:
+        """Repeat while the condition holds in some lane; return what is carried at the end."""
+        carried = given.carried
+        for position in count():
+            active = evaluate(params["cond"], [*given.constants, *carried])[0]
+            if not np.any(raw(active)):
+                break
+            carried = self.iteration(given, carried, position, active, params, left)
+        return carried
+
+    def iterate(self, given: Parts, params: Params, left: list[list[Any]]) -> list[Any]:
+        """Repeat a number of times; return what is carried at the end."""
+        carried = given.carried
+        limit = given.limit[0] if params["length"] is None else params["length"]
+        last = int(np.max(raw(limit), initial=0))
         for position in range(last - 1, -1, -1) if params["reverse"] else range(last):
-            yield position, True if every else position < count
+            active = True if is_concrete(limit) else position < limit
+            carried = self.iteration(given, carried, position, active, params, left)
+        return carried
+
+    def iteration(
+        self, given: Parts, carried: list[Any], position: int, active: Any, params: Params, left: list[list[Any]]
+    ) -> list[Any]:
+        """Evaluate the body once, put what it leaves behind into lists, and return what it carries."""
+        inner = [*given.constants, *carried, *(sequence[position] for sequence in given.sequences)]
+        own = params["constants"]
+        found = (
+            evaluate(params["body"], inner)
+            if is_concrete(active)
+            else masked(lambda xs: evaluate(params["body"], xs), active, inner, slice(own, own + len(carried)))
+        )
+        for items, item in zip(left, found[len(carried) :], strict=True):
+            items.append(item)
+        return list(found[: len(carried)])
 
     # What can be said without elements
 
@@ -158,13 +168,41 @@ class Loop(Structured):
     def differs(self, flags: Parts, carried: Flags, params: Params) -> bool:
         """Tell whether what ends the loop depends on flagged values."""
         if params["cond"] is None:
-            return any(flags.count)
+            return any(flags.limit)
         return dependent(params["cond"], [*flags.constants, *carried], smooth=False)[0]
 
     def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands."""
         carried, left = self.settled(parts(flags, params), params, smooth=smooth)
         return [*carried, *left]
+
+    def trimmed(self, used: Flags, params: Params) -> tuple[Flags, Flags, Params] | None:
+        """Return which operands and results the used results need, and the graphs of these alone.
+
+        A carried value is needed if it is used afterwards, decides whether to go on, or enters another that is needed.
+        """
+        body, cond, own = params["body"], params["cond"], params["constants"]
+        ahead = own + params["carried"]
+        deciding = [False] * len(body.inputs)
+        if cond is not None:
+            deciding[:ahead] = needed_inputs(cond, [True])
+        results = list(used)
+        while True:
+            inner = [a or b for a, b in zip(deciding, needed_inputs(body, results), strict=True)]
+            carried = [a or b for a, b in zip(results, inner[own:ahead], strict=False)]
+            if carried == results[: len(carried)]:
+                break
+            results[: len(carried)] = carried
+        inner[own:ahead] = carried
+        if all(results) and all(inner):
+            return None
+        changed = {
+            "body": narrowed(body, inner, results),
+            "cond": cond and narrowed(cond, inner[:ahead], [True]),
+            "constants": sum(inner[:own]),
+            "carried": sum(carried),
+        }
+        return [*[True] * int(is_counted(params)), *inner], results, {**params, **changed}
 
     # Forward mode
 
@@ -183,7 +221,7 @@ class Loop(Structured):
         constants = chosen(moving.constants, flags.constants)
         results = apply(
             self,
-            *given.count,
+            *given.limit,
             *given.constants,
             *constants,
             *given.carried,
@@ -222,35 +260,33 @@ class Loop(Structured):
         """Run until all lanes are done."""
         given, flags = parts(values, params), parts(batched, params)
         carried, left = self.settled(flags, params, smooth=False)
-        wide = Parts(flags.count, flags.constants, carried, flags.sequences)
+        wide = Parts(flags.limit, flags.constants, carried, flags.sequences)
         starts = [
             np.broadcast_to(x, (size, *aval_of(x).shape)) if flag and not was else x
             for x, flag, was in zip(given.carried, carried, flags.carried, strict=True)
         ]
-        avals = [v.aval for v in params["body"].inputs]
+        inward = [exchanged(x) if flag else x for x, flag in zip(given.sequences, flags.sequences, strict=True)]
+        given = given._replace(carried=starts, sequences=inward)
         if not self.differs(flags, carried, params):
-            body = batched_graph(lambda *xs: evaluate(params["body"], xs), size, avals, wide.inner, [*carried, *left])
-            cond = params["cond"] and batched_graph(
-                lambda *xs: evaluate(params["cond"], xs),
-                size,
-                avals[: len(starts) + params["constants"]],
-                [*wide.constants, *carried],
-                [False],
-            )
-            results = apply(
-                self,
-                *given.count,
-                *given.constants,
-                *starts,
-                *given.sequences,
-                **{**params, "body": body, "cond": cond},
-            )
-            return results, [*carried, *left]
-        if params["cond"] is None:
-            return self.counted_lanes(size, given, wide, starts, left, params)
-        return self.masked_lanes(size, given, wide, starts, left, params)
+            results = self.same_lanes(size, given, wide, left, params)
+        elif params["cond"] is None:
+            results = self.counted_lanes(size, given, wide, left, params)
+        else:
+            results = self.masked_lanes(size, given, wide, left, params)
+        ends = [exchanged(x) if flag else x for x, flag in zip(results[len(carried) :], left, strict=True)]
+        return [*results[: len(carried)], *ends], [*carried, *left]
 
-    def masked_lanes(self, size: int, given: Parts, wide: Parts, starts: list[Any], left: Flags, params: Params) -> Any:
+    def same_lanes(self, size: int, given: Parts, wide: Parts, left: Flags, params: Params) -> Any:
+        """Repeat equally often in all lanes."""
+        avals = [v.aval for v in params["body"].inputs]
+        ahead = params["constants"] + params["carried"]
+        body = batched_graph(lambda *xs: evaluate(params["body"], xs), size, avals, wide.inner, [*wide.carried, *left])
+        cond = params["cond"] and batched_graph(
+            lambda *xs: evaluate(params["cond"], xs), size, avals[:ahead], [*wide.constants, *wide.carried], [False]
+        )
+        return apply(self, *given.limit, *given.inner, **{**params, "body": body, "cond": cond})
+
+    def masked_lanes(self, size: int, given: Parts, wide: Parts, left: Flags, params: Params) -> Any:
         """Repeat while any lane goes on."""
         avals = [v.aval for v in params["body"].inputs]
         own, ahead = params["constants"], params["constants"] + params["carried"]
@@ -265,52 +301,43 @@ class Loop(Structured):
 
         body = batched_graph(step, size, avals, wide.inner, [*wide.carried, *left])
         cond = batched_graph(go_on, size, avals[:ahead], [*wide.constants, *wide.carried], [False])
-        results = apply(
-            self,
-            *given.constants,
-            *starts,
-            *given.sequences,
-            **{**params, "body": body, "cond": cond},
-        )
-        return results, [*wide.carried, *left]
+        return apply(self, *given.inner, **{**params, "body": body, "cond": cond})
 
-    def counted_lanes(
-        self, size: int, given: Parts, wide: Parts, starts: list[Any], left: Flags, params: Params
-    ) -> Any:
+    def counted_lanes(self, size: int, given: Parts, wide: Parts, left: Flags, params: Params) -> Any:
         """Repeat as often as the lane with the most iterations, and carry the position."""
         avals = [v.aval for v in params["body"].inputs]
         own, reverse = params["constants"], params["reverse"]
 
-        def step(count: Any, *xs: Any) -> Sequence[Any]:
+        def step(limit: Any, *xs: Any) -> Sequence[Any]:
             position, inner = xs[own], [*xs[:own], *xs[own + 1 :]]
             found = masked(
                 lambda ys: evaluate(params["body"], ys),
-                position < count,
+                position < limit,
                 inner,
                 slice(own, own + params["carried"]),
             )
             return [position - 1 if reverse else position + 1, *found]
 
-        count = given.count[0]
-        most = np.max(count)
+        limit = given.limit[0]
+        most = np.max(limit)
         body = batched_graph(
             step,
             size,
-            [Aval((), aval_of(count).dtype), *avals[:own], COUNTER, *avals[own:]],
+            [Aval((), aval_of(limit).dtype), *avals[:own], COUNTER, *avals[own:]],
             [True, *wide.constants, False, *wide.carried, *wide.sequences],
             [False, *wide.carried, *left],
         )
         results = apply(
             self,
             most,
-            count,
+            limit,
             *given.constants,
             most - 1 if reverse else np.int64(0),
-            *starts,
+            *given.carried,
             *given.sequences,
             **{**params, "body": body, "constants": own + 1, "carried": params["carried"] + 1},
         )
-        return results[1:], [*wide.carried, *left]
+        return results[1:]
 
     # Reverse mode
 
@@ -330,7 +357,7 @@ class Loop(Structured):
             summed=[i < own for i in range(total)],
             name=f"the gradient of {self.name}",
         )
-        results, count, saved = self.forward(given, cuts.forward, len(cuts.residuals), params)
+        results, steps, saved = self.forward(given, cuts.forward, len(cuts.residuals), params)
         outs = results[: len(carried) + len(left)]
         inner = [*given.constants, *given.carried, *given.sequences]
         constants = [inner[i] for i in cuts.read if i < own]
@@ -347,7 +374,7 @@ class Loop(Structured):
             moving = sum(carried)
             found = apply(
                 scan_loop,
-                *count,
+                *steps,
                 *constants,
                 *given_cts[:moving],
                 *(zeros(aval, near) for aval in sums),
@@ -364,7 +391,7 @@ class Loop(Structured):
             of_constants = spread_out(found[moving : moving + len(sums)], wide.constants)
             of_carried = spread_out(found[:moving], carried)
             of_sequences = spread_out(found[moving + len(sums) :], wide.sequences)
-            return [*(None for _ in given.count), *of_constants, *of_carried, *of_sequences]
+            return [*(None for _ in given.limit), *of_constants, *of_carried, *of_sequences]
 
         return outs, [*carried, *left], Pullback(self.name, len(outs), pull)
 
@@ -372,9 +399,9 @@ class Loop(Structured):
         """Run a loop whose body leaves residuals behind; return its results, its count and the residuals."""
         if params["cond"] is None:
             results = apply(
-                self, *given.count, *given.constants, *given.carried, *given.sequences, **{**params, "body": body}
+                self, *given.limit, *given.constants, *given.carried, *given.sequences, **{**params, "body": body}
             )
-            count = given.count
+            steps = given.limit
         else:
             own = params["constants"]
 
@@ -396,9 +423,14 @@ class Loop(Structured):
                     "carried": params["carried"] + 1,
                 },
             )
-            count, results = [results[0]], results[1:]
+            steps, results = [results[0]], results[1:]
         end = len(results) - saved
-        return results[:end], count, results[end:]
+        return results[:end], steps, results[end:]
+
+
+def exchanged(array: Any) -> Any:
+    """Return the array of a sequence with its lanes in front of its elements, or the other way round."""
+    return array if UNKNOWN in aval_of(array).shape else np.swapaxes(array, 0, 1)
 
 
 def interleaved(pushed: Graph, wide: Parts, carried: Flags, left: Flags) -> Graph:
@@ -431,7 +463,7 @@ def backward_body(
     ends = [0]
     for n in (constants, sequences, saved, sum(carried), sum(left), sum(wide.constants)):
         ends.append(ends[-1] + n)
-    ranges = [range(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    ranges = [range(a, b) for a, b in pairwise(ends)]
     steady, read, residuals, moving, leaving, sums = ranges
     first, second = sum(wide.constants), sum(wide.constants) + sum(carried)
     outputs = [*range(first, second), *range(first), *range(second, len(backward.outputs))]

@@ -16,7 +16,7 @@ from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Structured, register
 
-__all__ = ["Items", "collected", "element", "sequence_aval", "zeros"]
+__all__ = ["Items", "collected", "lane_shape", "sequence_aval", "zeros"]
 
 
 class Items:
@@ -65,11 +65,6 @@ def collected(arrays: list[Any], aval: Aval, length: int | None) -> Any:
     if UNKNOWN in full.shape:
         return Items(full, arrays)
     return np.stack(arrays) if arrays else np.zeros(full.shape, full.dtype)
-
-
-def element(sequence: Any, i: int) -> Any:
-    """Return what iteration `i` left behind."""
-    return sequence[i]
 
 
 def lane_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ __all__ = [
     "Flat",
     "any_staged",
     "check_alike",
+    "check_containers",
     "returned",
     "started",
     "structure_text",
@@ -102,6 +103,19 @@ def structure_text(structure: Any) -> str:
     return "one array" if structure is None else str(structure).removeprefix("PyTreeSpec(").split(", namespace")[0]
 
 
+def check_containers(name: str, what: tuple[str, str], one: Any, other: Any) -> None:
+    """Raise unless two results have the same containers."""
+    if one != other:
+        raise UsageError(
+            describe(
+                name,
+                f"{what[0]} is {structure_text(one)} and {what[1]} is {structure_text(other)}",
+                "the same containers are needed",
+                "Build both alike",
+            )
+        )
+
+
 def check_alike(
     name: str,
     what: tuple[str, str],
@@ -119,15 +133,7 @@ def check_alike(
         leaves: their leaves, or avals.
         weak: leaves whose dtype may differ: Python numbers at the start.
     """
-    if structures[0] != structures[1]:
-        raise UsageError(
-            describe(
-                name,
-                f"{what[0]} is {structure_text(structures[0])} and {what[1]} is {structure_text(structures[1])}",
-                "the same containers are needed",
-                "Build both alike",
-            )
-        )
+    check_containers(name, what, *structures)
     for i, (x, y) in enumerate(zip(*leaves, strict=True)):
         a, b = aval_of(x), aval_of(y)
         if a.shape != b.shape:

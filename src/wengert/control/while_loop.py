@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from wengert.control.staged import (
     Flat,
     any_staged,
     check_alike,
+    check_containers,
     returned,
     started,
     with_common_constants,
@@ -23,10 +24,21 @@ from wengert.core.graph import Graph
 from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, describe
 
-__all__ = ["fori_loop", "while_loop"]
+__all__ = ["CARRIED", "emitted", "fori_loop", "weakness", "while_loop"]
 
 Function = Callable[..., Any]
-CARRIED = ("the value that body_fun returned", "the value that it was given")
+
+
+class Body(Protocol):
+    """Be a function of flat arguments that remembers the containers of what it returned to be carried."""
+
+    structure: Any
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Take one step."""
+
+
+CARRIED = ("the value that the body returned", "the value that it was given")
 
 
 def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
@@ -109,59 +121,75 @@ def finished(structure: Any, carried: Sequence[Any], leaves: Sequence[Any]) -> A
 
 def emitted(
     name: str,
-    body: Flat,
+    body: Body,
     cond: Callable[..., list[Any]] | None,
     leaves: Sequence[Any],
     structure: Any,
     *,
     length: int | None = None,
+    sequences: Sequence[Any] = (),
+    reverse: bool = False,
 ) -> Sequence[Any]:
-    """Write a loop down as one equation; return what it carries at the end.
+    """Write a loop down as one equation; return its results.
 
     Args:
         name: the public function.
-        body: the function of what is carried.
+        body: the function of what is carried and of one element of each sequence.
         cond: the condition; None where the length is known.
         leaves: what is carried at first.
         structure: its containers.
         length: the number of iterations.
+        sequences: arrays that the iterations read one after the other.
+        reverse: whether from their ends.
     """
     starts = [leaf if isinstance(leaf, Tensor) else np.asarray(leaf)[()] for leaf in leaves]
-    functions = [body] if cond is None else [body, cond]
-    avals, graphs, constants = carried_graphs(name, functions, list(map(aval_of, starts)), structure, weakness(leaves))
+    elements = [Aval(aval_of(x).shape[1:], aval_of(x).dtype) for x in sequences]
+    avals = list(map(aval_of, starts))
+    avals, graphs, constants = carried_graphs(name, body, cond, avals, elements, structure, weakness(leaves))
     results: Sequence[Any] = apply(
         loop.scan_loop if cond is None else loop.while_loop,
         *constants,
         *converted(starts, avals),
+        *sequences,
         body=graphs[0],
         cond=None if cond is None else graphs[1],
         constants=len(constants),
         carried=len(starts),
         length=length,
-        reverse=False,
+        reverse=reverse,
     )
     return results
 
 
 def carried_graphs(
-    name: str, functions: Sequence[Any], avals: list[Aval], structure: Any, weak: Sequence[bool]
+    name: str,
+    body: Body,
+    cond: Callable[..., list[Any]] | None,
+    avals: list[Aval],
+    elements: list[Aval],
+    structure: Any,
+    weak: Sequence[bool],
 ) -> tuple[list[Aval], list[Graph], list[Tensor]]:
-    """Trace functions of what a loop carries; Python numbers it starts from take the dtype that the body gives them.
+    """Trace a body and a condition; Python numbers a loop starts from take the dtype that the body gives them.
 
     Args:
         name: the public function.
-        functions: the body, and perhaps the condition.
+        body: the function of what is carried and of an element of each sequence.
+        cond: the condition; None where the length is known.
         avals: what is carried at first.
-        structure: its containers.
+        elements: what the body receives besides.
+        structure: the containers of what is carried.
         weak: which leaves may change their dtype.
     """
-    graphs, constants = with_common_constants(functions, [avals] * len(functions), name)
-    found = list(map(aval_of, graphs[0].outputs))
-    check_alike(name, CARRIED, (functions[0].structure, structure), (found, avals), weak=weak)
+    functions: list[Callable[..., list[Any]]] = [body] if cond is None else [body, cond]
+    graphs, constants = with_common_constants(functions, [[*avals, *elements], avals][: len(functions)], name)
+    check_containers(name, CARRIED, body.structure, structure)
+    found = [aval_of(x) for x in graphs[0].outputs[: len(avals)]]
+    check_alike(name, CARRIED, (structure, structure), (found, avals), weak=weak)
     if found == avals:
         return avals, graphs, constants
     grown = [Aval(a.shape, np.promote_types(a.dtype, b.dtype)) for a, b in zip(avals, found, strict=True)]
-    return carried_graphs(name, functions, grown, structure, [False] * len(weak))
+    return carried_graphs(name, body, cond, grown, elements, structure, [False] * len(weak))
 
 
 def converted(starts: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:

@@ -1,0 +1,133 @@
+"""Loops over the elements of arrays: `scan`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.control.staged import any_staged, check_alike, check_containers, returned, started
+from wengert.control.while_loop import CARRIED, emitted, weakness
+from wengert.core.tensor import Tensor
+from wengert.errors import ShapeError, UsageError, describe
+
+__all__ = ["scan"]
+
+Function = Callable[..., Any]
+
+
+class Step:
+    """Be the function of a scan with flat arguments and results, and remember the containers of these."""
+
+    def __init__(self, function: Function, carried: Any, count: int, elements: Any) -> None:
+        self.function = function
+        self.carried = carried
+        self.count = count
+        self.elements = elements
+        self.structure: Any = None
+        self.left: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Take one step: from the leaves of (carried, x) to those of (carried, y)."""
+        carried = unflatten(self.carried, leaves[: self.count])
+        result = self.function(carried, unflatten(self.elements, leaves[self.count :]))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise UsageError(
+                describe(
+                    "scan",
+                    f"a function that returned a {type(result).__name__}",
+                    "a pair (next carried value, y) is needed",
+                    "Return a tuple of two; y may be None",
+                )
+            )
+        found, self.structure = flatten(result[0])
+        check_containers("scan", CARRIED, self.structure, self.carried)
+        ys, self.left = flatten(result[1])
+        return [*found, *ys]
+
+
+def scan(
+    f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int = 1
+) -> tuple[Any, Any]:
+    """Apply a function to a carried value and each element of arrays in turn, and stack what it leaves behind.
+
+    Args:
+        f: `f(carried, x)` gives (next carried value, y); the carried value keeps containers, shapes and dtypes.
+        init: the first carried value.
+        xs: arrays of equal length along axis 0, in any containers; None for none.
+        length: the number of steps, needed where there are no `xs`.
+        reverse: whether to go from the last element to the first; results keep their places.
+        unroll: how many steps compiled code may take at once; it changes no result.
+
+    Returns:
+        (last carried value, ys), where `ys` has the containers of y and one more axis in front of each array.
+
+    Raises:
+        UsageError: `f` does not return a pair or changed the containers, or no length is known.
+        ShapeError: lengths differ, or `f` changed the shape of the carried value.
+        DtypeError: `f` changed its dtype.
+
+    >>> total, sums = scan(lambda s, x: (s + x, s + x), 0.0, np.array([1.0, 2.0, 3.0]))
+    >>> float(total), sums
+    (6.0, array([1., 3., 6.]))
+    """
+    if unroll < 1:
+        raise UsageError(describe("scan", f"unroll={unroll}", "a whole number, 1 or more, is needed", "Leave it out"))
+    leaves, structure = flatten(init)
+    items, elements = flatten(xs)
+    arrays = [x if isinstance(x, Tensor) else np.asarray(x) for x in items]
+    steps = common_length(arrays, length)
+    step = Step(f, structure, len(leaves), elements)
+    given = (*leaves, *arrays)
+    results: Sequence[Any] | None = None
+    if steps > 0 and not any_staged(given):
+        results = carried_out(step, leaves, arrays, steps, reverse)
+    if results is None:  # the function is being traced, or its results have to be known without a step
+        results = emitted("scan", step, None, leaves, structure, length=steps, sequences=arrays, reverse=reverse)
+    tensors = any(type(x) is Tensor for x in given)
+    found = [returned(x, tensors) for x in results]
+    return unflatten(structure, found[: len(leaves)]), unflatten(step.left, found[len(leaves) :])
+
+
+def common_length(arrays: Sequence[Any], length: int | None) -> int:
+    """Return the number of steps."""
+    if any(x.ndim == 0 for x in arrays):
+        raise ShapeError(
+            describe("scan", "xs with an array of shape ()", "arrays with at least one axis are needed", "Carry it")
+        )
+    found = sorted({*(x.shape[0] for x in arrays), *(() if length is None else (length,))})
+    if not found:
+        raise UsageError(describe("scan", "neither xs nor a length", "one of them is needed", "Pass length="))
+    if len(found) > 1:
+        raise ShapeError(
+            describe(
+                "scan",
+                f"lengths {' and '.join(map(str, found))}",
+                "one length of all xs along axis 0 is needed",
+                "Cut them to the same length",
+            )
+        )
+    return int(found[0])
+
+
+def carried_out(
+    step: Step, leaves: Sequence[Any], arrays: Sequence[Any], steps: int, reverse: bool
+) -> list[Any] | None:
+    """Take the steps one by one; return None where the function turns out to be traced."""
+    carried, sources = started(leaves), started(arrays)
+    left: list[list[Any]] = []
+    places = range(steps - 1, -1, -1) if reverse else range(steps)
+    for i in places:
+        found = step(*carried, *(x[i] for x in sources))
+        if any_staged(found):
+            return None
+        if i == places[0]:
+            same = (step.structure, step.structure)
+            check_alike("scan", CARRIED, same, (found[: len(leaves)], carried), weak=weakness(leaves))
+        carried = found[: len(leaves)]
+        left.append(found[len(leaves) :])
+    if reverse:
+        left.reverse()
+    return [*carried, *(np.stack(column) for column in zip(*left, strict=True))]
