@@ -65,7 +65,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     >>> def root(a):
     ...     return while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: (x + a / x) / 2, a)
     >>> root(9.0), wg.grad(root)(9.0)
-    (3.0, 0.16666666666666666)
+    (3.0, 0.16666666666666669)
     """
     leaves, structure = flatten(init_val)
     body = Flat("while_loop", body_fun, structure)
