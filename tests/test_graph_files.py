@@ -17,10 +17,12 @@ import pytest
 
 from tests.samples import SAMPLES
 from tests.samples.base import Fixed
+from wengert.control import cond, fori_loop, scan, while_loop
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.core.primitive import PRIMITIVES, Constant
 from wengert.errors import FileFormatError, UsageError, WengertError
 from wengert.graph import check, gradient, load, save, trace
+from wengert.graph.bounds import claimed
 from wengert.graph.files import decoded, encoded
 
 CONTENT = "wengert graph 1 sha256:"
@@ -172,6 +174,23 @@ def test_indices_views_and_subgraphs_come_back(given):
     inner = trace(lambda x: x * 2.0)(1.0)
     for value in (inner, (inner, inner)):
         assert decoded(encoded(given(value))) == given(value)
+
+
+CONTROL = {
+    "fori_loop": lambda x: fori_loop(0, 3, lambda i, v: v * np.sin(v) + i, x),
+    "while_loop": lambda x: while_loop(lambda v: v < 10.0, lambda v: v * v + 1.0, x),
+    "cond": lambda x: cond(x > 1.0, lambda v: v * 2.0, np.sin, x),
+    "scan": lambda x: scan(lambda c, t: (c * t, c + t), x, np.arange(1.0, 4.0))[0],
+}
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_control_flow_and_its_gradients_come_back(name):
+    graph = trace(CONTROL[name])(2.0)
+    for one in (graph, gradient(graph), gradient(gradient(graph))):
+        found = decoded(encoded(one))
+        assert found == one
+        assert found(2.0) == one(2.0)
 
 
 def test_names_of_inputs_are_kept(tmp_path):
@@ -339,6 +358,48 @@ def test_booleans_other_than_0_and_1_are_refused():
         decoded(changed("outputs", to=[form]))
 
 
+def test_estimates_of_what_an_equation_takes_are_upper_bounds():
+    for graph in filter(None, map(graph_of, SAMPLES)):
+        for equation in graph.equations:
+            if equation.primitive.name != "getitem" and (equation.primitive.abstract or equation.primitive.view):
+                continue  # nothing is computed
+            most = max((np.prod(v.shape, dtype=int) for v in equation.outputs), default=0)
+            assert claimed(equation.primitive, equation.inputs, equation.params) >= most, equation.primitive.name
+
+
+WIDE, TALL, MANY = np.zeros((1, 2**13)), np.zeros((2**13, 1)), np.zeros(2**13)
+PLACES = np.zeros(2**13, int)
+
+
+@pytest.mark.parametrize(
+    ("function", "examples"),
+    [
+        (lambda x: np.concatenate([x] * 3000), (MANY,)),
+        (lambda x: np.outer(x, x), (MANY,)),
+        (lambda x: np.kron(x, x), (MANY,)),
+        (lambda x, y: np.isclose(x, y), (WIDE, TALL)),
+        (lambda x, y: x + y, (WIDE, TALL)),
+        (lambda x, i: x[i], (np.zeros((2, 2**13)), PLACES)),
+        (lambda x, i, j: x[i[:, None], j], (TALL, PLACES, PLACES)),
+        (lambda x: np.pad(x, 3000), (np.zeros((1, 1)),)),
+        (lambda x: np.repeat(x, 2**12), (MANY,)),
+        (lambda x: np.linspace(x, 1.0, 2**12), (MANY,)),
+        (lambda x: np.diag(x), (MANY,)),
+        (lambda x: np.broadcast_to(x, (2**13, 2**13)), (MANY,)),
+    ],
+)
+def test_equations_with_enormous_results_are_refused_before_they_are_checked(function, examples):
+    data = encoded(trace(function)(*examples))
+    document = json.loads(data.split(b"\n", 1)[1])
+    for equation in document["equations"]:
+        for output in equation["outputs"]:
+            if np.prod(output["shape"]) > 2**24:
+                output["shape"] = [2]
+    with pytest.raises(FileFormatError, match="elements are expected"):
+        decoded(signed(document))
+    assert decoded(data, largest=2**28)
+
+
 def test_larger_arrays_can_be_allowed(tmp_path):
     graph = trace(lambda x: x * 2.0)(np.broadcast_to(1.0, (2**13, 2**12)))
     save(graph, tmp_path / "g")
@@ -393,6 +454,7 @@ def seeds():
     graphs = [gradient(trace(f)(*examples)) for f, examples in functions]
     graphs.append(trace(assigned)(matrix, np.array([0, 1])))
     graphs.append(trace(lambda x: np.linspace(x, 2.0, 5) + np.broadcast_to(x, (2, 5)))(1.0))
+    graphs += [gradient(trace(function)(2.0)) for function in CONTROL.values()]
     return [encoded(graph) for graph in graphs]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import shape_of
+from wengert.core.aval import aval_of, shape_of
 from wengert.core.primitive import Elementwise, Primitive
 
 __all__ = ["claimed"]
@@ -21,19 +21,23 @@ Shapes = Sequence[tuple[int, ...]]
 Params = Mapping[str, Any]
 
 HARMLESS = frozenset(
-    {"axis", "axes", "axis1", "axis2", "offset", "shift", "decimals", "kth", "ddof", "index", "subscripts", "optimize"}
+    (
+        *("axis", "axes", "axis1", "axis2", "ddof", "decimals", "dims", "index", "kth", "lengths"),
+        *("offset", "optimize", "order", "shift", "subscripts"),
+    )
 )
 """Parameters whose integers do not decide how large a result is."""
 
 
 def claimed(primitive: Primitive, inputs: Sequence[Any], params: Params) -> int:
     """Return about how many elements an equation claims, at most: of its result, or in the course of it."""
+    if primitive.name in ("getitem", "assign"):
+        return of_part(primitive.name, inputs, params)
     shapes = [shape_of(x) for x in inputs]
     own = ESTIMATES.get(primitive.name)
     if own is not None:
         return max(own(shapes, params), 1)
-    found = [of_numbers(value) for key, value in params.items() if key not in HARMLESS and key != "path"]
-    found += [of_numbers(value) for _, step in params.get("path", ()) for key, value in step if key not in HARMLESS]
+    found = [of_numbers(value) for key, value in params.items() if key not in HARMLESS]
     found += [broadcast(shapes), broadcast([s[:-2] for s in shapes]) * max((size(s[-2:]) for s in shapes), default=1)]
     if not isinstance(primitive, Elementwise):
         found.append(sum(map(size, shapes)))
@@ -60,18 +64,14 @@ def of_numbers(value: Any) -> int:
     return abs(value) if type(value) is int else 1
 
 
-def of_index(shapes: Shapes, params: Params) -> int:
-    """Bound an indexed part: the broadcast indices times the axes that they may leave."""
-    (x, *arrays), ndim = shapes, len(shapes[0])
-    integers = [s for s in arrays if len(s) != ndim] or arrays
-    left = sorted(x)[len(arrays) :] if arrays else x
-    return max(broadcast(integers) * size(left), sum(map(size, shapes)))
-
-
-def of_assignment(shapes: Shapes, params: Params) -> int:
-    """Bound the part that an assignment writes to."""
-    steps = [of_numbers(value) for _, step in params["path"] for key, value in step if key not in HARMLESS]
-    return max(of_index([shapes[0], *shapes[2:]], params), size(shapes[1]), *steps, 1)
+def of_part(name: str, inputs: Sequence[Any], params: Params) -> int:
+    """Bound an indexed part: the broadcast indices, or those of a mask, times the axes that they may leave."""
+    x, arrays = shape_of(inputs[0]), inputs[1 if name == "getitem" else 2 :]
+    masks = [size(shape_of(a)) for a in arrays if aval_of(a).dtype.kind == "b"]
+    indices = broadcast([shape_of(a) for a in arrays if aval_of(a).dtype.kind != "b"])
+    part = max(indices, *masks, 1) * size(sorted(x)[len(arrays) :])
+    steps = [of_numbers(value) for _, step in params.get("path", ()) for key, value in step if key not in HARMLESS]
+    return max(part, *steps, *(size(shape_of(a)) for a in inputs))
 
 
 def of_pad(shapes: Shapes, params: Params) -> int:
@@ -91,11 +91,10 @@ def product(shapes: Shapes, _params: Params) -> int:
 
 
 ESTIMATES: Mapping[str, Callable[[Shapes, Params], int]] = {
-    "getitem": of_index,
-    "assign": of_assignment,
     "pad": of_pad,
     "tile": times("reps"),
     "repeat": times("repeats"),
     "linspace": times("num"),
+    "unravel_index": lambda shapes, params: size(shapes[0]) * len(params["shape"]),
     **dict.fromkeys(("outer", "kron", "convolve", "correlate"), product),
 }

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import wengert.control  # noqa: F401 - it declares primitives that files may name
 from wengert.core.graph import FAILURES, Equation, Graph, Variable, check
 from wengert.core.primitive import Primitive
 from wengert.errors import FileFormatError, GraphError, describe
@@ -253,4 +254,6 @@ class Reader:
                 f"parameters of {primitive.name} that do not fit ({error!r:.200})", "a valid call is needed"
             ) from error
         if count > self.largest:
-            raise too_large(f"an equation of {primitive.name} that may take {count:.3g} elements", self.largest)
+            raise too_large(
+                f"an equation of {primitive.name} that may take {min(count, 10**30):.3g} elements", self.largest
+            )
