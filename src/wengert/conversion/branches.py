@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import unflatten
+from wengert.control.cond import cond
 from wengert.conversion.places import UNBOUND, Place, Site, Undefined, places_of, shown
 from wengert.conversion.regions import (
     Content,
@@ -118,6 +119,7 @@ class Merge:
 
     Attributes:
         plans: for each place, what to do with the results.
+        left: which branches return from the function for sure, so that nobody reads what variables hold after them.
     """
 
     def __init__(self, places: Sequence[Place], regions: Sequence[Region], operands: Sequence[Any]) -> None:
@@ -128,14 +130,13 @@ class Merge:
         self.inputs: tuple[dict[Any, int], dict[Any, int]] = ({}, {})
         for inputs, region in zip(self.inputs, regions, strict=True):
             inputs.update({variable: i for i, variable in enumerate(region.stage.inputs)})
+        self.left = [any(p.returned and r.found[i].value is True for i, p in enumerate(places)) for r in regions]
         self.plans = [self.plan(place, i) for i, place in enumerate(places)]
 
     def run(self, test: Any, operands: Sequence[Any]) -> Sequence[Any]:
         """Return the outputs of the branch taken."""
         if not self.avals:
             return ()
-        from wengert.control import cond
-
         one, other = (r.function(xs, self.avals) for r, xs in zip(self.regions, self.outputs, strict=True))
         result: Sequence[Any] = cond(test, one, other, *operands)
         return result
@@ -143,6 +144,9 @@ class Merge:
     def plan(self, place: Place, index: int) -> Plan:
         """Return what to do with one place."""
         one, other = (region.found[index] for region in self.regions)
+        if sum(self.left) == 1 and not place.hidden:
+            half = self.left.index(False)
+            return self.only(half, (one, other)[half])
         if one.structure is UNBOUND or other.structure is UNBOUND:
             return self.half_defined(place, one, other)
         in_place = all(region.found[index].value is region.given[index].value for region in self.regions)
@@ -205,23 +209,36 @@ class Merge:
             raise GraphError(text)
         return lambda where, _: where.write(Undefined(text))
 
+    def only(self, half: int, content: Content) -> Plan:
+        """Let a place hold what one of the branches gives, zeros after the other: nobody reads it then."""
+        if content.structure is UNBOUND:
+            return lambda where, _: where.write(content.value)
+        takes = []
+        for leaf in content.leaves:
+            numeric = is_array(leaf) or is_number(leaf)
+            takes.append(numeric)
+            if numeric:
+                aval = aval_of(leaf)
+                filler = np.zeros(aval.shape, aval.dtype)[()]
+                self.output(leaf if half == 0 else filler, filler if half == 0 else leaf, aval)
+
+        def assign(where: Place, results: Any) -> None:
+            pairs = zip(content.leaves, takes, strict=True)
+            where.write(unflatten(content.structure, [next(results) if take else leaf for leaf, take in pairs]))
+
+        return assign
+
     def half_defined(self, place: Place, one: Content, other: Content) -> Plan:
         """Let a place be undefined that only one of the branches, or none, gives a value."""
         if one.structure is UNBOUND and other.structure is UNBOUND:
             return keep
         half = 1 if one.structure is UNBOUND else 0
         defined = (one, other)[half]
-        if place.hidden and all(is_array(x) or is_number(x) for x in defined.leaves):
-            filler = Content(None, [np.zeros(*aval_of(x))[()] for x in defined.leaves], defined.structure)
-            pair = (defined, filler) if half == 0 else (filler, defined)
-            for a, b in zip(pair[0].leaves, pair[1].leaves, strict=True):
-                self.output(a, b, aval_of(a))
-            return lambda where, results: where.write(
-                unflatten(defined.structure, [next(results) for _ in defined.leaves])
-            )
         if place.hidden:
-            value = defined.value
-            return lambda where, _: where.write(value)
+            for content in (one, other):
+                if isinstance(content.value, Undefined):
+                    content.value.refuse()
+            return self.only(half, defined)
         text = describe(
             "if",
             f"{place.name} gets a value only where the condition {'holds' if half == 0 else 'does not hold'}",
@@ -348,7 +365,7 @@ class Answer(Place):
 
     def __init__(self) -> None:
         self.name = "the value of the conditional expression"
-        self.hidden = self.result = True
+        self.hidden, self.returned = True, False
         self.value: Any = UNBOUND
 
     def read(self) -> Any:

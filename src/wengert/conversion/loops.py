@@ -13,7 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from wengert._tree import unflatten
-from wengert.conversion.branches import choose, running, write_back
+from wengert.control.scan import scan
+from wengert.control.while_loop import fori_loop, while_loop
+from wengert.conversion.branches import and_, choose, running, write_back
 from wengert.conversion.places import UNBOUND, Place, Site, Undefined, places_of, shown
 from wengert.conversion.regions import (
     Content,
@@ -97,8 +99,6 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
     def go_on() -> Any:
         going = flags.running()
         if is_traced(going):
-            from wengert.conversion.branches import and_
-
             return and_(going, test)
         return going and test()
 
@@ -231,7 +231,7 @@ class Slot:
     def start(self, stage: Stage) -> Any:
         """Return what the place holds at the beginning of an iteration."""
         if self.undefined is not None:
-            return self.undefined
+            return UNBOUND if self.place.hidden else self.undefined
         leaves = [
             stage.input(aval) if aval is not None else leaf
             for leaf, aval in zip(self.content.leaves, self.carried, strict=True)
@@ -241,6 +241,8 @@ class Slot:
     def grow(self, found: Content) -> bool:
         """Take in what an iteration leaves in the place; tell whether another one has to be traced."""
         if self.undefined is not None:
+            if self.place.hidden and isinstance(found.value, Undefined):
+                found.value.refuse()
             if self.place.hidden and found.structure is not UNBOUND:
                 self.fill(found)
                 return True
@@ -383,10 +385,10 @@ def staged_loop(
         with noted(note):
             region = traced(kind, places, begin, iteration(extra))
         grown = [slot.grow(found) for slot, found in zip(slots, region.found, strict=True)]
+        if optional and any(slot.spoiled for slot in defined):
+            return False
         if not any(grown):
             break
-    if optional and any(slot.spoiled for slot in defined):
-        return False
     in_place = [a.value is b.value for a, b in zip(region.found, region.given, strict=True)]
     results = iter(emitted(slots, region, places, starts, test, counted, rows if scanned else None, note))
     for slot, flag in zip(slots, in_place, strict=True):
@@ -412,21 +414,15 @@ def emitted(
     if rows is not None:
         if not init:
             return ()
-        from wengert.control import scan
-
         final, _ = scan(lambda carry, row: (step(row, *carry), ()), init, rows)
         return tuple(final)
     if test is None:
         assert counted is not None
         if not init:
             return ()
-        from wengert.control import fori_loop
-
         count = counted[0]
         result: Sequence[Any] = fori_loop(0, count, lambda k, carry: step(cast(k, COUNTER.dtype), *carry), init)
         return result
-    from wengert.control import while_loop
-
     with noted(note):
         asked = traced("while", places, starts, lambda: test())
     truth = asked.result

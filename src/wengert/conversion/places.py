@@ -11,7 +11,7 @@ import numpy as np
 
 from wengert._tree import flatten
 from wengert.conversion.names import HIDDEN
-from wengert.conversion.rewriting import RESULT
+from wengert.conversion.rewriting import RESULT, RETURNED
 from wengert.core.tensor import Tensor
 from wengert.errors import GraphError, describe
 
@@ -73,13 +73,14 @@ class Place:
     Attributes:
         name: what the user calls it.
         hidden: whether conversion added it.
+        returned: whether it tells that the function has returned.
         lines: where it is set, in the body and in the `else`.
     """
 
     def __init__(self, name: str, lines: tuple[tuple[int, ...], tuple[int, ...]], function: FunctionType) -> None:
         self.hidden = name.startswith(HIDDEN)
-        self.result = name == RESULT
-        self.name = "the returned value" if self.result else "an early exit" if self.hidden else name
+        self.returned = name == RETURNED
+        self.name = "the returned value" if name == RESULT else "an early exit" if self.hidden else name
         self.lines = lines
         self.code = function.__code__
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from wengert.conversion.loading import OPERATIONS
 from wengert.conversion.names import HIDDEN, changes, exits_always
 
-__all__ = ["RESULT", "rewritten"]
+__all__ = ["RESULT", "RETURNED", "rewritten"]
 
 RESULT = f"{HIDDEN}result_"
 RETURNED = f"{HIDDEN}returned_"
@@ -48,7 +48,7 @@ def rewritten(node: ast.FunctionDef | ast.Lambda, owner: str) -> ast.FunctionDef
     else:
         body = node.body
     found = ast.FunctionDef(
-        name=node.name if isinstance(node, ast.FunctionDef) else f"{HIDDEN}lambda_",
+        name=f"{HIDDEN}function_",  # the user's name stays free for what it means inside
         args=without_defaults(node.args),
         body=body,
         decorator_list=[],
@@ -235,7 +235,11 @@ class Scope(ast.NodeTransformer):
         return self.choice(test, body, self.block(node.orelse), node)
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
-        """Rewrite a loop."""
+        """Rewrite a loop; a test that binds names becomes part of the body."""
+        if any(isinstance(x, ast.NamedExpr) for x in ast.walk(node.test)):
+            leave = [*node.orelse, at(ast.Break(), node.test)]
+            ask = at(ast.If(at(ast.UnaryOp(ast.Not(), node.test), node.test), leave, []), node.test)
+            node.test, node.body, node.orelse = at(ast.Constant(True), node.test), [ask, *node.body], []
         loop, body, stops = self.loop_body(node)
         test = at(ast.Return(self.visit(node.test)), node.test)
         names = {**changes([test]).places}
@@ -382,7 +386,7 @@ class Scope(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Rewrite `and` and `or`; operands but the first wait."""
-        if any(isinstance(x, UNLIFTABLE) for operand in node.values for x in ast.walk(operand)):
+        if any(isinstance(x, UNLIFTABLE) for operand in node.values[1:] for x in ast.walk(operand)):
             self.generic_visit(node)
             return node
         first, *rest = [self.visit(x) for x in node.values]
