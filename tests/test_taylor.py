@@ -418,7 +418,7 @@ def test_powers_at_zero_with_different_exponents() -> None:
             "taylor: a tangent of shape () for a primal of shape (2,); the same shape is needed. Build",
         ),
         ((1.0,), (1.0, 2.0), 1, ShapeError, "taylor: tangents of structure"),
-        ((1,), (1.0,), 1, DtypeError, "taylor: dtype int64; a float or complex dtype is needed to differentiate."),
+        ((1,), (1.0,), 1, DtypeError, "taylor: the integer 1; a float or complex number is needed to differentiate."),
     ],
 )
 def test_errors(primals: Any, tangents: Any, order: Any, error: Any, text: str) -> None:

@@ -255,7 +255,8 @@ def test_a_copy_of_an_ndarray_of_a_tensor_is_independent() -> None:
 
 ASARRAY = (
     "{}: a Tensor of shape {} that is being differentiated; a plain value is needed, because an ndarray would "
-    "silently lose the gradient. Use wengert.numpy functions (stack for a list of Tensors), or call .detach() first."
+    "silently lose the gradient. Use functions of wengert.numpy (for a list of Tensors np.stack, wengert.numpy.array "
+    "or np.array(..., like=x) with a Tensor x), or call .detach() first."
 )
 
 
@@ -330,10 +331,23 @@ def test_adding_to_an_ndarray_in_place_is_an_error() -> None:
     with pytest.raises(DtypeError) as error:
         array += leaf(1.0, 2.0)
     assert str(error.value) == (
-        "add: out= of type ndarray for a result that is a Tensor; a Tensor is needed, because an ndarray would lose "
-        "the gradient. Pass a Tensor, or call .detach().numpy() on the operands."
+        "add: a result that is a Tensor, to be written (by out= or in place) into type ndarray; a Tensor is "
+        "needed, because an ndarray would lose the gradient. Make the array with wengert.numpy, or call "
+        ".detach().numpy() on the operands."
     )
     np.testing.assert_array_equal(array, [0.0, 0.0])
+
+
+def test_arrays_made_like_a_tensor_hold_tensors() -> None:
+    def f(x: Any) -> Any:
+        y = np.zeros(3, like=x)
+        y[:2] = np.array([x[0] * 2.0, 1.0], like=x)
+        y[2] = x[1] ** 2
+        return np.sum(y * y)
+
+    at = np.array([1.0, 2.0])
+    assert type(f(at)) is np.float64
+    assert wg.grad(f)(at).tolist() == [8.0, 32.0]
 
 
 def test_plain_values_can_be_stored() -> None:
@@ -455,7 +469,7 @@ def test_wengert_numpy_gives_tensors_for_arrays() -> None:
 def test_functions_that_are_not_known() -> None:
     text = (
         "; a function that Wengert knows how to differentiate is needed. Use another function of wengert.numpy, "
-        "declare a primitive, or pass .detach().numpy()."
+        "declare a primitive with wengert.extend, or pass .detach().numpy()."
     )
     with pytest.raises(DtypeError) as error:
         np.savetxt("nowhere", leaf(1.0))
@@ -463,7 +477,10 @@ def test_functions_that_are_not_known() -> None:
     unknown = np.frompyfunc(lambda a: a, 1, 1)
     with pytest.raises(DtypeError) as error:
         unknown(leaf(1.0))
-    assert str(error.value).endswith(text)
+    assert str(error.value) == unknown.__name__ + ": a Tensor" + text
+    with pytest.raises(DtypeError) as error:
+        np.add.reduceat(leaf(1.0), [0])
+    assert str(error.value) == "numpy.add.reduceat: a Tensor" + text
 
 
 def test_arrays_of_objects_are_refused() -> None:

@@ -250,6 +250,12 @@ def test_error_about_integers() -> None:
     assert str(error.value) == (
         "grad: dtype int64; a float or complex dtype is needed to differentiate. Convert it with .astype(float)."
     )
+    with pytest.raises(DtypeError) as error:
+        wg.grad(lambda x: x["a"] * 1.0)({"a": 3})
+    assert str(error.value) == (
+        "grad: the integer 3; a float or complex number is needed to differentiate. "
+        "Write 3.0, or leave it out of argnums."
+    )
 
 
 @pytest.mark.parametrize("argument", ["text", object(), {1.0}])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 import numpy as np
 
 from wengert.core.aval import is_differentiable
-from wengert.errors import DtypeError, GraphError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
 
 if TYPE_CHECKING:
     from wengert.core.trace import Trace
@@ -228,7 +228,8 @@ class Tensor:
                     name,
                     f"a Tensor of shape {self.shape} that is being differentiated",
                     "a plain value is needed, because an ndarray would silently lose the gradient",
-                    "Use wengert.numpy functions (stack for a list of Tensors), or call .detach() first",
+                    "Use functions of wengert.numpy (for a list of Tensors np.stack, wengert.numpy.array or "
+                    "np.array(..., like=x) with a Tensor x), or call .detach() first",
                 )
             )
 
@@ -658,7 +659,8 @@ class Tensor:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         function = FUNCTIONS.get(ufunc if method == "__call__" else (ufunc, method))
         if function is None:
-            raise _unsupported(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+            origin = "numpy." if getattr(np, ufunc.__name__, None) is ufunc else ""
+            raise _unsupported(origin + ufunc.__name__ + ("" if method == "__call__" else f".{method}"))
         refuse_object_arrays(ufunc.__name__, inputs)
         return function(*inputs, **kwargs)
 
@@ -680,7 +682,7 @@ def _unsupported(name: str) -> DtypeError:
             name,
             "a Tensor",
             "a function that Wengert knows how to differentiate is needed",
-            "Use another function of wengert.numpy, declare a primitive, or pass .detach().numpy()",
+            "Use another function of wengert.numpy, declare a primitive with wengert.extend, or pass .detach().numpy()",
         )
     )
 

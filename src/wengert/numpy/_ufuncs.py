@@ -92,9 +92,9 @@ def store(name: str, result: Any, out: Any, where: Any) -> Any:
         raise DtypeError(
             describe(
                 name,
-                f"out= of type {type(out).__name__} for a result that is a Tensor",
+                f"a result that is a Tensor, to be written (by out= or in place) into type {type(out).__name__}",
                 "a Tensor is needed, because an ndarray would lose the gradient",
-                "Pass a Tensor, or call .detach().numpy() on the operands",
+                "Make the array with wengert.numpy, or call .detach().numpy() on the operands",
             )
         )
     if where is not True:

@@ -101,9 +101,18 @@ def selected(name: str, leaf: Any) -> Any:
                 "Leave it out of argnums",
             )
         )
-    array = leaf if isinstance(leaf, np.generic) else plain_array(name, leaf)
-    if not isinstance(leaf, np.ndarray):
-        array = array[()]
+    if isinstance(leaf, int):
+        raise DtypeError(
+            describe(
+                name,
+                f"the integer {leaf}",
+                "a float or complex number is needed to differentiate",
+                f"Write {leaf}.0, or leave it out of argnums",
+            )
+        )
+    if isinstance(leaf, np.ndarray):
+        leaf = plain_array(name, leaf)
+    array = leaf if isinstance(leaf, np.ndarray | np.generic) else np.asarray(leaf)[()]
     check_dtype(name, array.dtype)
     return array
 
