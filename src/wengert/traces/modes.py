@@ -12,7 +12,7 @@ import math
 import threading
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from wengert.core.trace import Trace, next_level
 
@@ -168,33 +168,44 @@ def drive(again: Callable[[], Mode], steps: Any) -> Generator[Any, Any, Any]:
             resume, argument = steps.throw, error
 
 
-class _GradMode(Mode):
-    """Set the level from which on traces record, and restore it."""
+class _Setting(Mode):
+    """Set one attribute of this thread's state, and restore it; a mode may be entered again inside itself."""
+
+    attribute: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.before: list[Any] = []
+
+    def value(self) -> Any:
+        """Return what to set."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self.before.append(getattr(STATE, self.attribute))
+        setattr(STATE, self.attribute, self.value())
+        STATE.refresh()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        setattr(STATE, self.attribute, self.before.pop())
+        STATE.refresh()
+
+    def again(self) -> Mode:
+        """Return a fresh one."""
+        return type(self)()
+
+
+class _GradMode(_Setting):
+    """Set the level from which on traces record."""
+
+    attribute = "floor"
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         """Return a mode, or, where the decorator was written without parentheses, the function in it."""
         return super().__new__(cls) if function is None else cls()(function)
 
     def __init__(self, function: None = None) -> None:
-        self.before: list[float] = []
-
-    def floor(self) -> float:
-        """Return the level to set."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        self.before.append(STATE.floor)
-        STATE.floor = self.floor()
-        STATE.refresh()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        STATE.floor = self.before.pop()
-        STATE.refresh()
-
-    def again(self) -> Mode:
-        """Return a fresh one."""
-        return type(self)()
+        super().__init__()
 
 
 class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
@@ -207,7 +218,7 @@ class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
     False
     """
 
-    def floor(self) -> float:
+    def value(self) -> float:
         """Every trace that exists now stops recording."""
         return next_level()
 
@@ -229,27 +240,23 @@ class enable_grad(_GradMode):  # noqa: N801 - PyTorch's name
     True
     """
 
-    def floor(self) -> float:
+    def value(self) -> float:
         """Every trace records."""
         return -math.inf
 
 
-class recording_from(Mode):  # noqa: N801 - named like the modes above
+class recording_from(_Setting):  # noqa: N801 - named like the modes above
     """Record as it was done when the floor was at a level."""
 
+    attribute = "floor"
+
     def __init__(self, level: float) -> None:
+        super().__init__()
         self.level = level
-        self.before: list[float] = []
 
-    def __enter__(self) -> Self:
-        self.before.append(STATE.floor)
-        STATE.floor = self.level
-        STATE.refresh()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        STATE.floor = self.before.pop()
-        STATE.refresh()
+    def value(self) -> float:
+        """Return the level."""
+        return self.level
 
     def again(self) -> Mode:
         """Return a fresh one."""
@@ -298,7 +305,7 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
         return super().__call__(function)
 
 
-class saved_tensors_hooks(Mode):  # noqa: N801 - PyTorch's name
+class saved_tensors_hooks(_Setting):  # noqa: N801 - PyTorch's name
     """Pass what is saved for the sweep through a pair of functions.
 
     Args:
@@ -314,43 +321,32 @@ class saved_tensors_hooks(Mode):  # noqa: N801 - PyTorch's name
     tensor(6.)
     """
 
+    attribute = "packing"
+
     def __init__(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
+        super().__init__()
         self.pair = (pack, unpack)
 
-    def __enter__(self) -> Self:
-        STATE.packing = (*STATE.packing, self.pair)
-        STATE.refresh()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        STATE.packing = STATE.packing[:-1]
-        STATE.refresh()
+    def value(self) -> tuple[Any, ...]:
+        """Return the pairs around this one, and this one."""
+        return (*STATE.packing, self.pair)
 
     def again(self) -> Mode:
         """Return a fresh one."""
         return saved_tensors_hooks(*self.pair)
 
 
-class reviving(Mode):  # noqa: N801 - named like the modes above
-    """Let tapes that have ended record again, for functions that are run once more during a sweep."""
+class reviving(_Setting):  # noqa: N801 - named like the modes above
+    """Let traces that have ended work again, for functions that are run once more during a sweep."""
 
-    def __init__(self) -> None:
-        self.before: list[bool] = []
+    attribute = "reviving"
 
-    def __enter__(self) -> Self:
-        self.before.append(STATE.reviving)
-        STATE.reviving = True
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        STATE.reviving = self.before.pop()
-
-    def again(self) -> Mode:
-        """Return a fresh one."""
-        return reviving()
+    def value(self) -> bool:
+        """On."""
+        return True
 
 
-class detect_anomaly(Mode):  # noqa: N801 - PyTorch's name
+class detect_anomaly(_Setting):  # noqa: N801 - PyTorch's name
     """Stop a sweep at the first cotangent that is NaN or infinite, naming the operation and its source line.
 
     It needs to be on during the sweep only: source lines are always recorded.
@@ -364,17 +360,8 @@ class detect_anomaly(Mode):  # noqa: N801 - PyTorch's name
     wengert.errors.NumericalError: sqrt: ...
     """
 
-    def __init__(self) -> None:
-        self.before: list[bool] = []
+    attribute = "anomaly"
 
-    def __enter__(self) -> Self:
-        self.before.append(STATE.anomaly)
-        STATE.anomaly = True
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        STATE.anomaly = self.before.pop()
-
-    def again(self) -> Mode:
-        """Return a fresh one."""
-        return detect_anomaly()
+    def value(self) -> bool:
+        """On."""
+        return True
