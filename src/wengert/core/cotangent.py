@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -31,16 +32,9 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
     summed = ct.sum(axis=axes) if axes else ct
     if summed.shape == shape:
         return summed
-    if summed.size == _size(shape):
+    if summed.size == math.prod(shape):
         return summed.reshape(shape)
     return np.broadcast_to(summed, shape)
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for n in shape:
-        size *= n
-    return size
 
 
 def match_dtype(ct: Any, dtype: np.dtype[Any]) -> Any:

@@ -12,7 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -35,8 +35,10 @@ __all__ = [
     "elementwise",
     "linear",
     "opaque",
+    "register",
 ]
 
+P = TypeVar("P", bound="Primitive")
 Rule = Callable[..., Any]
 
 PRIMITIVES: dict[str, Primitive] = {}
@@ -53,7 +55,7 @@ class Primitive:
         outputs: the number of results; more than one come as a tuple.
         jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
         steps, batch: how the operation reads when operands carry a leading batch axis; see `wengert.core.batching`.
-        structured: whether parameters hold graphs that the operation runs; see `wengert.control.structured`.
+        structured: whether parameters hold graphs that the operation runs; see `Structured`.
         abstract: shapes and dtypes of the results, where NumPy cannot simply be asked; see `wengert.core.abstract`.
     """
 
@@ -96,6 +98,13 @@ def register(primitive: Primitive) -> None:
     if primitive.name in PRIMITIVES:
         raise _misdeclared(primitive.name, "the name is already registered", "each primitive is declared once")
     PRIMITIVES[primitive.name] = primitive
+
+
+def declared(primitive: P, steps: Rule | None = None, batch: Rule | None = None, abstract: Rule | None = None) -> P:
+    """Register a new primitive with its rules for batches and shapes, and return it."""
+    primitive.steps, primitive.batch, primitive.abstract = steps, batch, abstract
+    register(primitive)
+    return primitive
 
 
 def _misdeclared(name: str, given: str, needed: str) -> RegistrationError:
@@ -167,7 +176,7 @@ class Elementwise(Primitive):
 
     @functools.cached_property
     def guarded(self) -> Elementwise:
-        """This primitive with the strong zero on every rule, for sweeps that have passed a mask."""
+        """The same primitive with the strong zero on every rule, for sweeps that have passed a mask."""
         if self.singular:
             return self
         twin = copy.copy(self)
@@ -420,9 +429,7 @@ def elementwise(
     >>> cube.vjp(np.float64(1.0), None, [2.0], [Aval((), np.dtype(float))], {})
     [np.float64(12.0)]
     """
-    primitive = Elementwise(name, evaluate, d, singular=singular, overwrite=overwrite)
-    register(primitive)
-    return primitive
+    return declared(Elementwise(name, evaluate, d, singular=singular, overwrite=overwrite))
 
 
 def linear(
@@ -480,9 +487,7 @@ def linear(
         rewrite=rewrite,
         consume=consume,
     )
-    primitive.steps, primitive.batch, primitive.abstract = steps, batch, abstract
-    register(primitive)
-    return primitive
+    return declared(primitive, steps, batch, abstract)
 
 
 def bilinear(
@@ -513,10 +518,7 @@ def bilinear(
     >>> scale.vjp(np.ones(2), None, [None, 3.0], [Aval((2,), np.dtype(float)), None], {})
     [array([3., 3.]), None]
     """
-    primitive = Bilinear(name, evaluate, transposes)
-    primitive.batch, primitive.abstract = batch, abstract
-    register(primitive)
-    return primitive
+    return declared(Bilinear(name, evaluate, transposes), None, batch, abstract)
 
 
 def opaque(
@@ -555,10 +557,7 @@ def opaque(
     >>> length.vjp(1.0, 5.0, [np.array([3.0, 4.0])], [Aval((2,), np.dtype(float))], {})
     (array([0.6, 0.8]),)
     """
-    primitive = Opaque(name, evaluate, vjp, jvp=jvp, outputs=outputs)
-    primitive.steps, primitive.batch, primitive.abstract = steps, batch, abstract
-    register(primitive)
-    return primitive
+    return declared(Opaque(name, evaluate, vjp, jvp=jvp, outputs=outputs), steps, batch, abstract)
 
 
 def constant(
@@ -590,7 +589,4 @@ def constant(
     >>> Constant("steps", np.floor)
     <constant primitive steps>
     """
-    primitive = Constant(name, evaluate, outputs=outputs)
-    primitive.steps, primitive.batch, primitive.abstract = steps, batch, abstract
-    register(primitive)
-    return primitive
+    return declared(Constant(name, evaluate, outputs=outputs), steps, batch, abstract)

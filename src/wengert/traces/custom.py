@@ -23,7 +23,7 @@ from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.indexing import rebind
 from wengert.traces.modes import no_grad
 
-__all__ = ["Context", "Function", "once_differentiable", "unshared"]
+__all__ = ["Context", "Function", "once_differentiable", "readable", "unshared"]
 
 _as_constant = Constant("as_constant", lambda x: x.copy() if isinstance(x, np.ndarray) else x)
 

@@ -94,20 +94,18 @@ class Sweep:
     """
 
     __slots__ = (
-        *(
-            "captured",
-            "cts",
-            "heap",
-            "lift_to",
-            "masked",
-            "owned",
-            "path",
-            "pending",
-            "retain",
-            "retained",
-            "wanted",
-            "watch",
-        ),
+        "captured",
+        "cts",
+        "heap",
+        "lift_to",
+        "masked",
+        "owned",
+        "path",
+        "pending",
+        "retain",
+        "retained",
+        "wanted",
+        "watch",
     )
 
     def __init__(

@@ -17,7 +17,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
-from wengert.traces.custom import unshared
+from wengert.traces.custom import readable, unshared
 from wengert.transforms.batching import vmap
 from wengert.transforms.reverse import vjp
 
@@ -106,7 +106,7 @@ class CustomCall(Primitive):
         """Return the arguments with other values for the operands."""
         leaves = list(self.leaves)
         for place, value in zip(self.places, values, strict=True):
-            leaves[place] = held(value)
+            leaves[place] = readable(value)
         return unflatten(self.structure, leaves)  # type: ignore[no-any-return]
 
     def run(self, *values: Any) -> Any:
@@ -168,7 +168,7 @@ class CustomCall(Primitive):
                 return rule.fun(*self.arguments(moved))
             return self.pushed(args, operands, dict(zip(varying, values, strict=True)))
 
-        primals = [held(operands[i]) for i in varying]
+        primals = [readable(operands[i]) for i in varying]
         output, pullback = vjp(function, *primals)
         found = pullback(self.completed(ct, output))
         results: list[Any] = [None] * len(operands)
@@ -186,7 +186,7 @@ class CustomCall(Primitive):
         full = []
         for c, leaf in zip(cts, found, strict=True):
             aval = aval_of(leaf)
-            full.append(constant_tensor(np.zeros(aval.shape, aval.dtype)[()]) if c is None else held(c))
+            full.append(constant_tensor(np.zeros(aval.shape, aval.dtype)[()]) if c is None else readable(c))
         return unflatten(structure, full)
 
     def tangents(self, operands: Sequence[Any], given: Mapping[int, Any]) -> tuple[Any, ...]:
@@ -196,7 +196,7 @@ class CustomCall(Primitive):
         for place, leaf in enumerate(self.leaves):
             operand = values.get(place)
             if operand is not None and given.get(operand) is not None:
-                leaves.append(held(given[operand]))
+                leaves.append(readable(given[operand]))
                 continue
             leaves.append(zero_tangent(leaf))
         return unflatten(self.structure, leaves)  # type: ignore[no-any-return]
@@ -422,14 +422,7 @@ def zero_tangent(leaf: Any) -> Any:
     if not isinstance(leaf, Tensor | np.ndarray | np.generic | numbers.Number):
         return None
     aval = aval_of(leaf)
-    return held(np.zeros(aval.shape, aval.dtype if is_differentiable(aval.dtype) else float)[()])
-
-
-def held(value: Any) -> Any:
-    """Return a value from below as a Tensor that may be read but not overwritten."""
-    tensor = constant_tensor(value)
-    tensor._kept = True
-    return tensor
+    return readable(np.zeros(aval.shape, aval.dtype if is_differentiable(aval.dtype) else float)[()])
 
 
 def custom_rule(fun: Function) -> CustomRule:
