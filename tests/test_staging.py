@@ -163,6 +163,41 @@ def test_checks_of_values_are_left_out_where_values_are_unknown() -> None:
         assert same_bits(evaluate(graph, (x, weights))[0], want)
 
 
+def test_a_constant_is_copied_once_unless_it_is_written_to() -> None:
+    weights = np.asfortranarray(np.ones((200, 200)))
+    zeros = np.zeros(3)
+
+    def function(x: Any) -> Any:
+        y = x @ weights + x @ weights
+        before = y[:3] * zeros
+        zeros[0] = -0.0
+        return y, before, y[:3] * zeros
+
+    graph = trace(function)(np.ones(200))
+    products = [e for e in graph.equations if e.primitive.name == "matmul"]
+    assert len(products) == 1
+    found = products[0].inputs[1]
+    assert not np.shares_memory(found, weights)
+    assert not found.flags.writeable
+    assert found.flags.f_contiguous  # BLAS multiplies as it does eagerly
+    assert sum(e.primitive.name == "multiply" for e in graph.equations) == 2
+
+
+def test_tensors_are_constants_without_a_copy_that_later_writes_do_not_reach() -> None:
+    weights = wg.tensor(np.arange(3.0))
+    memory = weights.numpy()
+    graph = trace(lambda x: x * weights)(np.ones(3))
+    assert np.shares_memory(graph.equations[0].inputs[1], memory)
+    weights[0] = 5.0
+    assert same_bits(evaluate(graph, (np.ones(3),))[0], np.arange(3.0))
+
+    array = np.arange(3.0)
+    shared = wg.asarray(array)
+    graph = trace(lambda x: x * shared)(np.ones(3))
+    array[0] = 5.0
+    assert same_bits(evaluate(graph, (np.ones(3),))[0], np.arange(3.0))
+
+
 # Shapes
 
 

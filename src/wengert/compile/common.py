@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from wengert.compile.equations import Known, everywhere, renamed
 from wengert.core.abstract import key_of_params
 from wengert.core.graph import Equation, Graph, Variable, hashable
 
 __all__ = ["merge_common"]
+
+MOST_COMPARED = 1 << 16
+"""Bytes of a literal array up to which its elements are compared."""
 
 
 @everywhere
@@ -24,7 +29,7 @@ def merge_common(graph: Graph) -> Graph:
     for equation in graph.equations:
         inputs = renamed(known, equation.inputs)
         params = params_key(equation) if equation.params else None
-        key = (equation.primitive, params, *[x if type(x) is Variable else hashable(x) for x in inputs])
+        key = (equation.primitive, params, *[x if type(x) is Variable else literal_key(x) for x in inputs])
         earlier = seen.setdefault(key, equation.outputs)
         if earlier is not equation.outputs:
             known.update(zip(equation.outputs, earlier, strict=True))
@@ -33,6 +38,13 @@ def merge_common(graph: Graph) -> Graph:
     if not known:
         return graph
     return Graph(graph.inputs, kept, renamed(known, graph.outputs))
+
+
+def literal_key(value: Any) -> Any:
+    """Return what tells literals apart: their bits, or if these are many their place in memory."""
+    if type(value) is np.ndarray and value.nbytes > MOST_COMPARED:
+        return "memory", value.ctypes.data, value.shape, value.strides, value.dtype
+    return hashable(value)
 
 
 def params_key(equation: Equation) -> Any:

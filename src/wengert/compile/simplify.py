@@ -123,7 +123,10 @@ def is_uniform(value: Any) -> bool:
         return False
     if not any(value.strides):
         return True
-    return bool(value.size <= LARGEST_FOLDED and value.tobytes() == value.flat[0].tobytes() * value.size)
+    first = value.flat[0].tobytes()
+    if value.size > LARGEST_FOLDED or value.flat[value.size // 2].tobytes() != first:
+        return False
+    return bool(value.tobytes() == first * value.size)
 
 
 def is_true(value: Any) -> bool:

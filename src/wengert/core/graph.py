@@ -147,7 +147,7 @@ def subgraphs(params: Mapping[str, Any]) -> Iterator[tuple[str, Graph]]:
 def literal(value: Any) -> Any:
     """Return a constant of the graph: numbers as they are, arrays read-only and never the user's own memory."""
     if isinstance(value, np.ndarray) and value.flags.writeable:
-        value = value.copy()
+        value = value.copy(order="K")
         value.flags.writeable = False
     return value
 

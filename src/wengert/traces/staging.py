@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
+import numpy as np
+
 from wengert.core.aval import Aval
 from wengert.core.graph import Equation, Graph, Variable, abstract, literal
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.source import Position, caller
-from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.tensor import Tensor, make_tensor, own_memory
 from wengert.errors import TracedTruthError, describe
 from wengert.traces.transient import Transient
 
@@ -26,7 +28,7 @@ class Stage(Transient):
     become further inputs, in `captured`, so that gradients reach them; arrays become literals.
     """
 
-    __slots__ = ("captured", "equations", "inputs", "place")
+    __slots__ = ("captured", "constants", "equations", "inputs", "place")
     concrete: ClassVar[bool] = False
     staged: ClassVar[bool] = True
     remedy: ClassVar[str] = "Return it from the function"
@@ -37,6 +39,7 @@ class Stage(Transient):
         self.equations: list[Equation] = []
         self.inputs: list[Variable] = []
         self.captured: dict[int, tuple[Tensor, Variable]] = {}
+        self.constants: dict[int, tuple[np.ndarray[Any, Any], Any]] = {}
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
         """Return where the equation was written that binds the variable; for inputs, where tracing was asked for."""
@@ -59,18 +62,26 @@ class Stage(Transient):
     def reference(self, operand: Any) -> Any:
         """Return an operand as an equation's input: a variable or a literal."""
         if type(operand) is not Tensor:
-            return literal(operand)
+            return self.constant(operand) if type(operand) is np.ndarray else literal(operand)
         trace = operand._trace
         if trace is self:
             return operand._value
         if trace is None:
+            own_memory(operand)
             operand._kept = True
-            return literal(operand._value)
+            return read_only(operand._value)
         found = self.captured.get(id(operand))
         if found is None:
             variable = Variable(operand.shape, operand.dtype)
             found = self.captured[id(operand)] = (operand, variable)
         return found[1]
+
+    def constant(self, array: np.ndarray[Any, Any]) -> Any:
+        """Return an array as a literal: the same one as before unless the user has written to it."""
+        known = self.constants.get(id(array))
+        if known is None or not same_bits(array, known[1]):
+            known = self.constants[id(array)] = (array, literal(array))
+        return known[1]
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Append an equation."""
@@ -123,3 +134,21 @@ class Stage(Transient):
         found = tuple(map(self.reference, outputs))
         captured = [variable for _, variable in self.captured.values()]
         return Graph((*self.inputs, *captured), self.equations, found)
+
+
+def read_only(value: Any) -> Any:
+    """Return the memory of a Tensor, which is copied before the next write, as a literal."""
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def same_bits(array: np.ndarray[Any, Any], literal: Any) -> bool:
+    """Tell whether an array still is what a literal was made from; not of items too wide for an integer."""
+    if array is literal:
+        return True
+    if array.shape != literal.shape or array.dtype != literal.dtype or array.itemsize not in (1, 2, 4, 8):
+        return False
+    bits = f"u{array.itemsize}"
+    return np.array_equal(array.view(bits), literal.view(bits))
