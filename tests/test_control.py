@@ -1,0 +1,459 @@
+"""Control flow: eager, batched and traced evaluation agree, and derivatives are those of what really happened."""
+
+import tracemalloc
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+from wengert.core.graph import check, evaluate
+from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.transforms.tracing import gradient, trace
+
+LANES = np.array([0.6, 1.2, 1.7, 2.3, 3.1])
+ROW = np.linspace(0.1, 0.9, 4)
+
+
+# Programs of one number
+
+
+def newton(a):
+    """The square root, by iterations until it is found."""
+    return wg.while_loop(lambda x: abs(x * x - a) > 1e-13 * a, lambda x: (x + a / x) / 2, a * 1.0)
+
+
+def carried_newton(a):
+    """The same with everything carried, and a counter."""
+    start = {"root": a * 1.0, "of": a, "steps": 0}
+    final = wg.while_loop(
+        lambda s: abs(s["root"] ** 2 - s["of"]) > 1e-13 * s["of"],
+        lambda s: {"root": (s["root"] + s["of"] / s["root"]) / 2, "of": s["of"], "steps": s["steps"] + 1},
+        start,
+    )
+    return final["root"]
+
+
+def hailstone(x):
+    """Branches that depend on the data inside of a loop, as in Collatz's sequence."""
+
+    def body(s):
+        x, n = s
+        return wg.cond(x > 1.0, lambda x: wnp.sqrt(x) * 1.5, lambda x: x**3 + 0.2, x), n + 1
+
+    return wg.while_loop(lambda s: s[1] < 6, body, (x, 0))[0]
+
+
+def captured_branch(x):
+    y = wnp.sin(x)
+    return wg.cond(x > 1, lambda: y * x, lambda: y**2 * 3.0)
+
+
+def four_ways(x):
+    ways = [wnp.sin, wnp.exp, lambda x: x**3, lambda x: x * 0.0 + 1.0]
+    return wg.switch(wnp.floor(x).astype(int), ways, x)
+
+
+def powers(x):
+    return wg.fori_loop(0, 5, lambda i, y: y * x + wnp.sin(y) * i, x)
+
+
+def as_many_as_the_data_say(x):
+    return wg.fori_loop(0, wnp.floor(x).astype(int) + 2, lambda i, y: y * x + wnp.sin(y) * i, x)
+
+
+def loops_in_loops(x):
+    def outer(s):
+        i, y = s
+        z = wg.while_loop(lambda z: z < 4.0, lambda z: z * 1.3 + 0.1 * y + 0.1, wnp.abs(y) * 0.3 + 0.2)
+        return i + 1, wnp.sin(z) + 0.3 * x * y
+
+    return wg.while_loop(lambda s: s[0] < 3, outer, (0, x))[1]
+
+
+def triangle_of_loops(x):
+    def outer(i, y):
+        return wg.fori_loop(0, i + 1, lambda j, z: wnp.sin(z) * x + 0.1 * j, y)
+
+    return wg.fori_loop(0, 3, outer, x)
+
+
+def loop_in_a_branch(x):
+    """The loop would never end for x < 1, and lanes that do not take the branch must not run it."""
+    return wg.cond(x > 1.5, lambda x: wg.while_loop(lambda z: z < 10.0, lambda z: z * x, x), lambda x: wnp.cos(x), x)
+
+
+def adaptive_steps(x):
+    """Solve y' = -x y up to t = 1 by Heun's method with a controlled step."""
+
+    def body(s):
+        t, y, h = s
+        h = wnp.minimum(h, 1.0 - t)
+        k1 = -x * y
+        k2 = -x * (y + h * k1)
+        error = abs(h * (k2 - k1)) / 2
+        fine = error < 1e-3
+        factor = wnp.minimum(2.0, wnp.maximum(0.3, 0.9 * wnp.sqrt(1e-3 / (error + 1e-12))))
+        return wnp.where(fine, t + h, t), wnp.where(fine, y + h * (k1 + k2) / 2, y), wg.stop_gradient(h * factor)
+
+    return wg.while_loop(lambda s: s[0] < 1.0, body, (0.0, 1.0, 0.3))[1]
+
+
+def undefined_after_the_end(x):
+    """Finished lanes would take the root of a negative number."""
+    return wg.while_loop(lambda y: y > 0.5, lambda y: y - wnp.sqrt(y - 0.5) * 0.5 - 0.1, x)
+
+
+def never_entered(x):
+    return wg.while_loop(lambda y: y < 0, lambda y: wnp.sqrt(y), x * x)
+
+
+def scanned(x):
+    c, ys = wg.scan(lambda c, a: (wnp.sin(c * a) + x, c * c), x, ROW)
+    return c + ys.sum()
+
+
+def scanned_backwards(x):
+    c, ys = wg.scan(lambda c, a: (wnp.sin(c * a) + x, (c * c, {"k": a * c})), x, ROW * x, reverse=True)
+    return c + (ys[0] * wnp.arange(4)).sum() + ys[1]["k"][1]
+
+
+def scanned_without_arrays(x):
+    return wg.scan(lambda c, _: (c * x + 0.1, None), x, None, length=3)[0]
+
+
+def scanned_over_nothing(x):
+    c, ys = wg.scan(lambda c, a: (c * x + a, c), x, np.zeros((0,)))
+    return c * c + ys.sum()
+
+
+def scanned_over_loops(x):
+    def step(c, a):
+        z = wg.while_loop(lambda z: z < 3.0, lambda z: z * (1.2 + a) + 0.1 * c, wnp.abs(c) + 0.1)
+        w = wg.cond(z > 3.5, lambda z: wnp.sin(z), lambda z: z * z * 0.1, z)
+        return w * 0.5 + 0.2 * x, z
+
+    c, ys = wg.scan(step, x, ROW)
+    return c + ys.sum()
+
+
+def recurrent_network(x):
+    weights = np.arange(9.0).reshape(3, 3) / 9
+    c, ys = wg.scan(lambda c, a: (wnp.tanh(weights @ c * x + a), c[0]), wnp.ones(3) * x, ROW)
+    return c.sum() + (ys**2).sum()
+
+
+def indexed(x):
+    y = x * np.arange(5.0)
+    return wg.fori_loop(0, 5, lambda i, s: s + wnp.sin(y[i]) * s, x)
+
+
+PROGRAMS = [
+    *(newton, carried_newton, hailstone, captured_branch, four_ways, powers, as_many_as_the_data_say),
+    *(loops_in_loops, triangle_of_loops, loop_in_a_branch, adaptive_steps, undefined_after_the_end, never_entered),
+    *(scanned, scanned_backwards, scanned_without_arrays, scanned_over_nothing, scanned_over_loops),
+    *(recurrent_network, indexed),
+]
+programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+
+
+def slope(f):
+    """The derivative in forward mode."""
+    return lambda x: wg.jvp(f, (x,), (1.0,))[1]
+
+
+def total(f):
+    """The sum over lanes of a function of one number."""
+    return lambda x: wg.vmap(f)(x).sum()
+
+
+G, J = wg.grad, wg.jit
+FIRST = {
+    "jvp": slope,
+    "jit grad": lambda f: J(G(f)),
+    "grad jit": lambda f: G(J(f)),
+    "jit jvp": lambda f: J(slope(f)),
+    "jvp jit": lambda f: slope(J(f)),
+}
+SECOND = {
+    "jit grad grad": lambda f: J(G(G(f))),
+    "grad jit grad": lambda f: G(J(G(f))),
+    "jit jvp grad": lambda f: J(slope(G(f))),
+    "jit grad jvp": lambda f: J(G(slope(f))),
+    "jit jvp jvp": lambda f: J(slope(slope(f))),
+}
+ACROSS = {
+    "vmap grad": lambda f: wg.vmap(G(f)),
+    "grad vmap": lambda f: G(total(f)),
+    "jit vmap grad": lambda f: J(wg.vmap(G(f))),
+    "jit grad vmap": lambda f: J(G(total(f))),
+    "vmap jit grad": lambda f: wg.vmap(J(G(f))),
+    "jit vmap jvp": lambda f: J(wg.vmap(slope(f))),
+}
+SECOND_ACROSS = {
+    "vmap grad grad": lambda f: wg.vmap(G(G(f))),
+    "jit vmap grad grad": lambda f: J(wg.vmap(G(G(f)))),
+    "jit grad vmap grad": lambda f: J(G(total(G(f)))),
+    "jit grad grad vmap": lambda f: J(G(lambda x: G(total(f))(x).sum())),
+}
+
+
+def agree(found, expected):
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-9, atol=1e-12)
+
+
+@programs
+def test_traced_values_are_the_eager_ones(program):
+    expected = [program(x) for x in LANES]
+    agree([J(program)(x) for x in LANES], expected)
+    agree(wg.vmap(program)(LANES), expected)
+    agree(J(wg.vmap(program))(LANES), expected)
+    agree(wg.vmap(J(program))(LANES), expected)
+
+
+@programs
+@pytest.mark.parametrize("way", FIRST)
+def test_first_derivatives_agree(program, way):
+    derivative = FIRST[way](program)
+    agree([derivative(x) for x in LANES], [G(program)(x) for x in LANES])
+
+
+@programs
+def test_first_derivatives_are_those_of_differences(program):
+    step = 1e-6
+    expected = [(program(x + step) - program(x - step)) / (2 * step) for x in LANES]
+    found = [G(program)(x) for x in LANES]
+    if program is not adaptive_steps:  # whose steps are held fixed
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+@programs
+@pytest.mark.parametrize("way", SECOND)
+def test_second_derivatives_agree(program, way):
+    agree(SECOND[way](program)(1.7), G(G(program))(1.7))
+
+
+@programs
+def test_third_derivatives_agree(program):
+    expected = G(G(G(program)))(1.7)
+    agree(J(G(G(G(program))))(1.7), expected)
+    agree(J(slope(G(G(program))))(1.7), expected)
+
+
+@programs
+@pytest.mark.parametrize("way", ACROSS)
+def test_lanes_with_different_trip_counts_agree(program, way):
+    agree(ACROSS[way](program)(LANES), [G(program)(x) for x in LANES])
+
+
+@programs
+@pytest.mark.parametrize("way", SECOND_ACROSS)
+def test_second_derivatives_of_lanes_agree(program, way):
+    agree(SECOND_ACROSS[way](program)(LANES), [G(G(program))(x) for x in LANES])
+
+
+@programs
+def test_graphs_are_well_formed(program):
+    for graph in (trace(program)(1.7), gradient(trace(program)(1.7))):
+        check(graph)
+        assert str(graph)
+    agree(evaluate(gradient(trace(program)(1.7)), (1.7,))[1], G(program)(1.7))
+
+
+# Closed forms
+
+
+@pytest.mark.parametrize("program", [newton, carried_newton])
+def test_newton_differentiates_as_the_square_root(program):
+    for a in (0.3, 2.0, 90.0):
+        agree(program(a), a**0.5)
+        agree(J(G(program))(a), 0.5 * a**-0.5)
+        agree(J(G(G(program)))(a), -0.25 * a**-1.5)
+        agree(J(G(G(G(program))))(a), 0.375 * a**-2.5)
+
+
+def test_taylor_series_of_a_loop():
+    agree(wg.taylor(newton, (4.0,), (1.0,), 3), [2.0, 0.25, -1 / 64, 1 / 512])
+
+
+def test_an_adaptive_solver_differentiates_as_the_solution():
+    np.testing.assert_allclose(J(adaptive_steps)(1.3), np.exp(-1.3), rtol=1e-2)
+    np.testing.assert_allclose(J(G(adaptive_steps))(1.3), -np.exp(-1.3), rtol=2e-2)
+
+
+def test_a_loop_of_matrices():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(3, 3)) / 3, rng.normal(size=3)
+
+    def power(a, b):
+        return (wg.fori_loop(0, 4, lambda _, v: a @ v, b) ** 2).sum()
+
+    def unrolled(a, b):
+        return ((a @ (a @ (a @ (a @ b)))) ** 2).sum()
+
+    for found, expected in zip(J(G(power, (0, 1)))(a, b), G(unrolled, (0, 1))(a, b), strict=True):
+        agree(found, expected)
+    agree(J(wg.hessian(power))(a, b), wg.hessian(unrolled)(a, b))
+    agree(J(wg.jacrev(lambda b: wg.fori_loop(0, 4, lambda _, v: a @ v, b)))(b), np.linalg.matrix_power(a, 4))
+    agree(J(wg.jacfwd(lambda b: wg.fori_loop(0, 4, lambda _, v: a @ v, b)))(b), np.linalg.matrix_power(a, 4))
+
+
+def test_a_pullback_can_be_called_twice():
+    def twice(x):
+        y, pullback = wg.vjp(newton, x)
+        return pullback(y)[0] + 2 * pullback(3.0 * y)[0]
+
+    agree(J(twice)(9.0), 3.5)
+    agree(J(G(twice))(9.0), 0.0)
+
+
+def test_scan_follows_numpy():
+    xs = np.arange(1.0, 6.0)
+    for f in (lambda x: x, J):
+        sums = f(lambda xs: wg.scan(lambda s, x: (s + x, s + x), 0.0, xs))
+        last, every = sums(xs)
+        agree(every, np.cumsum(xs))
+        assert last == 15.0
+        last, every = f(lambda xs: wg.scan(lambda s, x: (s + x, s + x), 0.0, xs, reverse=True, unroll=2))(xs)
+        agree(every, np.cumsum(xs[::-1])[::-1])
+
+
+def test_structures_pass_through():
+    pair = namedtuple("pair", "left right")
+    start = {"p": pair(np.ones(2), 3.0)}
+    for f in (lambda x: x, J):
+        found = f(lambda s: wg.while_loop(lambda s: s["p"].right > 0, step, s))(start)
+        assert type(found["p"]) is pair
+        agree(found["p"].left, [8.0, 8.0])
+
+
+def step(s):
+    return {"p": s["p"]._replace(left=s["p"].left * 2, right=s["p"].right - 1)}
+
+
+def test_what_is_given_is_not_written_to():
+    def doubled(x):
+        x *= 2.0
+        return x
+
+    x = np.ones(3)
+    agree(wg.fori_loop(0, 3, lambda _, x: doubled(x), x), [8.0] * 3)
+    agree(J(lambda x: wg.fori_loop(0, 3, lambda _, x: doubled(x), x))(x), [8.0] * 3)
+    agree(wg.cond(True, doubled, lambda x: x, x), [2.0] * 3)
+    agree(x, [1.0] * 3)
+
+
+def test_results_have_the_form_of_what_was_given():
+    assert type(wg.fori_loop(0, 2, lambda _, x: x * 2, np.ones(2))) is np.ndarray
+    assert type(wg.fori_loop(0, 2, lambda _, x: x * 2, wg.tensor(1.0))) is wg.Tensor
+    assert type(wg.cond(True, lambda x: x + 1, lambda x: x, 1.0)) is float
+
+
+# What may be given
+
+
+def test_python_numbers_take_the_dtype_of_what_the_body_makes_of_them():
+    def program(x):
+        return wg.while_loop(lambda s: s[1] < 3, lambda s: (s[0] + x, s[1] + 1), (0, 0))[0]
+
+    agree(J(program)(1.5), 4.5)
+    agree(program(1.5), 4.5)
+
+
+def test_an_index_beyond_the_ends_chooses_the_first_or_last():
+    ways = [lambda x: x, lambda x: 2 * x]
+    for f in (lambda x: x, J):
+        choose = f(lambda i, x: wg.switch(i, ways, x))
+        assert [float(choose(i, 1.0)) for i in (-5, 0, 1, 7)] == [1.0, 1.0, 2.0, 2.0]
+
+
+def test_the_base_tape_records_loops():
+    x = wg.tensor(9.0, requires_grad=True)
+    newton(x).backward()
+    agree(x.grad, 1 / 6)
+    x = wg.tensor(9.0, requires_grad=True)
+    J(newton)(x).backward()
+    agree(x.grad, 1 / 6)
+
+
+def traced_and_eager(f):
+    return pytest.mark.parametrize("wrap", [lambda f: f, J], ids=["eager", "jit"])(f)
+
+
+@traced_and_eager
+def test_containers_that_change_are_an_error(wrap):
+    with pytest.raises(UsageError, match="while_loop: the value that the body returned is .* the same containers"):
+        wrap(lambda x: wg.while_loop(lambda s: s[0] < 3, lambda s: s[0], (x, x)))(1.0)
+    with pytest.raises(UsageError, match="scan: a function that returned a Tensor; a pair"):
+        wrap(lambda x: wg.scan(lambda c, a: c * a, x, wnp.ones(2)))(1.0)
+
+
+@traced_and_eager
+def test_shapes_that_change_are_an_error(wrap):
+    with pytest.raises(ShapeError, match=r"fori_loop: value \d of the value that the body returned has shape \(2,\)"):
+        wrap(lambda x: wg.fori_loop(0, 3, lambda i, x: wnp.stack([x, x]), x))(1.0)
+
+
+@traced_and_eager
+def test_dtypes_that_change_are_an_error(wrap):
+    with pytest.raises(DtypeError, match="value 0 of the value that the body returned has dtype float32"):
+        wrap(lambda x: wg.while_loop(lambda x: x.sum() < 3, lambda x: x.astype("float32"), x))(np.zeros(2))
+
+
+def test_branches_that_differ_are_an_error():
+    with pytest.raises(ShapeError, match=r"cond: value 0 of false_fun has shape \(\) and of true_fun \(2,\)"):
+        J(lambda x: wg.cond(x > 0, lambda x: wnp.stack([x, x]), lambda x: x, x))(1.0)
+    with pytest.raises(UsageError, match="switch: branch 0 is one array and branch 1 is"):
+        J(lambda x: wg.switch(x.astype(int), [lambda x: x, lambda x: (x, x)], x))(1.0)
+    with pytest.raises(ShapeError, match=r"cond: value 0 of false_fun has shape \(\) and of true_fun \(2,\)"):
+        wg.vmap(lambda x: wg.cond(x > 0, lambda x: wnp.stack([x, x]), lambda x: x, x))(np.array([1.0, -1.0]))
+
+
+@traced_and_eager
+def test_predicates_are_one_value(wrap):
+    with pytest.raises(ShapeError, match=r"cond: a predicate of shape \(2,\); one value"):
+        wrap(lambda x: wg.cond(x > 0, lambda: 1.0, lambda: 2.0))(np.ones(2))
+    with pytest.raises(ShapeError, match=r"while_loop: cond_fun returned shape \(2,\); one boolean"):
+        wrap(lambda x: wg.while_loop(lambda x: x > 0, lambda x: x - 1, x))(np.ones(2))
+    with pytest.raises(DtypeError, match="switch: an index of dtype float64; an integer"):
+        wrap(lambda x: wg.switch(x, [lambda: 1.0]))(1.0)
+    with pytest.raises(DtypeError, match="fori_loop: a bound of dtype float64; an integer"):
+        wrap(lambda x: wg.fori_loop(0, x, lambda i, y: y, 1.0))(1.0)
+
+
+def test_arguments_of_scan_are_checked():
+    with pytest.raises(UsageError, match="scan: neither xs nor a length; one of them is needed"):
+        wg.scan(lambda c, _: (c, None), 1.0)
+    with pytest.raises(ShapeError, match="scan: lengths 2 and 3; one length"):
+        wg.scan(lambda c, _: (c, None), 1.0, (np.ones(2), np.ones(3)))
+    with pytest.raises(ShapeError, match=r"scan: xs with an array of shape \(\)"):
+        wg.scan(lambda c, _: (c, None), 1.0, np.float64(1.0))
+    with pytest.raises(UsageError, match="switch: no branches"):
+        wg.switch(0, [])
+
+
+# What it costs
+
+
+def test_a_traced_loop_is_one_equation_whatever_its_length():
+    graph = trace(lambda x: wg.fori_loop(0, 1000, lambda i, y: wnp.sin(y) * x, x))(1.0)
+    assert [equation.primitive.name for equation in graph.equations] == ["scan"]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, J], ids=["eager", "jit"])
+def test_memory_of_reverse_mode_grows_with_the_number_of_iterations(wrap):
+    def peak(n):
+        derivative = wrap(G(lambda x: wg.while_loop(lambda s: s[0] < n, body, (0, x))[1].sum()))
+        derivative(np.ones(1000))
+        tracemalloc.start()
+        derivative(np.ones(1000))
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    def body(s):
+        return s[0] + 1, wnp.sin(s[1])
+
+    small, large = peak(50), peak(200)
+    assert large < 5 * small
