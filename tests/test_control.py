@@ -383,7 +383,7 @@ def traced_and_eager(f):
 
 @traced_and_eager
 def test_containers_that_change_are_an_error(wrap):
-    with pytest.raises(UsageError, match="while_loop: the value that the body returned is .* the same containers"):
+    with pytest.raises(UsageError, match=r"while_loop: the value that the body returned is .* the same containers"):
         wrap(lambda x: wg.while_loop(lambda s: s[0] < 3, lambda s: s[0], (x, x)))(1.0)
     with pytest.raises(UsageError, match="scan: a function that returned a Tensor; a pair"):
         wrap(lambda x: wg.scan(lambda c, a: c * a, x, wnp.ones(2)))(1.0)
