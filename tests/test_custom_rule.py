@@ -420,3 +420,4 @@ def test_vmap_without_a_batch_rule_warns_once_and_names_the_function() -> None:
         "vmap: test_vmap_without_a_batch_rule_warns_once_and_names_the_function.<locals>.without_batch_rule has no "
         "batch rule and runs lane by lane; declare one for speed"
     ]
+    assert caught[0].filename == __file__

@@ -13,7 +13,7 @@ from wengert.core.aval import UNKNOWN, shape_of
 from wengert.core.batching import aligned, lead
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Linear, Primitive, Structured
-from wengert.core.source import caller
+from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe
 from wengert.traces.transient import Transient
@@ -143,9 +143,12 @@ class Batch(Transient):
         """Compute lane by lane, for want of a batch rule, and say so once."""
         if primitive.name not in _warned:
             _warned.add(primitive.name)
-            warnings.warn(
+            place = position_of(*caller())
+            warnings.warn_explicit(
                 f"vmap: {primitive.name} has no batch rule and runs lane by lane; declare one for speed",
-                stacklevel=2,
+                UserWarning,
+                place.filename,
+                place.line,
             )
         lanes = [
             apply(primitive, *(x[i] if flag else x for x, flag in zip(values, batched, strict=True)), **params)
