@@ -483,7 +483,7 @@ def broken_bytes(rng, data):
 def broken_values(rng, data, donors):
     body = json.loads(data.split(b"\n", 1)[1])
     for _ in range(rng.choice((1, 1, 2, 4))):
-        node, key = rng.choice(places(body, []))
+        node, key = rng.choice(places(body, []) or [([None], 0)])
         kind = rng.randrange(5)
         if kind == 0:
             node[key] = rng.choice(SCALARS)

@@ -57,10 +57,12 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
         UsageError: a primitive is not registered, or a parameter is of a type that files have no form for.
         OSError: the file cannot be written.
 
+    >>> from tempfile import TemporaryDirectory
     >>> from wengert.graph import trace
     >>> graph = trace(lambda x: x * 2.0)(1.0)
-    >>> save(graph, "double.graph")  # doctest: +SKIP
-    >>> load("double.graph") == graph  # doctest: +SKIP
+    >>> with TemporaryDirectory() as folder:
+    ...     save(graph, f"{folder}/double.graph")
+    ...     load(f"{folder}/double.graph") == graph
     True
     """
     data = encoded(graph)

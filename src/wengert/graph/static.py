@@ -339,7 +339,7 @@ class Executor:
     >>> x, y = placeholder("x"), placeholder("y")
     >>> run = Executor({"sum": x + y, "product": x * y}).run
     >>> run({x: 2.0, "y": 3.0})
-    {'product': np.float64(6.0), 'sum': np.float64(5.0)}
+    {'sum': np.float64(5.0), 'product': np.float64(6.0)}
     """
 
     def __init__(self, outputs: Any) -> None:
