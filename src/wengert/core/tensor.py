@@ -6,13 +6,15 @@ import math
 import opcode
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
 from wengert.core.aval import is_differentiable
+from wengert.core.members import ArrayLike
+from wengert.core.methods import FUNCTIONS, ArrayMethods, call
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ __all__ = [
     "concrete",
     "constant_tensor",
     "innermost_trace",
+    "is_concrete",
+    "is_staged",
     "keep",
     "make_tensor",
     "own_memory",
@@ -36,18 +40,12 @@ __all__ = [
     "wrapped_constant",
 ]
 
-ArrayLike: TypeAlias = Any
-Axis: TypeAlias = "int | Sequence[int] | None"
-
 BORROWED = "borrowed"
 STORE_SUBSCR = opcode.opmap["STORE_SUBSCR"]
 
-FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-"""What a NumPy function (or ufunc) does with Tensors: filled by `implements`, used by protocols and methods."""
-
 
 @final
-class Tensor:
+class Tensor(ArrayMethods):
     """Hold an array together with what a trace knows about it.
 
     Make one with `wengert.tensor` or `wengert.asarray`. It behaves as a NumPy array; while it is being
@@ -115,43 +113,6 @@ class Tensor:
     def itemsize(self) -> int:
         """The number of bytes of one element."""
         return int(self.dtype.itemsize)
-
-    @property
-    def T(self) -> Tensor:  # noqa: N802 - NumPy's name
-        """The transpose: all axes reversed."""
-        return _call(np.transpose, self)
-
-    @property
-    def mT(self) -> Tensor:  # noqa: N802 - NumPy's name
-        """The matrix transpose: the last two axes exchanged."""
-        return _call(np.matrix_transpose, self)
-
-    @property
-    def real(self) -> Tensor:
-        """The real part."""
-        return _call(np.real, self)
-
-    @real.setter
-    def real(self, value: ArrayLike) -> None:
-        _call(np.real, self)[...] = value
-
-    @property
-    def imag(self) -> Tensor:
-        """The imaginary part."""
-        return _call(np.imag, self)
-
-    @imag.setter
-    def imag(self, value: ArrayLike) -> None:
-        if self.dtype.kind != "c":
-            raise DtypeError(
-                describe("imag", f"dtype {self.dtype}", "a complex dtype is needed to set it", "Use .astype(complex)")
-            )
-        _call(np.imag, self)[...] = value
-
-    @property
-    def flat(self) -> Iterator[Tensor]:
-        """An iterator over the elements in C order."""
-        return iter(_call(np.ravel, self))
 
     # The array API standard
 
@@ -338,321 +299,7 @@ class Tensor:
         return restore, (np.array(raw(self)), state)
 
     def __copy__(self) -> Tensor:
-        return _call(np.copy, self)
-
-    # Differentiation: the tape API fills these in (see wengert.traces.handles)
-
-    if TYPE_CHECKING:
-
-        @property
-        def grad(self) -> Tensor | None:
-            """The gradient that `backward` has accumulated."""
-
-        @grad.setter
-        def grad(self, value: Tensor | None) -> None: ...
-        @property
-        def requires_grad(self) -> bool:
-            """Whether operations on the Tensor are recorded."""
-
-        @requires_grad.setter
-        def requires_grad(self, value: bool) -> None: ...
-        @property
-        def is_leaf(self) -> bool:
-            """Whether the Tensor was not computed by a recorded operation."""
-
-        @property
-        def grad_fn(self) -> Any:
-            """The recorded operation that computed the Tensor; None for leaves."""
-
-        def backward(
-            self,
-            gradient: ArrayLike | None = None,
-            retain_graph: bool | None = None,
-            create_graph: bool = False,
-            inputs: Any = None,
-        ) -> None:
-            """Add the gradients of this Tensor into the `.grad` of leaves."""
-
-        def detach(self) -> Tensor:
-            """Return the same value as a plain Tensor."""
-
-        def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-            """Make the Tensor a leaf that gradients are taken with respect to."""
-
-        def retain_grad(self) -> None:
-            """Keep the gradient of a Tensor that is not a leaf."""
-
-        def register_hook(self, hook: Callable[[Any], Any]) -> Any:
-            """Call a function with the complete cotangent in each sweep."""
-
-        def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
-            """Call a function after `.grad` has changed."""
-
-        # Operators (see wengert.traces.operators)
-
-        def __add__(self, other: ArrayLike) -> Tensor: ...
-        def __radd__(self, other: ArrayLike) -> Tensor: ...
-        def __iadd__(self, other: ArrayLike) -> Tensor: ...
-        def __sub__(self, other: ArrayLike) -> Tensor: ...
-        def __rsub__(self, other: ArrayLike) -> Tensor: ...
-        def __isub__(self, other: ArrayLike) -> Tensor: ...
-        def __mul__(self, other: ArrayLike) -> Tensor: ...
-        def __rmul__(self, other: ArrayLike) -> Tensor: ...
-        def __imul__(self, other: ArrayLike) -> Tensor: ...
-        def __truediv__(self, other: ArrayLike) -> Tensor: ...
-        def __rtruediv__(self, other: ArrayLike) -> Tensor: ...
-        def __itruediv__(self, other: ArrayLike) -> Tensor: ...
-        def __floordiv__(self, other: ArrayLike) -> Tensor: ...
-        def __rfloordiv__(self, other: ArrayLike) -> Tensor: ...
-        def __ifloordiv__(self, other: ArrayLike) -> Tensor: ...
-        def __mod__(self, other: ArrayLike) -> Tensor: ...
-        def __rmod__(self, other: ArrayLike) -> Tensor: ...
-        def __imod__(self, other: ArrayLike) -> Tensor: ...
-        def __pow__(self, other: ArrayLike) -> Tensor: ...
-        def __rpow__(self, other: ArrayLike) -> Tensor: ...
-        def __ipow__(self, other: ArrayLike) -> Tensor: ...
-        def __matmul__(self, other: ArrayLike) -> Tensor: ...
-        def __rmatmul__(self, other: ArrayLike) -> Tensor: ...
-        def __imatmul__(self, other: ArrayLike) -> Tensor: ...
-        def __divmod__(self, other: ArrayLike) -> tuple[Tensor, Tensor]: ...
-        def __rdivmod__(self, other: ArrayLike) -> tuple[Tensor, Tensor]: ...
-        def __and__(self, other: ArrayLike) -> Tensor: ...
-        def __rand__(self, other: ArrayLike) -> Tensor: ...
-        def __iand__(self, other: ArrayLike) -> Tensor: ...
-        def __or__(self, other: ArrayLike) -> Tensor: ...
-        def __ror__(self, other: ArrayLike) -> Tensor: ...
-        def __ior__(self, other: ArrayLike) -> Tensor: ...
-        def __xor__(self, other: ArrayLike) -> Tensor: ...
-        def __rxor__(self, other: ArrayLike) -> Tensor: ...
-        def __ixor__(self, other: ArrayLike) -> Tensor: ...
-        def __lshift__(self, other: ArrayLike) -> Tensor: ...
-        def __rlshift__(self, other: ArrayLike) -> Tensor: ...
-        def __ilshift__(self, other: ArrayLike) -> Tensor: ...
-        def __rshift__(self, other: ArrayLike) -> Tensor: ...
-        def __rrshift__(self, other: ArrayLike) -> Tensor: ...
-        def __irshift__(self, other: ArrayLike) -> Tensor: ...
-        def __lt__(self, other: ArrayLike) -> Tensor: ...
-        def __le__(self, other: ArrayLike) -> Tensor: ...
-        def __gt__(self, other: ArrayLike) -> Tensor: ...
-        def __ge__(self, other: ArrayLike) -> Tensor: ...
-        def __eq__(self, other: ArrayLike) -> Tensor: ...  # type: ignore[override]
-        def __ne__(self, other: ArrayLike) -> Tensor: ...  # type: ignore[override]
-        def __neg__(self) -> Tensor: ...
-        def __pos__(self) -> Tensor: ...
-        def __abs__(self) -> Tensor: ...
-        def __invert__(self) -> Tensor: ...
-        def __getitem__(self, index: Any) -> Tensor: ...
-        def __setitem__(self, index: Any, value: ArrayLike) -> None: ...
-
-        # Methods that work in place (see wengert.numpy._in_place)
-
-        abs_: Callable[..., Tensor]
-        acos_: Callable[..., Tensor]
-        add_: Callable[..., Tensor]
-        addcdiv_: Callable[..., Tensor]
-        addcmul_: Callable[..., Tensor]
-        asin_: Callable[..., Tensor]
-        atan_: Callable[..., Tensor]
-        ceil_: Callable[..., Tensor]
-        clamp_: Callable[..., Tensor]
-        clip_: Callable[..., Tensor]
-        conj_: Callable[..., Tensor]
-        copy_: Callable[..., Tensor]
-        cos_: Callable[..., Tensor]
-        cosh_: Callable[..., Tensor]
-        div_: Callable[..., Tensor]
-        exp2_: Callable[..., Tensor]
-        exp_: Callable[..., Tensor]
-        expm1_: Callable[..., Tensor]
-        fill_: Callable[..., Tensor]
-        floor_: Callable[..., Tensor]
-        floor_divide_: Callable[..., Tensor]
-        lerp_: Callable[..., Tensor]
-        log10_: Callable[..., Tensor]
-        log1p_: Callable[..., Tensor]
-        log2_: Callable[..., Tensor]
-        log_: Callable[..., Tensor]
-        masked_fill_: Callable[..., Tensor]
-        mul_: Callable[..., Tensor]
-        nan_to_num_: Callable[..., Tensor]
-        neg_: Callable[..., Tensor]
-        pow_: Callable[..., Tensor]
-        reciprocal_: Callable[..., Tensor]
-        remainder_: Callable[..., Tensor]
-        round_: Callable[..., Tensor]
-        sign_: Callable[..., Tensor]
-        sin_: Callable[..., Tensor]
-        sinh_: Callable[..., Tensor]
-        sqrt_: Callable[..., Tensor]
-        square_: Callable[..., Tensor]
-        sub_: Callable[..., Tensor]
-        tan_: Callable[..., Tensor]
-        tanh_: Callable[..., Tensor]
-        trunc_: Callable[..., Tensor]
-        zero_: Callable[..., Tensor]
-
-    # NumPy's methods
-
-    def astype(self, dtype: Any) -> Tensor:
-        """Return the elements converted to another dtype."""
-        return _call(np.astype, self, dtype)
-
-    def copy(self, order: str = "C") -> Tensor:
-        """Return a copy, with the gradient following; `order` is the memory layout, as in NumPy."""
-        return _call(np.copy, self, order=order)
-
-    def reshape(self, *shape: Any, order: str = "C") -> Tensor:
-        """Return the elements in another shape."""
-        return _call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order=order)
-
-    def transpose(self, *axes: Any) -> Tensor:
-        """Return the Tensor with its axes permuted, reversed by default."""
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or None)
-        return _call(np.transpose, self, order)
-
-    def fill(self, value: ArrayLike) -> None:
-        """Set every element to a value."""
-        self[...] = value
-
-    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Tell whether all elements along the axes are true."""
-        return _call(np.all, self, axis=axis, keepdims=keepdims)
-
-    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Tell whether any element along the axes is true."""
-        return _call(np.any, self, axis=axis, keepdims=keepdims)
-
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """Return the index of the greatest element."""
-        return _call(np.argmax, self, axis=axis, keepdims=keepdims)
-
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
-        """Return the index of the least element."""
-        return _call(np.argmin, self, axis=axis, keepdims=keepdims)
-
-    def argsort(self, axis: int | None = -1, kind: Any = None) -> Tensor:
-        """Return the indices that sort along an axis."""
-        return _call(np.argsort, self, axis=axis, kind=kind)
-
-    def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
-        """Return the elements limited to an interval."""
-        return _call(np.clip, self, min=min, max=max)
-
-    def conj(self) -> Tensor:
-        """Return the complex conjugate."""
-        return _call(np.conjugate, self)
-
-    def conjugate(self) -> Tensor:
-        """Return the complex conjugate."""
-        return _call(np.conjugate, self)
-
-    def cumprod(self, axis: int | None = None) -> Tensor:
-        """Return the cumulative products."""
-        return _call(np.cumprod, self, axis=axis)
-
-    def cumsum(self, axis: int | None = None) -> Tensor:
-        """Return the cumulative sums."""
-        return _call(np.cumsum, self, axis=axis)
-
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-        """Return a diagonal."""
-        return _call(np.diagonal, self, offset=offset, axis1=axis1, axis2=axis2)
-
-    def dot(self, other: ArrayLike) -> Tensor:
-        """Return the dot product with another array."""
-        return _call(np.dot, self, other)
-
-    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Return the greatest element along the axes."""
-        return _call(np.max, self, axis=axis, keepdims=keepdims)
-
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Return the mean along the axes."""
-        return _call(np.mean, self, axis=axis, keepdims=keepdims)
-
-    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Return the least element along the axes."""
-        return _call(np.min, self, axis=axis, keepdims=keepdims)
-
-    def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Return the product along the axes."""
-        return _call(np.prod, self, axis=axis, keepdims=keepdims)
-
-    def ravel(self, order: str = "C") -> Tensor:
-        """Return the elements along one axis, as a view where possible."""
-        return _call(np.ravel, self, order=order)
-
-    def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
-        """Return each element repeated."""
-        return _call(np.repeat, self, repeats, axis=axis)
-
-    def round(self, decimals: int = 0) -> Tensor:
-        """Return the elements rounded."""
-        return _call(np.round, self, decimals=decimals)
-
-    def squeeze(self, axis: Axis = None) -> Tensor:
-        """Return the Tensor without axes of length one."""
-        return _call(np.squeeze, self, axis=axis)
-
-    def std(self, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
-        """Return the standard deviation along the axes."""
-        return _call(np.std, self, axis=axis, ddof=ddof, keepdims=keepdims)
-
-    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
-        """Return the sum along the axes."""
-        return _call(np.sum, self, axis=axis, keepdims=keepdims)
-
-    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
-        """Return the Tensor with two axes exchanged."""
-        return _call(np.swapaxes, self, axis1, axis2)
-
-    def take(self, indices: ArrayLike, axis: int | None = None) -> Tensor:
-        """Return the elements at indices along an axis."""
-        return _call(np.take, self, indices, axis=axis)
-
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-        """Return the sum of a diagonal."""
-        return _call(np.trace, self, offset=offset, axis1=axis1, axis2=axis2)
-
-    def var(self, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
-        """Return the variance along the axes."""
-        return _call(np.var, self, axis=axis, ddof=ddof, keepdims=keepdims)
-
-    def nonzero(self) -> Tensor:
-        """Return the indices of the elements that are not zero."""
-        return _call(np.nonzero, self)
-
-    def flatten(self, order: str = "C") -> Tensor:
-        """Return a copy of the elements along one axis."""
-        return _call(np.copy, _call(np.ravel, self, order=order))
-
-    def sort(self, axis: int = -1) -> None:
-        """Sort along an axis, in place."""
-        self[...] = _call(np.sort, self, axis=axis)
-
-    def argpartition(self, kth: Any, axis: int | None = -1) -> Tensor:
-        """Return the indices that partition along an axis."""
-        return _call(np.argpartition, self, kth, axis=axis)
-
-    def choose(self, choices: Any, mode: str = "raise") -> Tensor:
-        """Return elements of the choices, picked by the elements of this Tensor."""
-        return _call(np.choose, self, choices, mode=mode)
-
-    def compress(self, condition: ArrayLike, axis: int | None = None) -> Tensor:
-        """Return the elements along an axis where a condition holds."""
-        return _call(np.compress, condition, self, axis=axis)
-
-    def searchsorted(self, v: ArrayLike, side: Any = "left") -> Tensor:
-        """Return where values belong in this sorted Tensor."""
-        return _call(np.searchsorted, self, v, side=side)
-
-    def partition(self, kth: Any, axis: int = -1) -> None:
-        """Partition along an axis, in place."""
-        self[...] = _call(np.partition, self, kth, axis=axis)
-
-    def put(self, indices: ArrayLike, values: ArrayLike) -> None:
-        """Set elements by flat index, in place."""
-        _call(np.put, self, indices, values)
+        return call(np.copy, self)
 
     # NumPy's protocols
 
@@ -699,11 +346,6 @@ def refuse_object_arrays(name: str, operands: Sequence[Any]) -> None:
                     "Convert it, or build it with wengert.numpy.stack or wengert.numpy.array",
                 )
             )
-
-
-def _call(function: Any, *args: Any, **kwargs: Any) -> Tensor:
-    result: Tensor = FUNCTIONS[function](*args, **kwargs)
-    return result
 
 
 def make_tensor(value: Any, trace: Trace | None, node: Any) -> Tensor:

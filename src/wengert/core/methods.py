@@ -1,0 +1,231 @@
+"""NumPy's attributes and methods of Tensors: each is the function of the same name, found in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from wengert.core.members import ArrayLike, Members
+from wengert.errors import DtypeError, describe
+
+if TYPE_CHECKING:
+    from wengert.core.tensor import Tensor
+
+__all__ = ["FUNCTIONS", "ArrayMethods", "call"]
+
+Axis: TypeAlias = "int | Sequence[int] | None"
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+"""What a NumPy function (or ufunc) does with Tensors: filled by `implements`, used by protocols and methods."""
+
+
+def call(function: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Call what a NumPy function means for Tensors."""
+    result: Tensor = FUNCTIONS[function](*args, **kwargs)
+    return result
+
+
+class ArrayMethods(Members):
+    """Give Tensors what they share with ndarrays; the class itself holds nothing."""
+
+    __slots__ = ()
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 - NumPy's name
+        """The transpose: all axes reversed."""
+        return call(np.transpose, self)
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802 - NumPy's name
+        """The matrix transpose: the last two axes exchanged."""
+        return call(np.matrix_transpose, self)
+
+    @property
+    def real(self) -> Tensor:
+        """The real part."""
+        return call(np.real, self)
+
+    @real.setter
+    def real(self, value: ArrayLike) -> None:
+        call(np.real, self)[...] = value
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part."""
+        return call(np.imag, self)
+
+    @imag.setter
+    def imag(self, value: ArrayLike) -> None:
+        if self.dtype.kind != "c":
+            raise DtypeError(
+                describe("imag", f"dtype {self.dtype}", "a complex dtype is needed to set it", "Use .astype(complex)")
+            )
+        call(np.imag, self)[...] = value
+
+    @property
+    def flat(self) -> Iterator[Tensor]:
+        """An iterator over the elements in C order."""
+        return iter(call(np.ravel, self))
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Return the elements converted to another dtype."""
+        return call(np.astype, self, dtype)
+
+    def copy(self, order: str = "C") -> Tensor:
+        """Return a copy, with the gradient following; `order` is the memory layout, as in NumPy."""
+        return call(np.copy, self, order=order)
+
+    def reshape(self, *shape: Any, order: str = "C") -> Tensor:
+        """Return the elements in another shape."""
+        return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order=order)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """Return the Tensor with its axes permuted, reversed by default."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or None)
+        return call(np.transpose, self, order)
+
+    def fill(self, value: ArrayLike) -> None:
+        """Set every element to a value."""
+        self[...] = value
+
+    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Tell whether all elements along the axes are true."""
+        return call(np.all, self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Tell whether any element along the axes is true."""
+        return call(np.any, self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Return the index of the greatest element."""
+        return call(np.argmax, self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Return the index of the least element."""
+        return call(np.argmin, self, axis=axis, keepdims=keepdims)
+
+    def argsort(self, axis: int | None = -1, kind: Any = None) -> Tensor:
+        """Return the indices that sort along an axis."""
+        return call(np.argsort, self, axis=axis, kind=kind)
+
+    def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
+        """Return the elements limited to an interval."""
+        return call(np.clip, self, min=min, max=max)
+
+    def conj(self) -> Tensor:
+        """Return the complex conjugate."""
+        return call(np.conjugate, self)
+
+    def conjugate(self) -> Tensor:
+        """Return the complex conjugate."""
+        return call(np.conjugate, self)
+
+    def cumprod(self, axis: int | None = None) -> Tensor:
+        """Return the cumulative products."""
+        return call(np.cumprod, self, axis=axis)
+
+    def cumsum(self, axis: int | None = None) -> Tensor:
+        """Return the cumulative sums."""
+        return call(np.cumsum, self, axis=axis)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Return a diagonal."""
+        return call(np.diagonal, self, offset=offset, axis1=axis1, axis2=axis2)
+
+    def dot(self, other: ArrayLike) -> Tensor:
+        """Return the dot product with another array."""
+        return call(np.dot, self, other)
+
+    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the greatest element along the axes."""
+        return call(np.max, self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the mean along the axes."""
+        return call(np.mean, self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the least element along the axes."""
+        return call(np.min, self, axis=axis, keepdims=keepdims)
+
+    def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the product along the axes."""
+        return call(np.prod, self, axis=axis, keepdims=keepdims)
+
+    def ravel(self, order: str = "C") -> Tensor:
+        """Return the elements along one axis, as a view where possible."""
+        return call(np.ravel, self, order=order)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
+        """Return each element repeated."""
+        return call(np.repeat, self, repeats, axis=axis)
+
+    def round(self, decimals: int = 0) -> Tensor:
+        """Return the elements rounded."""
+        return call(np.round, self, decimals=decimals)
+
+    def squeeze(self, axis: Axis = None) -> Tensor:
+        """Return the Tensor without axes of length one."""
+        return call(np.squeeze, self, axis=axis)
+
+    def std(self, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+        """Return the standard deviation along the axes."""
+        return call(np.std, self, axis=axis, ddof=ddof, keepdims=keepdims)
+
+    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        """Return the sum along the axes."""
+        return call(np.sum, self, axis=axis, keepdims=keepdims)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        """Return the Tensor with two axes exchanged."""
+        return call(np.swapaxes, self, axis1, axis2)
+
+    def take(self, indices: ArrayLike, axis: int | None = None) -> Tensor:
+        """Return the elements at indices along an axis."""
+        return call(np.take, self, indices, axis=axis)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Return the sum of a diagonal."""
+        return call(np.trace, self, offset=offset, axis1=axis1, axis2=axis2)
+
+    def var(self, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+        """Return the variance along the axes."""
+        return call(np.var, self, axis=axis, ddof=ddof, keepdims=keepdims)
+
+    def nonzero(self) -> Tensor:
+        """Return the indices of the elements that are not zero."""
+        return call(np.nonzero, self)
+
+    def flatten(self, order: str = "C") -> Tensor:
+        """Return a copy of the elements along one axis."""
+        return call(np.copy, call(np.ravel, self, order=order))
+
+    def sort(self, axis: int = -1) -> None:
+        """Sort along an axis, in place."""
+        self[...] = call(np.sort, self, axis=axis)
+
+    def argpartition(self, kth: Any, axis: int | None = -1) -> Tensor:
+        """Return the indices that partition along an axis."""
+        return call(np.argpartition, self, kth, axis=axis)
+
+    def choose(self, choices: Any, mode: str = "raise") -> Tensor:
+        """Return elements of the choices, picked by the elements of this Tensor."""
+        return call(np.choose, self, choices, mode=mode)
+
+    def compress(self, condition: ArrayLike, axis: int | None = None) -> Tensor:
+        """Return the elements along an axis where a condition holds."""
+        return call(np.compress, condition, self, axis=axis)
+
+    def searchsorted(self, v: ArrayLike, side: Any = "left") -> Tensor:
+        """Return where values belong in this sorted Tensor."""
+        return call(np.searchsorted, self, v, side=side)
+
+    def partition(self, kth: Any, axis: int = -1) -> None:
+        """Partition along an axis, in place."""
+        self[...] = call(np.partition, self, kth, axis=axis)
+
+    def put(self, indices: ArrayLike, values: ArrayLike) -> None:
+        """Set elements by flat index, in place."""
+        call(np.put, self, indices, values)
