@@ -11,7 +11,7 @@ import numpy as np
 
 from wengert._tree import unflatten
 from wengert.control.cond import cond
-from wengert.conversion.places import UNBOUND, Place, Site, Undefined, places_of, shown
+from wengert.conversion.places import UNBOUND, Place, Site, Undefined, places_of, read_by, shown
 from wengert.conversion.regions import (
     Content,
     Region,
@@ -61,7 +61,7 @@ def if_stmt(test: Any, body: FunctionType, orelse: FunctionType, site: tuple[Any
         return
     places = places_of(Site(*site), body, orelse)
     note = f"This was raised while both branches of the `if` were traced: {position_of(*caller())}"
-    choose(as_truth(test), places, body, orelse, note)
+    choose(as_truth(test), [*places, *read_by([body, orelse], places)], body, orelse, note)
 
 
 def choose(test: Any, places: Sequence[Place], body: Thunk, orelse: Thunk, note: str) -> None:
@@ -311,7 +311,7 @@ def and_(value: Any, *rest: Thunk) -> Any:
     """Carry out `and`."""
     for k, thunk in enumerate(rest):
         if is_traced(value):
-            return joined(value, lambda: and_(rest[k](), *rest[k + 1 :]), np.logical_and)  # noqa: B023 - called at once
+            return joined(value, lambda: and_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_and)  # noqa: B023 - called at once
         if not value:
             return value
         value = thunk()
@@ -322,28 +322,27 @@ def or_(value: Any, *rest: Thunk) -> Any:
     """Carry out `or`."""
     for k, thunk in enumerate(rest):
         if is_traced(value):
-            return joined(value, lambda: or_(rest[k](), *rest[k + 1 :]), np.logical_or)  # noqa: B023 - called at once
+            return joined(value, lambda: or_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_or)  # noqa: B023 - called at once
         if value:
             return value
         value = thunk()
     return value
 
 
-def joined(value: Any, rest: Thunk, function: Any) -> Any:
+def joined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) -> Any:
     """Combine a traced operand with those after it, which are evaluated only where they count."""
-    region = traced("and" if function is np.logical_and else "or", (), lambda _: (), rest)
+    places = read_by(thunks, ())
+    name = "and" if function is np.logical_and else "or"
+    region = traced(name, places, lambda stage: private(places, stage), rest)
     other = region.result
-
-    def again() -> Any:
-        return region.function([other], [aval_of(other)])()[0] if is_traced(other) else other
-
     harmless = all(isinstance(e.primitive, Elementwise) for e in region.stage.equations)
     if harmless and is_truth(value) and (is_truth(other) or isinstance(other, bool)):
-        return function(value, again())
+        again = region.function([other], [aval_of(other)])(*inputs_of(places))[0]
+        return function(value, again)
     last = value if is_array(other) and not is_truth(other) else function is np.logical_or
     if function is np.logical_and:
-        return if_exp(value, again, lambda: last)
-    return if_exp(value, lambda: last, again)
+        return decided(value, rest, lambda: last, thunks)
+    return decided(value, lambda: last, rest, thunks)
 
 
 def is_truth(value: Any) -> bool:
@@ -385,7 +384,13 @@ def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
     """Carry out a conditional expression."""
     if not is_traced(test):
         return body() if test else orelse()
+    return decided(test, body, orelse, [body, orelse])
+
+
+def decided(test: Any, body: Thunk, orelse: Thunk, thunks: Sequence[Thunk]) -> Any:
+    """Return one of two values, of which the user's program computes both in `thunks`."""
     answer = Answer()
     note = f"This was raised while both sides of the conditional expression were traced: {position_of(*caller())}"
-    choose(as_truth(test), [answer], lambda: answer.write(body()), lambda: answer.write(orelse()), note)
+    places = [answer, *read_by(thunks, ())]
+    choose(as_truth(test), places, lambda: answer.write(body()), lambda: answer.write(orelse()), note)
     return answer.value

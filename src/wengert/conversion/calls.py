@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from wengert.conversion import operations
-from wengert.conversion.branches import if_exp
+from wengert.conversion.branches import decided
 from wengert.conversion.loading import bound_to, compiled, is_converted
 from wengert.conversion.loops import StagedRange
 from wengert.conversion.regions import as_truth, is_traced
@@ -223,9 +223,11 @@ def staged_bool(*args: Any) -> Any:
     return as_truth(args[0]) if len(args) == 1 and is_traced(args[0]) else bool(*args)
 
 
-def identity(value: Any) -> Any:
-    """Return the argument."""
-    return value
+def larger(test: Any, one: Any, other: Any) -> Any:
+    """Return one of two values."""
+    if not is_traced(test):
+        return one if test else other
+    return decided(test, lambda: one, lambda: other, ())
 
 
 def chosen(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -237,7 +239,7 @@ def chosen(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> C
             return function(*args, **kwargs)
         best = items[0]
         for item in items[1:]:
-            best = if_exp(better(item, best), functools.partial(identity, item), functools.partial(identity, best))
+            best = larger(better(item, best), item, best)
         return best
 
     return choice

@@ -15,7 +15,7 @@ from wengert.conversion.rewriting import RESULT, RETURNED
 from wengert.core.tensor import Tensor
 from wengert.errors import GraphError, describe
 
-__all__ = ["UNBOUND", "Place", "Site", "Undefined", "places_of", "shown"]
+__all__ = ["UNBOUND", "Place", "Site", "Undefined", "places_of", "read_by", "shown"]
 
 
 class Unbound:
@@ -188,6 +188,30 @@ def places_of(site: Site, *functions: FunctionType) -> list[Place]:
             place = attribute
         found.append(place)
     return found
+
+
+def read_by(functions: Sequence[Any], places: Sequence[Place]) -> list[Place]:
+    """Return the variables with Tensors that functions read, besides some places.
+
+    They become inputs of a branch, so that what is computed from them is computed in the branch alone.
+    """
+    known = {id(place.cell) for place in places if isinstance(place, Cell)}
+    found: dict[int, Place] = {}
+    for function in functions:
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            if name.startswith(HIDDEN) or id(cell) in known or id(cell) in found:
+                continue
+            place = variable(name, {name: cell}, ((), ()), function)
+            if holds_tensor(place.read()):
+                found[id(cell)] = place
+    return list(found.values())
+
+
+def holds_tensor(value: Any) -> bool:
+    """Tell whether a value is a Tensor or a container of some."""
+    if not isinstance(value, list | dict | tuple):
+        return type(value) is Tensor
+    return any(type(leaf) is Tensor for leaf in flatten(value)[0])
 
 
 def settable(place: Attribute) -> bool:

@@ -1,0 +1,925 @@
+"""Python control flow under `jit`: each form of statement, with traced and with plain values, against plain Python."""
+
+# ruff: noqa: SIM108, B007 - the programs use each form of statement on purpose
+
+import functools
+import gc
+import traceback
+import weakref
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+from wengert._tree import flatten
+from wengert.conversion import converted
+from wengert.errors import GraphError, TracedTruthError, UsageError
+from wengert.transforms.jit import jit
+
+PROGRAMS = []
+
+
+def case(*examples):
+    """Enter a function as a program, with example arguments."""
+
+    def enter(function):
+        PROGRAMS.extend(pytest.param(function, args, id=f"{function.__name__}-{i}") for i, args in enumerate(examples))
+        return function
+
+    return enter
+
+
+def fresh(args):
+    return [np.copy(x) if isinstance(x, np.ndarray) else x for x in args]
+
+
+def assert_alike(found, wanted):
+    one, one_structure = flatten(found)
+    other, other_structure = flatten(wanted)
+    assert one_structure == other_structure
+    for x, y in zip(one, other, strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-14)
+
+
+# Programs
+
+
+@case((1.0,), (5.0,), (-3.0,))
+def simple_if(x):
+    if x > 3:
+        y = x * 2
+    elif x > 0:
+        y = x + 1
+    else:
+        y = -x
+    return y
+
+
+@case((1.0,), (5.0,), (-3.0,))
+def early(x):
+    if x > 3:
+        return x * 2
+    if x > 0:
+        return x + 1
+    return -x
+
+
+@case((1.0, 7), (5.0, 0), (-3.0, 3))
+def loop(x, n):
+    i = 0
+    while i < n:
+        if x > 3:
+            x = x - 1
+        else:
+            x = x * 2
+        i += 1
+    return x
+
+
+@case((1.0, 7), (5.0, 0), (-3.0, 3))
+def frange(x, n):
+    total = 0.0
+    for i in range(n):
+        total += x * i
+    return total
+
+
+@case((1.0, 7), (5.0, 0), (-3.0, 3), (2.0, 20))
+def frange_break(x, n):
+    total = 0.0
+    for i in range(n):
+        if i == 1:
+            continue
+        if total > 10:
+            break
+        total += x * i
+    else:
+        return total + 100.0
+    return total
+
+
+@case((np.arange(5.0), 3.0), (np.arange(5.0), 100.0))
+def over_array(xs, lim):
+    s = 0.0
+    for v in xs:
+        if s > lim:
+            break
+        s = s + v * v
+    return s
+
+
+@case((np.arange(5.0), 3.0))
+def over_array2(xs, lim):
+    s = 0.0
+    for v in xs:
+        s = s + v * v if v < lim else s
+    if s > lim:
+        s = s + 1
+    return s
+
+
+@case((np.arange(5.0), 3.0), (np.arange(5.0), -1.0), (np.arange(5.0), 1000.0))
+def ret_in_loop(xs, lim):
+    s = 0.0
+    for k in range(5):
+        s = s + xs[k]
+        if s > lim:
+            return s, k
+    return -s, 0
+
+
+@case((4.0,), (0.5,))
+def andor(x):
+    if (x > 1 and x < 5) or not x > 0:
+        return x
+    return 2 * x if 0 < x < 1 else x
+
+
+@case(
+    (10.0,),
+)
+def newton(a):
+    x = a
+    while True:
+        n = (x + a / x) / 2
+        if abs(n - x) < 1e-12:
+            break
+        x = n
+    return x
+
+
+@case((np.arange(6.0).reshape(2, 3), 4.0))
+def inplace(a, t):
+    b = a * 1
+    if t > 3:
+        b[0] = t
+        b += 1
+    else:
+        b[1, 1] = 7.0
+    for i in range(2):
+        if t > i:
+            b[i] *= 2
+    return b
+
+
+@case((3,), (0,))
+def while_else(n):
+    while n > 0:
+        n = n - 1
+        if n == 100:
+            break
+    else:
+        n = n + 50
+    return n
+
+
+def helper(x):
+    if x > 0:
+        return x
+    return x * x
+
+
+@case((3.0,), (-3.0,))
+def calls(x):
+    f = lambda v: helper(v) if v < 2 else helper(v) + 1
+
+    def inner(v):
+        if v > 1:
+            v = v * 3
+        return v
+
+    return f(x) + inner(x) + max(x, 1.0)
+
+
+@case((3.0,), (-3.0,))
+def plain_list(x):
+    out = []
+    for k in [1.0, 2.0, 3.0]:
+        if x > 0:
+            out.append(x * k)
+        else:
+            out.append(k * 1.0)
+    return out
+
+
+@case((3, 5.0), (0, 5.0))
+def nested(n, x):
+    s = 0.0
+    for i in range(n):
+        for j in range(i):
+            if x > j:
+                s = s + x * j
+            else:
+                s -= 1.0
+    return s
+
+
+@case((np.array([3.0, 1.0, 2.0]),))
+def bubble(a):
+    a = a.copy()
+    n = len(a)
+    for i in range(n):
+        for j in range(n - 1 - i):
+            if a[j] > a[j + 1]:
+                t = a[j] * 1
+                a[j] = a[j + 1]
+                a[j + 1] = t
+    return a
+
+
+@case(
+    (27,),
+)
+def collatz(n):
+    c = 0
+    while n != 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        c += 1
+    return c
+
+
+@case((3.0,), (-3.0,))
+def withtry(x):
+    try:
+        if x > 0:
+            return x
+        y = x * 2
+    except ValueError:
+        y = 3.0
+    else:
+        y = y + 1
+    finally:
+        pass
+    return y
+
+
+@case((3.0,), (-3.0,))
+def matching(x, k=2):
+    match k:
+        case 1:
+            return x
+        case 2 if True:
+            if x > 0:
+                return x * 3
+            z = x
+        case _:
+            z = 1.0
+    return z
+
+
+def dec(f):
+    @functools.wraps(f)
+    def wrapper(*a, **k):
+        return f(*a, **k) + 1
+
+    return wrapper
+
+
+@case((3.0,), (-3.0,))
+@dec
+def decorated(x, *, y=2.0):
+    if x > y:
+        return x
+    return y * x
+
+
+@case((np.arange(6.0).reshape(2, 3),))
+def twodim(a):
+    s = 0.0
+    for row in a:
+        for v in row:
+            if v > 2:
+                continue
+            s += v
+            if s > 3:
+                break
+    return s
+
+
+@case((3.0,), (-3.0,))
+def annotated(x):
+    if x > 0:
+        y: float = x * 2
+    else:
+        y: float = x
+    z: int
+    return y
+
+
+@case((3.0, 5), (-3.0, 0))
+def tuples(x, n):
+    a, b = 0.0, 1.0
+    for _ in range(n):
+        a, b = b, a + b * x
+    (p, q), *r = (a, b), 1.0, 2.0
+    return {"a": a, "pq": (p, q), "r": r}
+
+
+@case((3.0, 5), (-3.0, 0))
+def dictstate(x, n):
+    st = {"s": 0.0, "k": x}
+    for i in range(n):
+        st["s"] = st["s"] + st["k"] * i
+        if st["s"] > 5:
+            st = {"s": 1.0, "k": st["k"]}
+    return st
+
+
+@case((1, 10), (10, 1), (3, 3))
+def stepped(n, m):
+    s = 0
+    for i in range(n, m, 3):
+        s = s * 2 + i
+    for i in range(m, n, -2):
+        s = s * 2 + i
+    return s
+
+
+@case((1.0,), (6.0,))
+def walrus(x):
+    while (y := x * 2) < 10:
+        x = y + 1
+    if (z := x) > 11 and y > 3:
+        return z
+    return y
+
+
+@case((1.0, 10), (6.0, 0), (49.0, 10), (49.5, 100))
+def bothstaged(x, n):
+    for i in range(n):
+        if x > 50:
+            return x, i
+        if i == 3:
+            continue
+        while x < i:
+            x = x + 2
+            if x > 20:
+                break
+        else:
+            x = x + 1
+    return x, -1
+
+
+@case((np.array([1.0, 5.0, 2.0]),))
+def enum(xs):
+    best, where = xs[0], 0
+    for i, v in enumerate(xs):
+        if v > best:
+            best, where = v, i
+    return best, where
+
+
+@case((np.array([1.0, 5.0, 2.0]),))
+def argbest(xs):
+    best = None
+    for v in xs:
+        if best is None or v > best:
+            best = v
+    return best
+
+
+def rec(n):
+    if n <= 1:
+        return 1
+    return n * rec(n - 1)
+
+
+@case((1.0,), (-1.0,))
+def inner_rec(x):
+    return rec(5) * x if x > 0 else x
+
+
+@case((np.ones(3, np.float32),))
+def f32(x):
+    s = 0.0
+    for i in range(3):
+        if x.sum() > s:
+            s = s + x.sum()
+    while s < 100:
+        s = s * 2
+    return s
+
+
+@case((3.0, 5), (-3.0, 0))
+def lam(x, n):
+    fs = [lambda v: v if v > 0 else -v, lambda v: v * 2 if v > 0 else v]
+    return sum([f(x) for f in fs]) + sum(map(lambda q: q if q > x else x, [x, 2.0, x * 3]))
+
+
+@case((3.0,), (-3.0,))
+def glob(x):
+    global GG
+    if x > 0:
+        GG = x
+    else:
+        GG = 2.0
+    return GG * x
+
+
+@case((np.arange(6.0).reshape(2, 3), 2.0), (np.arange(6.0).reshape(2, 3), -2.0))
+def view_mut(a, t):
+    b = a * 1
+    row = b[0]
+    if t > 0:
+        row += t
+    else:
+        b[1] = 0.0
+    for i in range(3):
+        if t > i:
+            row[i] = -1.0
+    return b, row
+
+
+@case((np.arange(3.0), 5))
+def mutarg(a, n):
+    b = a.copy()
+    for i in range(n):
+        b[i % 3] += i
+    return b
+
+
+@case((1.0, 2.0), (3.0, 2.0), (1.0, 20.0), (-1.0, 2.0))
+def chained(x, y):
+    return (0 < x < y < 10) or not (x > 0 and y > 0)
+
+
+@case((1.0,), (-1.0,))
+def withdel(x):
+    if x > 0:
+        t = x
+        del t
+    y = x
+    return y
+
+
+@case((1.0, 2.0, 0.5), (3.0, 2.0))
+def starargs(x, *args, k=1.0, **kw):
+    for a in args:
+        if a > x:
+            x = a
+    return x * k + kw.get("z", 0.0)
+
+
+@case((np.arange(3.0),))
+def dots(x):
+    z = wnp.where(x > 0, x, 0.0)
+    if wnp.any(x > 0):
+        z = z + 1
+    return wnp.sum(z)
+
+
+@case((1.5, 3.0))
+def minmax(x, y):
+    return min(x, y, 2.0), max([x, y]), int(x), bool(y)
+
+
+@case((5.0,), (1000.0,), (-1.0,))
+def rngstop(x):
+    s = 0.0
+    for i in range(10):
+        if s > x:
+            break
+        s += i
+    return s, i
+
+
+@case((5.0,), (1000.0,), (-1.0,))
+def liststop(x):
+    s = 0.0
+    for i in [1.0, 2.0, 3.0]:
+        s += i
+        if s > x:
+            return s
+    return -s
+
+
+class Counter:
+    def __init__(self):
+        self.count = 0.0
+        self.__hidden = 2.0
+        self.items = [1.0, 2.0]
+        self.d = {"a": 1.0}
+
+    def step(self, x):
+        if x > 0:
+            self.count += x
+            self.__hidden = x
+            self.items[0] = x
+            self.d["b"] = x
+            self.d["a"] = x
+        else:
+            self.count = 7.0
+            self.d["b"] = 5.0
+        return self.count + self.__hidden + self.items[0] + self.d["b"] + self.d["a"]
+
+    def __call__(self, x):
+        while x < 10:
+            x = x * 2
+            self.count += 1
+        return x, self.count
+
+
+def make_bump():
+    total = 1.0
+
+    def bump(x):
+        nonlocal total
+        if x > 0:
+            total = total + x
+        else:
+            total = total - 1.0
+        return total
+
+    return bump
+
+
+# Tests of the programs
+
+
+@pytest.mark.parametrize(("function", "args"), PROGRAMS)
+def test_converted_functions_do_what_python_does(function, args):
+    np.testing.assert_equal(converted(function)(*fresh(args)), function(*fresh(args)))
+
+
+@pytest.mark.parametrize(("function", "args"), PROGRAMS)
+def test_traced_control_flow_agrees_with_python(function, args):
+    assert_alike(jit(converted(function))(*fresh(args)), function(*fresh(args)))
+
+
+@pytest.mark.parametrize(("function", "args"), PROGRAMS)
+def test_jit_converts_by_itself(function, args):
+    assert_alike(jit(function)(*fresh(args)), function(*fresh(args)))
+
+
+def test_one_trace_serves_all_values():
+    compiled = jit(collatz)
+    assert [compiled(n) for n in (1, 6, 27)] == [0, 8, 111]
+    assert compiled.trace_count == 1
+
+
+@pytest.mark.parametrize("x", [3.0, -3.0])
+def test_attributes_are_variables(x):
+    wanted, found = Counter(), Counter()
+    assert_alike(jit(converted(found.step))(x), wanted.step(x))
+
+
+def test_objects_with_a_call_method():
+    assert converted(Counter())(3.0) == Counter()(3.0)
+
+
+@pytest.mark.parametrize("x", [3.0, -3.0])
+def test_nonlocal_variables(x):
+    assert_alike(jit(converted(make_bump()))(x), make_bump()(x))
+    bump = make_bump()
+    assert converted(bump)(3.0) == 4.0
+    assert bump(3.0) == 7.0  # the cell is shared
+
+
+def test_dtypes_are_those_of_python():
+    x = np.ones(3, np.float32)
+    assert jit(f32)(x).dtype == f32(x).dtype == np.float32
+
+
+# Derivatives
+
+
+def powers(x):
+    s = 0.0
+    while s < 10:
+        s = s + x * x
+    if s > 11:
+        s = s * x
+    return s
+
+
+def test_gradients_of_a_data_dependent_loop():
+    compiled = jit(powers)
+    assert wg.grad(compiled)(2.0) == wg.grad(powers)(2.0) == 36.0
+    assert wg.grad(wg.grad(compiled))(2.0) == 36.0
+    assert jit(wg.grad(powers))(2.0) == 36.0
+
+
+def test_vmap_of_converted_functions():
+    xs = np.array([1.0, 2.0, 3.0])
+    wanted = [powers(x) for x in xs]
+    assert_alike(wg.vmap(jit(powers))(xs), np.array(wanted))
+    assert_alike(jit(wg.vmap(powers))(xs), np.array(wanted))
+
+
+def test_captured_tensors_get_gradients():
+    t = wg.tensor(3.0, requires_grad=True)
+
+    def scaled(x):
+        s = x * 0
+        for i in range(3):
+            if x > i:
+                s = s + t * x
+        return s
+
+    jit(scaled)(2.0).backward()
+    assert t.grad.item() == 4.0
+
+
+def test_the_branch_not_taken_sends_nothing():
+    def program(x):
+        if x != 0:
+            y = 1 / x
+        else:
+            y = x
+        return y
+
+    assert wg.grad(jit(program))(0.0) == 1.0
+    assert wg.grad(jit(program))(2.0) == -0.25
+
+
+# Short circuit
+
+
+def test_operands_that_do_not_count_are_not_evaluated():
+    def bounded(xs, i):
+        if i < 3 and xs[i] > 1.0:
+            return xs[i]
+        return 0.0
+
+    compiled = jit(bounded)
+    xs = np.array([1.0, 2.0, 3.0])
+    assert [compiled(xs, i) for i in (0, 1, 2, 7)] == [0.0, 2.0, 3.0, 0.0]
+
+
+def test_plain_operands_are_evaluated_as_python_does():
+    seen = []
+
+    def noted(x):
+        seen.append(x)
+        return x
+
+    def program(a, b, c):
+        return ((noted(a) and noted(b)) or noted(c), noted(a) < noted(b) < noted(c))
+
+    assert converted(program)(0, 1, 2) == (2, True)
+    assert seen == [0, 2, 0, 1, 2]
+
+
+# Identity of functions
+
+
+def test_the_converted_function_keeps_what_the_original_is():
+    def documented(x, y=2.0, *, z=3.0):
+        """Say something."""
+        return x if x > y else z
+
+    found = converted(documented)
+    assert found is not documented
+    assert (found.__name__, found.__doc__, found.__defaults__) == ("documented", "Say something.", (2.0,))
+    assert found.__kwdefaults__ == {"z": 3.0}
+    assert found.__qualname__ == documented.__qualname__
+    assert converted(found) is found
+
+
+def test_conversions_do_not_keep_functions_alive():
+    def make():
+        def short(x):
+            return x if x > 0 else -x
+
+        return short
+
+    function = make()
+    converted(function)
+    gone = weakref.ref(function)
+    del function
+    gc.collect()
+    assert gone() is None
+
+
+def test_lambdas_on_one_line_are_told_apart():
+    pair = (lambda x: x + 1 if x > 0 else x, lambda x: x + 2 if x > 0 else x)
+    assert jit(pair[1])(1.0) == 3.0
+    assert jit(pair[0])(1.0) == 2.0
+
+
+def test_tracebacks_show_the_lines_of_the_user():
+    def failing(x):
+        for i in range(3):
+            if i == 2:
+                x = x / 0
+        return x
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        converted(failing)(1)
+    frames = [f for f in traceback.extract_tb(caught.value.__traceback__) if f.filename == __file__]
+    assert [f.line for f in frames[1:]] == ["for i in range(3):", "if i == 2:", "x = x / 0"]
+    assert {f.name for f in frames[1:]} == {"failing"}
+
+
+def test_equations_know_the_lines_of_the_user():
+    from wengert.transforms.tracing import trace
+
+    graph = trace(converted(powers))(2.0)
+    text = [e.position.text for e in graph.equations]
+    assert "while s < 10:" in text
+
+
+# Errors
+
+
+def line_of(function, text):
+    """The line as errors show it, from the text of the line."""
+    import inspect
+
+    lines, start = inspect.getsourcelines(function)
+    number = next(i for i, line in enumerate(lines) if line.strip() == text)
+    return f'\n  File "{__file__}", line {start + number}, in {function.__qualname__}: {text}'
+
+
+def error_of(function, *args, kind=GraphError):
+    with pytest.raises(kind) as caught:
+        jit(function)(*args)
+    return str(caught.value)
+
+
+X = np.arange(4.0)
+
+
+def test_branches_of_different_shapes():
+    def program(x):
+        if x.sum() > 0:
+            y = x[:2]
+        else:
+            y = x[:3]
+        return y * 2
+
+    assert error_of(program, X) == (
+        "if: y is float64[2] where the condition holds, and float64[3] where it does not; both branches of a traced "
+        "condition must give the same containers, shapes and dtypes. Make them alike."
+        + line_of(program, "y = x[:2]")
+        + line_of(program, "y = x[:3]")
+    )
+
+
+def test_returns_of_different_shapes():
+    def program(x):
+        if x.sum() > 0:
+            return x
+        return x[:2]
+
+    assert error_of(program, X) == (
+        "if: the returned value is float64[4] where the condition holds, and float64[2] where it does not; both "
+        "branches of a traced condition must give the same containers, shapes and dtypes. Make them alike."
+        + line_of(program, "return x")
+        + line_of(program, "return x[:2]")
+    )
+
+
+def test_a_return_on_one_path_only():
+    def program(x):
+        if x.sum() > 0:
+            return x
+
+    assert "the returned value is float64[4] where the condition holds, and None where" in error_of(program, X)
+
+
+def test_a_variable_of_one_branch():
+    def program(x):
+        if x.sum() > 0:
+            z = x
+        return z
+
+    assert error_of(program, X) == (
+        "if: z gets a value only where the condition holds; both branches of a traced condition must give a value to "
+        "a variable that is used after them. Set it before the `if`, or in the other branch."
+        + line_of(program, "z = x")
+    )
+
+
+def test_a_variable_of_one_branch_that_is_not_used():
+    def program(x):
+        if x.sum() > 0:
+            z = x
+            x = x + z
+        return x
+
+    assert_alike(jit(program)(X), 2 * X)
+
+
+def test_a_variable_that_is_not_there_before_a_loop():
+    def program(n):
+        while n > 0:
+            last = n * 2
+            n = n - 1
+        return last
+
+    assert error_of(program, 5) == (
+        "loop: last has no value before a loop that a traced value decides about; it may be used in or after the loop "
+        "only if it has one. Set it before the loop, to a value of the shape and dtype that it has after."
+        + line_of(program, "last = n * 2")
+    )
+
+
+def test_a_shape_that_grows_in_a_loop():
+    def program(x):
+        y = x[:1]
+        while y.sum() < 100:
+            y = wnp.concatenate([y, y])
+        return y
+
+    assert error_of(program, X) == (
+        "loop: y is float64[1] before an iteration and float64[2] after it; a loop that a traced value decides about "
+        "must keep containers, shapes and dtypes. Give it the shape and dtype before the loop that it has after."
+        + line_of(program, "y = wnp.concatenate([y, y])")
+    )
+
+
+def test_exceptions_cannot_depend_on_traced_values():
+    def program(x):
+        if x.sum() < 0:
+            raise ValueError("negative")
+        return x
+
+    with pytest.raises(ValueError, match="negative") as caught:
+        jit(program)(X)
+    (note,) = caught.value.__notes__
+    assert note.startswith("This was raised while both branches of the `if` were traced: File ")
+    assert note.endswith("if x.sum() < 0:")
+
+
+def test_assertions_look_at_numbers():
+    def program(x):
+        assert x.sum() > 0
+        return x
+
+    assert "were asked for while the function was being traced" in error_of(program, X, kind=TracedTruthError)
+
+
+def test_a_traced_range_outside_of_for():
+    def program(n):
+        return sum(range(n))
+
+    assert error_of(program, 5, kind=TracedTruthError) == (
+        "range: a traced number of items, iterated over outside of a `for` statement; a number that is known while "
+        "the function is traced is needed. Write a `for` statement, or use wengert.fori_loop or wengert.scan."
+    )
+
+
+def test_an_endless_iterator():
+    def program(x):
+        import itertools
+
+        for _ in itertools.count():
+            if x > 5:
+                break
+            x = x + 1
+        return x
+
+    assert error_of(program, 1.0, kind=UsageError) == (
+        "for: an iterator of type count, which a traced condition ends early; something with a length is needed. "
+        "Iterate over a range, a list or an array, or write a `while`."
+    )
+
+
+USE = "Use wengert.cond, wengert.while_loop, wengert.fori_loop or wengert.numpy.where for the decision."
+
+
+def test_source_that_is_not_available():
+    namespace = {"__name__": "typed"}
+    code = compile("def typed(x):\n    return x if x > 0 else -x\n", "<typed>", "exec")
+    inner = next(c for c in code.co_consts if hasattr(c, "co_code"))
+    function = type(fresh)(inner, namespace)
+    assert error_of(function, 1.0, kind=UsageError) == (
+        "jit: typed decides by a traced value, and its source is not available; a function in a file is needed to "
+        f"convert it. {USE}"
+    )
+
+
+def test_functions_that_are_not_pythons():
+    with pytest.raises(UsageError) as caught:
+        converted(len)
+    assert str(caught.value) == (
+        "jit: len decides by a traced value, and it is a builtin_function_or_method, whose source is not available; "
+        f"a Python function is needed to convert it. {USE}"
+    )
+
+
+def test_generators():
+    def program(x):
+        if x.sum() > 0:
+            yield x
+
+    with pytest.raises(UsageError) as caught:
+        converted(program)
+    assert str(caught.value).startswith(f"jit: {program.__qualname__} decides by a traced value, and it is a generator")
+
+
+def test_prints_are_left_alone(capsys):
+    def program(x):
+        if x > 0:
+            print("positive")
+        else:
+            print("not positive")
+        return x
+
+    assert jit(program)(1.0) == 1.0
+    assert capsys.readouterr().out == "positive\nnot positive\n"
