@@ -8,7 +8,7 @@ from typing import Any
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["flatten", "flatten_prefix", "map_leaves", "unflatten"]
+__all__ = ["NAMESPACE", "flatten", "flatten_prefix", "map_leaves", "unflatten"]
 
 NAMESPACE = "wengert"
 

@@ -16,7 +16,7 @@ from wengert.core.aval import Aval, aval_of
 from wengert.core.primitive import Elementwise, Primitive
 from wengert.errors import GraphError, ShapeError, describe
 
-__all__ = ["abstract", "asked", "key_of_params", "like_first", "reduced", "shaped", "unknown_shape"]
+__all__ = ["MOST_KNOWN", "abstract", "asked", "key_of_params", "like_first", "reduced", "shaped", "unknown_shape"]
 
 Avals = tuple[Aval, ...]
 Rule = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Aval]]

@@ -14,7 +14,7 @@ from wengert.core.trace import Trace
 from wengert.core.views import apply_view
 from wengert.errors import DtypeError, describe
 
-__all__ = ["apply", "implements", "innermost"]
+__all__ = ["apply", "as_tensor", "checked", "dispatch", "implements", "innermost", "plain_array"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ from itertools import islice
 from types import CodeType
 from typing import NamedTuple
 
-__all__ = ["PACKAGE_PREFIX", "Position", "caller", "position_of"]
+__all__ = ["PACKAGE_PREFIX", "Position", "caller", "is_own", "position_of"]
 
 PACKAGE_PREFIX = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OWN: dict[str, bool] = {}

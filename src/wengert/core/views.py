@@ -20,7 +20,7 @@ from wengert.core.trace import Trace
 if TYPE_CHECKING:
     from wengert.core.primitive import Primitive
 
-__all__ = ["ALIAS", "Step", "apply_view", "base_and_path", "current", "resolved", "share"]
+__all__ = ["ALIAS", "Step", "View", "apply_view", "base_and_path", "current", "resolved", "share"]
 
 SHARING: dict[Any, bool] = {}
 """Whether steps from an array of some shape give a view: functions that are traced take the same steps many times."""

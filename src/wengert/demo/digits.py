@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Digits", "load"]
+__all__ = ["Array", "Digits", "load"]
 
 Array = np.ndarray[Any, Any]
 WHITE = 16  # the value of a pixel that ink covers wholly

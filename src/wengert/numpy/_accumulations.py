@@ -14,7 +14,7 @@ from wengert.errors import ShapeError, describe
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import accumulations
 
-__all__: list[str] = []
+__all__ = ["accumulated"]
 
 
 def accumulated(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:

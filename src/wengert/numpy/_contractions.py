@@ -22,7 +22,7 @@ from wengert.traces.modes import SPECIAL
 from wengert.traces.operators import foreign, operand
 from wengert.traces.tape import NUMBERS, Record
 
-__all__: list[str] = []
+__all__ = ["array", "outer"]
 
 _raw_types = (Tensor, np.ndarray)
 

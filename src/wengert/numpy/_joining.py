@@ -18,7 +18,7 @@ from wengert.numpy._ufuncs import with_out
 from wengert.primitives import joining
 from wengert.traces.operators import operand
 
-__all__ = ["pick"]
+__all__ = ["concatenate", "pick"]
 
 
 # Joining

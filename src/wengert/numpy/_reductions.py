@@ -14,7 +14,7 @@ from wengert.numpy._ufuncs import with_out
 from wengert.primitives import reductions
 from wengert.traces.operators import operand
 
-__all__: list[str] = []
+__all__ = ["Params", "axes", "flag", "given", "max", "min", "params_of", "prod", "reduce_with", "sum"]
 
 Params = dict[str, Any]
 MISSING = np._NoValue

@@ -14,7 +14,7 @@ from wengert.numpy._ufuncs import with_out
 from wengert.primitives import elementwise, selection
 from wengert.traces.operators import operand
 
-__all__: list[str] = []
+__all__ = ["NUMBERS", "flattened", "in_range"]
 
 NUMBERS = (bool, int, float, complex)
 

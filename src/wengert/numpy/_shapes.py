@@ -18,7 +18,7 @@ from wengert.numpy._ufuncs import with_out
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
 
-__all__ = ["array_operand", "as_shape"]
+__all__ = ["array_operand", "as_shape", "require_ndim"]
 
 
 def array_operand(name: str, value: Any) -> Any:

@@ -17,7 +17,7 @@ from wengert.primitives.indexing import rebind
 from wengert.traces.operators import binary_operator, foreign, operand, reflected_operator, unary_function
 from wengert.traces.parts import read_part, write_part
 
-__all__: list[str] = []
+__all__ = ["DEFAULTS", "install", "replace", "with_out"]
 
 
 def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:

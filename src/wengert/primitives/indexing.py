@@ -19,7 +19,7 @@ from wengert.core.views import Step, base_and_path, current, share
 from wengert.errors import GraphError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
 
-__all__ = ["add_at", "assign", "getitem", "read", "rebind", "setitem", "write"]
+__all__ = ["add_at", "assign", "getitem", "read", "read_index", "rebind", "setitem", "transpose_part", "write"]
 
 
 Index = tuple[Any, ...]

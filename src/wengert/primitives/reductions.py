@@ -21,7 +21,7 @@ from wengert.core.primitive import Primitive, constant, linear, opaque
 from wengert.core.tensor import Tensor
 from wengert.primitives.accumulations import accumulate_vjp
 
-__all__ = ["Axes", "batched_over", "count_along", "options_of", "restore_axes", "spread"]
+__all__ = ["Axes", "Names", "batched_over", "count_along", "options_of", "restore_axes", "restored_shape", "spread"]
 
 Axes = tuple[int, ...]
 Names = tuple[str, ...]

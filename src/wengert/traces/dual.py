@@ -25,7 +25,7 @@ from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
 
-__all__ = ["Dual", "make_dual"]
+__all__ = ["Dual", "make_dual", "propagate"]
 
 
 class Moving:

@@ -21,7 +21,7 @@ from wengert.core.views import ALIAS, resolved
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Binary, Unary
 
-__all__ = ["binary_operator", "reflected_operator", "unary_function"]
+__all__ = ["binary_operator", "foreign", "operand", "reflected_operator", "unary_function"]
 
 Operator = Callable[[Any, Any], Any]
 _getframe = sys._getframe

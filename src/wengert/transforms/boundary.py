@@ -23,6 +23,7 @@ from wengert.errors import DtypeError, UsageError, describe
 __all__ = [
     "as_given",
     "inner_value",
+    "lowered",
     "name_of",
     "positions",
     "require_complex",

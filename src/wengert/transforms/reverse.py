@@ -29,7 +29,16 @@ from wengert.transforms.boundary import (
     split_aux,
 )
 
-__all__ = ["elementwise_grad", "grad", "stop_gradient", "value_and_grad", "vjp"]
+__all__ = [
+    "Recording",
+    "elementwise_grad",
+    "grad",
+    "ones_for",
+    "scalar_output",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+]
 
 Function = Callable[..., Any]
 
