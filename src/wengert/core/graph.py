@@ -20,7 +20,23 @@ from wengert.core.primitive import Primitive
 from wengert.core.source import Position, position_of
 from wengert.errors import GraphError, ShapeError, describe
 
-__all__ = ["Equation", "Graph", "Variable", "abstract", "check", "evaluate", "literal", "render", "subgraphs"]
+__all__ = [
+    "FAILURES",
+    "Equation",
+    "Graph",
+    "Variable",
+    "abstract",
+    "aval_text",
+    "check",
+    "evaluate",
+    "hashable",
+    "literal",
+    "literal_text",
+    "param_text",
+    "render",
+    "subgraphs",
+    "variable_names",
+]
 
 
 class Variable:
@@ -94,13 +110,14 @@ class Graph:
         outputs: variables and literals.
     """
 
-    __slots__ = ("_key", "equations", "inputs", "outputs")
+    __slots__ = ("_key", "_last_uses", "equations", "inputs", "outputs")
 
     def __init__(self, inputs: Sequence[Variable], equations: Sequence[Equation], outputs: Sequence[Any]) -> None:
         self.inputs = tuple(inputs)
         self.equations = tuple(equations)
         self.outputs = tuple(outputs)
         self._key: Any = None
+        self._last_uses: dict[int, list[Variable]] | None = None
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         """Evaluate the graph; see `evaluate`."""
@@ -188,7 +205,9 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
                 )
             )
     values: dict[Variable, Any] = dict(zip(graph.inputs, args, strict=True))
-    last = last_uses(graph)
+    last = graph._last_uses
+    if last is None:
+        last = graph._last_uses = last_uses(graph)
     for i, equation in enumerate(graph.equations):
         operands = [values[x] if type(x) is Variable else x for x in equation.inputs]
         out = apply(equation.primitive, *operands, **equation.params)
