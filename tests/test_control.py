@@ -9,7 +9,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from wengert.core.graph import check, evaluate
-from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.transforms.tracing import gradient, trace
 
 LANES = np.array([0.6, 1.2, 1.7, 2.3, 3.1])
@@ -149,11 +149,33 @@ def indexed(x):
     return wg.fori_loop(0, 5, lambda i, s: s + wnp.sin(y[i]) * s, x)
 
 
+def called(x):
+    def block(x, p):
+        return wnp.tanh(x * p[0] + p[1]), x * 2
+
+    y, z = wg.call(block, x, (x, 0.3))
+    y, z = wg.call(block, y + z, (x, 0.3))
+    return y * z
+
+
+def power(x, n):
+    return x * wg.call(power, x, n - 1) if n else 1.0
+
+
+def recursive(x):
+    """The depth is a Python number."""
+    return wg.call(power, x, 3)
+
+
+def loop_in_a_call(x):
+    return wg.call(lambda y: wg.while_loop(lambda z: z < 4.0, lambda z: z * (1.1 + x), y) * y, x)
+
+
 PROGRAMS = [
     *(newton, carried_newton, hailstone, captured_branch, four_ways, powers, as_many_as_the_data_say),
     *(loops_in_loops, triangle_of_loops, loop_in_a_branch, adaptive_steps, undefined_after_the_end, never_entered),
     *(scanned, scanned_backwards, scanned_without_arrays, scanned_over_nothing, scanned_over_loops),
-    *(recurrent_network, indexed),
+    *(recurrent_network, indexed, called, recursive, loop_in_a_call),
 ]
 programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 
@@ -433,7 +455,20 @@ def test_arguments_of_scan_are_checked():
         wg.switch(0, [])
 
 
+def test_recursion_without_end_is_an_error():
+    def endless(x):
+        return wg.call(endless, x - 1)
+
+    with pytest.raises(GraphError, match=r"call: .*endless calls itself with arguments that differ only in values"):
+        J(endless)(1.0)
+
+
 # What it costs
+
+
+def test_a_call_is_one_equation():
+    graph = trace(called)(1.7)
+    assert [equation.primitive.name for equation in graph.equations] == ["call", "add", "call", "multiply"]
 
 
 def test_a_traced_loop_is_one_equation_whatever_its_length():

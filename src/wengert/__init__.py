@@ -3,7 +3,7 @@
 from wengert import _malloc
 from wengert import autograd as autograd
 from wengert import numpy as numpy
-from wengert.control import cond, fori_loop, scan, switch, while_loop
+from wengert.control import call, cond, fori_loop, scan, switch, while_loop
 from wengert.core.tensor import Tensor
 from wengert.creation import asarray, tensor
 from wengert.explain import explain
@@ -24,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Tensor",
     "asarray",
+    "call",
     "checkpoint",
     "cond",
     "custom_rule",

@@ -1,0 +1,174 @@
+"""Calls: a function as one equation of the graph that calls it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.compile.dead import narrowed, needed_inputs
+from wengert.control.sequence import zeros
+from wengert.control.staged import Flat
+from wengert.control.subgraphs import (
+    batched_graph,
+    chosen,
+    dependent,
+    halves,
+    pushed_graph,
+    spread_out,
+    staged_among,
+    traced,
+)
+from wengert.core.aval import aval_of
+from wengert.core.dispatch import apply
+from wengert.core.graph import Graph, evaluate
+from wengert.core.primitive import Pullback, Structured, register
+from wengert.core.tensor import Tensor, is_staged
+from wengert.errors import GraphError, describe
+
+__all__ = ["Call", "call"]
+
+Params = Mapping[str, Any]
+Flags = Sequence[bool]
+
+
+class Call(Structured):
+    """Run a graph. Parameters: `graph`, and the `name` of the function it was traced from."""
+
+    def __init__(self) -> None:
+        super().__init__("call", self.run)
+        self.abstract = lambda _inputs, params: tuple(map(aval_of, params["graph"].outputs))
+
+    def run(self, *operands: Any, graph: Graph, name: str) -> tuple[Any, ...]:
+        """Evaluate the graph."""
+        return evaluate(graph, operands)
+
+    def trimmed(self, used: Flags, params: Params) -> tuple[Flags, Flags, Params] | None:
+        """Return which operands the used results need, and the graph of these alone."""
+        needed = needed_inputs(params["graph"], used)
+        if all(used) and all(needed):
+            return None
+        return needed, used, {**params, "graph": narrowed(params["graph"], needed, used)}
+
+    def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
+        """Return which results depend on the flagged operands."""
+        return dependent(params["graph"], flags, smooth=smooth)
+
+    def tangent(self, values: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+        """Call the graph of values and tangents."""
+        flags = [t is not None for t in tangents]
+        results = self.reach(flags, params, True)
+        pushed = pushed_graph(params["graph"], flags, results)
+        found = apply(self, *values, *chosen(tangents, flags), **{**params, "graph": pushed})
+        return found[: len(results)], spread_out(found[len(results) :], results)
+
+    def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Call the graph for all lanes."""
+        graph, results = params["graph"], self.reach(batched, params, False)
+        avals = [v.aval for v in graph.inputs]
+        every = batched_graph(lambda *xs: evaluate(graph, xs), size, avals, batched, results)
+        return apply(self, *values, **{**params, "graph": every}), results
+
+    def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
+        """Call the forward half; the pullback calls the backward half."""
+        graph, results = params["graph"], self.reach(wanted, params, True)
+        steady, nothing = [True] * len(values), [False] * len(values)
+        cuts = halves(
+            graph, wanted, results, at_hand=steady, fixed=nothing, summed=nothing, name=f"grad of {params['name']}"
+        )
+        found = apply(self, *values, **{**params, "graph": cuts.forward})
+        count = len(graph.outputs)
+        avals, near = chosen(list(map(aval_of, graph.outputs)), results), staged_among(values)
+
+        def pull(cts: Any) -> list[Any]:
+            given = [zeros(a, near) if c is None else c for c, a in zip(chosen(cts, results), avals, strict=True)]
+            read = [values[i] for i in cuts.read]
+            pulled = apply(self, *read, *found[count:], *given, **{**params, "graph": cuts.backward})
+            return spread_out(pulled, wanted)
+
+        return found[:count], results, Pullback(self.name, count, pull)
+
+
+primitive = Call()
+register(primitive)
+
+
+class Tracing(threading.local):
+    """Hold the calls that this thread is tracing."""
+
+    def __init__(self) -> None:
+        self.running: list[Any] = []
+
+
+TRACING = Tracing()
+
+
+def call(fun: Callable[..., Any], *args: Any) -> Any:
+    """Call a function; while it is being traced, as one equation with a graph of its own.
+
+    Arguments that are not being traced stay what they are, so a function may call itself through `call` as long as
+    these decide how deep: with a count that is a Python number, for instance.
+
+    Args:
+        fun: the function.
+        *args: its arguments: arrays, Tensors and numbers in any containers.
+
+    Returns:
+        The function's result.
+
+    Raises:
+        GraphError: the function calls itself with arguments that differ only in values that are being traced.
+
+    >>> import wengert as wg
+    >>> def power(x, n):
+    ...     return x * call(power, x, n - 1) if n else 1.0
+    >>> wg.grad(wg.jit(lambda x: power(x, 3)))(2.0)
+    12.0
+    """
+    leaves, structure = flatten(args)
+    staged = [is_staged(leaf) for leaf in leaves]
+    if not any(staged):
+        return fun(*args)
+    name = getattr(fun, "__qualname__", repr(fun))
+    inputs = chosen(leaves, staged)
+    running = (
+        fun,
+        structure,
+        [aval_of(x) for x in inputs],
+        [None if s else x for x, s in zip(leaves, staged, strict=True)],
+    )
+    if any(same_call(running, other) for other in TRACING.running):
+        raise GraphError(
+            describe(
+                "call",
+                f"{name} calls itself with arguments that differ only in values that are being traced",
+                "a depth that is known while tracing is needed",
+                "Use wengert.while_loop, or count the depth with a Python number",
+            )
+        )
+    flat = Flat("call", lambda xs: fun(*xs), structure)
+
+    def inner(*xs: Any) -> list[Any]:
+        rest = iter(xs)
+        return flat(*(next(rest) if s else x for x, s in zip(leaves, staged, strict=True)))
+
+    TRACING.running.append(running)
+    try:
+        graph, captured = traced(inner, [aval_of(x) for x in inputs], f"call({name})")
+    finally:
+        TRACING.running.pop()
+    return unflatten(flat.structure, apply(primitive, *inputs, *captured, graph=graph, name=name))
+
+
+def same_call(one: Any, other: Any) -> bool:
+    """Tell whether two calls are of the same function with equal shapes and equal values that are not traced."""
+    return bool(one[:3] == other[:3] and all(same_value(x, y) for x, y in zip(one[3], other[3], strict=True)))
+
+
+def same_value(x: Any, y: Any) -> bool:
+    """Tell whether two arguments are one, or equal numbers."""
+    numbers = bool | int | float | complex | np.generic
+    return x is y or (not isinstance(x, Tensor) and isinstance(x, numbers) and isinstance(y, numbers) and bool(x == y))
