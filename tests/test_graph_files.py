@@ -232,6 +232,19 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, given):
     assert os.listdir(tmp_path) == ["g.graph"]
 
 
+def test_a_save_that_cannot_write_leaves_nothing(tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="taken"):
+        save(trace(lambda x: x)(1.0), tmp_path / "taken")
+    assert os.listdir(tmp_path) == ["taken"]
+
+
+def test_saved_files_have_the_usual_permissions(tmp_path):
+    save(trace(lambda x: x)(1.0), tmp_path / "g")
+    (tmp_path / "other").touch()
+    assert os.stat(tmp_path / "g").st_mode == os.stat(tmp_path / "other").st_mode
+
+
 def test_a_missing_file_is_the_usual_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-
 from wengert.core.graph import Graph, Variable, aval_text, literal_text, param_text, subgraphs, variable_names
 from wengert.errors import UsageError, describe
 
@@ -102,6 +99,9 @@ def to_svg(graph: Graph) -> str:
     Raises:
         UsageError: Graphviz is not installed, or could not draw the graph.
     """
+    import shutil
+    import subprocess  # on first use, as everywhere in this package: they would slow down the import
+
     program = shutil.which("dot")
     if program is None:
         raise UsageError(

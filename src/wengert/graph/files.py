@@ -6,14 +6,11 @@ file is not compressed, so nothing in it can grow; references go only backwards,
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import wengert.control  # noqa: F401 - it declares primitives that files may name
@@ -66,15 +63,15 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     True
     """
     data = encoded(graph)
-    target = Path(path)
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    target = os.fsdecode(path)
+    temporary = f"{target}.{os.urandom(8).hex()}"
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(data)
-        os.replace(name, target)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+        os.replace(temporary, target)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
 
 
 def load(path: str | os.PathLike[str], *, largest: int = LARGEST_ARRAY) -> Graph:
@@ -104,6 +101,9 @@ def load(path: str | os.PathLike[str], *, largest: int = LARGEST_ARRAY) -> Graph
 
 def encoded(graph: Graph) -> bytes:
     """Return the content of a file."""
+    import hashlib  # on first use, like the next: the import of Wengert stays quick
+    import json
+
     body = json.dumps(graph_form(graph), separators=(",", ":"), allow_nan=False).encode("ascii")
     return b"wengert graph %d sha256:%s\n%s" % (VERSION, hashlib.sha256(body).hexdigest().encode("ascii"), body)
 
@@ -154,6 +154,9 @@ def decoded(data: bytes, *, largest: int = LARGEST_ARRAY) -> Graph:
 
 def document(data: bytes) -> JSON:
     """Return the JSON document in the content of a file, if the digest is right."""
+    import hashlib
+    import json
+
     if len(data) > LARGEST_FILE:
         raise invalid(f"more than {LARGEST_FILE} bytes", "a smaller file is needed")
     header = HEADER.match(data[:LONGEST_HEADER])

@@ -7,7 +7,7 @@ on; docs/graph-format.md lists them.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import math
 import re
 import struct
@@ -130,7 +130,7 @@ def bits(value: float) -> str:
 
 def array_form(value: Any) -> JSON:
     """Return an array or NumPy scalar as dtype, shape, and elements in C order."""
-    data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode("ascii")
+    data = binascii.b2a_base64(np.ascontiguousarray(value).tobytes(), newline=False).decode("ascii")
     return {"dtype": dtype_text(value.dtype), "shape": list(value.shape), "data": data}
 
 
@@ -203,7 +203,7 @@ class Decoder:
         if len(text) != 4 * -(-size // 3):
             raise invalid(f"{len(text)} characters of data for shape {shape} of {dtype}", "all elements are needed")
         try:
-            data = base64.b64decode(text, validate=True)
+            data = binascii.a2b_base64(text, strict_mode=True)
         except ValueError as error:
             raise invalid("data that is not base64", "base64 is needed") from error
         if len(data) != size:
