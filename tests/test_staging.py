@@ -114,6 +114,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "where with one argument": (lambda x: wnp.where(x > 0), r"Use numpy\.where\(condition, x, y\), which keeps"),
     "unique": (wnp.unique, r"^unique: .* Find the distinct elements outside of the traced function\.$"),
     "bincount": (lambda x: wnp.bincount(x.astype(int)), r"^bincount: .* Add into zeros of a known length"),
+    "histogram": (lambda x: wnp.histogram(x, "auto"), r"^histogram: .* Pass the number of bins, or their edges\.$"),
     "mask": (lambda x: x[x > 0], r"^getitem: a mask of shape \(3,\) .* Use numpy\.where\(mask, x, 0\), or"),
     "if": (lambda x: x if x[0] > 0 else -x, r"^trace\(.*\): the elements of \w+: bool\[\] were asked for while"),
     "array_equal": (lambda x: wnp.array_equal(x, x), r"the elements of \w+: bool\[\] were asked for while"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.abstract import unknown_shape
+from wengert.core.abstract import asked, unknown_shape
 from wengert.core.aval import Aval
 from wengert.core.batching import aligned
 from wengert.core.cotangent import match_dtype
@@ -138,6 +138,25 @@ occurrences = constant(
     occurrence_counts,
     abstract=unknown_shape("bincount", COUNT_INSTEAD, occurrence_counts),
 )
-histogram = linear("histogram", histogram_sums, transpose=gather_bins)
-histogram_counts = constant("histogram_counts", lambda x, bins, range: np.histogram(x, bins, range)[0])
-histogram_bin_edges = constant("histogram_bin_edges", np.histogram_bin_edges)
+
+
+def occupied(x: Any, *, bins: Any, range: Any) -> Any:
+    """Evaluate a histogram, without its edges."""
+    return np.histogram(x, bins, range)[0]
+
+
+def of_counted_bins(evaluate: Any, data: int = 0) -> Any:
+    """Return the shape rule of a histogram: how many bins a named rule makes depends on the data."""
+    unknown = unknown_shape("histogram", "Pass the number of bins, or their edges", evaluate, data)
+
+    def rule(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+        return unknown(inputs, params) if isinstance(params["bins"], str) else asked(evaluate, inputs, params)
+
+    return rule
+
+
+histogram = linear("histogram", histogram_sums, transpose=gather_bins, abstract=of_counted_bins(histogram_sums, data=1))
+histogram_counts = constant("histogram_counts", occupied, abstract=of_counted_bins(occupied))
+histogram_bin_edges = constant(
+    "histogram_bin_edges", np.histogram_bin_edges, abstract=of_counted_bins(np.histogram_bin_edges)
+)
