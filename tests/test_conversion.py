@@ -1,6 +1,6 @@
 """Python control flow under `jit`: each form of statement, with traced and with plain values, against plain Python."""
 
-# ruff: noqa: SIM108, B007 - the programs use each form of statement on purpose
+# ruff: noqa: RET503, RET504, SIM108, B007, C417, F842 - the programs use each form of statement on purpose
 
 import functools
 import gc
