@@ -7,7 +7,7 @@ from wengert.control import call, cond, fori_loop, scan, switch, while_loop
 from wengert.core.tensor import Tensor
 from wengert.creation import asarray, tensor
 from wengert.explain import explain
-from wengert.traces import handles as _handles  # noqa: F401 - it gives Tensor the members of the tape API
+from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
 from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from wengert.transforms.batching import vmap
 from wengert.transforms.checkpointing import checkpoint

@@ -1,8 +1,8 @@
 """The tape API, with the names PyTorch users know."""
 
 from wengert.traces.backward import backward, grad
-from wengert.traces.custom import Context, Function, once_differentiable
-from wengert.traces.functions import GradFunction
+from wengert.traces.function import Context, Function, once_differentiable
+from wengert.traces.grad_function import GradFunction
 from wengert.traces.hooks import RemovableHandle
 from wengert.traces.modes import (
     detect_anomaly,

@@ -19,7 +19,7 @@ from wengert._tree import flatten, unflatten
 from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.tensor import Tensor, raw
 from wengert.errors import DtypeError, UsageError, describe
-from wengert.traces.custom import Function
+from wengert.traces.function import Function
 from wengert.transforms.boundary import as_given, name_of
 from wengert.transforms.custom_rule import CustomRule
 from wengert.transforms.forward import jvp

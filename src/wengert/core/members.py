@@ -29,7 +29,7 @@ class Members:
         def dtype(self) -> np.dtype[Any]:
             """The NumPy dtype of the elements."""
 
-        # The tape API (see wengert.traces.handles)
+        # The tape API (see wengert.traces.members)
 
         @property
         def grad(self) -> Tensor | None:

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from wengert.core.dispatch import implements
-from wengert.numpy import (
+from wengert.numpy import (  # noqa: F401 - they enter their functions
     _accumulations,
     _contractions,
     _conversion,
@@ -18,7 +18,6 @@ from wengert.numpy import (
     _indexing,
     _joining,
     _linalg,
-    _methods,
     _padding,
     _queries,
     _reductions,
@@ -27,33 +26,13 @@ from wengert.numpy import (
     _sorting,
     _splitting,
     _statistics,
+    _ufunc_methods,
     _ufuncs,
     lib,
     linalg,
 )
 from wengert.numpy._namespace import exported
 
-_MODULES = (
-    _accumulations,
-    _contractions,
-    _conversion,
-    _creation,
-    _differences,
-    _in_place,
-    _indexing,
-    _joining,
-    _linalg,
-    _methods,
-    _padding,
-    _queries,
-    _reductions,
-    _selection,
-    _shapes,
-    _sorting,
-    _splitting,
-    _statistics,
-    _ufuncs,
-)
 _EXPORTED = exported() | {"lib": lib, "linalg": linalg}
 __all__ = sorted(_EXPORTED)
 implements("__array_namespace__")(lambda: sys.modules[__name__])

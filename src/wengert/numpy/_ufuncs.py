@@ -54,16 +54,6 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
     return function
 
 
-def outer_function(ufunc: np.ufunc) -> Callable[..., Any]:
-    """Return the meaning of `ufunc.outer`: each element of one operand with each of the other."""
-
-    def outer(a: Any, b: Any, /, **options: Any) -> Any:
-        left, right = as_tensor(a), as_tensor(b)
-        return FUNCTIONS[ufunc](left.reshape(left.shape + (1,) * right.ndim), right, **options)
-
-    return outer
-
-
 DEFAULTS: dict[str, Any] = {"casting": "same_kind", "order": "K", "subok": True, "signature": None}
 
 
@@ -160,8 +150,6 @@ for _name in sorted(vars(np)):  # not dir(np), whose names load the rest of NumP
     _ufunc = getattr(np, _name)
     if isinstance(_ufunc, np.ufunc) and _ufunc.__name__ in PRIMITIVES:
         implements(_ufunc)(ufunc_function(_ufunc, PRIMITIVES[_ufunc.__name__]))
-        if _ufunc.nin == 2:
-            implements((_ufunc, "outer"))(outer_function(_ufunc))
 implements(np.divmod)(divmod_function)
 
 _sign_of_real = FUNCTIONS[np.sign]

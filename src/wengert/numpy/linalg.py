@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.numpy import _linalg, _shapes
+from wengert.numpy import _linalg, _shapes  # noqa: F401 - they enter their functions
 from wengert.numpy._namespace import exported
 
-_MODULES = (_linalg, _shapes)
 _EXPORTED = {"LinAlgError": np.linalg.LinAlgError} | exported(np.linalg)
 __all__ = sorted(_EXPORTED)
 

@@ -17,7 +17,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
-from wengert.traces.custom import readable, unshared
+from wengert.traces.function import readable, unshared
 from wengert.transforms.batching import vmap
 from wengert.transforms.reverse import vjp
 

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.numpy import _shapes
+from wengert.numpy import _shapes  # noqa: F401 - it enters its functions
 from wengert.numpy._namespace import exported
 
-_MODULES = (_shapes,)
 _EXPORTED = exported(np.lib.stride_tricks)
 __all__ = sorted(_EXPORTED)
 

@@ -21,7 +21,7 @@ from wengert.core.tensor import (
 from wengert.core.views import base_and_path, current
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
 from wengert.traces.backward import backward
-from wengert.traces.functions import GradFunction
+from wengert.traces.grad_function import GradFunction
 from wengert.traces.hooks import RemovableHandle, hooks_of
 from wengert.traces.tape import BASE_TAPE, Leaf, Node, new_leaf
 

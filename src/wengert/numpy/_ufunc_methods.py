@@ -125,8 +125,7 @@ def outer_of(ufunc: np.ufunc) -> Callable[..., Any]:
     """Return the outer method of a ufunc: every element of one operand with every one of the other."""
     function = FUNCTIONS[ufunc]
 
-    # the names are NumPy's
-    def outer(A: Any, B: Any, /, **options: Any) -> Any:  # noqa: N803
+    def outer(A: Any, B: Any, /, **options: Any) -> Any:  # noqa: N803 - NumPy's names
         left, right = as_tensor(A), as_tensor(B)
         return function(left.reshape((*left.shape, *(1,) * right.ndim)), right, **options)
 
