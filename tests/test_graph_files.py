@@ -208,7 +208,9 @@ def test_literals_come_back_read_only():
 
 
 @pytest.mark.parametrize(
-    "value", [object(), {1: 2}, np.array(["a"]), np.dtype("M8[s]"), np.array([None]), b"bytes"], ids=lambda value: type(value).__name__
+    "value",
+    [object(), {1: 2}, np.array(["a"]), np.dtype("M8[s]"), np.array([None]), b"bytes"],
+    ids=lambda value: type(value).__name__,
 )
 def test_what_has_no_form_is_refused(given, value):
     with pytest.raises(UsageError, match=r"^save: .*; .* can be saved\. Trace a function without it\.$"):
