@@ -6,6 +6,7 @@ Operands are the index and what every branch receives. Parameter `branches`: gra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from wengert.control.subgraphs import (
     pushed_graph,
     select,
     spread_out,
+    spread_parts,
     staged_among,
 )
 from wengert.core.aval import UNKNOWN, Aval, aval_of
@@ -97,13 +99,13 @@ class Branch(Structured):
         branches = tuple(narrowed(graph, needed, used) for graph in params["branches"])
         return [True, *needed], used, {**params, "branches": branches}
 
-    def tangent(self, values: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+    def moved(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None) -> Any:
         """Let branches return values and tangents."""
-        flags = [t is not None for t in tangents]
+        flags = [part is not None for part in parts]
         results = self.reach(flags, params, True)
-        branches = tuple(pushed_graph(graph, flags[1:], results) for graph in params["branches"])
-        found = apply(self, *values, *chosen(tangents, flags), branches=branches)
-        return found[: len(results)], spread_out(found[len(results) :], results)
+        branches = tuple(pushed_graph(graph, flags[1:], results, order) for graph in params["branches"])
+        found = apply(self, *values, *chain(*chosen(parts, flags)), branches=branches)
+        return found[: len(results)], spread_parts(found[len(results) :], results, order)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Choose for all lanes at once; where the index differs between them, run every branch and select."""

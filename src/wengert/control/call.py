@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from wengert.control.subgraphs import (
     halves,
     pushed_graph,
     spread_out,
+    spread_parts,
     staged_among,
     traced,
 )
@@ -57,13 +59,13 @@ class Call(Structured):
         """Return which results depend on the flagged operands."""
         return dependent(params["graph"], flags, smooth=smooth)
 
-    def tangent(self, values: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
+    def moved(self, values: Sequence[Any], parts: Sequence[Any], params: Params, order: int | None) -> Any:
         """Call the graph of values and tangents."""
-        flags = [t is not None for t in tangents]
+        flags = [part is not None for part in parts]
         results = self.reach(flags, params, True)
-        pushed = pushed_graph(params["graph"], flags, results)
-        found = apply(self, *values, *chosen(tangents, flags), **{**params, "graph": pushed})
-        return found[: len(results)], spread_out(found[len(results) :], results)
+        pushed = pushed_graph(params["graph"], flags, results, order)
+        found = apply(self, *values, *chain(*chosen(parts, flags)), **{**params, "graph": pushed})
+        return found[: len(results)], spread_parts(found[len(results) :], results, order)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Call the graph for all lanes."""

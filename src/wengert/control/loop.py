@@ -17,7 +17,7 @@ constants. Both are ordinary loops, so second order needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count, pairwise
+from itertools import chain, count, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ from wengert.control.subgraphs import (
     pushed_graph,
     select,
     spread_out,
+    spread_parts,
     staged_among,
     with_extra_inputs,
 )
@@ -206,40 +207,47 @@ class Loop(Structured):
 
     # Forward mode
 
-    def tangent(self, values: Sequence[Any], tangents: Sequence[Any], params: Params) -> Any:
-        """Carry values and tangents."""
-        given, moving = parts(values, params), parts(tangents, params)
-        flags = parts([t is not None for t in tangents], params)
+    def moved(self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None) -> Any:
+        """Carry values and what moves with them."""
+        given, moving = parts(values, params), parts(given_parts, params)
+        flags = parts([part is not None for part in given_parts], params)
         carried, left = self.settled(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
-        pushed = pushed_graph(params["body"], wide.inner, [*carried, *left])
-        near = staged_among((*values, *tangents))
+        width = 1 if order is None else order
+        near = staged_among((*values, *chain(*(part for part in given_parts if part is not None))))
         starts = [
-            zeros(aval_of(x), near) if flag and t is None else t
-            for x, t, flag in zip(given.carried, moving.carried, carried, strict=True)
+            (zeros(aval_of(x), near),) * width if part is None else part
+            for x, part in zip(given.carried, moving.carried, strict=True)
         ]
-        constants = chosen(moving.constants, flags.constants)
+        constants, moved = (
+            list(chain(*chosen(moving.constants, flags.constants))),
+            list(chain(*chosen(starts, carried))),
+        )
         results = apply(
             self,
             *given.limit,
             *given.constants,
             *constants,
             *given.carried,
-            *chosen(starts, carried),
+            *moved,
             *given.sequences,
-            *chosen(moving.sequences, flags.sequences),
+            *chain(*chosen(moving.sequences, flags.sequences)),
             **{
                 **params,
-                "body": interleaved(pushed, wide, carried, left),
-                "cond": None if params["cond"] is None else self.wider_cond(params, constants, chosen(starts, carried)),
+                "body": interleaved(
+                    pushed_graph(params["body"], wide.inner, [*carried, *left], order), wide, carried, left, width
+                ),
+                "cond": None if params["cond"] is None else self.wider_cond(params, constants, moved),
                 "constants": len(given.constants) + len(constants),
-                "carried": len(carried) + sum(carried),
+                "carried": len(carried) + len(moved),
             },
         )
-        values_of, rest = list(results[: len(carried)]), results[len(carried) :]
-        moved = spread_out(rest[: sum(carried)], carried)
-        rest = rest[sum(carried) :]
-        return [*values_of, *rest[: len(left)]], [*moved, *spread_out(rest[len(left) :], left)]
+        first, second = len(carried), len(carried) + len(moved)
+        third = second + len(left)
+        return [*results[:first], *results[second:third]], [
+            *spread_parts(results[first:second], carried, order),
+            *spread_parts(results[third:], left, order),
+        ]
 
     def wider_cond(self, params: Params, constants: Sequence[Any], carried: Sequence[Any]) -> Graph:
         """Return the condition of a loop that has further constants and carries more."""
@@ -433,22 +441,17 @@ def exchanged(array: Any) -> Any:
     return array if UNKNOWN in aval_of(array).shape else np.swapaxes(array, 0, 1)
 
 
-def interleaved(pushed: Graph, wide: Parts, carried: Flags, left: Flags) -> Graph:
-    """Return a graph of values and tangents in the order of a loop's body: by role, values first."""
-    counts = [len(wide.constants), len(wide.carried), len(wide.sequences)]
-    moving = [sum(wide.constants), sum(wide.carried), sum(wide.sequences)]
+def interleaved(pushed: Graph, wide: Parts, carried: Flags, left: Flags, width: int) -> Graph:
+    """Return a graph of values and what moves with them in the order of a loop's body: by role, values first."""
     inputs: list[int] = []
-    value, tangent = 0, sum(counts)
-    for own, moved in zip(counts, moving, strict=True):
-        inputs += [*range(value, value + own), *range(tangent, tangent + moved)]
-        value, tangent = value + own, tangent + moved
+    value, moved = 0, len(wide.inner)
+    for flags in (wide.constants, wide.carried, wide.sequences):
+        own, more = len(flags), width * sum(flags)
+        inputs += [*range(value, value + own), *range(moved, moved + more)]
+        value, moved = value + own, moved + more
     outs, total = len(carried), len(carried) + len(left)
-    outputs = [
-        *range(outs),
-        *range(total, total + sum(carried)),
-        *range(outs, total),
-        *range(total + sum(carried), total + sum(carried) + sum(left)),
-    ]
+    middle = total + width * sum(carried)
+    outputs = [*range(outs), *range(total, middle), *range(outs, total), *range(middle, len(pushed.outputs))]
     return permuted(pushed, inputs, outputs)
 
 

@@ -92,7 +92,7 @@ class ZeroSequence(Structured):
         """Depend on nothing."""
         return [False]
 
-    def tangent(self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    def moved(self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None) -> Any:
         """Have no tangent."""
         return apply(self, *values, **params), (None,)
 

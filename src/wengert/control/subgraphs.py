@@ -24,6 +24,7 @@ from wengert.core.views import current
 from wengert.primitives.barriers import barrier
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
+from wengert.traces.jet import Jet, Series
 from wengert.traces.staging import Stage
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
@@ -39,6 +40,7 @@ __all__ = [
     "pushed_graph",
     "select",
     "spread_out",
+    "spread_parts",
     "staged_among",
     "traced",
     "with_extra_inputs",
@@ -105,34 +107,61 @@ def dependent(graph: Graph, flags: Flags, *, smooth: bool) -> list[bool]:
 # Forward mode
 
 
-def pushed_graph(graph: Graph, moving: Flags, results: Flags) -> Graph:
-    """Return the graph of values and tangents.
+def pushed_graph(graph: Graph, moving: Flags, results: Flags, order: int | None) -> Graph:
+    """Return the graph of values and what moves with them.
 
     Args:
         graph: inputs to outputs.
-        moving: which inputs have tangents.
-        results: which outputs shall have; zeros where they follow to be.
+        moving: which inputs move.
+        results: which outputs shall have tangents or coefficients too; zeros where they follow to be.
+        order: of the series of which the coefficients 1 to `order` belong to a value that moves; None for a tangent.
 
     Returns:
-        The graph from (inputs, tangents of those that have) to (outputs, tangents of those that shall have).
+        The graph from (inputs, what belongs to those that move) to (outputs, what belongs to those that shall have).
     """
     count = len(graph.inputs)
+    width = 1 if order is None else order
 
     def both(*args: Tensor) -> list[Any]:
-        values, tangents = args[:count], iter(args[count:])
-        dual = Dual(next_level(), "jvp of a graph")
-        given = [make_dual(v, next(tangents), dual) if flag else v for v, flag in zip(values, moving, strict=True)]
+        values, rest = args[:count], iter(args[count:])
+        trace = Dual(next_level(), "jvp of a graph") if order is None else Jet(next_level(), order, "taylor of a graph")
+        given = [
+            moving_value(v, [next(rest) for _ in range(width)], trace) if flag else v
+            for v, flag in zip(values, moving, strict=True)
+        ]
         found = [standing(x) for x in evaluate(graph, given)]
-        dual.end()
+        trace.end()
         moved = [
-            x._node.tangent if type(x) is Tensor and x._trace is dual else zeros(aval_of(x), args[0])
+            part
             for x, flag in zip(found, results, strict=True)
             if flag
+            for part in (parts_of(x, trace, width) or [zeros(aval_of(x), args[0])] * width)
         ]
-        return [*(lowered(x, dual) for x in found), *moved]
+        return [*(settled(trace.value_below(x)) for x in found), *moved]
 
     avals = [v.aval for v in graph.inputs]
-    return closed(both, [*avals, *chosen(avals, moving)], "jvp")
+    return closed(both, [*avals, *(a for a in chosen(avals, moving) for _ in range(width))], "jvp")
+
+
+def moving_value(value: Tensor, parts: Sequence[Any], trace: Dual | Jet) -> Tensor:
+    """Return a value that moves along a tangent or a series."""
+    if isinstance(trace, Dual):
+        return make_dual(value, parts[0], trace)
+    zero = zeros(aval_of(value), value)
+    return trace.tensor(aval_of(value), Series([value, *parts], lambda _: zero))
+
+
+def parts_of(value: Any, trace: Dual | Jet, width: int) -> list[Any]:
+    """Return the tangent or the coefficients that belong to a value; nothing for zeros."""
+    if type(value) is not Tensor or value._trace is not trace:
+        return []
+    return [value._node.tangent] if isinstance(trace, Dual) else [value._node[k] for k in range(1, width + 1)]
+
+
+def spread_parts(items: Sequence[Any], flags: Flags, order: int | None) -> list[Any]:
+    """Return a tuple of tangent or coefficients for each flag that is set, None for the others."""
+    width = 1 if order is None else order
+    return spread_out([tuple(items[i * width : (i + 1) * width]) for i in range(sum(flags))], flags)
 
 
 # Batching

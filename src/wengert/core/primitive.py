@@ -368,6 +368,16 @@ class Structured(Primitive):
         self, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the results and their tangents, None for structural zeros, from those of the operands."""
+        found, moved = self.moved(values, [None if t is None else (t,) for t in tangents], params, None)
+        return found, [None if t is None else t[0] for t in moved]
+
+    def moved(
+        self, values: Sequence[Any], parts: Sequence[Any], params: Mapping[str, Any], order: int | None
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the results and what belongs to each: a tuple of the coefficients 1 to `order` of its series.
+
+        Where the order is None, forward mode, that is a tuple of its tangent. None stands for zeros.
+        """
         raise NotImplementedError
 
     def lanes(

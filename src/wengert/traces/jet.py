@@ -21,7 +21,7 @@ import numpy as np
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, as_tensor
-from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive
+from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, raw, settled, wrapped_constant
 from wengert.core.views import current
@@ -105,6 +105,8 @@ class Jet(Transient):
         """Compute the value of a primitive's result, and its series: at once, unless for a rule of another one."""
         if self.ended:
             self.require_alive(operands)
+        if isinstance(primitive, Structured):
+            return self.structured(primitive, operands, params)
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant":
             return wrapped_constant(out)
@@ -119,6 +121,20 @@ class Jet(Transient):
             if not self.depth:
                 self.memo.clear()
         return result
+
+    def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Let an operation that runs graphs carry the coefficients along."""
+        series = [self.series_of(x) for x in operands]
+        parts = [None if s is None else tuple(s[k] for k in range(1, self.order + 1)) for s in series]
+        found, moved = primitive.moved([self.value_below(x) for x in operands], parts, params, self.order)
+        results = []
+        for out, coefficients in zip(map(settled, found), moved, strict=True):
+            if coefficients is None or not is_differentiable(out.dtype):
+                results.append(wrapped_constant(out))
+            else:
+                rest = map(settled, coefficients)
+                results.append(self.tensor(aval_of(out), Series([out, *rest], lambda _, out=out: zero_of(out))))  # type: ignore[misc]
+        return tuple(results)
 
     def complete(self, result: Any) -> None:
         """Compute all coefficients of a result."""
