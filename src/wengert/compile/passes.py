@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 from wengert import _config
 from wengert.compile.common import merge_common
@@ -13,18 +14,41 @@ from wengert.compile.simplify import simplify
 from wengert.core.graph import Graph, check, render
 from wengert.errors import GraphError, describe
 
-__all__ = ["PIPELINE", "eliminate_dead", "inline_calls", "merge_common", "simplified", "simplify"]
+__all__ = [
+    "BEFORE_LOWERING",
+    "PIPELINE",
+    "eliminate_dead",
+    "inline_calls",
+    "inlined",
+    "merge_common",
+    "simplified",
+    "simplify",
+]
 
-PIPELINE: tuple[Pass, ...] = (inline_calls, eliminate_dead, simplify, merge_common, eliminate_dead)
+PIPELINE: tuple[Pass, ...] = (eliminate_dead, simplify, merge_common, eliminate_dead)
+"""What every traced graph goes through; calls stay one equation, as they were written."""
+
+BEFORE_LOWERING: tuple[Pass, ...] = (inline_calls, *PIPELINE)
+"""What a graph goes through before it becomes code, which has no calls."""
 
 
 def simplified(graph: Graph) -> Graph:
-    """Run the pipeline; with `WENGERT_DEBUG=1` check, and with `WENGERT_LOG=passes` print, the graph after each pass.
+    """Return a graph of the same values by fewer equations."""
+    return passed(graph, PIPELINE)
+
+
+def inlined(graph: Graph) -> Graph:
+    """Return a graph of the same values by fewer equations and without calls."""
+    return passed(graph, BEFORE_LOWERING)
+
+
+def passed(graph: Graph, steps: Iterable[Pass]) -> Graph:
+    """Run passes; with `WENGERT_DEBUG=1` check, and with `WENGERT_LOG=passes` print, the graph after each.
 
     Raises:
         GraphError: a pass made a graph that is not well formed, and this is being checked.
     """
-    for step in PIPELINE:
+    for step in steps:
         graph = step(graph)
         if _config.DEBUG:
             check_after(step, graph)
