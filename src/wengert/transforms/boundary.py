@@ -25,6 +25,7 @@ __all__ = [
     "inner_value",
     "lowered",
     "name_of",
+    "narrowed",
     "positions",
     "require_complex",
     "require_sequences",
@@ -86,6 +87,22 @@ def require_sequences(name: str, primals: Sequence[Any], tangents: Sequence[Any]
                     f"Write {name}(fun, (x,), (direction,)) for a function of one argument",
                 )
             )
+
+
+def narrowed(function: Callable[..., Any], args: Sequence[Any], chosen: Sequence[int]) -> Callable[..., Any]:
+    """Return a function of the chosen arguments alone; the others are as given.
+
+    >>> narrowed(divmod, (7, 2), [1])(3)
+    (2, 1)
+    """
+
+    def of_chosen(*selection: Any) -> Any:
+        everything = list(args)
+        for position, value in zip(chosen, selection, strict=True):
+            everything[position] = value
+        return function(*everything)
+
+    return of_chosen
 
 
 def selected(name: str, leaf: Any) -> Any:

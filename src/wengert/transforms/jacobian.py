@@ -13,7 +13,7 @@ from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of
 from wengert.errors import UsageError, describe
 from wengert.transforms.batching import vmap
-from wengert.transforms.boundary import as_given, positions, require_complex, result_example, selected
+from wengert.transforms.boundary import as_given, narrowed, positions, require_complex, result_example, selected
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import grad, vjp
 
@@ -50,14 +50,7 @@ def basis(leaves: Sequence[Any]) -> list[Any]:
 def on_selected(fun: Function, name: str, argnums: int | Sequence[int], args: Sequence[Any]) -> tuple[Any, Any]:
     """Return `fun` as a function of the selected arguments alone, and these."""
     chosen = positions(name, argnums, len(args))
-
-    def narrowed(*selection: Any) -> Any:
-        everything = list(args)
-        for position, value in zip(chosen, selection, strict=True):
-            everything[position] = value
-        return fun(*everything)
-
-    return narrowed, tuple(args[position] for position in chosen)
+    return narrowed(fun, args, chosen), tuple(args[position] for position in chosen)
 
 
 def split_lanes(array: Any, leaves: Sequence[Any], axis: int, example: Any) -> list[Any]:
@@ -104,8 +97,8 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
 
     @functools.wraps(fun)
     def jacobian_of(*args: Any) -> Any:
-        narrowed, selection = on_selected(fun, "jacrev", argnums, args)
-        output, pullback = vjp(narrowed, *selection)
+        function, selection = on_selected(fun, "jacrev", argnums, args)
+        output, pullback = vjp(function, *selection)
         return pulled_rows(argnums, selection, output, pullback, holomorphic)
 
     return jacobian_of
@@ -151,14 +144,14 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
 
     @functools.wraps(fun)
     def jacobian_of(*args: Any) -> Any:
-        narrowed, selection = on_selected(fun, "jacfwd", argnums, args)
+        function, selection = on_selected(fun, "jacfwd", argnums, args)
         given, structure = flatten(selection)
         leaves = [selected("jacfwd", leaf) for leaf in given]
         require_complex("jacfwd", "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
         primals = unflatten(structure, leaves)
 
         def push(*lanes: Any) -> Any:
-            return jvp(narrowed, primals, unflatten(structure, lanes))[1]
+            return jvp(function, primals, unflatten(structure, lanes))[1]
 
         rows, out_structure = flatten(vmap(push, out_axes=-1)(*basis(leaves)))
         if holomorphic:
@@ -206,8 +199,8 @@ def jacobian(
     def jacobian_of(*args: Any) -> Any:
         if mode != "auto":
             return (jacrev if mode == "rev" else jacfwd)(fun, argnums, holomorphic)(*args)
-        narrowed, selection = on_selected(fun, "jacobian", argnums, args)
-        output, pullback = vjp(narrowed, *selection)  # recorded, so that reverse mode evaluates nothing twice
+        function, selection = on_selected(fun, "jacobian", argnums, args)
+        output, pullback = vjp(function, *selection)  # recorded, so that reverse mode evaluates nothing twice
         inputs, outputs = ([aval_of(leaf) for leaf in flatten(tree)[0]] for tree in (selection, output))
         forward = count(outputs) > count(inputs)
         if not holomorphic and any_complex(inputs) != any_complex(outputs):

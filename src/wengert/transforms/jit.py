@@ -22,7 +22,7 @@ from wengert.errors import DtypeError, TracedTruthError, UsageError, describe
 from wengert.traces.modes import STATE, recording
 from wengert.traces.staging import Stage
 from wengert.traces.tape import Tape, new_record
-from wengert.transforms.boundary import as_given, name_of, result_example
+from wengert.transforms.boundary import as_given, name_of, narrowed, result_example
 from wengert.transforms.reverse import vjp
 from wengert.transforms.tracing import as_function, trace_function
 
@@ -75,14 +75,8 @@ def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
 
     def joint(*values: Any) -> Any:
         inputs, cts = values[:count], values[count:]
-
-        def narrowed(*selection: Any) -> Any:
-            everything = list(inputs)
-            for position, value in zip(chosen, selection, strict=True):
-                everything[position] = value
-            return evaluate(graph, everything)
-
-        outputs, pullback = vjp(narrowed, *(inputs[i] for i in chosen))
+        function = narrowed(as_function(graph), inputs, chosen)
+        outputs, pullback = vjp(function, *(inputs[i] for i in chosen))
         given: list[Any] = [np.zeros(aval_of(x).shape, float) for x in graph.outputs]
         for i, ct in zip(floats, cts, strict=True):
             given[i] = ct

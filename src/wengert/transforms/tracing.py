@@ -17,7 +17,7 @@ from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.traces.staging import Stage
-from wengert.transforms.boundary import name_of
+from wengert.transforms.boundary import name_of, narrowed
 from wengert.transforms.reverse import Recording, ones_for
 
 __all__ = ["Traced", "as_function", "gradient", "trace", "trace_function"]
@@ -168,13 +168,8 @@ def gradient(graph: Graph, wrt: int | str | Sequence[int | str] | None = None, *
     chosen = input_positions(graph, wrt)
 
     def both(*args: Any) -> Any:
-        def narrowed(*selection: Any) -> Any:
-            everything = list(args)
-            for i, value in zip(chosen, selection, strict=True):
-                everything[i] = value
-            return evaluate(graph, everything)
-
-        run = Recording("gradient", narrowed, [args[i] for i in chosen], {}, range(len(chosen)), False)
+        function = narrowed(as_function(graph), args, chosen)
+        run = Recording("gradient", function, [args[i] for i in chosen], {}, range(len(chosen)), False)
         seeds = [ones_for(x) if i == position else None for i, x in enumerate(run.outputs)]
         return (*run.result(), *run.cotangents(seeds, retain=False))
 
