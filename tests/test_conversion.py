@@ -636,6 +636,27 @@ def test_the_branch_not_taken_sends_nothing():
     assert wg.grad(jit(program))(2.0) == -0.25
 
 
+def test_a_loop_that_does_not_run_sends_nothing():
+    def program(x, w):
+        while x < 0:
+            x = x + 1 / w
+        return x
+
+    with np.errstate(all="raise"):
+        assert wg.grad(jit(program), (0, 1))(1.0, 0.0) == (1.0, 0.0)
+        assert jit(wg.grad(program, (0, 1)))(1.0, 0.0) == (1.0, 0.0)
+
+
+def test_what_a_loop_reads_gets_gradients():
+    def program(w, n):
+        s = 0.0
+        for i in range(n):
+            s = s + (w * i).sum()
+        return s
+
+    np.testing.assert_array_equal(wg.grad(jit(program))(np.ones(2), 4), [6.0, 6.0])
+
+
 # Short circuit
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from wengert._tree import unflatten
-from wengert.control.scan import scan
-from wengert.control.while_loop import fori_loop, while_loop
-from wengert.conversion.branches import and_, choose, running, write_back
-from wengert.conversion.places import UNBOUND, Place, Site, Undefined, places_of, shown
+from wengert.control import loop
+from wengert.control.staged import with_common_constants
+from wengert.conversion.branches import and_, choose, inputs_of, private, running, write_back
+from wengert.conversion.places import UNBOUND, Place, Site, Undefined, places_of, read_by, shown
 from wengert.conversion.regions import (
     Content,
     Region,
@@ -31,6 +31,7 @@ from wengert.conversion.regions import (
     traced,
 )
 from wengert.core.aval import Aval, aval_of
+from wengert.core.dispatch import apply
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
 from wengert.errors import GraphError, TracedTruthError, UsageError, describe
@@ -105,7 +106,7 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
     while True:
         going = go_on()
         if is_traced(going):
-            staged_loop(places, body, go_on, None, "while")
+            staged_loop("while", places, body, go_on, [body, test])
             return
         if not going:
             return
@@ -182,10 +183,8 @@ def counted_loop(
     places: Sequence[Place], body: FunctionType, flags: Flags, count: Any, item: Callable[[Any], Any]
 ) -> None:
     """Carry out a number of iterations."""
-    if flags.cells:
-        staged_loop(places, body, flags.running, (count, item), "for")
-    else:
-        staged_loop(places, body, None, (count, item), "for")
+    test = flags.running if flags.cells else None
+    staged_loop("for", places, body, test, [body], Counted(count, item))
 
 
 def rolled(array: Tensor, places: Sequence[Place], body: FunctionType, flags: Flags) -> bool:
@@ -193,7 +192,8 @@ def rolled(array: Tensor, places: Sequence[Place], body: FunctionType, flags: Fl
     if array.ndim == 0 or len(array) < 2:
         return False
     test = flags.running if flags.cells else None
-    return staged_loop(places, body, test, (len(array), lambda k: array[k]), "for", rows=array, optional=True)
+    counted = Counted(len(array), lambda k: array[k], array)
+    return staged_loop("for", places, body, test, [body], counted, optional=True)
 
 
 # The staged loop
@@ -341,109 +341,177 @@ def joint_aval(old: Any, aval: Aval | None, leaf: Any) -> Aval | None:
     return aval if new == aval else None
 
 
+class Counted(NamedTuple):
+    """Hold how often a loop runs, and what gives the item of each iteration; `rows` is the array whose rows they are."""
+
+    count: Any
+    item: Callable[[Any], Any]
+    rows: Tensor | None = None
+
+
+class StagedLoop:
+    """Be a loop that a traced value decides about.
+
+    Inputs of its traced pieces are the counter or row, what is carried, and the variables that it only reads.
+
+    Attributes:
+        slots: the variables that it changes.
+        readers: those that it reads.
+        region: the traced body.
+    """
+
+    region: Region
+
+    def __init__(
+        self,
+        kind: str,
+        places: Sequence[Place],
+        body: Callable[..., Any],
+        test: Thunk | None,
+        functions: Sequence[FunctionType],
+        counted: Counted | None,
+    ) -> None:
+        self.kind = kind
+        self.readers = read_by(functions, places)
+        self.places = [*places, *self.readers]
+        self.slots = [Slot(place, content_of(place.read())) for place in places]
+        self.body = body
+        self.test = test
+        self.counted = counted
+        self.note = f"This was raised while the body of a `{kind}` loop was traced: {position_of(*caller())}"
+        self.rows = counted.rows if counted is not None and test is None else None
+
+    def starts(self, stage: Stage) -> list[Any]:
+        """Return what the places hold at the beginning of an iteration."""
+        return [*(slot.start(stage) for slot in self.slots), *private(self.readers, stage)]
+
+    def settle(self, optional: bool) -> bool:
+        """Trace the body until what is carried is known; return False if the loop is optional and it cannot be."""
+        defined = [slot for slot in self.slots if slot.undefined is None]
+        while True:
+            self.region = self.iteration()
+            found = self.region.found[: len(self.slots)]
+            grown = [slot.grow(content) for slot, content in zip(self.slots, found, strict=True)]
+            if optional and any(slot.spoiled for slot in defined):
+                return False
+            if not any(grown):
+                return True
+
+    def iteration(self) -> Region:
+        """Trace one iteration."""
+        counted, items = self.counted, []
+
+        def begin(stage: Stage) -> list[Any]:
+            if counted is not None:
+                row = None if self.rows is None else aval_of(self.rows)
+                items.append(stage.input(COUNTER if row is None else Aval(row.shape[1:], row.dtype)))
+            return self.starts(stage)
+
+        def run() -> None:
+            if counted is None:
+                self.body()
+            else:
+                self.body(items[0] if self.rows is not None else counted.item(items[0]))
+
+        with noted(self.note):
+            return traced(self.kind, self.places, begin, run)
+
+    def emit(self) -> None:
+        """Append the loop to the graph, and let the places hold what it leaves."""
+        found = self.region.found[: len(self.slots)]
+        pairs = list(zip(found, self.region.given, strict=False))
+        init = [x for slot in self.slots for x in slot.initial()]
+        outputs = [x for slot, content in zip(self.slots, found, strict=True) for x in slot.outputs(content)]
+        step = self.region.function(outputs, [aval for slot in self.slots for aval in slot.avals])
+        results = iter(self.repeated(step, init) if init else ())
+        for slot, (after, before) in zip(self.slots, pairs, strict=True):
+            slot.finish(results, after.value is before.value and slot.content.value is not UNBOUND)
+
+    def repeated(self, step: Callable[..., Any], init: list[Any]) -> Sequence[Any]:
+        """Append the loop to the graph, and return what it carries at its end."""
+        read = inputs_of(self.readers)
+        if self.rows is not None:
+            end = len(read) + len(init)
+            return self.apply(loop.scan_loop, [lambda *xs: step(xs[end], *xs[len(read) : end], *xs[: len(read)])], init)
+        decide = self.decision()
+        if self.counted is None:
+            count = len(read)
+            return self.apply(
+                loop.while_loop,
+                [lambda *xs: step(*xs[count:], *xs[:count]), lambda *xs: decide(*xs[count:], *xs[:count])],
+                init,
+            )
+        count, most = len(read), self.counted.count
+
+        def advance(*xs: Any) -> list[Any]:
+            return [xs[count] + 1, *step(*xs[count:], *xs[:count])]
+
+        def go_on(*xs: Any) -> list[Any]:
+            more = xs[count] < most
+            return [more if self.test is None else np.logical_and(more, decide(*xs[count + 1 :], *xs[:count])[0])]
+
+        return self.apply(loop.while_loop, [advance, go_on], [np.int64(0), *init])[1:]
+
+    def apply(
+        self, primitive: Any, functions: Sequence[Callable[..., Sequence[Any]]], init: Sequence[Any]
+    ) -> Sequence[Any]:
+        """Append a loop with a body and a condition of (what is read, what is carried, a row)."""
+        read = inputs_of(self.readers)
+        avals = [aval_of(x) for x in (*read, *init)]
+        row = [] if self.rows is None else [Aval(self.rows.shape[1:], self.rows.dtype)]
+        graphs, captured = with_common_constants(functions, [[*avals, *row], avals][: len(functions)], self.kind)
+        results: Sequence[Any] = apply(
+            primitive,
+            *captured,
+            *read,
+            *init,
+            *([] if self.rows is None else [self.rows]),
+            body=graphs[0],
+            cond=graphs[1] if len(graphs) > 1 else None,
+            constants=len(captured) + len(read),
+            carried=len(init),
+            length=None if self.rows is None else len(self.rows),
+            reverse=False,
+        )
+        return results
+
+    def decision(self) -> Callable[..., Sequence[Any]]:
+        """Return whether to go on as a function of what is carried and read."""
+        test = self.test
+        if test is None:
+            return lambda *_: [np.True_]
+        with noted(self.note):
+            asked = traced(self.kind, self.places, self.starts, test)
+        truth = asked.result
+        if not is_traced(truth):
+            constant = np.bool_(bool(truth))
+            return lambda *_: [constant]
+        decide = asked.function([truth], [aval_of(truth)])
+        return lambda *xs: [as_truth(decide(*xs)[0])]
+
+
 def staged_loop(
+    kind: str,
     places: Sequence[Place],
     body: Callable[..., Any],
     test: Thunk | None,
-    counted: tuple[Any, Callable[[Any], Any]] | None,
-    kind: str,
-    rows: Tensor | None = None,
+    functions: Sequence[FunctionType],
+    counted: Counted | None = None,
     optional: bool = False,
 ) -> bool:
     """Carry out a loop that a traced value decides about.
 
     Args:
+        kind: the statement, for errors.
         places: the variables that the loop changes.
         body: one iteration, called with an item if the loop is counted.
         test: whether to go on, beside the count.
-        counted: the number of iterations, and what gives the item of each.
-        kind: the statement, for errors.
-        rows: the array whose rows are the items.
+        functions: what the parts of the statement became.
+        counted: how often it runs, for `for`.
         optional: whether to do nothing, and return False, if a variable cannot be carried.
     """
-    slots = [Slot(place, content_of(place.read())) for place in places]
-    defined = [slot for slot in slots if slot.undefined is None]
-    note = f"This was raised while the body of a `{kind}` loop was traced: {position_of(*caller())}"
-    scanned = rows is not None and test is None
-
-    def starts(stage: Stage) -> list[Any]:
-        return [slot.start(stage) for slot in slots]
-
-    def iteration(extra: list[Any]) -> Callable[[], Any]:
-        if counted is None:
-            return body
-        return lambda: body(extra[0] if scanned else counted[1](extra[0]))
-
-    while True:
-        extra: list[Any] = []
-
-        def begin(stage: Stage, extra: list[Any] = extra) -> list[Any]:
-            if counted is not None:
-                extra.append(stage.input(aval_of(rows[0]) if scanned and rows is not None else COUNTER))
-            return starts(stage)
-
-        with noted(note):
-            region = traced(kind, places, begin, iteration(extra))
-        grown = [slot.grow(found) for slot, found in zip(slots, region.found, strict=True)]
-        if optional and any(slot.spoiled for slot in defined):
-            return False
-        if not any(grown):
-            break
-    in_place = [a.value is b.value for a, b in zip(region.found, region.given, strict=True)]
-    results = iter(emitted(slots, region, places, starts, test, counted, rows if scanned else None, note))
-    for slot, flag in zip(slots, in_place, strict=True):
-        slot.finish(results, flag and slot.content.value is not UNBOUND)
+    found = StagedLoop(kind, places, body, test, functions, counted)
+    if not found.settle(optional):
+        return False
+    found.emit()
     return True
-
-
-def emitted(
-    slots: Sequence[Slot],
-    region: Region,
-    places: Sequence[Place],
-    starts: Callable[[Stage], list[Any]],
-    test: Thunk | None,
-    counted: tuple[Any, Callable[[Any], Any]] | None,
-    rows: Tensor | None,
-    note: str,
-) -> Sequence[Any]:
-    """Append the loop to the graph, and return what is carried out of it."""
-    init = tuple(x for slot in slots for x in slot.initial())
-    avals = [aval for slot in slots for aval in slot.avals]
-    outputs = [x for slot, found in zip(slots, region.found, strict=True) for x in slot.outputs(found)]
-    step = region.function(outputs, avals)
-    if rows is not None:
-        if not init:
-            return ()
-        final, _ = scan(lambda carry, row: (step(row, *carry), ()), init, rows)
-        return tuple(final)
-    if test is None:
-        assert counted is not None
-        if not init:
-            return ()
-        count = counted[0]
-        result: Sequence[Any] = fori_loop(0, count, lambda k, carry: step(cast(k, COUNTER.dtype), *carry), init)
-        return result
-    with noted(note):
-        asked = traced("while", places, starts, lambda: test())
-    truth = asked.result
-    decide = asked.function([truth if is_array(truth) else np.bool_(bool(truth))], [aval_of(truth)])
-    if counted is None:
-        carried: Sequence[Any] = while_loop(
-            lambda carry: as_truth_or_literal(decide(*carry)[0]), lambda carry: step(*carry), init
-        )
-        return carried
-    count = counted[0]
-
-    def go_on(carry: Any) -> Any:
-        return np.logical_and(carry[0] < count, decide(*carry[1:])[0])
-
-    def advance(carry: Any) -> Any:
-        return (carry[0] + 1, *step(carry[0], *carry[1:]))
-
-    carried = while_loop(go_on, advance, (np.int64(0), *init))
-    return carried[1:]
-
-
-def as_truth_or_literal(value: Any) -> Any:
-    """Return what a test gave as one boolean."""
-    return as_truth(value) if is_traced(value) else np.bool_(bool(value))
