@@ -337,6 +337,32 @@ def test_hostile_files_are_refused(data, message):
     assert re.search(message, str(caught.value)), str(caught.value)
 
 
+def without(params, key):
+    return {name: value for name, value in params.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("scan", lambda p: without(p, "reverse"), "scan that cannot be evaluated .'reverse'"),
+        ("scan", lambda p: {**p, "length": "3"}, "length='3'; a number from 0 is needed"),
+        ("scan", lambda p: {**p, "length": 4}, r"a sequence of shape \(3,\) for 4 iterations"),
+        ("scan", lambda p: {**p, "carried": 2}, "body of inputs"),
+        ("scan", lambda p: {**p, "constants": 5}, "a loop of 2 operands"),
+        ("scan", lambda p: {**p, "body": 1}, "body that is a int; a graph is needed"),
+        ("while_loop", lambda p: {**p, "cond": "less"}, "cond that is a str; a graph is needed"),
+        ("cond", lambda p: {**p, "branches": {"tuple": []}}, "a choice without branches"),
+        ("cond", lambda p: {**p, "branches": {"tuple": [1]}}, "branch that is a int"),
+    ],
+)
+def test_control_flow_that_does_not_fit_is_refused(name, change, message):
+    document = body_of(trace(CONTROL[name])(2.0))
+    [equation] = [e for e in document["equations"] if e["primitive"] == name]
+    equation["params"] = change(equation["params"])
+    with pytest.raises(FileFormatError, match=message):
+        decoded(signed(document))
+
+
 def test_deep_values_are_refused():
     value = 1
     for _ in range(100):

@@ -350,9 +350,16 @@ FAILURES = (
 """What evaluations raise for operands and parameters that nobody would pass."""
 
 
+FURTHER_CHECKS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], None]] = {}
+"""For the names of primitives what else is checked, of operands and parameters: that sub-graphs fit, for example."""
+
+
 def check_avals(equation: Equation) -> None:
     """Raise a GraphError unless an equation's results have the shapes and dtypes that its primitive gives."""
     try:
+        further = FURTHER_CHECKS.get(equation.primitive.name)
+        if further is not None:
+            further(equation.inputs, equation.params)
         avals = abstract(equation.primitive, equation.inputs, equation.params)
     except FAILURES as error:
         raise malformed(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import wengert.control  # noqa: F401 - it declares primitives that files may name
+import wengert.control.consistency  # noqa: F401 - it declares what files may name, and how it is checked
 from wengert.core.graph import FAILURES, Equation, Graph, Variable, check
 from wengert.core.primitive import Primitive
 from wengert.errors import FileFormatError, GraphError, describe

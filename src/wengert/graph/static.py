@@ -274,6 +274,7 @@ def gradients(output: Any, inputs: Any) -> Any:
     check_differentiable(target, chosen)
     variables = list(dict.fromkeys(x._value for x in chosen))
     graph, outside = graph_of([target], variables)
+    graph = simplified(graph)  # derivatives of derivatives would repeat what their outputs share
     further = [expression(d.variable, d) if d.tensor is None else d.tensor for d in outside if d.variable is not None]
     primals = [next(x for x in chosen if x._value is v) for v in variables]
     run = Recording("gradients", lambda *xs: evaluate(graph, (*xs, *further)), primals, {}, range(len(primals)), False)
