@@ -15,7 +15,8 @@ from wengert.core.primitive import Bilinear, Primitive
 from wengert.core.source import caller
 from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, make_tensor, raw
 from wengert.errors import UsageError, describe
-from wengert.numpy._ufuncs import DEFAULTS, install, with_out
+from wengert.numpy._naming import documented
+from wengert.numpy._ufuncs import install, refuse_options, with_out
 from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
 from wengert.traces.modes import SPECIAL
@@ -119,15 +120,12 @@ def generalised(primitive: Primitive, multiply: Callable[[Any, Any], Any] | None
     name = primitive.name
     multiply = multiply or partial(apply, primitive)
 
+    @documented(name, "Apply the generalised ufunc to Tensors or arrays")
     def function(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, **options: Any) -> Any:
         x, y = array(name, x1), array(name, x2)
         if out is None and axes is None and dtype is None and not options:
             return multiply(x, y)
-        unknown = sorted(key for key, value in options.items() if DEFAULTS.get(key, DEFAULTS) != value)
-        if unknown:
-            raise UsageError(
-                describe(name, f"options {unknown}", "out, axes and dtype alone are supported", "Leave them out")
-            )
+        refuse_options(name, options, "out, axes and dtype")
         if dtype is not None:
             x, y = FUNCTIONS[np.astype](x, dtype), FUNCTIONS[np.astype](y, dtype)
         if axes is not None:
@@ -137,8 +135,6 @@ def generalised(primitive: Primitive, multiply: Callable[[Any, Any], Any] | None
             result = moved_back(result, axes[2])
         return with_out(name, result, out)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Compute `numpy.{name}` of Tensors or arrays; see NumPy for the arguments."""
     return function
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
+from wengert.numpy._naming import documented
 from wengert.numpy._ufuncs import replace, with_out
 from wengert.primitives import conversion, elementwise
 from wengert.traces.operators import operand
@@ -152,12 +153,10 @@ def array_equiv(a1: Any, a2: Any) -> bool:
 def predicate(function: Any, primitive: Primitive) -> None:
     """Enter a function that tells something of each element."""
 
+    @implements(function)
+    @documented(function.__name__, "Tell something of each element")
     def tell(x: Any, out: Any = None) -> Any:
         return with_out(function.__name__, apply(primitive, as_tensor(x)), out)
-
-    tell.__name__ = tell.__qualname__ = function.__name__
-    tell.__doc__ = f"""Tell something of each element; see `numpy.{function.__name__}`."""
-    implements(function)(tell)
 
 
 predicate(np.isreal, conversion.isreal)

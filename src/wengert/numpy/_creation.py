@@ -11,6 +11,7 @@ import numpy as np
 from wengert.core.dispatch import apply, as_tensor, checked, implements
 from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
+from wengert.numpy._naming import documented
 from wengert.numpy._selection import NUMBERS
 from wengert.primitives import conversion, elementwise
 
@@ -74,13 +75,10 @@ def array(
 def creating(function: Callable[..., Any]) -> None:
     """Enter a function whose results do not depend on Tensors."""
 
+    @implements(function)
+    @documented(function.__name__, "Return NumPy's result as Tensors")
     def create(*args: Any, **kwargs: Any) -> Any:
         return constants(function(*args, **kwargs))
-
-    name = function.__name__
-    create.__name__ = create.__qualname__ = name
-    create.__doc__ = f"""Return what `numpy.{name}` gives as Tensors."""
-    implements(function)(create)
 
 
 def constants(made: Any) -> Any:
@@ -153,6 +151,8 @@ def full_like(
 def filled_like(function: Any, fill: Callable[..., Any]) -> None:
     """Enter a function that returns a Tensor filled with a constant, in the shape of another."""
 
+    @implements(function)
+    @documented(function.__name__, "Return a constant Tensor of another's shape and dtype")
     def create(
         a: Any,
         dtype: Any = None,
@@ -164,11 +164,6 @@ def filled_like(function: Any, fill: Callable[..., Any]) -> None:
     ) -> Any:
         x = as_tensor(a)
         return constant_tensor(fill(x.shape if shape is None else shape, x.dtype if dtype is None else dtype)[()])
-
-    name = function.__name__
-    create.__name__ = create.__qualname__ = name
-    create.__doc__ = f"""Return a constant Tensor of another's shape and dtype; see `numpy.{name}`."""
-    implements(function)(create)
 
 
 filled_like(np.zeros_like, np.zeros)

@@ -9,6 +9,7 @@ import numpy as np
 
 from wengert.core.dispatch import as_tensor, implements
 from wengert.core.tensor import Tensor, raw
+from wengert.numpy._naming import documented
 
 __all__: list[str] = []
 
@@ -82,12 +83,10 @@ def isrealobj(x: Any) -> bool:
 def of_arrays(function: Any) -> None:
     """Enter a function that only looks at the arrays under Tensors."""
 
+    @implements(function)
+    @documented(function.__name__, "Look at the arrays under Tensors")
     def look(*args: Any, **kwargs: Any) -> Any:
         return function(*map(raw, args), **kwargs)
-
-    look.__name__ = look.__qualname__ = function.__name__
-    look.__doc__ = f"""Look at the arrays under Tensors; see `numpy.{function.__name__}`."""
-    implements(function)(look)
 
 
 _LOOKING: tuple[Callable[..., Any], ...] = (

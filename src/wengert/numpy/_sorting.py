@@ -11,6 +11,7 @@ from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
 from wengert.errors import UsageError, describe
+from wengert.numpy._naming import documented
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import sorting
 
@@ -83,16 +84,14 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 def extreme(function: Any, primitive: Primitive) -> None:
     """Enter a function that returns the place of an extreme element."""
 
+    @implements(function)
+    @documented(function.__name__, "Return the index of an extreme element")
     def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
         x, line = along(a, axis)
         result = apply(primitive, x, axis=line, keepdims=bool(keepdims and axis is not None))
         if keepdims and axis is None:
             result = result.reshape((1,) * as_tensor(a).ndim)
         return with_out(function.__name__, result, out)
-
-    place.__name__ = place.__qualname__ = function.__name__
-    place.__doc__ = f"""Return the index of an extreme element; see `numpy.{function.__name__}`."""
-    implements(function)(place)
 
 
 extreme(np.argmax, sorting.argmax)

@@ -12,6 +12,7 @@ from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._naming import documented
 from wengert.numpy._reductions import Params, flag, given, params_of, reduce_with
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import statistics
@@ -52,6 +53,8 @@ def dispersion_function(function: Any, primitive: Primitive, what: str) -> Calla
     """Return a function with the signature of `numpy.var`."""
     name = function.__name__
 
+    @implements(function)
+    @documented(name, f"Return the {what} over axes")
     def compute(
         a: Any,
         axis: Any = None,
@@ -67,9 +70,7 @@ def dispersion_function(function: Any, primitive: Primitive, what: str) -> Calla
         extras = {"where": where, "mean": mean, "correction": correction}
         return dispersion(name, primitive, a, axis, dtype, out, ddof, keepdims, extras)  # type: ignore[no-any-return]
 
-    compute.__name__ = compute.__qualname__ = name
-    compute.__doc__ = f"""Return the {what} over axes; see `numpy.{name}`."""
-    return implements(function)(compute)
+    return compute
 
 
 var = dispersion_function(np.var, statistics.var, "variance")
@@ -89,14 +90,13 @@ def replaced(a: Any, value: float) -> Tensor:
 
 def without_nan_function(function: Any, replaced_by: float, meaning: Any, what: str) -> Callable[..., Tensor]:
     """Return a function that replaces NaN and does what another does; its arguments are the other's."""
-    name = function.__name__
 
+    @implements(function)
+    @documented(function.__name__, f"Return the {what}, counting NaN as {replaced_by}")
     def compute(a: Any, *args: Any, **options: Any) -> Tensor:
         return FUNCTIONS[meaning](replaced(a, replaced_by), *args, **options)  # type: ignore[no-any-return]
 
-    compute.__name__ = compute.__qualname__ = name
-    compute.__doc__ = f"""Return the {what}, counting NaN as {replaced_by}; see `numpy.{name}`."""
-    return implements(function)(compute)
+    return compute
 
 
 nansum = without_nan_function(np.nansum, 0, np.sum, "sum over axes")
@@ -144,7 +144,10 @@ def nanmedian(
 def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable[..., Tensor]:
     """Return a function with the signature of `numpy.quantile`."""
     name = function.__name__
+    unit = "percentiles" if percent else "quantiles"
 
+    @implements(function)
+    @documented(name, f"Return {unit} over axes, tied elements sharing the gradient")
     def compute(
         a: Any,
         q: Any,
@@ -162,10 +165,7 @@ def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable
         result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **params_of(x, axis, keepdims))
         return with_out(name, result, out)  # type: ignore[no-any-return]
 
-    compute.__name__ = compute.__qualname__ = name
-    unit = "percentiles" if percent else "quantiles"
-    compute.__doc__ = f"""Return {unit} over axes; tied elements share the gradient. See `numpy.{name}`."""
-    return implements(function)(compute)
+    return compute
 
 
 quantile = quantile_function(np.quantile, percent=False, skipna=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,13 @@ from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.numpy._naming import documented
 from wengert.primitives import elementwise
 from wengert.primitives.indexing import rebind
 from wengert.traces.operators import binary_operator, foreign, operand, reflected_operator, unary_function
 from wengert.traces.parts import read_part, write_part
 
-__all__ = ["DEFAULTS", "install", "replace", "with_out"]
+__all__ = ["install", "refuse_options", "replace", "with_out"]
 
 
 def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
@@ -26,6 +27,7 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
     count = ufunc.nin
     compact = unary_function(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 1 else None
 
+    @documented(name, "Apply the ufunc to Tensors or arrays")
     def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
         if compact is not None and out is None and where is True and not options and len(args) == 1:
             return compact(args[0])
@@ -37,24 +39,23 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
                 describe(name, f"{len(operands)} operands", f"{count} are needed", "Pass all operands of the ufunc")
             )
         dtype = options.pop("dtype", None)
-        options = {key: value for key, value in options.items() if DEFAULTS.get(key, DEFAULTS) != value}
-        if options:
-            raise UsageError(
-                describe(
-                    name, f"options {sorted(options)}", "out, where and dtype alone are supported", "Leave them out"
-                )
-            )
+        refuse_options(name, options, "out, where and dtype")
         if dtype is not None:
             operands = [FUNCTIONS[np.astype](as_tensor(x), dtype) for x in operands]
         result = apply(primitive, *operands)
         return with_out(name, result, out, where)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Compute `numpy.{name}` of Tensors or arrays; see NumPy for the arguments."""
     return function
 
 
 DEFAULTS: dict[str, Any] = {"casting": "same_kind", "order": "K", "subok": True, "signature": None}
+
+
+def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> None:
+    """Raise a UsageError for options of a ufunc that are not at their defaults."""
+    unknown = sorted(key for key, value in options.items() if DEFAULTS.get(key, DEFAULTS) != value)
+    if unknown:
+        raise UsageError(describe(name, f"options {unknown}", f"{supported} alone are supported", "Leave them out"))
 
 
 def with_out(name: str, result: Any, out: Any, where: Any = True) -> Any:
