@@ -575,3 +575,21 @@ def test_arrays_of_classes_that_calculate_as_ndarrays_are_welcome(tmp_path: Any)
     assert wg.grad(lambda x: np.sum(x * mapped))(np.ones(2)).tolist() == [1.0, 2.0]
     assert wg.grad(lambda x: np.sum(x * x))(mapped).tolist() == [2.0, 4.0]
     assert wg.tensor(mapped).tolist() == [1.0, 2.0]
+
+
+def test_flat_elements_are_read_and_set() -> None:
+    def f(x: Any) -> Any:
+        y = np.copy(x.T)
+        y.flat[1:4] = x.flat[0] * np.ones(3)
+        first, *_ = y.flat
+        return np.sum(y * y) + first + next(x.flat) + x.flat[-1]
+
+    at = np.arange(6.0).reshape(2, 3) + 1.0
+    assert len(wg.tensor(at).flat) == 6
+    value, gradient = wg.value_and_grad(f)(at)
+    assert value == f(at)
+    step = 1e-6
+    for index in np.ndindex(2, 3):
+        moved = np.zeros((2, 3))
+        moved[index] = step
+        assert abs((f(at + moved) - f(at - moved)) / (2 * step) - gradient[index]) < 1e-6

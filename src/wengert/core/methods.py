@@ -27,6 +27,35 @@ def call(function: Any, *args: Any, **kwargs: Any) -> Tensor:
     return result
 
 
+class FlatElements:
+    """Show the elements of a Tensor in C order, as NumPy's `flat` does."""
+
+    __slots__ = ("_elements", "_tensor")
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = tensor
+        self._elements: Iterator[Tensor] | None = None
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return self
+
+    def __next__(self) -> Tensor:
+        if self._elements is None:
+            self._elements = iter(call(np.ravel, self._tensor))
+        return next(self._elements)
+
+    def __len__(self) -> int:
+        return int(self._tensor.size)
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return call(np.copy, call(np.ravel, self._tensor)[index])
+
+    def __setitem__(self, index: Any, value: ArrayLike) -> None:
+        elements = call(np.copy, call(np.ravel, self._tensor))
+        elements[index] = value
+        self._tensor[...] = call(np.reshape, elements, self._tensor.shape)
+
+
 class ArrayMethods(Members):
     """Give Tensors what they share with ndarrays; the class itself holds nothing."""
 
@@ -65,9 +94,9 @@ class ArrayMethods(Members):
         call(np.imag, self)[...] = value
 
     @property
-    def flat(self) -> Iterator[Tensor]:
-        """An iterator over the elements in C order."""
-        return iter(call(np.ravel, self))
+    def flat(self) -> FlatElements:
+        """The elements in C order: to iterate over, to index and to set."""
+        return FlatElements(self)
 
     def astype(self, dtype: Any) -> Tensor:
         """Return the elements converted to another dtype."""
