@@ -60,13 +60,13 @@ def if_stmt(test: Any, body: FunctionType, orelse: FunctionType, site: tuple[Any
             orelse()
         return
     places = places_of(Site(*site), body, orelse)
-    note = f"This was raised while both branches of the `if` were traced: {position_of(*caller())}"
+    note = ("if", "both branches", position_of(*caller()))
     choose(as_truth(test), [*places, *read_by([body, orelse], places)], body, orelse, note)
 
 
-def choose(test: Any, places: Sequence[Place], body: Thunk, orelse: Thunk, note: str) -> None:
+def choose(test: Any, places: Sequence[Place], body: Thunk, orelse: Thunk, note: tuple[str, str, Any]) -> None:
     """Trace both branches, and let each place hold what the branch taken gives."""
-    with noted(note):
+    with noted(*note):
         regions = [traced("if", places, lambda stage: private(places, stage), run) for run in (body, orelse)]
     operands = inputs_of(places)
     merged = Merge(places, regions, operands)
@@ -390,7 +390,7 @@ def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
 def decided(test: Any, body: Thunk, orelse: Thunk, thunks: Sequence[Thunk]) -> Any:
     """Return one of two values, of which the user's program computes both in `thunks`."""
     answer = Answer()
-    note = f"This was raised while both sides of the conditional expression were traced: {position_of(*caller())}"
+    note = ("conditional expression", "both sides", position_of(*caller()))
     places = [answer, *read_by(thunks, ())]
     choose(as_truth(test), places, lambda: answer.write(body()), lambda: answer.write(orelse()), note)
     return answer.value

@@ -168,7 +168,7 @@ def remaining(
                 "Iterate over a range, a list or an array, or write a `while`",
             )
         )
-    note = f"This was raised while an iteration after a traced `break` was traced: {position_of(*caller())}"
+    note = ("for", "iterations after a `break`", position_of(*caller()))
     for item in items:
         going = flags.running()
         if is_traced(going):
@@ -342,7 +342,7 @@ def joint_aval(old: Any, aval: Aval | None, leaf: Any) -> Aval | None:
 
 
 class Counted(NamedTuple):
-    """Hold how often a loop runs, and what gives the item of each iteration; `rows` is the array whose rows they are."""
+    """Hold how often a loop runs, and what gives the item of each iteration: rows of `rows` if that is there."""
 
     count: Any
     item: Callable[[Any], Any]
@@ -378,7 +378,7 @@ class StagedLoop:
         self.body = body
         self.test = test
         self.counted = counted
-        self.note = f"This was raised while the body of a `{kind}` loop was traced: {position_of(*caller())}"
+        self.note = (kind, "iterations", position_of(*caller()))
         self.rows = counted.rows if counted is not None and test is None else None
 
     def starts(self, stage: Stage) -> list[Any]:
@@ -413,7 +413,7 @@ class StagedLoop:
             else:
                 self.body(items[0] if self.rows is not None else counted.item(items[0]))
 
-        with noted(self.note):
+        with noted(*self.note):
             return traced(self.kind, self.places, begin, run)
 
     def emit(self) -> None:
@@ -480,7 +480,7 @@ class StagedLoop:
         test = self.test
         if test is None:
             return lambda *_: [np.True_]
-        with noted(self.note):
+        with noted(*self.note):
             asked = traced(self.kind, self.places, self.starts, test)
         truth = asked.result
         if not is_traced(truth):

@@ -167,4 +167,20 @@ def exits_always(statements: Sequence[ast.stmt]) -> bool:
             return True
         if isinstance(statement, ast.If) and exits_always(statement.body) and exits_always(statement.orelse):
             return True
+        if isinstance(statement, ast.While) and is_endless(statement):
+            return True
     return False
+
+
+def is_endless(node: ast.While) -> bool:
+    """Tell whether a loop ends by a return or an exception alone."""
+    queue: list[ast.AST] = list(node.body)
+    while queue:
+        inner = queue.pop()
+        if isinstance(inner, ast.Break):
+            return False
+        if isinstance(inner, ast.While | ast.For | ast.AsyncFor):
+            queue += inner.orelse
+        elif not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            queue += ast.iter_child_nodes(inner)
+    return isinstance(node.test, ast.Constant) and bool(node.test.value)

@@ -16,7 +16,7 @@ from wengert.core.graph import Graph, Variable, literal
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.trace import next_level
 from wengert.core.views import current
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.traces.staging import Stage
 
 __all__ = ["Content", "Region", "as_truth", "cast", "content_of", "is_array", "is_number", "replay", "same", "traced"]
@@ -168,15 +168,36 @@ def as_truth(value: Any) -> Any:
 
 
 @contextmanager
-def noted(text: str) -> Iterator[None]:
-    """Add a note to errors of the user's program that are raised while a branch is traced."""
+def noted(name: str, what: str, position: Any) -> Iterator[None]:
+    """Let errors that are raised while a piece of the user's program is traced say so.
+
+    Those of the program become errors of ours: an `except` around the piece must not take them for a decision.
+
+    Args:
+        name: the statement.
+        what: what is traced of it.
+        position: where it stands.
+
+    Raises:
+        GraphError: something else than an error of this library was raised.
+    """
     try:
         yield
-    except Exception as error:
-        notes = getattr(error, "__notes__", ())
-        if text not in notes:
-            error.add_note(text)
+    except WengertError as error:
+        note = f"This was raised while {what} of a traced decision were traced: {position}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
         raise
+    except Exception as error:
+        raise GraphError(
+            describe(
+                name,
+                f"{type(error).__name__} ({error}) was raised while {what} of a traced decision were traced",
+                "what depends on traced values cannot raise, because it is traced whether it will run or not",
+                "Check the values outside of the function, or choose with wengert.numpy.where",
+            )
+            + f"\n  {position}"
+        ) from error
 
 
 def is_traced(value: Any) -> bool:

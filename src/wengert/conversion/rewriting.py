@@ -125,12 +125,11 @@ class Scope(ast.NodeTransformer):
             first = at(ast.Assign([name_node(RETURNED, node, ast.Store())], ast.Constant(False)), node)
             last = at(ast.Return(name_node(RESULT, node)), node)
             statements = [first, *statements, last]
-        named = {**named, **changes(statements).bound}
-        kept = [x for x in named if x not in self.parameters and x not in self.outer and x not in self.globals]
-        declared: list[ast.stmt] = [
+        known = {*self.parameters, *self.outer, *self.globals}
+        declared: list[ast.stmt] = [  # this binds a name in the function without giving it a value
             at(ast.AnnAssign(name_node(x, node, ast.Store()), ast.Constant(None), None, 1), node)
-            for x in kept
-            if "." not in x
+            for x in {**named, **changes(statements).bound}
+            if x not in known
         ]
         scopes: list[ast.stmt] = []
         if self.globals:
