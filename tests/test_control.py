@@ -491,3 +491,28 @@ def test_memory_of_reverse_mode_grows_with_the_number_of_iterations(wrap):
 
     small, large = peak(50), peak(200)
     assert large < 5 * small
+
+
+def test_what_does_not_change_is_computed_before_the_loop():
+    def program(x, w):
+        def body(s):
+            v, y = s
+            return v, wnp.tanh(w.T @ y * wnp.exp(v))
+
+        return wg.fori_loop(0, 5, lambda _, s: body(s), (x, wnp.ones(2)))[1]
+
+    graph = trace(program)(1.0, np.eye(2))
+    loop = graph.equations[-1]
+    assert [e.primitive.name for e in graph.equations] == ["transpose", "exp", "scan"]
+    assert [e.primitive.name for e in loop.params["body"].equations] == ["matmul", "multiply", "tanh"]
+    assert loop.params["carried"] == 1
+
+
+def test_what_might_not_be_computed_at_all_stays_in_the_loop():
+    def program(x):
+        return wg.while_loop(lambda s: s[0] < 0.0, lambda s: (s[0] + wnp.exp(s[1]) * s[1], s[1]), (x, x))[0]
+
+    with np.errstate(all="raise"):
+        assert J(program)(1000.0) == 1000.0
+        assert G(J(program))(1000.0) == 1.0
+        assert J(G(program))(1000.0) == 1.0

@@ -10,6 +10,7 @@ from wengert.compile.common import merge_common
 from wengert.compile.dead import eliminate_dead
 from wengert.compile.equations import Pass
 from wengert.compile.inline import inline_calls
+from wengert.compile.loops import hoist_invariants
 from wengert.compile.simplify import simplify
 from wengert.core.graph import Graph, check, render
 from wengert.errors import GraphError, describe
@@ -18,6 +19,7 @@ __all__ = [
     "BEFORE_LOWERING",
     "PIPELINE",
     "eliminate_dead",
+    "hoist_invariants",
     "inline_calls",
     "inlined",
     "merge_common",
@@ -25,7 +27,7 @@ __all__ = [
     "simplify",
 ]
 
-PIPELINE: tuple[Pass, ...] = (eliminate_dead, simplify, merge_common, eliminate_dead)
+PIPELINE: tuple[Pass, ...] = (eliminate_dead, simplify, hoist_invariants, merge_common, eliminate_dead)
 """What every traced graph goes through; calls stay one equation, as they were written."""
 
 BEFORE_LOWERING: tuple[Pass, ...] = (inline_calls, *PIPELINE)

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.compile.dead import narrowed, needed_inputs
+from wengert.control import invariants
 from wengert.control.sequence import collected, sequence_aval, zeros
 from wengert.control.subgraphs import (
     batched_graph,
@@ -41,7 +42,7 @@ from wengert.control.subgraphs import (
 )
 from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
-from wengert.core.graph import Graph, evaluate
+from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.tensor import is_concrete, raw
 
@@ -206,6 +207,10 @@ class Loop(Structured):
         return [*[True] * int(is_counted(params)), *inner], results, {**params, **changed}
 
     # Forward mode
+
+    def hoisted(self, equation: Equation) -> tuple[list[Equation], dict[Variable, Any]] | None:
+        """Compute before the loop what does not change in it."""
+        return invariants.hoisted(equation, int(is_counted(equation.params)))
 
     def moved(self, values: Sequence[Any], given_parts: Sequence[Any], params: Params, order: int | None) -> Any:
         """Carry values and what moves with them."""

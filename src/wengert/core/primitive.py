@@ -360,6 +360,13 @@ class Structured(Primitive):
         """
         return None
 
+    def hoisted(self, _equation: Any) -> tuple[list[Any], dict[Any, Any]] | None:
+        """Return equations in place of one of this operation, and values in place of some of its results.
+
+        None if nothing in it can be computed before it.
+        """
+        return None
+
     def reach(self, flags: Sequence[bool], params: Mapping[str, Any], smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands; with `smooth`, by other than constant operations."""
         raise NotImplementedError
