@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 from wengert.core.source import Position
@@ -111,6 +110,8 @@ def as_html(title: str, sections: Sequence[Section], results: Sequence[tuple[str
     """Return a list as an HTML table; pointing at a step shows its source line."""
     left = 'style="text-align: left"'
     code = 'style="text-align: left; font-family: monospace"'
+    from html import escape  # the table of entities would be a fiftieth of the import
+
     lines = [f"<table><caption {code}>{escape(title)}</caption>"]
     for section in sections:
         lines.append(f'<tr><th {left} colspan="3">{escape(section.title)}</th></tr>')
