@@ -89,6 +89,16 @@ def test_writes_stay_inside_unless_donated() -> None:
     np.testing.assert_array_equal(x, [7.0, 1.0, 1.0, 1.0])
 
 
+def test_results_share_no_memory_with_arguments_or_constants() -> None:
+    constant = np.arange(3.0)
+    f = wg.jit(lambda x: (x, x[1:], constant, x * 1.0))
+    x = np.ones(3)
+    for result in f(x):
+        result[...] = 9.0
+    np.testing.assert_array_equal(x, np.ones(3))
+    np.testing.assert_array_equal(f(x)[2], constant)
+
+
 def test_mutation_is_made_functional() -> None:
     x = np.array([0.3, 0.5, -1.0, 2.0])
     f = wg.jit(steps)

@@ -1,5 +1,8 @@
 """Wengert differentiates Python functions on NumPy arrays."""
 
+import importlib
+from typing import Any
+
 from wengert import _malloc
 from wengert import autograd as autograd
 from wengert import numpy as numpy
@@ -55,3 +58,10 @@ __all__ = [
     "vmap",
     "while_loop",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a module that few programs need when it is first asked for."""
+    if name in ("extend", "graph", "testing"):
+        return importlib.import_module(f"wengert.{name}")
+    raise AttributeError(f"module 'wengert' has no attribute {name!r}")

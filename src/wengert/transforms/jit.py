@@ -190,7 +190,7 @@ class Jitted:
         visible = len(results) - len(entry.donated)
         for position, index in entry.donated:
             write_back(given[position], results[index])
-        return unflatten(entry.structure, [as_given(box(x), example) for x in results[:visible]])
+        return unflatten(entry.structure, [as_given(own(x, leaves), example) for x in results[:visible]])
 
     def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return the static arguments as a hashable key, and the others."""
@@ -303,9 +303,15 @@ def as_leaf(leaf: Any) -> Any:
     )
 
 
-def box(value: Any) -> Any:
-    """Return a result as an array or Tensor."""
-    return value if isinstance(value, Tensor | np.ndarray | np.generic) else np.asarray(value)[()]
+def own(value: Any, leaves: Sequence[Any]) -> Any:
+    """Return a result as an array or Tensor, in memory that is neither an argument's nor a constant's of the graph."""
+    if isinstance(value, Tensor | np.generic):
+        return value
+    array = np.asarray(value)[()]
+    if not isinstance(array, np.ndarray):
+        return array
+    shared = any(isinstance(leaf, np.ndarray) and np.may_share_memory(array, leaf) for leaf in leaves)
+    return array.copy() if shared or not array.flags.writeable else array
 
 
 def write_back(target: Any, value: Any) -> None:
