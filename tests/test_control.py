@@ -516,3 +516,32 @@ def test_what_might_not_be_computed_at_all_stays_in_the_loop():
         assert J(program)(1000.0) == 1000.0
         assert G(J(program))(1000.0) == 1.0
         assert J(G(program))(1000.0) == 1.0
+
+
+@pytest.mark.parametrize("program", [newton, captured_branch, loop_in_a_branch, scanned_over_loops])
+def test_no_lanes_at_all(program):
+    for f in (wg.vmap(program), J(wg.vmap(program)), wg.vmap(G(program))):
+        assert f(np.zeros(0)).shape == (0,)
+
+
+def test_lanes_that_are_done_do_no_harm():
+    def overflowing(x):
+        body = lambda s: (s[0] * wnp.exp(s[1] * s[0]), s[1] + 1.0)
+        return wg.while_loop(lambda s: s[1] < x, body, (x * 0.01, 0.0))[0]
+
+    lanes = np.array([0.5, 7.0, 3.0, -1.0])
+    expected = [G(overflowing)(x) for x in lanes]
+    with np.errstate(all="raise"):
+        for derivative in (wg.vmap(G(overflowing)), J(wg.vmap(G(overflowing))), J(G(total(overflowing)))):
+            agree(derivative(lanes), expected)
+
+
+def test_lanes_that_are_done_read_within_bounds():
+    x = np.arange(1.0, 4.0) / 3
+
+    def program(n, x):
+        return wg.fori_loop(0, n, lambda i, s: s + x[i] ** 2 * s, 1.0)
+
+    expected = [G(program, 1)(n, x) for n in (1, 3, 0)]
+    for wrap in (lambda f: f, J):
+        agree(wrap(wg.vmap(lambda n: G(program, 1)(n, x)))(np.array([1, 3, 0])), expected)

@@ -54,8 +54,7 @@ def chosen_lanes(branches: Sequence[Any], index: Any, operands: Sequence[Any]) -
             continue
         found = list(function(*(filled(x, taken) for x in operands)))
         result = found if result is None else [select(taken, x, y) for x, y in zip(found, result, strict=True)]
-    assert result is not None
-    return result
+    return list(branches[0](*operands)) if result is None else result  # without lanes none is taken
 
 
 def pick(index: Any, size: int, column: Sequence[Any]) -> Any:

@@ -214,7 +214,7 @@ def filled(value: Any, active: Any) -> Any:
     """
     mask = standing(active)
     part = batched_part(value, mask._trace)
-    if part is None:
+    if part is None or not mask._trace.size:
         return value
     lane = np.argmax(raw(mask._value) if is_concrete(mask._value) else mask._value, axis=0)
     example = part._value[lane]
