@@ -87,6 +87,8 @@ class Dual(Transient):
         if isinstance(primitive, Structured):
             found, moved = primitive.tangent(values, tangents, params)
             return tuple(self.paired(settled(o), t) for o, t in zip(found, moved, strict=True))
+        if isinstance(primitive, Elementwise):
+            return self.elementwise(primitive, values, tangents, params)
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
             return wrapped_constant(out)
@@ -96,6 +98,16 @@ class Dual(Transient):
             outs = tuple(map(settled, out))
             moved = propagate(primitive, tangents, outs, values, params)
         return tuple(self.paired(o, t) for o, t in zip(outs, moved, strict=True))
+
+    def elementwise(
+        self, primitive: Elementwise, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
+    ) -> Tensor:
+        """Compute an elementwise operation; only rules of singular ones can divide by zero without meaning it."""
+        out = settled(apply(primitive, *values, **params))
+        if not primitive.singular:
+            return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
 
     def paired(self, out: Any, tangent: Any) -> Tensor:
         """Return an output with its tangent, or as a constant where that is a structural zero."""
@@ -166,13 +178,12 @@ def propagate_elementwise(
     primitive: Elementwise, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
 ) -> Any:
     """Sum the rules of the operands that have tangents."""
-    parts = []
-    for i, (rule, tangent) in enumerate(zip(primitive.rules, tangents, strict=True)):
-        if rule is None or tangent is None:
-            continue
-        needed = [x if primitive.needs(i, j) else None for j, x in enumerate(operands)]
-        parts.append(rule(tangent, out if primitive.needs_out(i) else None, *needed, **params))
-    return total(parts)
+    result: Any = None
+    for rule, tangent in zip(primitive.rules, tangents, strict=True):
+        if rule is not None and tangent is not None:
+            part = rule(tangent, out, *operands, **params)
+            result = part if result is None else result + part
+    return result
 
 
 def propagate_linear(
@@ -180,13 +191,18 @@ def propagate_linear(
 ) -> Any:
     """Apply the operation to the tangents, with zeros for the linear operands that have none."""
     count = len(operands) if primitive.variadic else len(primitive.transposes)
-    moved = []
-    for tangent, operand in zip(tangents[:count], operands[:count], strict=True):
-        aval = aval_of(operand)
-        moved.append(np.zeros(aval.shape, aval.dtype)[()] if tangent is None else tangent)
-    if all(t is None for t in tangents[:count]):
-        return None
+    moved = tangents[:count]
+    if any(t is None for t in moved):
+        if not any(t is not None for t in moved):
+            return None
+        moved = [zero_of(x) if t is None else t for t, x in zip(moved, operands, strict=False)]
     return apply(primitive, *moved, *operands[count:], **params)
+
+
+def zero_of(operand: Any) -> Any:
+    """Return zeros of an operand's shape and dtype."""
+    aval = aval_of(operand)
+    return np.zeros(aval.shape, aval.dtype)[()]
 
 
 def propagate_opaque(
