@@ -4,6 +4,7 @@ An import inside a function counts like any other. `UPWARD` lists the few that a
 """
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,30 @@ def top_level_imports(module: str) -> set[str]:
         if isinstance(inner, ast.Import | ast.ImportFrom)
     }
     return {name for line, name in imported(module, source) if line not in inside and name in MODULES}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_private_names_stay_in_their_module(module):
+    borrowed = [
+        f"{module}:{node.lineno} imports {alias.name} from {node.module}"
+        for node in ast.walk(ast.parse(MODULES[module].read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("wengert.")
+        for alias in node.names
+        if alias.name.startswith("_") and f"{node.module}.{alias.name}" not in MODULES
+    ]
+    assert not borrowed, "\n".join(borrowed)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_checkers_are_told_to_ignore_has_a_reason(module):
+    """Values that are `Any` and returned as what they are need none: NumPy's dispatch has no types."""
+    lines = MODULES[module].read_text().splitlines()
+    silent = [
+        f"{module}:{number}: {line.strip()}"
+        for number, line in enumerate(lines, 1)
+        if re.search(r"# type: ignore(?!\[no-any-return\])(\[[\w,-]+\])?\s*$|# noqa(: [A-Z0-9, ]+)?\s*$", line)
+    ]
+    assert not silent, "\n".join(silent)
 
 
 def test_it_sees_imports_inside_functions():

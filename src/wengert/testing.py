@@ -270,12 +270,17 @@ def distance(found: float, expected: float) -> float:
     return math.inf if math.isnan(error) else error
 
 
+def product_with(gradient: Any) -> Callable[[Any], Any]:
+    """Return the function that pairs a gradient with a direction."""
+    return lambda direction: paired([gradient], [direction])
+
+
 def reverse(problem: Problem, check: Check) -> Problem:
     """Check the vjp of a problem; return the vjp as a function of point and cotangents."""
     cts = [check.direction(leaf) for leaf in smooth_outputs(problem)]
     gradients = pulled_back(problem.function, problem.point, cts)
     for i, gradient in enumerate(gradients):
-        check.compare(problem, i, cts, lambda direction, gradient=gradient: paired([gradient], [direction]))  # type: ignore[misc]
+        check.compare(problem, i, cts, product_with(gradient))
     count = len(problem.point)
 
     def derivative(leaves: Leaves) -> Leaves:

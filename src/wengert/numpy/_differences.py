@@ -26,7 +26,7 @@ def edge(name: str, value: Any, x: Tensor, axis: int) -> Tensor:
     found = as_tensor(value)
     if found.ndim:
         return found
-    return np.broadcast_to(found, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # type: ignore[return-value]
+    return np.broadcast_to(found, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # type: ignore[return-value]  # it is a Tensor
 
 
 @implements(np.diff)
@@ -47,7 +47,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
             parts.insert(0, edge("diff", before, x, axis))
         if after is not None:
             parts.append(edge("diff", after, x, axis))
-        x = np.concatenate(parts, axis=axis)  # type: ignore[assignment]
+        x = np.concatenate(parts, axis=axis)  # type: ignore[assignment]  # it is a Tensor
     operate = np.not_equal if x.dtype == np.bool_ else np.subtract
     for _ in range(n):
         x = operate(along(x, axis, 1, None), along(x, axis, None, -1))
@@ -63,7 +63,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
         parts.insert(0, flat_end("to_begin", to_begin, x.dtype))
     if to_end is not None:
         parts.append(flat_end("to_end", to_end, x.dtype))
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)  # type: ignore[return-value]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)  # type: ignore[return-value]  # a Tensor
 
 
 def flat_end(name: str, value: Any, dtype: Any) -> Tensor:

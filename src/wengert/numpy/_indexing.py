@@ -136,7 +136,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
         return
     source = src if type(src) in (bool, int, float, complex) else as_tensor(src)
     given = np.result_type(source, dst.dtype) if type(source) is not Tensor else source.dtype
-    if not np.can_cast(given, dst.dtype, casting):  # type: ignore[arg-type]
+    if not np.can_cast(given, dst.dtype, casting):  # type: ignore[arg-type]  # the stub wants literals
         raise DtypeError(
             describe(
                 "copyto",
@@ -246,7 +246,8 @@ def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
             return
         index = concrete_index(indices)
         window = np.empty(a.shape, np.bool_)[index].shape
-        values = None if b is None else flattened(np.broadcast_to(as_tensor(b), window))  # type: ignore[arg-type]
+        spread: Any = None if b is None else np.broadcast_to(as_tensor(b), window)
+        values = None if b is None else flattened(spread)
         for places, positions in parts_in_turn(a.shape, index):
             key = np.unravel_index(places, a.shape) if a.ndim else np.True_
             operands = (a[key],) if values is None else (a[key], values[positions])

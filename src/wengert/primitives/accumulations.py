@@ -126,7 +126,7 @@ def partials(out: Any, x: Any, ufunc: np.ufunc, axis: int) -> tuple[Any, Any]:
     late = span(axis, 1, None)
     after, before, operand = out[late], out[span(axis, None, -1)], x[late]
     one = np.ones((), out.dtype)[()]
-    rules = PRIMITIVES[ufunc.__name__].rules  # type: ignore[attr-defined]
+    rules = PRIMITIVES[ufunc.__name__].rules  # type: ignore[attr-defined]  # it is elementwise
     p, q = (np.zeros_like(one) if rule is None else rule(one, after, before, operand) for rule in rules)
     return np.broadcast_to(p, after.shape), np.broadcast_to(q, after.shape)
 

@@ -22,7 +22,7 @@ Widths = tuple[tuple[int, int], ...]
 
 def join(*xs: Any, axis: int, dtype: Any, casting: str) -> Any:
     """Evaluate `concatenate`."""
-    return np.concatenate(xs, axis=axis, dtype=dtype, casting=casting)  # type: ignore[call-overload]
+    return np.concatenate(xs, axis=axis, dtype=dtype, casting=casting)  # type: ignore[call-overload]  # the stub wants literals
 
 
 def transpose_join(ct: Any, avals: Sequence[Aval | None], *, axis: int, lengths: Sequence[int]) -> list[Any]:
@@ -37,7 +37,7 @@ def transpose_join(ct: Any, avals: Sequence[Aval | None], *, axis: int, lengths:
 
 def pile(*xs: Any, axis: int, dtype: Any, casting: str) -> Any:
     """Evaluate `stack`."""
-    return np.stack(xs, axis=axis, dtype=dtype, casting=casting)  # type: ignore[call-overload]
+    return np.stack(xs, axis=axis, dtype=dtype, casting=casting)  # type: ignore[call-overload]  # the stub wants literals
 
 
 def transpose_pile(ct: Any, avals: Sequence[Aval | None], *, axis: int, dtype: Any, casting: str) -> list[Any]:

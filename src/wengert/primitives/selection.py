@@ -66,12 +66,12 @@ argwhere = constant("argwhere", np.argwhere, abstract=unknown_shape("argwhere", 
 
 def unravelled(x: Any, *, shape: tuple[int, ...], order: str) -> Any:
     """Evaluate `unravel_index` as one array, one row for each axis."""
-    return np.stack(np.unravel_index(x, shape, order))  # type: ignore[call-overload]
+    return np.stack(np.unravel_index(x, shape, order))  # type: ignore[call-overload]  # the stub wants literals
 
 
 def ravelled(*parts: Any, dims: tuple[int, ...], mode: Any, order: str) -> Any:
     """Evaluate `ravel_multi_index`."""
-    return np.ravel_multi_index(parts, dims, mode, order)  # type: ignore[call-overload]
+    return np.ravel_multi_index(parts, dims, mode, order)  # type: ignore[call-overload]  # the stub wants literals
 
 
 def batch_unravelled(

@@ -21,7 +21,7 @@ Steps = list[tuple[Primitive, dict[str, Any]]]
 
 def transpose_reshape(ct: Any, aval: Aval, *, shape: Shape, order: str) -> Any:
     """Return the cotangent in the operand's shape."""
-    return np.reshape(ct, aval.shape, order=order)  # type: ignore[call-overload]
+    return np.reshape(ct, aval.shape, order=order)  # type: ignore[call-overload]  # the stub wants literals
 
 
 def spread(x: Any, *, shape: Shape) -> Any:

@@ -133,7 +133,7 @@ class Jet(Transient):
                 results.append(wrapped_constant(out))
             else:
                 rest = map(settled, coefficients)
-                results.append(self.tensor(aval_of(out), Series([out, *rest], lambda _, out=out: zero_of(out))))  # type: ignore[misc]
+                results.append(self.tensor(aval_of(out), Series([out, *rest], zeros_like(out))))
         return tuple(results)
 
     def complete(self, result: Any) -> None:
@@ -321,7 +321,7 @@ class Jet(Transient):
             aval = Aval((), np.dtype(float)) if rate is None else aval_of(rate)
             known = None if rate is None else self.series_of(current(as_tensor(rate)))
             constant = zero_of(aval) if rate is None else self.value_below(current(as_tensor(rate)))
-            found.append(known or Series([constant], lambda k, aval=aval: zero_of(aval)))  # type: ignore[misc]
+            found.append(known or Series([constant], zeros_like(aval)))
         return found
 
     def rate(self, operand: Any, series: Series) -> Tensor:
@@ -362,6 +362,11 @@ class Jet(Transient):
 def zero_of(like: Any) -> Any:
     """Return zeros of a shape and dtype."""
     return np.zeros(like.shape, like.dtype)[()]
+
+
+def zeros_like(like: Any) -> Callable[[int], Any]:
+    """Return the further coefficients of a series that has no more: zeros of a shape and dtype."""
+    return lambda _: zero_of(like)
 
 
 def logarithm_exists(value: Any) -> bool:

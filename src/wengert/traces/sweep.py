@@ -187,13 +187,13 @@ class Sweep:
                     self.pull_binary(node, ct, owns)  # type: ignore[arg-type]  # the type was tested, cheaply
                     continue
                 if kind is Unary:
-                    self.pull_unary(node, ct)  # type: ignore[arg-type]
+                    self.pull_unary(node, ct)  # type: ignore[arg-type]  # as above
                     continue
                 if kind is Part and type(ct) is not Tensor:
-                    self.pull_part(node, ct)  # type: ignore[arg-type]
+                    self.pull_part(node, ct)  # type: ignore[arg-type]  # as above
                     continue
                 if kind is Written and type(ct) is not Tensor:
-                    self.pull_written(node, ct, owns)  # type: ignore[arg-type]
+                    self.pull_written(node, ct, owns)  # type: ignore[arg-type]  # as above
                     continue
             if node.hooks is not None:
                 ct, owns = self.hooked(node, ct), False
