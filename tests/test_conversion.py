@@ -14,7 +14,7 @@ import wengert as wg
 import wengert.numpy as wnp
 from wengert._tree import flatten
 from wengert.conversion import converted
-from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
+from wengert.errors import EscapedValueError, GraphError, ShapeError, TracedTruthError, UsageError
 from wengert.transforms.jit import jit
 
 PROGRAMS = []
@@ -926,8 +926,8 @@ def test_exceptions_cannot_depend_on_traced_values():
 
     assert error_of(program, X) == (
         "if: ValueError (negative) was raised while both branches of a traced decision were traced; what depends on "
-        "traced values cannot raise, because it is traced whether it will run or not. Check the values outside of the function, or "
-        "choose with wengert.numpy.where." + line_of(program, "if x.sum() < 0:")
+        "traced values cannot raise, because it is traced whether it will run or not. Check the values outside of "
+        "the function, or choose with wengert.numpy.where." + line_of(program, "if x.sum() < 0:")
     )
 
 
@@ -1021,3 +1021,66 @@ def test_prints_are_left_alone(capsys):
 
     assert jit(program)(1.0) == 1.0
     assert capsys.readouterr().out == "positive\nnot positive\n"
+
+
+def test_what_a_called_function_keeps_is_refused_by_its_line():
+    def program(x):
+        box = {}
+
+        def put(v):
+            box["v"] = v * 2
+
+        if x > 0:
+            put(x)
+        else:
+            put(-x)
+        return box["v"]
+
+    text = error_of(program, 1.0, kind=EscapedValueError)
+    assert text.startswith("if: a value")
+    assert 'box["v"] = v * 2' in text
+
+
+def long_chain(x):
+    if x > 18:
+        return x * 1
+    if x > 17:
+        return x * 2
+    if x > 16:
+        return x * 3
+    if x > 15:
+        return x * 4
+    if x > 14:
+        return x * 5
+    if x > 13:
+        return x * 6
+    if x > 12:
+        return x * 7
+    if x > 11:
+        return x * 8
+    if x > 10:
+        return x * 9
+    if x > 9:
+        return x * 10
+    if x > 8:
+        return x * 11
+    if x > 7:
+        return x * 12
+    if x > 6:
+        return x * 13
+    if x > 5:
+        return x * 14
+    if x > 4:
+        return x * 15
+    if x > 3:
+        return x * 16
+    if x > 2:
+        return x * 17
+    if x > 1:
+        return x * 18
+    return x
+
+
+@pytest.mark.parametrize("x", [5.5, 25.5, -1.0])
+def test_long_chains_take_no_exponential_time(x):
+    assert_alike(jit(long_chain)(x), long_chain(x))

@@ -44,10 +44,11 @@ def trimmed(equation: Equation, used: Sequence[bool]) -> Equation:
 
 def needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
     """Return which inputs of a graph the used ones among its outputs need."""
-    rest = eliminate_dead(Graph(graph.inputs, graph.equations, tuple(compress(graph.outputs, used))))
-    needed = {x for equation in rest.equations for x in equation.inputs if type(x) is Variable}
-    needed.update(x for x in rest.outputs if type(x) is Variable)
-    return [variable in needed for variable in graph.inputs]
+    live = {x for x in compress(graph.outputs, used) if type(x) is Variable}
+    for equation in reversed(graph.equations):  # not by eliminating: entering sub-graphs at each depth is exponential
+        if not live.isdisjoint(equation.outputs):
+            live.update(x for x in equation.inputs if type(x) is Variable)
+    return [variable in live for variable in graph.inputs]
 
 
 def narrowed(graph: Graph, inputs: Sequence[bool], outputs: Sequence[bool]) -> Graph:

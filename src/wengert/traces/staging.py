@@ -70,6 +70,8 @@ class Stage(Transient):
             own_memory(operand)
             operand._kept = True
             return read_only(operand._value)
+        if isinstance(trace, Stage) and trace.ended:
+            raise trace.escaped((operand,))
         found = self.captured.get(id(operand))
         if found is None:
             variable = Variable(operand.shape, operand.dtype)
