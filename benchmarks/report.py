@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib.metadata
 import json
 import os
@@ -16,7 +17,7 @@ from rich.table import Table
 from benchmarks.libraries import distribution
 from benchmarks.measure import Result
 
-__all__ = ["machine", "print_table", "write_json"]
+__all__ = ["duration", "machine", "print_table", "write_json"]
 
 WIDE = 100  # columns where the output is no terminal, so that no name is broken
 
@@ -26,11 +27,22 @@ def machine(libraries: Iterable[str]) -> dict[str, object]:
     packages = dict.fromkeys(distribution(name) for name in ("numpy", *libraries))
     versions = {name: importlib.metadata.version(name) for name in packages}
     return {
+        "date": datetime.date.today().isoformat(),
+        "processor": processor(),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "processors": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "versions": versions,
     }
+
+
+def processor() -> str:
+    """Return the name of the processor where the system tells it."""
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def duration(seconds: float) -> str:
