@@ -67,14 +67,16 @@ def hoisted(equation: Equation, limit: int) -> tuple[list[Equation], dict[Variab
 def separated(body: Graph, constant: set[Variable], certain: bool) -> tuple[list[Equation], Sequence[Equation]]:
     """Return the equations that can be evaluated before the loop, and the others.
 
-    They depend on constants alone. If the loop may have no iteration at all, they must also be linear: other
-    operations could fail, or be infinite and so spoil a zero cotangent, where they would not have been carried out.
+    They depend on constants alone. If the loop may have no iteration at all, they must also be linear in a single
+    operand: others could fail (an index out of bounds, say), or be infinite and so spoil a zero cotangent, where they
+    would not have been carried out.
     """
     known = set(constant)
     first, kept = [], []
     for equation in body.equations:
         used = variables(equation.inputs)
-        if used and used <= known and (certain or equation.primitive.kind == "linear"):
+        harmless = equation.primitive.kind == "linear" and len(equation.inputs) == 1
+        if used and used <= known and (certain or harmless):
             known.update(equation.outputs)
             first.append(equation)
         else:
