@@ -20,7 +20,10 @@ from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, va
 from wengert.transforms.taylor import taylor
 
 if TYPE_CHECKING:
-    from wengert.control import call, cond, fori_loop, scan, switch, while_loop
+    from wengert.control.call import call
+    from wengert.control.cond import cond, switch
+    from wengert.control.scan import scan
+    from wengert.control.while_loop import fori_loop, while_loop
     from wengert.transforms.jit import jit
 
 _malloc.tune()
