@@ -19,7 +19,7 @@ from benchmarks.measure import Case, Program, Times, timed
 
 __all__ = ["cases"]
 
-PAIRS = {(): 200, (10,): 200, (1_000,): 200, (10_000,): 100, (100_000,): 30, (1_000_000,): 6}
+PAIRS = {(): 1_000, (10,): 1_000, (1_000,): 500, (10_000,): 100, (100_000,): 30, (1_000_000,): 6}
 """Multiply-add pairs of a chain for each shape: enough for times well above those of a clock or a call."""
 
 MILLION = 1_000_000

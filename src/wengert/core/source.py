@@ -13,10 +13,10 @@ from itertools import islice
 from types import CodeType
 from typing import NamedTuple
 
-__all__ = ["PACKAGE_PREFIX", "Position", "caller", "is_own", "position_of"]
+__all__ = ["OWN_FILES", "PACKAGE_PREFIX", "Position", "caller", "is_own", "position_of"]
 
 PACKAGE_PREFIX = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_OWN: dict[str, bool] = {}
+OWN_FILES: dict[str, bool] = {}
 
 
 class Position(NamedTuple):
@@ -34,17 +34,17 @@ class Position(NamedTuple):
 
 def is_own(filename: str) -> bool:
     """Tell whether a file belongs to the library (NumPy's dispatch code counts as such: it only passes calls on)."""
-    own = _OWN.get(filename)
+    own = OWN_FILES.get(filename)
     if own is None:
         inside = filename.startswith(PACKAGE_PREFIX) or f"{os.sep}numpy{os.sep}" in filename
-        own = _OWN[filename] = inside or filename.startswith("<__array_function__")
+        own = OWN_FILES[filename] = inside or filename.startswith("<__array_function__")
     return own
 
 
 def caller() -> tuple[CodeType, int]:
     """Return code object and instruction offset of the innermost frame outside the library."""
     frame = sys._getframe(1)
-    known = _OWN.get
+    known = OWN_FILES.get
     while True:
         filename = frame.f_code.co_filename
         own = known(filename)

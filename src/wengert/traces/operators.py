@@ -15,7 +15,7 @@ import numpy as np
 from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, as_tensor, dispatch, plain_array
 from wengert.core.primitive import Elementwise
-from wengert.core.source import caller, is_own
+from wengert.core.source import OWN_FILES, caller
 from wengert.core.tensor import BORROWED, Tensor, refuse_object_arrays
 from wengert.core.views import ALIAS, resolved
 from wengert.traces.modes import SPECIAL
@@ -25,6 +25,7 @@ __all__ = ["binary_operator", "foreign", "operand", "reflected_operator", "unary
 
 Operator = Callable[[Any, Any], Any]
 _getframe = sys._getframe
+known_file = OWN_FILES.get
 
 
 def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
@@ -98,10 +99,11 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
             node.y = None
         node.out = out if any_out else None
         code = (frame := _getframe(1)).f_code
-        if is_own(code.co_filename):
-            node.code, node.offset = caller()
+        if known_file(code.co_filename) is False:
+            node.code = code
+            node.offset = frame.f_lasti
         else:
-            node.code, node.offset = code, frame.f_lasti
+            node.code, node.offset = caller()
         result = Tensor()
         result._value = out
         result._trace = trace

@@ -99,6 +99,7 @@ class Sweep:
         "heap",
         "lift_to",
         "masked",
+        "newest",
         "owned",
         "path",
         "pending",
@@ -119,6 +120,7 @@ class Sweep:
         self.owned: set[Node] = set()
         self.heap: list[int] = []
         self.pending: dict[int, Node] = {}
+        self.newest: Node | None = None
         self.captured: dict[Node, Any] = {}
         self.retained: list[tuple[Node, Any]] = []
         self.masked = False
@@ -151,10 +153,26 @@ class Sweep:
         if fresh:
             self.owned.add(node)
         if type(node) is not Leaf:
-            number = node.number
-            heappush(self.heap, -number)
-            self.pending[number] = node
+            if self.newest is None and not self.heap:
+                self.newest = node
+            else:
+                self.enqueue(node)
         return True
+
+    def enqueue(self, node: Node) -> None:
+        """Let a node wait for its turn.
+
+        The newest one waits outside of the heap: a chain, where there is no other, never touches it.
+        """
+        newest = self.newest
+        if newest is None:
+            if not self.heap or node.number > -self.heap[0]:
+                self.newest = node
+                return
+        elif node.number > newest.number:
+            self.newest, node = node, newest
+        heappush(self.heap, -node.number)
+        self.pending[node.number] = node
 
     def buffer(self, node: Node, like: Any) -> Any:
         """Return an accumulator of a node that may be written to: its present cotangent, or zeros.
@@ -175,8 +193,15 @@ class Sweep:
         """Run the pending nodes, newest first, until only leaves are left."""
         heap, pending, cts, owned = self.heap, self.pending, self.cts, self.owned
         plainly = self.lift_to is None and self.path is None and self.watch is None and not STATE.anomaly
-        while heap:
-            node = pending.pop(-heappop(heap))
+        while True:
+            newest = self.newest
+            if newest is not None:
+                self.newest = None
+                node = newest
+            elif heap:
+                node = pending.pop(-heappop(heap))
+            else:
+                return
             ct = cts.pop(node)
             kind = type(node)
             owns = node in owned
@@ -366,11 +391,9 @@ class Sweep:
     def collect(self, node: Output, ct: Any) -> None:
         """Put the cotangent of one output into the list that its operation's node waits for."""
         source = node.source
-        number = source.number
         if source not in self.cts:
             self.cts[source] = [None] * (source.primitive.outputs or len(source.out))
-            heappush(self.heap, -number)
-            self.pending[number] = source
+            self.enqueue(source)
         collected = self.cts[source]
         known = collected[node.index]  # a residual that was lifted is another node of the same output
         collected[node.index] = ct if known is None else known + ct
