@@ -8,7 +8,6 @@ from wengert import autograd as autograd
 from wengert import numpy as numpy
 from wengert.core.tensor import Tensor
 from wengert.creation import asarray, tensor
-from wengert.explain import explain
 from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
 from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from wengert.transforms.batching import vmap
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from wengert.control.cond import cond, switch
     from wengert.control.scan import scan
     from wengert.control.while_loop import fori_loop, while_loop
+    from wengert.explanation import explain
     from wengert.transforms.jit import jit
 
 _malloc.tune()
@@ -67,6 +67,7 @@ __all__ = [
 # What many programs do without is imported when it is first asked for: a fifth of the time to import the package.
 _ON_FIRST_USE = {
     **dict.fromkeys(("call", "cond", "fori_loop", "scan", "switch", "while_loop"), "wengert.control"),
+    "explain": "wengert.explanation",
     "jit": "wengert.transforms.jit",
 }
 _MODULES = ("extend", "graph", "testing")

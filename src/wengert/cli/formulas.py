@@ -19,7 +19,7 @@ import wengert.numpy as wnp
 from wengert.cli.variables import read_variables, unusable
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.errors import WengertError
-from wengert.explain import Explanation, explanation
+from wengert.explanation import Explanation, explanation
 
 __all__ = ["evaluate", "explain_formula", "parse"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, raw
-from wengert.explain.formulas import constant_text
+from wengert.explanation.formulas import constant_text
 from wengert.traces.tape import Node, Output, Tape
 
 __all__ = ["Listing", "Operation", "Reference", "parents_of", "snapshot"]

@@ -15,9 +15,9 @@ from wengert.core.aval import is_differentiable
 from wengert.core.source import Position
 from wengert.core.tensor import raw
 from wengert.errors import DtypeError, describe
-from wengert.explain.formulas import exact_text, formula, value_text
-from wengert.explain.listing import Listing, Operation, Reference, parents_of, snapshot
-from wengert.explain.render import Row, Section, as_html, as_rich, as_text
+from wengert.explanation.formulas import exact_text, formula, value_text
+from wengert.explanation.listing import Listing, Operation, Reference, parents_of, snapshot
+from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
 from wengert.traces.tape import Node
 from wengert.transforms.reverse import Recording, ones_for, scalar_output
 
