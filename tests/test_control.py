@@ -545,3 +545,22 @@ def test_lanes_that_are_done_read_within_bounds():
     expected = [G(program, 1)(n, x) for n in (1, 3, 0)]
     for wrap in (lambda f: f, J):
         agree(wrap(wg.vmap(lambda n: G(program, 1)(n, x)))(np.array([1, 3, 0])), expected)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_unrolled_scans_leave_no_loop_and_change_no_result(reverse):
+    def running(x, unroll):
+        return wg.scan(lambda s, a: (s * a + x, np.sin(s)), x, np.arange(1.0, 5.0), reverse=reverse, unroll=unroll)
+
+    def names(unroll):
+        graph = wg.graph.trace(lambda x: running(x, unroll))(0.3)
+        return {equation.primitive.name for equation in graph.equations}
+
+    assert "scan" in names(1)
+    assert "scan" not in names(4)
+    assert "scan" not in names(True)
+    for unroll in (1, 2, 4, True):
+        for got, want in zip(wg.jit(lambda x, u=unroll: running(x, u))(0.3), running(0.3, 1), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-15)
+        found = wg.jit(wg.grad(lambda x, u=unroll: running(x, u)[0]))(0.3)
+        np.testing.assert_allclose(found, wg.grad(lambda x: running(x, 1)[0])(0.3), rtol=1e-14)

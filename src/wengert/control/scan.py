@@ -49,7 +49,7 @@ class Step:
 
 
 def scan(
-    f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int = 1
+    f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int | bool = 1
 ) -> tuple[Any, Any]:
     """Apply a function to a carried value and each element of arrays in turn, and stack what it leaves behind.
 
@@ -59,7 +59,8 @@ def scan(
         xs: arrays of equal length along axis 0, in any containers; None for none.
         length: the number of steps, needed where there are no `xs`.
         reverse: whether to go from the last element to the first; results keep their places.
-        unroll: how many steps compiled code may take at once; it changes no result.
+        unroll: True, or a number not below that of the steps, writes all of them out where the call is traced, so
+            that the graph has no loop; fewer leave the loop as it is. It changes no result.
 
     Returns:
         (last carried value, ys), where `ys` has the containers of y and one more axis in front of each array.
@@ -73,7 +74,7 @@ def scan(
     >>> float(total), sums
     (6.0, array([1., 3., 6.]))
     """
-    if unroll < 1:
+    if unroll is not True and unroll < 1:
         raise UsageError(describe("scan", f"unroll={unroll}", "a whole number, 1 or more, is needed", "Leave it out"))
     leaves, structure = flatten(init)
     items, elements = flatten(xs)
@@ -82,8 +83,9 @@ def scan(
     step = Step(f, structure, len(leaves), elements)
     given = (*leaves, *arrays)
     results: Sequence[Any] | None = None
-    if steps > 0 and not any_staged(given):
-        results = carried_out(step, leaves, arrays, steps, reverse)
+    whole = unroll is True or unroll >= steps
+    if steps > 0 and (whole or not any_staged(given)):
+        results = carried_out(step, leaves, arrays, steps, reverse, whole)
     if results is None:  # the function is being traced, or its results have to be known without a step
         results = emitted("scan", step, None, leaves, structure, length=steps, sequences=arrays, reverse=reverse)
     tensors = any(type(x) is Tensor for x in given)
@@ -113,15 +115,15 @@ def common_length(arrays: Sequence[Any], length: int | None) -> int:
 
 
 def carried_out(
-    step: Step, leaves: Sequence[Any], arrays: Sequence[Any], steps: int, reverse: bool
+    step: Step, leaves: Sequence[Any], arrays: Sequence[Any], steps: int, reverse: bool, whole: bool
 ) -> list[Any] | None:
-    """Take the steps one by one; return None where the function turns out to be traced."""
+    """Take the steps one by one; return None where the function turns out to be traced, unless `whole`."""
     carried, sources = started(leaves), started(arrays)
     left: list[list[Any]] = []
     places = range(steps - 1, -1, -1) if reverse else range(steps)
     for i in places:
         found = step(*carried, *(x[i] for x in sources))
-        if any_staged(found):
+        if any_staged(found) and not whole:
             return None
         if i == places[0]:
             same = (step.structure, step.structure)
