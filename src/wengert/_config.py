@@ -1,14 +1,41 @@
 """Switches, read from the environment once: what is logged and what is checked.
 
 `WENGERT_LOG=passes` prints the graph after each pass; several topics are separated by commas. `WENGERT_DEBUG=1` checks
-it after each pass.
+it after each pass. `WENGERT_THREADS` is the number of threads that share large operations; without it
+OMP_NUM_THREADS counts, which people set to run many processes side by side.
 """
 
 from __future__ import annotations
 
 import os
 
-__all__ = ["DEBUG", "LOGGED"]
+from wengert.errors import UsageError, describe
+
+__all__ = ["DEBUG", "LOGGED", "THREADS"]
+
+MOST_THREADS = 16  # memory feeds no more than this
 
 DEBUG = os.environ.get("WENGERT_DEBUG", "0") not in ("", "0")
 LOGGED = frozenset(topic.strip() for topic in os.environ.get("WENGERT_LOG", "").split(",")) - {""}
+
+
+def thread_count() -> int:
+    """Return how many threads share large operations: as told, or as many as processors may be used.
+
+    Raises:
+        UsageError: WENGERT_THREADS is no positive number.
+    """
+    told = os.environ.get("WENGERT_THREADS", "")
+    if told:
+        if not told.isdecimal() or int(told) == 0:
+            needed = "a positive number of threads is needed"
+            raise UsageError(describe("WENGERT_THREADS", repr(told), needed, "Set it to 1 to compute on one thread"))
+        return int(told)
+    others, _, _ = os.environ.get("OMP_NUM_THREADS", "").partition(",")
+    if others.strip().isdecimal() and int(others):
+        return int(others)
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(usable, MOST_THREADS)
+
+
+THREADS = thread_count()

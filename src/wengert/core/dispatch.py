@@ -13,6 +13,7 @@ from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, constant_tensor, is
 from wengert.core.trace import Trace
 from wengert.core.views import apply_view
 from wengert.errors import DtypeError, describe
+from wengert.native.elementwise import LARGE
 
 __all__ = ["apply", "as_tensor", "checked", "dispatch", "implements", "innermost", "plain_array"]
 
@@ -61,8 +62,11 @@ def dispatch(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
     if trace is not None:
         return trace.process(primitive, operands, params)
     values = [x._value if type(x) is Tensor else x for x in operands] if any_tensor else operands
+    evaluate = primitive.evaluate
+    if primitive.evaluate_large is not None and type(values[0]) is np.ndarray and values[0].size >= LARGE:
+        evaluate = primitive.evaluate_large
     try:
-        out = primitive.evaluate(*values, **params)
+        out = evaluate(*values, **params)
     except ValueError:
         if primitive.kind == "elementwise":
             check_broadcast(primitive.name, values)

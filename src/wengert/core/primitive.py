@@ -19,6 +19,7 @@ import numpy as np
 from wengert.core.aval import Aval
 from wengert.core.cotangent import strong_zero, unbroadcast
 from wengert.errors import RegistrationError, describe
+from wengert.native.elementwise import shared
 
 __all__ = [
     "PRIMITIVES",
@@ -68,6 +69,7 @@ class Primitive:
     steps: Rule | None = None
     batch: Rule | None = None
     abstract: Rule | None = None
+    evaluate_large: Callable[..., Any] | None = None
 
     def __init__(self, name: str, evaluate: Callable[..., Any]) -> None:
         if not callable(evaluate):
@@ -161,7 +163,7 @@ class Elementwise(Primitive):
         d: Rule | Sequence[Rule | None],
         *,
         singular: bool = False,
-        overwrite: Rule | None = None,
+        overwrite: np.ufunc | None = None,
     ) -> None:
         super().__init__(name, evaluate)
         declared: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
@@ -172,6 +174,9 @@ class Elementwise(Primitive):
         self.signatures = tuple(r and Signature(name, r, 2, len(declared)) for r in declared)
         self.singular = singular
         self.overwrite = overwrite
+        self.overwrite_large = overwrite and shared(overwrite)
+        if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:
+            self.evaluate_large = shared(evaluate)
         self.rules = tuple(strong_zero(r) if r is not None and singular else r for r in declared)
 
     @functools.cached_property
@@ -423,7 +428,7 @@ def elementwise(
     d: Rule | Sequence[Rule | None],
     *,
     singular: bool = False,
-    overwrite: Rule | None = None,
+    overwrite: np.ufunc | None = None,
 ) -> Elementwise:
     """Declare a primitive with a diagonal Jacobian.
 
@@ -433,7 +438,7 @@ def elementwise(
         d: per operand a function `d(t, out, *xs, **params)`, linear in `t`, giving the tangent of the output for
             the tangent `t` of that operand; None for operands without derivative. A single function for one operand.
         singular: whether a partial can be infinite or NaN where the primal is defined; then a zero `t` gives 0.
-        overwrite: the rule of operand 0 with its result in the memory of `t`, an ndarray.
+        overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
 
     Returns:
         The primitive, entered in the registry.

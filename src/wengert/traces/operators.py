@@ -6,11 +6,13 @@ Python number), and whatever happens while a thread records in a special way, go
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, as_tensor, dispatch, plain_array
@@ -18,8 +20,9 @@ from wengert.core.primitive import Elementwise
 from wengert.core.source import OWN_FILES, caller
 from wengert.core.tensor import BORROWED, Tensor, refuse_object_arrays
 from wengert.core.views import ALIAS, resolved
+from wengert.native.elementwise import LARGE
 from wengert.traces.modes import SPECIAL
-from wengert.traces.tape import NUMBERS, Binary, Unary
+from wengert.traces.tape import NUMBERS, Binary, LargeBinary, LargeUnary, Unary
 
 __all__ = ["binary_operator", "foreign", "operand", "reflected_operator", "unary_function"]
 
@@ -35,6 +38,7 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
         primitive: an elementwise primitive with rules for both operands.
         compute: the operation on values one level below.
     """
+    compute_large = large_operator(primitive, compute)
     left_out, right_out = primitive.needs_out(0), primitive.needs_out(1)
     left_x, left_y = primitive.needs(0, 0), primitive.needs(0, 1)
     right_x, right_y = primitive.needs(1, 0), primitive.needs(1, 1)
@@ -62,7 +66,8 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
         if trace is None:
             result = Tensor()
             try:
-                result._value = compute(a._value, y)
+                x = a._value
+                result._value = compute_large(x, y) if type(x) is ndarray and x.size >= LARGE else compute(x, y)
             except ValueError:
                 check_broadcast(primitive.name, (a._value, y))
                 raise
@@ -74,11 +79,15 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
         x = a._value
         left = a._node
         try:
-            out = compute(x, y)
+            if type(x) is ndarray and x.size >= LARGE:
+                out = compute_large(x, y)
+                node: Binary = LargeBinary()
+            else:
+                out = compute(x, y)
+                node = Binary()
         except ValueError:
             check_broadcast(primitive.name, (x, y))
             raise
-        node = Binary()
         node.number = next(NUMBERS)
         node.primitive = primitive
         node.shape = out.shape
@@ -131,6 +140,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         primitive: an elementwise primitive with rules for both operands.
         compute: the operation on values one level below.
     """
+    compute_large = large_operator(primitive, compute)
     needs_x, needs_y, needs_out = primitive.needs(1, 0), primitive.needs(1, 1), primitive.needs_out(1)
 
     def operate(a: Any, b: Any) -> Any:
@@ -139,8 +149,12 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         if not number or trace is None or SPECIAL or not trace.fast:
             return NotImplemented if foreign(b) else apply(primitive, operand(primitive.name, b), a)
         y = a._value
-        out = compute(b, y)
-        node = Binary()
+        if type(y) is ndarray and y.size >= LARGE:
+            out = compute_large(b, y)
+            node: Binary = LargeBinary()
+        else:
+            out = compute(b, y)
+            node = Binary()
         node.number = next(NUMBERS)
         node.primitive = primitive
         node.shape = out.shape
@@ -171,6 +185,7 @@ def unary_function(primitive: Elementwise, compute: Callable[[Any], Any]) -> Cal
         primitive: an elementwise primitive of one operand.
         compute: the operation on values one level below.
     """
+    compute_large = primitive.evaluate_large or compute
     needs_x, needs_out = primitive.needs(0, 0), primitive.needs_out(0)
 
     def operate(a: Any) -> Any:
@@ -180,8 +195,12 @@ def unary_function(primitive: Elementwise, compute: Callable[[Any], Any]) -> Cal
         if trace is None or SPECIAL or not trace.fast:
             return apply(primitive, a)
         x = a._value
-        out = compute(x)
-        node = Unary()
+        if type(x) is ndarray and x.size >= LARGE:
+            out = compute_large(x)
+            node: Unary = LargeUnary()
+        else:
+            out = compute(x)
+            node = Unary()
         node.number = next(NUMBERS)
         node.primitive = primitive
         node.shape = out.shape
@@ -207,6 +226,21 @@ def unary_function(primitive: Elementwise, compute: Callable[[Any], Any]) -> Cal
         return result
 
     return operate
+
+
+def large_operator(primitive: Elementwise, compute: Operator) -> Operator:
+    """Return an operation for large operands.
+
+    `x ** 2` is not `numpy.power` but a square, so powers with numbers are left to NumPy's operator.
+    """
+    evaluate_large = primitive.evaluate_large or compute
+    if compute is not operator.pow:
+        return evaluate_large
+
+    def compute_large(x: Any, y: Any) -> Any:
+        return evaluate_large(x, y) if type(x) is type(y) is ndarray else compute(x, y)
+
+    return compute_large
 
 
 def foreign(value: Any) -> bool:

@@ -16,13 +16,15 @@ from numpy import ndarray
 
 from wengert.core.aval import Aval
 from wengert.core.cotangent import match_dtype, unbroadcast
+from wengert.core.primitive import Elementwise
 from wengert.core.tensor import Tensor, make_tensor, raw
 from wengert.core.views import share
 from wengert.errors import GraphError, NumericalError, describe
+from wengert.native.elementwise import LARGE, shared
 from wengert.primitives.indexing import add_at
 from wengert.traces.modes import STATE
 from wengert.traces.parts import Part, Written
-from wengert.traces.tape import RELEASED, Binary, Leaf, Node, Output, Tape, Unary
+from wengert.traces.tape import RELEASED, Binary, LargeBinary, LargeUnary, Leaf, Node, Output, Tape, Unary
 
 __all__ = ["Sweep", "leading_to", "owned_copy", "sweep"]
 
@@ -58,7 +60,7 @@ def sweep(
         if run.path is None or node in run.path:
             run.add(node, ct, False)
     # rules of singular primitives divide by zero where the strong zero then decides
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(all="ignore"):
         run.to_the_leaves()
         run.finish()
     return run
@@ -78,6 +80,9 @@ def leading_to(seeds: Iterable[Node], wanted: Collection[Node]) -> set[Node]:
         if any(parent in leading for parent in node.parents):
             leading.add(node)
     return leading
+
+
+add_shared = shared(np.add)
 
 
 def _number(node: Node) -> int:
@@ -214,6 +219,9 @@ class Sweep:
                 if kind is Unary:
                     self.pull_unary(node, ct)  # type: ignore[arg-type]  # as above
                     continue
+                if kind is LargeBinary or kind is LargeUnary:
+                    self.pull_large(node, ct, owns)
+                    continue
                 if kind is Part and type(ct) is not Tensor:
                     self.pull_part(node, ct)  # type: ignore[arg-type]  # as above
                     continue
@@ -297,13 +305,44 @@ class Sweep:
         if parent is not None and left_rule is not None:
             in_place = owns and primitive.overwrite is not None and type(ct) is ndarray and node.shape == parent.shape
             if in_place and type(x) is not Tensor and type(y) is not Tensor and type(out) is not Tensor:
-                c = primitive.overwrite(ct, out, x, y)
+                c = primitive.overwrite(ct, y, ct)
             else:
                 c = left_rule(ct, out, x, y)
                 if c.shape != parent.shape:
                     c = unbroadcast(c, parent.shape)
                 owns = owns or c is not ct
             self.add(parent, c, owns)
+
+    def pull_large(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rules of an elementwise operation on large operands: as Tensors, whose operations are shared."""
+        if node.released:
+            raise released(node)
+        out, operands = node.residuals()
+        primitive = node.primitive.guarded if self.masked else node.primitive
+        for position in reversed(range(len(operands))):
+            parent, rule = node.parents[position], primitive.rules[position]
+            if parent is None or rule is None:
+                continue
+            if position == 0 and owns and overwritable(node, primitive, ct, operands):
+                c = primitive.overwrite_large(ct, operands[1], ct)
+            else:
+                c = unwrapped(rule(*map(wrapped, (ct, out, *operands))))
+                if c.shape != parent.shape:
+                    c = unbroadcast(c, parent.shape)
+            fresh = c is not ct or (position == 0 and owns)
+            if self.add_large(parent, c, fresh) and c is ct:
+                owns = False
+        if not self.retain:
+            node.release()
+
+    def add_large(self, node: Node, ct: Any, fresh: bool) -> bool:
+        """Add a large contribution to the cotangent of a node, as `add` does, on several threads."""
+        total = self.cts.get(node)
+        if type(total) is not ndarray or type(ct) is not ndarray or total.size < LARGE or ct.dtype is not total.dtype:
+            return self.add(node, ct, fresh)
+        self.cts[node] = add_shared(total, ct, total if node in self.owned else None)
+        self.owned.add(node)
+        return False
 
     def pull_part(self, node: Part, ct: Any) -> None:
         """Add the cotangent of a part to that of the whole."""
@@ -397,6 +436,28 @@ class Sweep:
         collected = self.cts[source]
         known = collected[node.index]  # a residual that was lifted is another node of the same output
         collected[node.index] = ct if known is None else known + ct
+
+
+def overwritable(node: Node, primitive: Elementwise, ct: Any, operands: Sequence[Any]) -> bool:
+    """Tell whether the cotangent of an operation's left operand may take the memory of a cotangent the sweep owns."""
+    parent = node.parents[0]
+    return (
+        primitive.overwrite is not None
+        and parent is not None
+        and parent.shape == node.shape
+        and type(ct) is ndarray
+        and not any(type(x) is Tensor for x in operands)
+    )
+
+
+def wrapped(value: Any) -> Any:
+    """Return an array as a Tensor, and everything else as it is."""
+    return make_tensor(value, None, None) if type(value) is ndarray else value
+
+
+def unwrapped(value: Any) -> Any:
+    """Return the array of a Tensor that no trace follows, and everything else as it is."""
+    return value._value if type(value) is Tensor and value._trace is None else value
 
 
 def is_mask(value: Any) -> bool:

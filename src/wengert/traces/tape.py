@@ -36,6 +36,8 @@ __all__ = [
     "NUMBERS",
     "RELEASED",
     "Binary",
+    "LargeBinary",
+    "LargeUnary",
     "Leaf",
     "Node",
     "Output",
@@ -187,6 +189,18 @@ class Binary(Node):
     def release(self) -> None:
         """Let the residuals go."""
         self.x = self.y = self.out = RELEASED
+
+
+class LargeUnary(Unary):
+    """Be one on so many elements that several threads share them."""
+
+    __slots__ = ()
+
+
+class LargeBinary(Binary):
+    """Be one on so many elements that several threads share them."""
+
+    __slots__ = ()
 
 
 class Record(Node):

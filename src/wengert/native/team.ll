@@ -1,0 +1,441 @@
+; A team of threads that shares the elements of one of NumPy's inner loops.
+;
+; The elements are cut into as many regions as threads take part. A thread begins with the region of its own place, so
+; that it finds in its cache what it wrote there last time, takes it in chunks, and then helps with the others. Whoever
+; computes an element, the result is the same; so the dispatching thread never waits for a worker that has not begun.
+
+; The memory of a team: what all share, followed by a %Place for the dispatcher and one for each worker.
+;   busy      1 while a job runs
+;   asleep    how many workers sleep
+;   patience  how often a worker looks for work before it sleeps
+;   job       the present one
+;   regions   how many parts its elements are cut into
+;   raised    the floating-point conditions met
+;   environment, mutex, condition: of C types that are opaque here
+%Team = type { i64, i64, i64, ptr, i64, i64, [80 x i8], [128 x i8], [128 x i8], [128 x i8] }
+; state: 0 idle, 1 called, 2 running; next: first element of the region not yet taken
+%Place = type { i64, ptr, i64, [104 x i8], i64, [120 x i8] }
+; the loop; number of elements; addresses and strides in bytes of the operands and the result
+%Job = type { ptr, i64, [3 x i64], [3 x i64] }
+; one of NumPy's inner loops and its data; bytes of an element; number of operands
+%Loop = type { ptr, ptr, i64, i64 }
+; NumPy's array objects, as in its public header:
+; header, data, number of dimensions, dimensions, strides, base, dtype, flags
+%Array = type { [2 x i64], i64, i32, ptr, ptr, ptr, ptr, i32 }
+
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @feholdexcept(ptr)
+declare i32 @fesetenv(ptr)
+declare i32 @feclearexcept(i32)
+declare i32 @fetestexcept(i32)
+declare void @pause()
+
+; The place of a thread: 0 is the dispatcher's.
+define internal ptr @place(ptr %team, i64 %number) {
+  %places = getelementptr %Team, ptr %team, i64 1
+  %place = getelementptr %Place, ptr %places, i64 %number
+  ret ptr %place
+}
+
+; The first element of a region: a multiple of 64, so that regions share no cache line.
+define internal i64 @first(i64 %count, i64 %region, i64 %regions) {
+  %last = icmp uge i64 %region, %regions
+  %product = mul i64 %count, %region
+  %share = udiv i64 %product, %regions
+  %aligned = and i64 %share, -64
+  %first = select i1 %last, i64 %count, i64 %aligned
+  ret i64 %first
+}
+
+; Compute chunks, first of the region of one's own place, until none is left anywhere.
+define internal void @work(ptr %team, i64 %number) {
+entry:
+  %arguments = alloca [3 x i64]
+  %size = alloca i64
+  %job.slot = getelementptr %Team, ptr %team, i64 0, i32 3
+  %job = load ptr, ptr %job.slot
+  %regions.slot = getelementptr %Team, ptr %team, i64 0, i32 4
+  %regions = load i64, ptr %regions.slot
+  %loop = load ptr, ptr %job
+  %function = load ptr, ptr %loop
+  %data.slot = getelementptr %Loop, ptr %loop, i64 0, i32 1
+  %data = load ptr, ptr %data.slot
+  %count.slot = getelementptr %Job, ptr %job, i64 0, i32 1
+  %count = load i64, ptr %count.slot
+  %strides = getelementptr %Job, ptr %job, i64 0, i32 3
+  br label %region
+
+region:
+  %visited = phi i64 [ 0, %entry ], [ %visited.next, %exhausted ]
+  %turned = add i64 %number, %visited
+  %current = urem i64 %turned, %regions
+  %following = add i64 %current, 1
+  %from = call i64 @first(i64 %count, i64 %current, i64 %regions)
+  %to = call i64 @first(i64 %count, i64 %following, i64 %regions)
+  %owner = call ptr @place(ptr %team, i64 %current)
+  %next.slot = getelementptr %Place, ptr %owner, i64 0, i32 4
+  br label %chunk
+
+chunk:
+  %taken = atomicrmw add ptr %next.slot, i64 8192 monotonic
+  %start = add i64 %from, %taken
+  %left = sub i64 %to, %start
+  %any = icmp sgt i64 %left, 0
+  br i1 %any, label %compute, label %exhausted
+
+compute:
+  %full = icmp sgt i64 %left, 8192
+  %length = select i1 %full, i64 8192, i64 %left
+  store i64 %length, ptr %size
+  br label %argument
+
+argument:
+  %index = phi i64 [ 0, %compute ], [ %index.next, %argument ]
+  %address.slot = getelementptr %Job, ptr %job, i64 0, i32 2, i64 %index
+  %address = load i64, ptr %address.slot
+  %stride.slot = getelementptr %Job, ptr %job, i64 0, i32 3, i64 %index
+  %stride = load i64, ptr %stride.slot
+  %offset = mul i64 %stride, %start
+  %moved = add i64 %address, %offset
+  %argument.slot = getelementptr [3 x i64], ptr %arguments, i64 0, i64 %index
+  store i64 %moved, ptr %argument.slot
+  %index.next = add i64 %index, 1
+  %more = icmp ult i64 %index.next, 3
+  br i1 %more, label %argument, label %call
+
+call:
+  call void %function(ptr %arguments, ptr %size, ptr %strides, ptr %data)
+  br label %chunk
+
+exhausted:
+  %visited.next = add i64 %visited, 1
+  %all = icmp eq i64 %visited.next, %regions
+  br i1 %all, label %done, label %region
+
+done:
+  %conditions = call i32 @fetestexcept(i32 {conditions})
+  %wide = zext i32 %conditions to i64
+  %raised = getelementptr %Team, ptr %team, i64 0, i32 5
+  %before = atomicrmw or ptr %raised, i64 %wide monotonic
+  ret void
+}
+
+; A worker's whole life. Its place says where its team is and which number it has.
+define ptr @worker(ptr %place) {
+entry:
+  %team.slot = getelementptr %Place, ptr %place, i64 0, i32 1
+  %team = load ptr, ptr %team.slot
+  %number.slot = getelementptr %Place, ptr %place, i64 0, i32 2
+  %number = load i64, ptr %number.slot
+  %asleep = getelementptr %Team, ptr %team, i64 0, i32 1
+  %patience.slot = getelementptr %Team, ptr %team, i64 0, i32 2
+  %environment = getelementptr %Team, ptr %team, i64 0, i32 7
+  %mutex = getelementptr %Team, ptr %team, i64 0, i32 8
+  %condition = getelementptr %Team, ptr %team, i64 0, i32 9
+  br label %look
+
+look:
+  %looks = phi i64 [ 0, %entry ], [ %looks.next, %pause ], [ 0, %finished ], [ 0, %missed ], [ 0, %awake ]
+  %state = load atomic i64, ptr %place seq_cst, align 8
+  %called = icmp eq i64 %state, 1
+  br i1 %called, label %answer, label %wait
+
+wait:
+  %looks.next = add i64 %looks, 1
+  %patience = load i64, ptr %patience.slot
+  %tired = icmp ugt i64 %looks.next, %patience
+  br i1 %tired, label %lie.down, label %pause
+
+pause:
+  call void @pause()
+  br label %look
+
+answer:
+  %exchange = cmpxchg ptr %place, i64 1, i64 2 seq_cst seq_cst
+  %mine = extractvalue { i64, i1 } %exchange, 1
+  br i1 %mine, label %run, label %missed
+
+missed:
+  br label %look
+
+run:
+  %set = call i32 @fesetenv(ptr %environment)
+  %cleared = call i32 @feclearexcept(i32 {conditions})
+  call void @work(ptr %team, i64 %number)
+  br label %finished
+
+finished:
+  store atomic i64 0, ptr %place seq_cst, align 8
+  br label %look
+
+lie.down:
+  %locked = call i32 @pthread_mutex_lock(ptr %mutex)
+  %more.asleep = atomicrmw add ptr %asleep, i64 1 seq_cst
+  %present = load atomic i64, ptr %place seq_cst, align 8
+  %idle = icmp eq i64 %present, 0
+  br i1 %idle, label %sleep, label %awake
+
+sleep: ; once woken it stays awake for a while: the job that woke it may be over, but others follow
+  %woken = call i32 @pthread_cond_wait(ptr %condition, ptr %mutex)
+  br label %awake
+
+awake:
+  %fewer.asleep = atomicrmw sub ptr %asleep, i64 1 seq_cst
+  %unlocked = call i32 @pthread_mutex_unlock(ptr %mutex)
+  br label %look
+
+}
+
+; Wake those who sleep.
+define void @wake(ptr %team) {
+  %mutex = getelementptr %Team, ptr %team, i64 0, i32 8
+  %condition = getelementptr %Team, ptr %team, i64 0, i32 9
+  %locked = call i32 @pthread_mutex_lock(ptr %mutex)
+  %signalled = call i32 @pthread_cond_broadcast(ptr %condition)
+  %unlocked = call i32 @pthread_mutex_unlock(ptr %mutex)
+  ret void
+}
+
+; Run a job together with regions - 1 workers. Return the floating-point conditions met, plus 65536 if workers slept
+; and were not woken; -1 if another job runs.
+define internal i64 @dispatch(ptr %team, ptr %job, i64 %regions, i64 %rouse) {
+entry:
+  %environment = getelementptr %Team, ptr %team, i64 0, i32 7
+  %asleep.slot = getelementptr %Team, ptr %team, i64 0, i32 1
+  %raised.slot = getelementptr %Team, ptr %team, i64 0, i32 5
+  %claim = cmpxchg ptr %team, i64 0, i64 1 seq_cst seq_cst
+  %claimed = extractvalue { i64, i1 } %claim, 1
+  br i1 %claimed, label %prepare, label %refused
+
+refused:
+  ret i64 -1
+
+prepare:
+  %job.slot = getelementptr %Team, ptr %team, i64 0, i32 3
+  store ptr %job, ptr %job.slot
+  %regions.slot = getelementptr %Team, ptr %team, i64 0, i32 4
+  store i64 %regions, ptr %regions.slot
+  store i64 0, ptr %raised.slot
+  %held = call i32 @feholdexcept(ptr %environment)
+  br label %reset
+
+reset:
+  %r = phi i64 [ 0, %prepare ], [ %r.next, %reset ]
+  %r.place = call ptr @place(ptr %team, i64 %r)
+  %r.slot = getelementptr %Place, ptr %r.place, i64 0, i32 4
+  store i64 0, ptr %r.slot
+  %r.next = add i64 %r, 1
+  %r.more = icmp ult i64 %r.next, %regions
+  br i1 %r.more, label %reset, label %post
+
+post:
+  %p = phi i64 [ 1, %reset ], [ %p.next, %post ]
+  %p.place = call ptr @place(ptr %team, i64 %p)
+  store atomic i64 1, ptr %p.place seq_cst, align 8
+  %p.next = add i64 %p, 1
+  %p.more = icmp ult i64 %p.next, %regions
+  br i1 %p.more, label %post, label %posted
+
+posted:
+  %asleep = load atomic i64, ptr %asleep.slot seq_cst, align 8
+  %sleepers = icmp ne i64 %asleep, 0
+  %rousing = icmp ne i64 %rouse, 0
+  %wake.them = and i1 %sleepers, %rousing
+  br i1 %wake.them, label %call.them, label %own.part
+
+call.them:
+  call void @wake(ptr %team)
+  br label %own.part
+
+own.part:
+  call void @work(ptr %team, i64 0)
+  br label %collect
+
+collect:
+  %c = phi i64 [ 1, %own.part ], [ %c.next, %collected ]
+  %c.place = call ptr @place(ptr %team, i64 %c)
+  %withdrawal = cmpxchg ptr %c.place, i64 1, i64 0 seq_cst seq_cst
+  br label %await
+
+await:
+  %c.state = load atomic i64, ptr %c.place seq_cst, align 8
+  %c.idle = icmp eq i64 %c.state, 0
+  br i1 %c.idle, label %collected, label %hold
+
+hold:
+  call void @pause()
+  br label %await
+
+collected:
+  %c.next = add i64 %c, 1
+  %c.more = icmp ult i64 %c.next, %regions
+  br i1 %c.more, label %collect, label %finish
+
+finish:
+  %restored = call i32 @fesetenv(ptr %environment)
+  %raised = load i64, ptr %raised.slot
+  store atomic i64 0, ptr %team seq_cst, align 8
+  %unheard = xor i1 %rousing, true
+  %slept = and i1 %sleepers, %unheard
+  %mark = select i1 %slept, i64 65536, i64 0
+  %result = or i64 %raised, %mark
+  ret i64 %result
+}
+
+; Apply a loop to arrays of one shape, or of none, with at most so many threads. Return what @dispatch does; -2 if NumPy
+; would have to convert or broadcast an operand, or if its elements have gaps.
+define i64 @apply(ptr %team, ptr %loop, ptr %x, ptr %y, ptr %out, i64 %threads, i64 %rouse) {
+entry:
+  %job = alloca %Job
+  %size.slot = getelementptr %Loop, ptr %loop, i64 0, i32 2
+  %size = load i64, ptr %size.slot
+  %operands.slot = getelementptr %Loop, ptr %loop, i64 0, i32 3
+  %operands = load i64, ptr %operands.slot
+  %x.stride = call i64 @stride(ptr %x, ptr %out, i64 %size)
+  %y.stride = call i64 @stride(ptr %y, ptr %out, i64 %size)
+  %out.stride = call i64 @stride(ptr %out, ptr %out, i64 %size)
+  %strides = or i64 %x.stride, %y.stride
+  %all.strides = or i64 %strides, %out.stride
+  %unsuitable = icmp slt i64 %all.strides, 0
+  br i1 %unsuitable, label %refuse, label %prepare
+
+refuse:
+  ret i64 -2
+
+prepare:
+  %count = call i64 @elements(ptr %out)
+  %x.data.slot = getelementptr %Array, ptr %x, i64 0, i32 1
+  %x.data = load i64, ptr %x.data.slot
+  %y.data.slot = getelementptr %Array, ptr %y, i64 0, i32 1
+  %y.data = load i64, ptr %y.data.slot
+  %out.data.slot = getelementptr %Array, ptr %out, i64 0, i32 1
+  %out.data = load i64, ptr %out.data.slot
+  %single = icmp eq i64 %operands, 1
+  %second = select i1 %single, i64 %out.data, i64 %y.data
+  %second.stride = select i1 %single, i64 %size, i64 %y.stride
+  store ptr %loop, ptr %job
+  %count.slot = getelementptr %Job, ptr %job, i64 0, i32 1
+  store i64 %count, ptr %count.slot
+  %address.0 = getelementptr %Job, ptr %job, i64 0, i32 2, i64 0
+  store i64 %x.data, ptr %address.0
+  %address.1 = getelementptr %Job, ptr %job, i64 0, i32 2, i64 1
+  store i64 %second, ptr %address.1
+  %address.2 = getelementptr %Job, ptr %job, i64 0, i32 2, i64 2
+  store i64 %out.data, ptr %address.2
+  %stride.0 = getelementptr %Job, ptr %job, i64 0, i32 3, i64 0
+  store i64 %x.stride, ptr %stride.0
+  %stride.1 = getelementptr %Job, ptr %job, i64 0, i32 3, i64 1
+  store i64 %second.stride, ptr %stride.1
+  %stride.2 = getelementptr %Job, ptr %job, i64 0, i32 3, i64 2
+  store i64 %size, ptr %stride.2
+  %worth = lshr i64 %count, 14
+  %few = icmp ult i64 %worth, %threads
+  %regions = select i1 %few, i64 %worth, i64 %threads
+  %enough = icmp ugt i64 %regions, 1
+  br i1 %enough, label %run, label %refuse
+
+run:
+  %result = call i64 @dispatch(ptr %team, ptr %job, i64 %regions, i64 %rouse)
+  ret i64 %result
+}
+
+; How many elements an array has.
+define internal i64 @elements(ptr %array) {
+entry:
+  %rank.slot = getelementptr %Array, ptr %array, i64 0, i32 2
+  %rank = load i32, ptr %rank.slot
+  %shape.slot = getelementptr %Array, ptr %array, i64 0, i32 3
+  %shape = load ptr, ptr %shape.slot
+  br label %axis
+
+axis:
+  %number = phi i32 [ 0, %entry ], [ %next, %multiply ]
+  %product = phi i64 [ 1, %entry ], [ %larger, %multiply ]
+  %more = icmp ult i32 %number, %rank
+  br i1 %more, label %multiply, label %end
+
+multiply:
+  %length.slot = getelementptr i64, ptr %shape, i32 %number
+  %length = load i64, ptr %length.slot
+  %larger = mul i64 %product, %length
+  %next = add i32 %number, 1
+  br label %axis
+
+end:
+  ret i64 %product
+}
+
+; The bytes from one element of an operand to the next: the element size where it has the result's shape, 0 where it has
+; no dimensions; -1 if it does not suit.
+define internal i64 @stride(ptr %array, ptr %out, i64 %size) {
+entry:
+  %dtype.slot = getelementptr %Array, ptr %array, i64 0, i32 6
+  %dtype = load ptr, ptr %dtype.slot
+  %out.dtype.slot = getelementptr %Array, ptr %out, i64 0, i32 6
+  %out.dtype = load ptr, ptr %out.dtype.slot
+  %alike = icmp eq ptr %dtype, %out.dtype
+  %flags.slot = getelementptr %Array, ptr %array, i64 0, i32 7
+  %flags = load i32, ptr %flags.slot
+  %dense = and i32 %flags, 257 ; C-contiguous and aligned
+  %is.dense = icmp eq i32 %dense, 257
+  %suitable = and i1 %alike, %is.dense
+  br i1 %suitable, label %measure, label %no
+
+measure:
+  %rank.slot = getelementptr %Array, ptr %array, i64 0, i32 2
+  %rank = load i32, ptr %rank.slot
+  %out.rank.slot = getelementptr %Array, ptr %out, i64 0, i32 2
+  %out.rank = load i32, ptr %out.rank.slot
+  %shape.slot = getelementptr %Array, ptr %array, i64 0, i32 3
+  %shape = load ptr, ptr %shape.slot
+  %out.shape.slot = getelementptr %Array, ptr %out, i64 0, i32 3
+  %out.shape = load ptr, ptr %out.shape.slot
+  %none = icmp eq i32 %rank, 0
+  br i1 %none, label %number, label %compare
+
+number:
+  ret i64 0
+
+compare:
+  %same = icmp eq i32 %rank, %out.rank
+  br i1 %same, label %axis, label %no
+
+axis:
+  %index = phi i32 [ 0, %compare ], [ %next, %equal ]
+  %length.slot = getelementptr i64, ptr %shape, i32 %index
+  %length = load i64, ptr %length.slot
+  %out.length.slot = getelementptr i64, ptr %out.shape, i32 %index
+  %out.length = load i64, ptr %out.length.slot
+  %fits = icmp eq i64 %length, %out.length
+  br i1 %fits, label %equal, label %no
+
+equal:
+  %next = add i32 %index, 1
+  %more = icmp ult i32 %next, %rank
+  br i1 %more, label %axis, label %yes
+
+yes:
+  ret i64 %size
+
+no:
+  ret i64 -1
+}
+
+; Look for work that never comes; how long this takes tells what a worker's patience is worth.
+define void @linger(i64 %looks) {
+entry:
+  br label %look
+
+look:
+  %look.number = phi i64 [ 0, %entry ], [ %next, %look ]
+  call void @pause()
+  %next = add i64 %look.number, 1
+  %more = icmp ult i64 %next, %looks
+  br i1 %more, label %look, label %end
+
+end:
+  ret void
+}

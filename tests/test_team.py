@@ -1,0 +1,400 @@
+"""Large elementwise operations on several threads: NumPy's values to the last bit, its warnings, and no harm done."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wengert as wg
+from tests.samples import SAMPLES
+from tests.samples.calls import call_of, same_bits
+from wengert import _config
+from wengert.core.primitive import PRIMITIVES, Elementwise
+from wengert.errors import UsageError
+from wengert.native import elementwise, engine, team
+from wengert.native.elementwise import LARGE, shared
+from wengert.native.team import Team
+
+UFUNCS = sorted(
+    {
+        p.evaluate
+        for p in PRIMITIVES.values()
+        if isinstance(p, Elementwise) and p.evaluate_large is not None and p.evaluate is not np.ldexp  # takes integers
+    },
+    key=lambda ufunc: ufunc.__name__,
+)
+
+
+class Counting(Team):
+    """Be a team that counts what it computed."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.computed = 0
+
+    def apply(self, *arguments: Any) -> int:
+        raised = super().apply(*arguments)
+        self.computed += raised >= 0
+        return raised
+
+
+@pytest.fixture(scope="module")
+def crew() -> Counting:
+    crew = Counting(3)
+    try:
+        crew.start()
+    except RuntimeError as error:  # pragma: no cover - a system without POSIX threads
+        pytest.skip(str(error))
+    return crew
+
+
+@pytest.fixture(autouse=True)
+def _employed(crew: Counting, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(elementwise, "TEAM", crew)
+    crew.computed = 0
+    with np.errstate(all="ignore"):
+        yield
+
+
+def values(count: int, dtype: Any = np.float64, seed: int = 0) -> np.ndarray[Any, Any]:
+    """Return numbers of all kinds, special ones included."""
+    rng = np.random.default_rng(seed)
+    array = rng.normal(size=count) * 10.0 ** rng.integers(-3, 3, size=count)
+    array[rng.integers(count, size=50)] = np.nan
+    array[rng.integers(count, size=50)] = [np.inf, -np.inf, 0.0, -0.0, 1.0] * 10
+    return array.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda ufunc: ufunc.__name__)
+def test_values_are_numpys_to_the_last_bit(ufunc: np.ufunc, dtype: Any, crew: Counting) -> None:
+    operands = [values(70_001, dtype, seed) for seed in range(ufunc.nin)]
+    assert same_bits(shared(ufunc)(*operands), ufunc(*operands))
+    if f"{np.dtype(dtype).char * ufunc.nin}->{np.dtype(dtype).char}" in ufunc.types:
+        assert crew.computed == 1
+
+
+@given(count=st.integers(LARGE, 6 * LARGE), threads=st.integers(2, 5), rank=st.integers(1, 3))
+def test_every_element_is_computed_once_whatever_the_size_and_the_team(count: int, threads: int, rank: int) -> None:
+    shape = (count,) if rank == 1 else (count // 7, 7) if rank == 2 else (2, count // 10, 5)
+    x = np.arange(np.prod(shape), dtype=float).reshape(shape)
+    crew = TEAMS.setdefault(threads, Team(threads))
+    if crew.native is None:
+        crew.start()
+    loop = elementwise.loop_of(np.add, x.dtype)
+    assert loop is not None
+    total = np.zeros_like(x)
+    assert crew.apply(loop[1], total, x, total) in (0, -2)  # too few elements are left to NumPy
+    if x.size >= LARGE:
+        assert np.array_equal(total, x)
+
+
+TEAMS: dict[int, Team] = {}
+
+
+NUMBERS = (2.0, 3, -0.0, np.float64(1.5), np.float32(1.5), np.float64(1e300), 2**40, True, 1j)
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=repr)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_numbers_combine_as_in_numpy(number: Any, dtype: Any) -> None:
+    x = values(LARGE, dtype)
+    assert same_bits(shared(np.multiply)(x, number), x * number)
+    assert same_bits(shared(np.subtract)(number, x), number - x)
+
+
+def unusual(x: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return arrays that hold the numbers of `x` in other ways."""
+    bytes_of_x = np.empty(x.nbytes + 1, np.uint8)
+    misaligned = bytes_of_x[1:].view(x.dtype)
+    misaligned[:] = x
+    readonly = x.copy()
+    readonly.flags.writeable = False
+    return {
+        "gaps": np.repeat(x, 2)[::2],
+        "backwards": x[::-1].copy()[::-1],
+        "columns": np.asfortranarray(x.reshape(4, -1)),
+        "read-only": readonly,
+        "other byte order": x.astype(x.dtype.newbyteorder()),
+        "misaligned": misaligned,
+        "broadcast": np.broadcast_to(x[:1], x.shape),
+        "integers": np.arange(x.size),
+        "complex": x + 1j,
+    }
+
+
+@pytest.mark.parametrize("kind", list(unusual(values(LARGE))))
+def test_other_layouts_and_dtypes(kind: str) -> None:
+    x = unusual(values(2 * LARGE))[kind]
+    y = values(2 * LARGE, seed=1).reshape(x.shape)
+    for left, right in ((x, y), (y, x), (x, x), (x, y[..., :1]), (x, y.reshape(-1)[0])):
+        assert same_bits(shared(np.multiply)(left, right), left * right)
+    assert same_bits(shared(np.negative)(x), -x)
+
+
+def test_only_suitable_arrays_reach_the_team(crew: Counting) -> None:
+    x = values(2 * LARGE)
+    for kind, array in unusual(x).items():
+        before = crew.computed
+        shared(np.multiply)(array, array)
+        assert (crew.computed > before) == (kind == "read-only"), kind
+
+
+CONDITIONS: dict[str, Callable[[], Any]] = {
+    "divide by zero encountered in divide": lambda: shared(np.divide)(np.ones(LARGE), np.zeros(LARGE)),
+    "overflow encountered in multiply": lambda: shared(np.multiply)(np.full(LARGE, 1e300), 1e300),
+    "invalid value encountered in log": lambda: shared(np.log)(-np.ones(LARGE)),
+    "underflow encountered in multiply": lambda: shared(np.multiply)(np.full(LARGE, 1e-300), 1e-300),
+}
+
+
+@pytest.mark.parametrize("message", CONDITIONS)
+def test_conditions_are_reported_as_numpy_does(message: str) -> None:
+    with np.errstate(all="warn"), pytest.warns(RuntimeWarning, match=message):
+        CONDITIONS[message]()
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match=message):
+        CONDITIONS[message]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CONDITIONS[message]()
+
+
+def test_a_condition_met_before_is_not_reported() -> None:
+    ctypes.CDLL(None).feraiseexcept(engine.CONDITIONS["divide"])
+    x = np.ones(100 * LARGE)
+    with np.errstate(all="raise"):
+        for _ in range(100):
+            shared(np.multiply)(x, 2.0)
+
+
+def test_the_left_operand_may_be_overwritten() -> None:
+    x, y = values(LARGE), values(LARGE, seed=1)
+    expected = x * y
+    assert shared(np.multiply)(x, y, x) is x
+    assert same_bits(x, expected)
+
+
+def operands_of(ufunc: np.ufunc) -> list[np.ndarray[Any, Any]]:
+    """Return operands of a ufunc from its first sample that has floating-point arrays alone."""
+    for sample in SAMPLES:
+        leaves = call_of(sample).leaves
+        if sample.function is ufunc and len(leaves) == ufunc.nin and all(x.dtype == float and x.size for x in leaves):
+            return [np.resize(leaf, 1_024) for leaf in leaves]
+    raise AssertionError(f"{ufunc} has no such sample")
+
+
+def value_and_gradients(ufunc: np.ufunc, *arrays: Any) -> list[Any]:
+    """Return what a ufunc gives, and its gradients for a cotangent that repeats as the operands do."""
+    leaves = [wg.tensor(array, requires_grad=True) for array in arrays]
+    out = ufunc(*leaves)
+    out.backward(np.resize(np.linspace(-1.0, 2.0, 1_024), out.shape))
+    return [out.detach().numpy(), *(leaf.grad.numpy() for leaf in leaves if leaf.grad is not None)]
+
+
+@pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda ufunc: ufunc.__name__)
+def test_gradients_of_large_arrays_are_those_of_their_pieces(ufunc: np.ufunc, crew: Counting) -> None:
+    pieces = operands_of(ufunc)
+    small = value_and_gradients(ufunc, *pieces)
+    large = value_and_gradients(ufunc, *(np.tile(piece, 40) for piece in pieces))
+    assert len(large) == len(small)
+    assert all(same_bits(a, np.tile(b, 40)) for a, b in zip(large, small, strict=True))
+    assert crew.computed
+
+
+def test_a_chain_with_shared_operands(crew: Counting) -> None:
+    def program(x: Any, a: Any, b: Any) -> Any:
+        for _ in range(5):
+            x = x * a + b - x / 3.0 + 2.0 * x
+        return (np.sin(x) * -x).sum()
+
+    def gradients(arrays: Any) -> list[Any]:
+        leaves = [wg.tensor(array, requires_grad=True) for array in arrays]
+        program(*leaves).backward()
+        return [leaf.grad.numpy() for leaf in leaves]
+
+    rng = np.random.default_rng(0)
+    pieces = rng.normal(size=(3, 4_096))
+    small = gradients(pieces)
+    large = gradients(np.tile(pieces, (1, 16)))
+    assert crew.computed > 50
+    assert all(same_bits(a, np.tile(b, 16)) for a, b in zip(large, small, strict=True))
+
+
+def test_second_order_and_the_other_modes() -> None:
+    x = np.tile(np.linspace(0.1, 2.0, 512), 128)
+
+    def f(x: Any) -> Any:
+        return (np.exp(x) * x / 3.0).sum()
+
+    expected = np.exp(x) * (x + 1) / 3.0
+    assert np.allclose(wg.grad(f)(x), expected, rtol=1e-14)
+    assert np.allclose(wg.jvp(wg.grad(f), (x,), (np.ones_like(x),))[1], np.exp(x) * (x + 2) / 3.0, rtol=1e-14)
+    assert np.allclose(wg.grad(lambda x: wg.grad(f)(x).sum())(x), np.exp(x) * (x + 2) / 3.0, rtol=1e-14)
+    lanes = wg.vmap(wg.grad(f))(np.stack([x, x + 1.0]))
+    assert np.allclose(lanes[0], expected, rtol=1e-14)
+
+
+def test_a_mask_hides_infinite_partials_of_large_arrays() -> None:
+    x = wg.tensor(np.tile([0.0, 1.0], LARGE), requires_grad=True)
+    np.where(x > 0, x * np.log(x), 0.0).sum().backward()
+    assert x.grad is not None
+    assert np.array_equal(x.grad.numpy(), np.tile([0.0, 1.0], LARGE))
+
+
+def test_threads_that_dispatch_at_the_same_time() -> None:
+    x, y = values(3 * LARGE), values(3 * LARGE, seed=1)
+    expected = x * y
+    wrong: list[int] = []
+
+    def run() -> None:
+        product = shared(np.multiply)
+        wrong.extend(1 for _ in range(300) if not same_bits(product(x, y), expected))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def comes_true(condition: Callable[[], bool], meanwhile: Callable[[], object]) -> bool:
+    """Do something over and over until a condition holds, for half a minute at most."""
+    end = time.monotonic() + 30.0
+    while not condition() and time.monotonic() < end:
+        meanwhile()
+    return condition()
+
+
+def test_workers_fall_asleep_and_are_woken(crew: Counting) -> None:
+    asleep = ctypes.c_int64.from_address(crew.address + 8)
+    x = values(LARGE)
+    for _ in range(3):
+        assert comes_true(lambda: asleep.value == crew.threads - 1, lambda: time.sleep(0.001))
+        assert comes_true(lambda: asleep.value < crew.threads - 1, lambda: shared(np.multiply)(x, x))
+
+
+def test_workers_take_part(crew: Counting) -> None:
+    states = [ctypes.c_int64.from_address(crew.address + team.SHARED + team.PLACE * n) for n in (1, 2)]
+    x = np.linspace(0.0, 1.0, 100 * LARGE)
+    running: set[int] = set()
+
+    def watch() -> None:
+        running.update(number for number, state in enumerate(states) if state.value == 2)
+
+    dispatching = threading.Thread(target=lambda: comes_true(lambda: len(running) == 2, lambda: shared(np.sin)(x)))
+    dispatching.start()
+    assert comes_true(lambda: len(running) == 2, watch)
+    dispatching.join()
+
+
+def test_numpy_does_all_the_work_where_a_team_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: Any) -> Any:
+        raise ImportError("no LLVM")
+
+    monkeypatch.setattr(team, "machine_code", absent)
+    lonely = Counting(2)
+    monkeypatch.setattr(elementwise, "TEAM", lonely)
+    x = values(LARGE)
+    for _ in range(2 * team.TRIAL):
+        assert same_bits(shared(np.add)(x, x), x + x)
+    assert lonely.computed == 0
+
+
+def test_one_thread_makes_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = Counting(1)
+    monkeypatch.setattr(elementwise, "TEAM", alone)
+    x = values(LARGE)
+    for _ in range(2 * team.TRIAL):
+        shared(np.add)(x, x)
+    assert alone.native is None
+
+
+@pytest.mark.parametrize("given_text", ["two", "0", "-1", "1.5"])
+def test_a_wrong_number_of_threads_is_refused(given_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WENGERT_THREADS", given_text)
+    with pytest.raises(UsageError, match=r"WENGERT_THREADS.*positive number of threads"):
+        _config.thread_count()
+
+
+def test_the_number_of_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WENGERT_THREADS", "7")
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert _config.thread_count() == 7
+    monkeypatch.delenv("WENGERT_THREADS")
+    assert _config.thread_count() == 5
+    monkeypatch.setenv("OMP_NUM_THREADS", "4,2")  # nested regions, which are not ours
+    assert _config.thread_count() == 4
+
+
+PROGRAM = """
+import os, sys
+import numpy as np
+import wengert as wg
+
+def work():
+    x = wg.tensor(np.ones(100_000), requires_grad=True)
+    for _ in range(20):
+        y = x
+        for _ in range(20):
+            y = y * 1.0 + 0.0
+        y.sum().backward()
+    return float(x.grad.sum())
+
+work()
+"""
+
+
+def in_a_process(program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with a team of two."""
+    environment = {**os.environ, "WENGERT_THREADS": "2"}
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_a_process_ends_while_its_workers_look_for_work() -> None:
+    done = in_a_process(PROGRAM + "print('done')")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_gets_a_team_of_its_own() -> None:
+    program = PROGRAM + (
+        "import time\n"
+        "from wengert.native.team import TEAM\n"
+        "while TEAM.native is None: work(); time.sleep(0.01)\n"
+        "child = os.fork()\n"
+        "total = work()\n"
+        "while TEAM.native is None: work(); time.sleep(0.01)\n"
+        "if child == 0: os._exit(0 if total == 2e6 else 1)\n"
+        "print(os.waitpid(child, 0)[1], total)\n"
+    )
+    done = in_a_process(program)
+    assert (done.returncode, done.stdout) == (0, "0 2000000.0\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinities on this system")
+def test_an_interrupt_reaches_the_main_thread() -> None:
+    program = PROGRAM + (
+        "import signal, threading\n"
+        "from wengert.native.team import TEAM\n"
+        "TEAM.native or TEAM.start()\n"
+        "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n"
+        "    while True: work()\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted', work())\n"
+    )
+    done = in_a_process(program)
+    assert (done.returncode, done.stdout) == (0, "interrupted 2000000.0\n"), done.stderr
