@@ -13,10 +13,12 @@ from itertools import islice
 from types import CodeType
 from typing import NamedTuple
 
-__all__ = ["OWN_FILES", "PACKAGE_PREFIX", "Position", "caller", "is_own", "position_of"]
+__all__ = ["PACKAGE_PREFIX", "RECENT", "Position", "caller", "is_own", "is_users", "position_of"]
 
 PACKAGE_PREFIX = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 OWN_FILES: dict[str, bool] = {}
+RECENT: list[CodeType | None] = [None]
+"""The user's code that asked last: most operations come from the code of the one before, and need no look-up."""
 
 
 class Position(NamedTuple):
@@ -39,6 +41,14 @@ def is_own(filename: str) -> bool:
         inside = filename.startswith(PACKAGE_PREFIX) or f"{os.sep}numpy{os.sep}" in filename
         own = OWN_FILES[filename] = inside or filename.startswith("<__array_function__")
     return own
+
+
+def is_users(code: CodeType) -> bool:
+    """Tell whether code is the user's, and remember it if it is."""
+    if is_own(code.co_filename):
+        return False
+    RECENT[0] = code
+    return True
 
 
 def caller() -> tuple[CodeType, int]:

@@ -17,7 +17,7 @@ from numpy import ndarray
 from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, as_tensor, dispatch, plain_array
 from wengert.core.primitive import Elementwise
-from wengert.core.source import OWN_FILES, caller
+from wengert.core.source import RECENT, caller, is_users
 from wengert.core.tensor import BORROWED, Tensor, refuse_object_arrays
 from wengert.core.views import ALIAS, resolved
 from wengert.native.elementwise import LARGE
@@ -28,7 +28,6 @@ __all__ = ["binary_operator", "foreign", "operand", "reflected_operator", "unary
 
 Operator = Callable[[Any, Any], Any]
 _getframe = sys._getframe
-known_file = OWN_FILES.get
 
 
 def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
@@ -108,7 +107,7 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
             node.y = None
         node.out = out if any_out else None
         code = (frame := _getframe(1)).f_code
-        if known_file(code.co_filename) is False:
+        if code is RECENT[0] or is_users(code):
             node.code = code
             node.offset = frame.f_lasti
         else:

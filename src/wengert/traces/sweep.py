@@ -100,12 +100,14 @@ class Sweep:
 
     __slots__ = (
         "captured",
+        "ct",
         "cts",
         "heap",
         "lift_to",
         "masked",
         "newest",
         "owned",
+        "owns",
         "path",
         "pending",
         "retain",
@@ -126,6 +128,8 @@ class Sweep:
         self.heap: list[int] = []
         self.pending: dict[int, Node] = {}
         self.newest: Node | None = None
+        self.ct: Any = None
+        self.owns = False
         self.captured: dict[Node, Any] = {}
         self.retained: list[tuple[Node, Any]] = []
         self.masked = False
@@ -142,6 +146,14 @@ class Sweep:
         """
         if ct.dtype is not node.dtype:
             ct = match_dtype(ct, node.dtype)
+        heap = self.heap
+        if self.newest is None and type(node) is not Leaf and (not heap or node.number > -heap[0]):
+            self.newest = node
+            self.ct = ct
+            self.owns = fresh
+            return True
+        if node is self.newest:
+            self.put_back()
         cts = self.cts
         if node in cts:
             total = cts[node]
@@ -158,26 +170,25 @@ class Sweep:
         if fresh:
             self.owned.add(node)
         if type(node) is not Leaf:
-            if self.newest is None and not self.heap:
-                self.newest = node
-            else:
-                self.enqueue(node)
+            self.enqueue(node)
         return True
 
     def enqueue(self, node: Node) -> None:
-        """Let a node wait for its turn.
-
-        The newest one waits outside of the heap: a chain, where there is no other, never touches it.
-        """
-        newest = self.newest
-        if newest is None:
-            if not self.heap or node.number > -self.heap[0]:
-                self.newest = node
-                return
-        elif node.number > newest.number:
-            self.newest, node = node, newest
+        """Let a node wait for its turn."""
+        if self.newest is not None:
+            self.put_back()
         heappush(self.heap, -node.number)
         self.pending[node.number] = node
+
+    def put_back(self) -> None:
+        """Let the newest node wait with the others."""
+        node, self.newest = self.newest, None
+        assert node is not None
+        self.cts[node] = self.ct
+        self.ct = None
+        if self.owns:
+            self.owned.add(node)
+        self.enqueue(node)
 
     def buffer(self, node: Node, like: Any) -> Any:
         """Return an accumulator of a node that may be written to: its present cotangent, or zeros.
@@ -185,9 +196,11 @@ class Sweep:
         It is a Tensor where `like`, what will be added or where, is one.
         """
         cts = self.cts
-        if node not in cts:
+        if node is not self.newest and node not in cts:
             self.add(node, np.zeros(node.shape, node.dtype), True)
-        elif node not in self.owned or isinstance(cts[node], np.generic):
+        if node is self.newest:
+            self.put_back()
+        if node not in self.owned or isinstance(cts[node], np.generic):
             cts[node] = own(cts[node])
             self.owned.add(node)
         if type(like) is Tensor and type(cts[node]) is not Tensor:
@@ -201,17 +214,17 @@ class Sweep:
         while True:
             newest = self.newest
             if newest is not None:
-                self.newest = None
-                node = newest
+                node, ct, owns = newest, self.ct, self.owns
+                self.newest = self.ct = None
             elif heap:
                 node = pending.pop(-heappop(heap))
+                ct = cts.pop(node)
+                owns = node in owned
+                if owns:
+                    owned.remove(node)
             else:
                 return
-            ct = cts.pop(node)
             kind = type(node)
-            owns = node in owned
-            if owns:
-                owned.remove(node)
             if plainly and node.hooks is None:
                 if kind is Binary:
                     self.pull_binary(node, ct, owns)  # type: ignore[arg-type]  # the type was tested, cheaply
@@ -337,6 +350,8 @@ class Sweep:
 
     def add_large(self, node: Node, ct: Any, fresh: bool) -> bool:
         """Add a large contribution to the cotangent of a node, as `add` does, on several threads."""
+        if node is self.newest:
+            self.put_back()
         total = self.cts.get(node)
         if type(total) is not ndarray or type(ct) is not ndarray or total.size < LARGE or ct.dtype is not total.dtype:
             return self.add(node, ct, fresh)
