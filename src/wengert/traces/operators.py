@@ -28,6 +28,9 @@ __all__ = ["binary_operator", "foreign", "operand", "reflected_operator", "unary
 
 Operator = Callable[[Any, Any], Any]
 _getframe = sys._getframe
+array = np.array
+DOUBLE = np.dtype(np.float64)
+"""NumPy takes twice as long with a Python number as with an array of it, forward and again in the sweep."""
 
 
 def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
@@ -38,12 +41,14 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
         compute: the operation on values one level below.
     """
     compute_large = large_operator(primitive, compute)
+    converts = compute is not operator.pow  # whose meaning depends on the number
     left_out, right_out = primitive.needs_out(0), primitive.needs_out(1)
     left_x, left_y = primitive.needs(0, 0), primitive.needs(0, 1)
     right_x, right_y = primitive.needs(1, 0), primitive.needs(1, 1)
     any_out = left_out or right_out
 
     def operate(a: Any, b: Any) -> Any:
+        node: Binary
         trace = a._trace
         kind = type(b)
         if kind is Tensor:
@@ -78,10 +83,15 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
         x = a._value
         left = a._node
         try:
-            if type(x) is ndarray and x.size >= LARGE:
+            if type(x) is not ndarray:
+                out = compute(x, y)
+                node = Binary()
+            elif x.size >= LARGE:
                 out = compute_large(x, y)
-                node: Binary = LargeBinary()
+                node = LargeBinary()
             else:
+                if kind is not Tensor and converts and x.dtype is DOUBLE:
+                    y = array(y, DOUBLE)
                 out = compute(x, y)
                 node = Binary()
         except ValueError:
@@ -140,18 +150,25 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         compute: the operation on values one level below.
     """
     compute_large = large_operator(primitive, compute)
+    converts = compute is not operator.pow  # whose meaning depends on the number
     needs_x, needs_y, needs_out = primitive.needs(1, 0), primitive.needs(1, 1), primitive.needs_out(1)
 
     def operate(a: Any, b: Any) -> Any:
+        node: Binary
         trace = a._trace
         number = type(b) is float or type(b) is int
         if not number or trace is None or SPECIAL or not trace.fast:
             return NotImplemented if foreign(b) else apply(primitive, operand(primitive.name, b), a)
         y = a._value
-        if type(y) is ndarray and y.size >= LARGE:
+        if type(y) is not ndarray:
+            out = compute(b, y)
+            node = Binary()
+        elif y.size >= LARGE:
             out = compute_large(b, y)
-            node: Binary = LargeBinary()
+            node = LargeBinary()
         else:
+            if converts and y.dtype is DOUBLE:
+                b = array(b, DOUBLE)
             out = compute(b, y)
             node = Binary()
         node.number = next(NUMBERS)
@@ -164,7 +181,12 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         node.x = b if needs_x else None
         node.y = y if needs_y else None
         node.out = out if needs_out else None
-        node.code, node.offset = caller()
+        code = (frame := _getframe(1)).f_code
+        if code is RECENT[0] or is_users(code):
+            node.code = code
+            node.offset = frame.f_lasti
+        else:
+            node.code, node.offset = caller()
         if needs_y:
             a._kept = True
         result = Tensor()

@@ -21,6 +21,7 @@ from wengert.core.tensor import Tensor, make_tensor, raw
 from wengert.core.views import share
 from wengert.errors import GraphError, NumericalError, describe
 from wengert.native.elementwise import LARGE, shared
+from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at
 from wengert.traces.modes import STATE
 from wengert.traces.parts import Part, Written
@@ -309,18 +310,24 @@ class Sweep:
         left_rule, right_rule = primitive.rules
         parent = node.right
         if parent is not None and right_rule is not None:
-            c = right_rule(ct, out, x, y)
+            c = ct if right_rule is passed else right_rule(ct, out, x, y)
             if c.shape != parent.shape:
                 c = unbroadcast(c, parent.shape)
             if self.add(parent, c, c is not ct) and c is ct:
                 owns = False
         parent = node.left
         if parent is not None and left_rule is not None:
-            in_place = owns and primitive.overwrite is not None and type(ct) is ndarray and node.shape == parent.shape
-            if in_place and type(x) is not Tensor and type(y) is not Tensor and type(out) is not Tensor:
-                c = primitive.overwrite(ct, y, ct)
+            overwrite = primitive.overwrite
+            if (
+                overwrite is not None
+                and owns
+                and type(ct) is ndarray
+                and type(y) is not Tensor
+                and node.shape == parent.shape
+            ):
+                c = overwrite(ct, y, ct)
             else:
-                c = left_rule(ct, out, x, y)
+                c = ct if left_rule is passed else left_rule(ct, out, x, y)
                 if c.shape != parent.shape:
                     c = unbroadcast(c, parent.shape)
                 owns = owns or c is not ct
@@ -461,7 +468,7 @@ def overwritable(node: Node, primitive: Elementwise, ct: Any, operands: Sequence
         and parent is not None
         and parent.shape == node.shape
         and type(ct) is ndarray
-        and not any(type(x) is Tensor for x in operands)
+        and type(operands[1]) is not Tensor
     )
 
 
