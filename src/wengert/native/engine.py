@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import platform
+import os
 from collections.abc import Iterable
-from importlib.resources import files
 
 __all__ = ["CONDITIONS", "machine_code"]
 
-INVALID, DIVIDE, OVERFLOW, UNDERFLOW = (1, 4, 8, 16) if platform.machine() in ("x86_64", "AMD64") else (1, 2, 4, 8)
+MACHINE = os.uname().machine if os.name == "posix" else ""
+INVALID, DIVIDE, OVERFLOW, UNDERFLOW = (1, 4, 8, 16) if MACHINE == "x86_64" else (1, 2, 4, 8)
 CONDITIONS = {"invalid": INVALID, "divide": DIVIDE, "over": OVERFLOW, "under": UNDERFLOW}
 """The C library's bits of the floating-point conditions, by NumPy's names for them."""
 
 PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
+    "arm64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
 }
 
 
@@ -31,6 +32,8 @@ def machine_code(name: str, functions: Iterable[str]) -> dict[str, int]:
     Raises:
         ImportError, OSError, RuntimeError: LLVM is absent or cannot compile it here.
     """
+    from importlib.resources import files
+
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -48,6 +51,6 @@ def machine_code(name: str, functions: Iterable[str]) -> dict[str, int]:
 
 def for_this_machine(text: str) -> str:
     """Fill in what differs between processors: the bits of floating-point conditions, and how to wait politely."""
-    declaration, call = PAUSES.get(platform.machine(), ("", ""))
+    declaration, call = PAUSES.get(MACHINE, ("", ""))
     pause = f"{declaration}\ndefine internal void @pause() {{\n  {call}\n  ret void\n}}\n"
     return text.replace("{conditions}", str(sum(CONDITIONS.values()))).replace("declare void @pause()", pause)
