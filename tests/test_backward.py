@@ -242,6 +242,12 @@ def test_grad_can_be_set_and_cleared() -> None:
     np.testing.assert_array_equal(grad_of(x), [2.0, 4.0])
 
 
+def test_a_grad_that_is_not_there_may_be_cleared() -> None:
+    constant = wg.tensor([1.0, 2.0])
+    constant.grad = None
+    assert constant.grad is None
+
+
 def test_an_array_that_became_grad_is_not_written_to() -> None:
     x = leaf(1.0, 2.0)
     given = np.array([1.0, 1.0])

@@ -63,7 +63,7 @@ def dispatch(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
         return trace.process(primitive, operands, params)
     values = [x._value if type(x) is Tensor else x for x in operands] if any_tensor else operands
     evaluate = primitive.evaluate
-    if primitive.evaluate_large is not None and type(values[0]) is np.ndarray and values[0].size >= LARGE:
+    if primitive.evaluate_large is not None and any(type(x) is np.ndarray and x.size >= LARGE for x in values):
         evaluate = primitive.evaluate_large
     try:
         out = evaluate(*values, **params)

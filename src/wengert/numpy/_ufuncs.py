@@ -26,11 +26,16 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
     name = ufunc.__name__
     count = ufunc.nin
     compact = unary_function(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 1 else None
+    compact_binary = binary_operator(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 2 else None
 
     @documented(name, "Apply the ufunc to Tensors or arrays")
     def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
         if compact is not None and out is None and where is True and not options and len(args) == 1:
             return compact(args[0])
+        if compact_binary is not None and out is None and where is True and not options and len(args) == 2:
+            x, y = args
+            if type(x) is Tensor and type(y) in (Tensor, float, int):
+                return compact_binary(x, y)
         if len(args) > count:
             out = args[count:] if ufunc.nout > 1 else args[count]
         operands = [operand(name, x) for x in args[:count]]

@@ -126,6 +126,8 @@ def _get_grad(self: Tensor) -> Tensor | None:
 
 
 def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
+    if value is None and _node(self) is None:
+        return  # there is none to let go
     node = _needed_node(self, "grad")
     grad = None if value is None else as_tensor(value)
     if grad is not None and grad.shape != self.shape:

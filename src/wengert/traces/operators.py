@@ -30,7 +30,8 @@ Operator = Callable[[Any, Any], Any]
 _getframe = sys._getframe
 array = np.array
 DOUBLE = np.dtype(np.float64)
-"""NumPy takes twice as long with a Python number as with an array of it, forward and again in the sweep."""
+ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
+"""Operations that are given arrays instead of Python numbers, with which NumPy takes twice as long."""
 
 
 def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
@@ -41,7 +42,7 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
         compute: the operation on values one level below.
     """
     compute_large = large_operator(primitive, compute)
-    converts = compute is not operator.pow  # whose meaning depends on the number
+    converts = compute in ARITHMETIC
     left_out, right_out = primitive.needs_out(0), primitive.needs_out(1)
     left_x, left_y = primitive.needs(0, 0), primitive.needs(0, 1)
     right_x, right_y = primitive.needs(1, 0), primitive.needs(1, 1)
@@ -150,7 +151,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         compute: the operation on values one level below.
     """
     compute_large = large_operator(primitive, compute)
-    converts = compute is not operator.pow  # whose meaning depends on the number
+    converts = compute in ARITHMETIC
     needs_x, needs_y, needs_out = primitive.needs(1, 0), primitive.needs(1, 1), primitive.needs_out(1)
 
     def operate(a: Any, b: Any) -> Any:
