@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy import ndarray
 
 from wengert.core.broadcast import check_broadcast
 from wengert.core.primitive import Primitive
@@ -15,8 +16,9 @@ from wengert.core.views import apply_view
 from wengert.errors import DtypeError, describe
 from wengert.native.elementwise import LARGE
 
-__all__ = ["apply", "as_tensor", "checked", "dispatch", "implements", "innermost", "plain_array"]
+__all__ = ["apply", "as_tensor", "checked", "dispatch", "evaluated", "implements", "innermost", "plain_array"]
 
+ARRAYS = (ndarray, np.generic)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -61,28 +63,34 @@ def dispatch(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
     trace, any_tensor = innermost(operands)
     if trace is not None:
         return trace.process(primitive, operands, params)
-    values = [x._value if type(x) is Tensor else x for x in operands] if any_tensor else operands
-    evaluate = primitive.evaluate
-    if primitive.evaluate_large is not None and any(type(x) is np.ndarray and x.size >= LARGE for x in values):
-        evaluate = primitive.evaluate_large
-    try:
-        out = evaluate(*values, **params)
-    except ValueError:
-        if primitive.kind == "elementwise":
-            check_broadcast(primitive.name, values)
-        raise
     if not any_tensor:
-        return out
+        return evaluated(primitive, operands, params)
+    out = evaluated(primitive, [x._value if type(x) is Tensor else x for x in operands], params)
     if primitive.outputs == 1:
         return make_tensor(checked(primitive.name, out), None, None)
     return tuple(make_tensor(checked(primitive.name, item), None, None) for item in out)
 
 
+def evaluated(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    """Evaluate a primitive on ndarrays and numbers."""
+    evaluate = primitive.evaluate
+    if primitive.evaluate_large is not None:
+        for value in values:
+            if type(value) is ndarray and value.size >= LARGE:
+                evaluate = primitive.evaluate_large
+    try:
+        return evaluate(*values, **params)
+    except ValueError:
+        if primitive.kind == "elementwise":
+            check_broadcast(primitive.name, values)
+        raise
+
+
 def checked(name: str, value: Any) -> Any:
     """Return an evaluated value as ndarray or NumPy scalar; what is not numeric is refused."""
-    if not isinstance(value, np.ndarray | np.generic):
+    if type(value) is not ndarray and not isinstance(value, ARRAYS):
         value = np.asarray(value)[()]
-    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "biufc":
+    if not isinstance(value, ARRAYS) or value.dtype.kind not in "biufc":
         raise DtypeError(
             describe(
                 name,

@@ -54,15 +54,20 @@ def is_users(code: CodeType) -> bool:
 def caller() -> tuple[CodeType, int]:
     """Return code object and instruction offset of the innermost frame outside the library."""
     frame = sys._getframe(1)
+    recent = RECENT[0]
     known = OWN_FILES.get
-    while True:
-        filename = frame.f_code.co_filename
+    while (code := frame.f_code) is not recent:
+        filename = code.co_filename
         own = known(filename)
         if own is None:
             own = is_own(filename)
-        if not own or (outer := frame.f_back) is None:
-            return frame.f_code, frame.f_lasti
+        if not own:
+            RECENT[0] = code
+            break
+        if (outer := frame.f_back) is None:
+            break
         frame = outer
+    return code, frame.f_lasti
 
 
 def position_of(code: CodeType, offset: int) -> Position:

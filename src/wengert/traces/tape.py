@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.aval import is_differentiable
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, checked, evaluated
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, own_memory, settled, wrapped_constant
@@ -264,7 +264,8 @@ def new_record(primitive: Primitive, inputs: tuple[Node | None, ...], params: Ma
     node = Record()
     node.number = next(NUMBERS)
     node.primitive = primitive
-    node.shape, node.dtype = (), NO_DTYPE
+    node.shape = ()
+    node.dtype = NO_DTYPE
     node.code, node.offset = caller()
     node.hooks = None
     node.inputs = inputs
@@ -339,22 +340,35 @@ class Tape(Transient):
         """Evaluate one level below, and record."""
         if self.ended:
             self.require_alive(operands)
-        if isinstance(primitive, Structured) and recording(self):
-            return self.structured(primitive, operands, params)
-        out = apply(primitive, *map(self.value_below, operands), **params)
+        if primitive.structured and recording(self):
+            return self.structured(primitive, operands, params)  # type: ignore[arg-type]  # the flag tells
+        inputs, values, plain = [], [], True
+        for x in operands:
+            node = None
+            if type(x) is Tensor:
+                trace = x._trace
+                if trace is self:
+                    node, x = x._node, x._value
+                elif trace is None:
+                    x = x._value
+                plain = plain and type(x) is not Tensor
+            inputs.append(node)
+            values.append(x)
+        out = evaluated(primitive, values, params) if plain else apply(primitive, *values, **params)
         if primitive.kind == "constant" or not recording(self):
             return wrapped_constant(out)
         if primitive.outputs == 1:
-            out = settled(out)
-            if not is_differentiable(out.dtype):
+            out = checked(primitive.name, out) if plain else settled(out)
+            dtype = out.dtype
+            if not is_differentiable(dtype):
                 return wrapped_constant(out)
-            node, kept = self.record(primitive, operands, out, params)
-            node.shape, node.dtype = out.shape, out.dtype
+            node, kept = self.record(primitive, operands, tuple(inputs), out, params)
+            node.shape, node.dtype = out.shape, dtype
             result = make_tensor(out, self, node)
             result._kept = kept
             return result
         outs = tuple(map(settled, out))
-        node, kept = self.record(primitive, operands, outs, params)
+        node, kept = self.record(primitive, operands, tuple(inputs), outs, params)
         return tuple(self.output(node, i, item, kept) for i, item in enumerate(outs))
 
     def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -373,14 +387,22 @@ class Tape(Transient):
         return operand._node if type(operand) is Tensor and operand._trace is self else None
 
     def record(
-        self, primitive: Primitive, operands: Sequence[Any], out: Any, params: Mapping[str, Any]
+        self,
+        primitive: Primitive,
+        operands: Sequence[Any],
+        inputs: tuple[Node | None, ...],
+        out: Any,
+        params: Mapping[str, Any],
     ) -> tuple[Record, bool]:
-        """Return a new node for an operation, and whether it keeps the output's buffer."""
-        inputs = tuple(map(self.node_of, operands))
+        """Return a new node for an operation on operands with these nodes, and whether it keeps the output's buffer."""
         need_out, need = primitive.saved([node is not None for node in inputs])
         node = new_record(primitive, inputs, params)
-        node.operands = tuple(self.residual(x) if need(i) else None for i, x in enumerate(operands))
-        node.out = primitive.kept_output(out) if need_out else None
+        for i in range(len(operands)):
+            if need(i):
+                node.operands = tuple([self.residual(x) if need(i) else None for i, x in enumerate(operands)])
+                break
+        if need_out:
+            node.out = primitive.kept_output(out)
         if SPECIAL and STATE.packing:
             pack(node)
         return node, need_out
@@ -428,7 +450,8 @@ class Tape(Transient):
         below = self.handle_below(handle)
         written = primitive.rewrite(below, handle._kept, *map(self.value_below, operands), **params)
         if recording(self) and is_differentiable(written.dtype):
-            node, _ = self.record(primitive, (handle, *operands), None, params)
+            inputs = tuple(map(self.node_of, (handle, *operands)))
+            node, _ = self.record(primitive, (handle, *operands), inputs, None, params)
             node.shape, node.dtype = written.shape, written.dtype
             handle._node, handle._trace = node, self
         elif handle._trace is not self and type(written) is Tensor:  # it stays on the level below
