@@ -15,8 +15,9 @@ import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.base import Sample, normal, positive
 from tests.samples.calls import call_of, float_leaves, random_like
+from wengert.core.declare import elementwise
 from wengert.core.dispatch import apply
-from wengert.core.primitive import PRIMITIVES, elementwise
+from wengert.core.primitive import PRIMITIVES
 from wengert.errors import DtypeError, EscapedValueError, ShapeError, UsageError
 from wengert.traces.batch import Batch
 

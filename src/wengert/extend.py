@@ -44,8 +44,9 @@ from types import MappingProxyType
 
 from wengert.core import primitive
 from wengert.core.batching import aligned, along, lead, prefixed, shift
+from wengert.core.declare import bilinear, constant, elementwise, linear, opaque
 from wengert.core.dispatch import apply, implements
-from wengert.core.primitive import Primitive, bilinear, constant, elementwise, linear, opaque
+from wengert.core.primitive import Primitive
 from wengert.errors import DtypeError, RegistrationError, ShapeError, UsageError, describe
 
 __all__ = [

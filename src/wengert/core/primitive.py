@@ -1,24 +1,21 @@
-"""Primitives by the kind of their Jacobian: what the author declares, and the vjp that follows from it.
+"""Primitives by the kind of their Jacobian: what the author gives, and the vjp that follows from it.
 
-A rule is written in ordinary array operations on whatever sits one level below: ndarrays, or Tensors of another
-trace. An argument whose name starts with an underscore is not needed by the rule: it is not saved, and the rule
-receives None in its place.
+The constructor of a kind takes what the author gives; `wengert.core.declare` has the functions that also enter the
+primitive in the registry. The rules are as `wengert.core.rule` says.
 """
 
 from __future__ import annotations
 
 import copy
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 
 from wengert.core.aval import Aval
 from wengert.core.cotangent import strong_zero, unbroadcast
-from wengert.errors import RegistrationError, describe
+from wengert.core.rule import Rule, Signature, misdeclared
 from wengert.native.elementwise import shared
 
 __all__ = [
@@ -30,19 +27,27 @@ __all__ = [
     "Opaque",
     "Primitive",
     "Pullback",
+    "ShapeRules",
     "Structured",
-    "bilinear",
-    "constant",
-    "elementwise",
-    "linear",
-    "opaque",
     "register",
 ]
 
-P = TypeVar("P", bound="Primitive")
-Rule = Callable[..., Any]
-
 PRIMITIVES: dict[str, Primitive] = {}
+
+
+class ShapeRules(TypedDict, total=False):
+    """Hold the rules about shapes that a primitive of any kind but `Elementwise` may be given.
+
+    Attributes:
+        steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
+        batch: the same for several operands.
+        abstract: `abstract(inputs, params)`: the avals of the results, where NumPy cannot simply be asked; see
+            `wengert.core.abstract`.
+    """
+
+    steps: Rule | None
+    batch: Rule | None
+    abstract: Rule | None
 
 
 class Primitive:
@@ -55,9 +60,8 @@ class Primitive:
         fresh: whether the cotangents that `vjp` returns never share memory with the one it was given.
         outputs: the number of results; more than one come as a tuple.
         jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
-        steps, batch: how the operation reads when operands carry a leading batch axis; see `wengert.core.batching`.
         structured: whether parameters hold graphs that the operation runs; see `Structured`.
-        abstract: shapes and dtypes of the results, where NumPy cannot simply be asked; see `wengert.core.abstract`.
+        steps, batch, abstract: see `ShapeRules`.
     """
 
     kind: ClassVar[str]
@@ -66,16 +70,24 @@ class Primitive:
     structured = False
     outputs = 1
     jvp: Rule | None = None
-    steps: Rule | None = None
-    batch: Rule | None = None
-    abstract: Rule | None = None
     evaluate_large: Callable[..., Any] | None = None
 
-    def __init__(self, name: str, evaluate: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        *,
+        steps: Rule | None = None,
+        batch: Rule | None = None,
+        abstract: Rule | None = None,
+    ) -> None:
         if not callable(evaluate):
-            raise _misdeclared(name, f"the evaluation is {evaluate!r}", "a callable is needed")
+            raise misdeclared(name, f"the evaluation is {evaluate!r}", "a callable is needed")
         self.name = name
         self.evaluate = evaluate
+        self.steps = steps
+        self.batch = batch
+        self.abstract = abstract
 
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
@@ -98,60 +110,28 @@ class Primitive:
 def register(primitive: Primitive) -> None:
     """Enter a primitive under its name, which must be new."""
     if primitive.name in PRIMITIVES:
-        raise _misdeclared(primitive.name, "the name is already registered", "each primitive is declared once")
+        raise misdeclared(primitive.name, "the name is already registered", "each primitive is declared once")
     PRIMITIVES[primitive.name] = primitive
 
 
-def declared(primitive: P, steps: Rule | None = None, batch: Rule | None = None, abstract: Rule | None = None) -> P:
-    """Register a new primitive with its rules for batches and shapes, and return it."""
-    primitive.steps, primitive.batch, primitive.abstract = steps, batch, abstract
-    register(primitive)
-    return primitive
-
-
-def _misdeclared(name: str, given: str, needed: str) -> RegistrationError:
-    return RegistrationError(describe(f"primitive {name}", given, needed, "Correct its declaration"))
-
-
-def positional_arguments(rule: Rule) -> tuple[Sequence[str], str | None]:
-    """Return the names of a rule's positional arguments, and that of its `*args` if it has one.
-
-    A plain function's code tells; `inspect.signature`, for other callables, takes 15 times as long, which several
-    hundred rules would add to the import.
-    """
-    if type(rule) is FunctionType and not hasattr(rule, "__wrapped__"):
-        code = rule.__code__
-        count, names = code.co_argcount, code.co_varnames
-        return names[:count], names[count + code.co_kwonlyargcount] if code.co_flags & inspect.CO_VARARGS else None
-    found = inspect.signature(rule).parameters.values()
-    rest = next((p.name for p in found if p.kind is p.VAR_POSITIONAL), None)
-    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], rest
-
-
-class Signature:
-    """Hold which positional arguments of a rule are needed: those whose names carry no leading underscore."""
-
-    __slots__ = ("needed", "rest")
-
-    def __init__(self, name: str, rule: Rule, leading: int, operands: int | None) -> None:
-        if not callable(rule):
-            raise _misdeclared(name, f"a rule is {rule!r}", "a function is needed")
-        positional, rest = positional_arguments(rule)
-        enough = len(positional) >= leading
-        exact = operands is None or rest is not None or len(positional) == leading + operands
-        if not (enough and exact):
-            wanted = f"{leading} + {operands}" if operands is not None else f"at least {leading}"
-            raise _misdeclared(name, f"a rule takes {len(positional)} positional arguments", f"{wanted} are needed")
-        self.needed = tuple(not argument.startswith("_") for argument in positional)
-        self.rest = rest is None or not rest.startswith("_")
-
-    def needs(self, position: int) -> bool:
-        """Tell whether the positional argument at `position` is needed."""
-        return self.needed[position] if position < len(self.needed) else self.rest
-
-
 class Elementwise(Primitive):
-    """Act on each element by itself: the Jacobian is diagonal, so one function serves vjp and jvp."""
+    """Act on each element by itself: the Jacobian is diagonal, so one function serves vjp and jvp.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays, broadcasting like a ufunc.
+        d: per operand a function `d(t, out, *xs, **params)`, linear in `t`, giving the tangent of the output for
+            the tangent `t` of that operand; None for operands without derivative. A single function for one operand.
+        singular: whether a partial can be infinite or NaN where the primal is defined; then a zero `t` gives 0.
+        overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
+
+    Raises:
+        RegistrationError: a rule is missing or has the wrong number of arguments.
+
+    >>> cube = Elementwise("cube", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
+    >>> cube.vjp(np.float64(1.0), None, [2.0], [Aval((), np.dtype(float))], {})
+    [np.float64(12.0)]
+    """
 
     kind = "elementwise"
     fresh = True
@@ -166,18 +146,18 @@ class Elementwise(Primitive):
         overwrite: np.ufunc | None = None,
     ) -> None:
         super().__init__(name, evaluate)
-        declared: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
-        if not any(declared):
-            raise _misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
-        if isinstance(evaluate, np.ufunc) and evaluate.nin != len(declared):
-            raise _misdeclared(name, f"{len(declared)} rules were given", f"{evaluate.nin} operands need one each")
-        self.signatures = tuple(r and Signature(name, r, 2, len(declared)) for r in declared)
+        rules: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
+        if not any(rules):
+            raise misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
+        if isinstance(evaluate, np.ufunc) and evaluate.nin != len(rules):
+            raise misdeclared(name, f"{len(rules)} rules were given", f"{evaluate.nin} operands need one each")
+        self.signatures = tuple(r and Signature(name, r, 2, len(rules)) for r in rules)
         self.singular = singular
         self.overwrite = overwrite
         self.overwrite_large = overwrite and shared(overwrite)
         if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:
             self.evaluate_large = shared(evaluate)
-        self.rules = tuple(strong_zero(r) if r is not None and singular else r for r in declared)
+        self.rules = tuple(strong_zero(r) if r is not None and singular else r for r in rules)
 
     @functools.cached_property
     def guarded(self) -> Elementwise:
@@ -215,9 +195,29 @@ class Elementwise(Primitive):
 
 
 class Linear(Primitive):
-    """Be linear in the leading operands, jointly; the jvp is the operation itself, the vjp its transpose.
+    """Be linear in the leading operands, the rest being constants; the jvp is the operation, the vjp its transpose.
 
-    `accumulate`, `rewrite` and `consume`, where given, are the forms that work in place; see `linear`.
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays.
+        transpose: a function `transpose(ct, aval, *constants, **params)` for the one linear operand, whose aval it
+            receives, or a sequence of them; with `variadic` all operands are linear, and one function
+            `transpose(ct, avals, **params)` returns a sequence of cotangents (None where the aval is None).
+        view: whether the result may share memory with operand 0.
+        fresh: whether the transpose returns memory of its own, never the cotangent's.
+        variadic: see `transpose`.
+        accumulate: `accumulate(buffer, ct, *constants, **params)`: add the transpose of `ct` into a buffer.
+        rewrite: `rewrite(value, kept, *others, **params)`: evaluate into the memory of operand 0, or a copy if `kept`.
+        consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
+        **shapes: `steps` and `batch`, how it reads with leading batch axes, and `abstract`, the avals of the results;
+            see `ShapeRules`.
+
+    Raises:
+        RegistrationError: a transpose is missing.
+
+    >>> halve = Linear("halve", lambda x: x / 2, transpose=lambda ct, _aval: ct / 2)
+    >>> halve.vjp(np.ones(2), None, [None], [Aval((2,), np.dtype(float))], {})
+    [array([0.5, 0.5])]
     """
 
     kind = "linear"
@@ -234,11 +234,12 @@ class Linear(Primitive):
         accumulate: Rule | None = None,
         rewrite: Rule | None = None,
         consume: Rule | None = None,
+        **shapes: Unpack[ShapeRules],
     ) -> None:
-        super().__init__(name, evaluate)
+        super().__init__(name, evaluate, **shapes)
         self.transposes: tuple[Rule, ...] = tuple(transpose) if isinstance(transpose, Sequence) else (transpose,)
         if not self.transposes:
-            raise _misdeclared(name, "no transpose was given", "one for each linear operand is needed")
+            raise misdeclared(name, "no transpose was given", "one for each linear operand is needed")
         for rule in self.transposes:
             Signature(name, rule, 2, None)
         self.variadic = variadic
@@ -251,7 +252,7 @@ class Linear(Primitive):
 
     def cannot_rewrite(self, *_operands: Any, **_params: Any) -> Any:
         """Refuse evaluation in place: the declaration gives none."""
-        raise _misdeclared(self.name, "no evaluation in place was declared", "rewrite= is needed to mutate with it")
+        raise misdeclared(self.name, "no evaluation in place was declared", "rewrite= is needed to mutate with it")
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save the constant operands alone."""
@@ -274,15 +275,32 @@ class Linear(Primitive):
 
 
 class Bilinear(Primitive):
-    """Be linear in each of two operands while the other is fixed."""
+    """Be linear in each of two operands while the other is fixed.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on two arrays.
+        transposes: `left(ct, aval_left, right, **params)` and `right(ct, aval_right, left, **params)`.
+        **shapes: `steps` and `batch`, how it reads with leading batch axes, and `abstract`, the avals of the results;
+            see `ShapeRules`.
+
+    Raises:
+        RegistrationError: a transpose is missing.
+
+    >>> scale = Bilinear("scale", np.multiply, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
+    >>> scale.vjp(np.ones(2), None, [None, 3.0], [Aval((2,), np.dtype(float)), None], {})
+    [array([3., 3.]), None]
+    """
 
     kind = "bilinear"
     fresh = True
 
-    def __init__(self, name: str, evaluate: Callable[..., Any], transposes: tuple[Rule, Rule]) -> None:
-        super().__init__(name, evaluate)
+    def __init__(
+        self, name: str, evaluate: Callable[..., Any], transposes: tuple[Rule, Rule], **shapes: Unpack[ShapeRules]
+    ) -> None:
+        super().__init__(name, evaluate, **shapes)
         if len(transposes) != 2:
-            raise _misdeclared(name, f"{len(transposes)} transposes were given", "two are needed, one per side")
+            raise misdeclared(name, f"{len(transposes)} transposes were given", "two are needed, one per side")
         for rule in transposes:
             Signature(name, rule, 3, 0)
         self.transposes = transposes
@@ -303,7 +321,26 @@ class Bilinear(Primitive):
 
 
 class Opaque(Primitive):
-    """Have a Jacobian of no special form: the author writes the vjp of all operands at once."""
+    """Have a Jacobian of no special form: the author writes the vjp of all operands at once.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays; several results come as a tuple.
+        vjp: `vjp(ct, out, *operands, **params)`, linear in `ct`, returning a tuple with a cotangent (or None) for
+            each operand; one value alone is that of the first operand. With several outputs `ct` is a list with None
+            for those that received no cotangent, and `out` a tuple.
+        jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
+        outputs: the number of results.
+        **shapes: `steps` and `batch`, how it reads with leading batch axes, and `abstract`, the avals of the results;
+            see `ShapeRules`.
+
+    Raises:
+        RegistrationError: the vjp takes too few arguments.
+
+    >>> length = Opaque("length", np.linalg.norm, vjp=lambda ct, out, x: ct * x / out)
+    >>> length.vjp(1.0, 5.0, [np.array([3.0, 4.0])], [Aval((2,), np.dtype(float))], {})
+    (array([0.6, 0.8]),)
+    """
 
     kind = "opaque"
 
@@ -315,8 +352,9 @@ class Opaque(Primitive):
         *,
         jvp: Rule | None = None,
         outputs: int = 1,
+        **shapes: Unpack[ShapeRules],
     ) -> None:
-        super().__init__(name, evaluate)
+        super().__init__(name, evaluate, **shapes)
         self.signature = Signature(name, vjp, 2, None)
         self.rule = vjp
         self.jvp = jvp
@@ -335,12 +373,25 @@ class Opaque(Primitive):
 
 
 class Constant(Primitive):
-    """Have the derivative zero wherever it has one: comparisons, rounding, argmax."""
+    """Have the derivative zero wherever it has one: comparisons, rounding, argmax.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays.
+        outputs: the number of results.
+        **shapes: `steps` and `batch`, how it reads with leading batch axes, and `abstract`, the avals of the results;
+            see `ShapeRules`.
+
+    >>> Constant("steps", np.floor)
+    <constant primitive steps>
+    """
 
     kind = "constant"
 
-    def __init__(self, name: str, evaluate: Callable[..., Any], *, outputs: int = 1) -> None:
-        super().__init__(name, evaluate)
+    def __init__(
+        self, name: str, evaluate: Callable[..., Any], *, outputs: int = 1, **shapes: Unpack[ShapeRules]
+    ) -> None:
+        super().__init__(name, evaluate, **shapes)
         self.outputs = outputs
 
 
@@ -420,195 +471,3 @@ class Pullback(Primitive):
         """Call the rule with the cotangents of the results, None for those without."""
         found: Sequence[Any] = self.evaluate(ct)
         return [None if aval is None else c for c, aval in zip(found, avals, strict=True)]
-
-
-def elementwise(
-    name: str,
-    evaluate: Callable[..., Any],
-    d: Rule | Sequence[Rule | None],
-    *,
-    singular: bool = False,
-    overwrite: np.ufunc | None = None,
-) -> Elementwise:
-    """Declare a primitive with a diagonal Jacobian.
-
-    Args:
-        name: its name, unique among primitives.
-        evaluate: the operation on arrays, broadcasting like a ufunc.
-        d: per operand a function `d(t, out, *xs, **params)`, linear in `t`, giving the tangent of the output for
-            the tangent `t` of that operand; None for operands without derivative. A single function for one operand.
-        singular: whether a partial can be infinite or NaN where the primal is defined; then a zero `t` gives 0.
-        overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
-
-    Returns:
-        The primitive, entered in the registry.
-
-    Raises:
-        RegistrationError: the name is taken, or a rule is missing or has the wrong number of arguments.
-
-    >>> from wengert.core.primitive import Elementwise
-    >>> cube = Elementwise("cube", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
-    >>> cube.vjp(np.float64(1.0), None, [2.0], [Aval((), np.dtype(float))], {})
-    [np.float64(12.0)]
-    """
-    return declared(Elementwise(name, evaluate, d, singular=singular, overwrite=overwrite))
-
-
-def linear(
-    name: str,
-    evaluate: Callable[..., Any],
-    transpose: Rule | Sequence[Rule],
-    *,
-    view: bool = False,
-    fresh: bool = False,
-    variadic: bool = False,
-    accumulate: Rule | None = None,
-    rewrite: Rule | None = None,
-    consume: Rule | None = None,
-    steps: Rule | None = None,
-    batch: Rule | None = None,
-    abstract: Rule | None = None,
-) -> Linear:
-    """Declare a primitive that is linear in its leading operands; the remaining operands are constants of the map.
-
-    Args:
-        name: its name, unique among primitives.
-        evaluate: the operation on arrays.
-        transpose: a function `transpose(ct, aval, *constants, **params)` for the one linear operand, whose aval it
-            receives, or a sequence of them; with `variadic` all operands are linear, and one function
-            `transpose(ct, avals, **params)` returns a sequence of cotangents (None where the aval is None).
-        view: whether the result may share memory with operand 0.
-        fresh: whether the transpose returns memory of its own, never the cotangent's.
-        variadic: see `transpose`.
-        accumulate: `accumulate(buffer, ct, *constants, **params)`: add the transpose of `ct` into a buffer.
-        rewrite: `rewrite(value, kept, *others, **params)`: evaluate into the memory of operand 0, or a copy if `kept`.
-        consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
-        steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
-        batch: the same for several operands.
-        abstract: `abstract(inputs, params)`: the avals of the results; see `wengert.core.abstract`.
-
-    Returns:
-        The primitive, entered in the registry.
-
-    Raises:
-        RegistrationError: the name is taken or a transpose is missing.
-
-    >>> from wengert.core.primitive import Linear
-    >>> halve = Linear("halve", lambda x: x / 2, transpose=lambda ct, _aval: ct / 2)
-    >>> halve.vjp(np.ones(2), None, [None], [Aval((2,), np.dtype(float))], {})
-    [array([0.5, 0.5])]
-    """
-    primitive = Linear(
-        name,
-        evaluate,
-        transpose,
-        view=view,
-        fresh=fresh,
-        variadic=variadic,
-        accumulate=accumulate,
-        rewrite=rewrite,
-        consume=consume,
-    )
-    return declared(primitive, steps, batch, abstract)
-
-
-def bilinear(
-    name: str,
-    evaluate: Callable[..., Any],
-    transposes: tuple[Rule, Rule],
-    *,
-    batch: Rule | None = None,
-    abstract: Rule | None = None,
-) -> Bilinear:
-    """Declare a primitive that is linear in each of two operands.
-
-    Args:
-        name: its name, unique among primitives.
-        evaluate: the operation on two arrays.
-        transposes: `left(ct, aval_left, right, **params)` and `right(ct, aval_right, left, **params)`.
-        batch: how it reads with leading batch axes; see `wengert.core.batching`.
-        abstract: `abstract(inputs, params)`: the avals of the results; see `wengert.core.abstract`.
-
-    Returns:
-        The primitive, entered in the registry.
-
-    Raises:
-        RegistrationError: the name is taken or a transpose is missing.
-
-    >>> from wengert.core.primitive import Bilinear
-    >>> scale = Bilinear("scale", np.multiply, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
-    >>> scale.vjp(np.ones(2), None, [None, 3.0], [Aval((2,), np.dtype(float)), None], {})
-    [array([3., 3.]), None]
-    """
-    return declared(Bilinear(name, evaluate, transposes), None, batch, abstract)
-
-
-def opaque(
-    name: str,
-    evaluate: Callable[..., Any],
-    vjp: Rule,
-    *,
-    jvp: Rule | None = None,
-    outputs: int = 1,
-    steps: Rule | None = None,
-    batch: Rule | None = None,
-    abstract: Rule | None = None,
-) -> Opaque:
-    """Declare a primitive by its vjp.
-
-    Args:
-        name: its name, unique among primitives.
-        evaluate: the operation on arrays; several results come as a tuple.
-        vjp: `vjp(ct, out, *operands, **params)`, linear in `ct`, returning a tuple with a cotangent (or None) for
-            each operand; one value alone is that of the first operand. With several outputs `ct` is a list with None
-            for those that received no cotangent, and `out` a tuple.
-        jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
-        outputs: the number of results.
-        steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
-        batch: the same for several operands.
-        abstract: `abstract(inputs, params)`: the avals of the results; see `wengert.core.abstract`.
-
-    Returns:
-        The primitive, entered in the registry.
-
-    Raises:
-        RegistrationError: the name is taken, or the vjp takes too few arguments.
-
-    >>> from wengert.core.primitive import Opaque
-    >>> length = Opaque("length", np.linalg.norm, vjp=lambda ct, out, x: ct * x / out)
-    >>> length.vjp(1.0, 5.0, [np.array([3.0, 4.0])], [Aval((2,), np.dtype(float))], {})
-    (array([0.6, 0.8]),)
-    """
-    return declared(Opaque(name, evaluate, vjp, jvp=jvp, outputs=outputs), steps, batch, abstract)
-
-
-def constant(
-    name: str,
-    evaluate: Callable[..., Any],
-    *,
-    outputs: int = 1,
-    steps: Rule | None = None,
-    batch: Rule | None = None,
-    abstract: Rule | None = None,
-) -> Constant:
-    """Declare a primitive whose derivative is a structural zero.
-
-    Args:
-        name: its name, unique among primitives.
-        evaluate: the operation on arrays.
-        outputs: the number of results.
-        steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
-        batch: the same for several operands.
-        abstract: `abstract(inputs, params)`: the avals of the results; see `wengert.core.abstract`.
-
-    Returns:
-        The primitive, entered in the registry.
-
-    Raises:
-        RegistrationError: the name is taken.
-
-    >>> from wengert.core.primitive import Constant
-    >>> Constant("steps", np.floor)
-    <constant primitive steps>
-    """
-    return declared(Constant(name, evaluate, outputs=outputs), steps, batch, abstract)

@@ -209,11 +209,17 @@ def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any]
 
 def shares_memory(result: Tensor, source: Tensor, base: Tensor, path: Sequence[Step]) -> bool:
     """Tell whether the result of a view primitive is a window on the source's buffer (not a copy or a scalar)."""
+    trace = result._trace
+    if (trace is None or trace.fast) and type(result._value) is np.ndarray and type(source._value) is np.ndarray:
+        return is_window(result._value, source._value)
     if is_staged(result) or (not result.ndim and not is_concrete(result)):  # a scalar of a lane is a window below
         return would_share_memory(base, path)
     window, buffer = raw(result), raw(source)
-    if type(window) is not np.ndarray or type(buffer) is not np.ndarray:
-        return False
+    return type(window) is np.ndarray and type(buffer) is np.ndarray and is_window(window, buffer)
+
+
+def is_window(window: np.ndarray[Any, Any], buffer: np.ndarray[Any, Any]) -> bool:
+    """Tell whether an array was made as a view of another, or of the same owner."""
     owner = buffer if buffer.base is None else buffer.base
     if window is buffer or window.base is owner or window.base is buffer:
         return True

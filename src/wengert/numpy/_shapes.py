@@ -49,16 +49,18 @@ def buffer_of(x: Tensor) -> Any:
 
 def as_shape(shape: Any) -> tuple[int, ...]:
     """Return a length or a sequence of lengths as a tuple."""
-    try:
-        return (operator.index(shape),)
-    except TypeError:
-        return tuple(map(operator.index, shape))
+    if type(shape) is not tuple:
+        try:
+            return (operator.index(shape),)
+        except TypeError:
+            pass
+    return tuple(map(operator.index, shape))
 
 
-def completed(lengths: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """Return a shape with the length that `-1` stands for where there is one."""
+def completed(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
+    """Return a shape for the elements of a Tensor with the length that `-1` stands for where there is one."""
     if lengths.count(-1) == 1:
-        others = -math.prod(lengths)
+        size, others = x.size, -math.prod(lengths)
         if others > 0 and size % others == 0:
             return tuple(size // others if n == -1 else n for n in lengths)
     return lengths
@@ -76,7 +78,7 @@ def resolved_order(x: Tensor, order: str | None) -> Any:
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
     """Return the elements in another shape; see `numpy.reshape`."""
     x = array_operand("reshape", a)
-    lengths, chosen = completed(as_shape(shape), x.size), resolved_order(x, order)
+    lengths, chosen = completed(as_shape(shape), x), resolved_order(x, order)
     if copy is False:
         np.reshape(buffer_of(x), lengths, order=chosen, copy=False)
     return apply(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)

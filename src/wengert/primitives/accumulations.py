@@ -15,8 +15,9 @@ import numpy as np
 
 from wengert.core.aval import Aval
 from wengert.core.batching import along, lead, shift
+from wengert.core.declare import constant, linear, opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import PRIMITIVES, Primitive, constant, linear, opaque
+from wengert.core.primitive import PRIMITIVES, Primitive
 
 __all__ = ["accumulate", "accumulate_vjp", "cumsum", "recurrence"]
 

@@ -5,6 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from wengert.core.batching import along
-from wengert.core.primitive import constant
+from wengert.core.declare import constant
 
 barrier = constant("stop_gradient", lambda x: x.copy() if isinstance(x, np.ndarray) else x, steps=along())

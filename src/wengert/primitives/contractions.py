@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.aval import Aval, aval_of
 from wengert.core.cotangent import unbroadcast
-from wengert.core.primitive import bilinear
+from wengert.core.declare import bilinear
 from wengert.errors import ShapeError, describe
 from wengert.primitives.product_batches import (
     batch_broadcast,

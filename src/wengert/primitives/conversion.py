@@ -10,8 +10,9 @@ import numpy as np
 from wengert.core.aval import Aval
 from wengert.core.batching import aligned, along, shift
 from wengert.core.cotangent import match_dtype, unbroadcast
+from wengert.core.declare import constant, elementwise, linear, opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive, constant, elementwise, linear, opaque
+from wengert.core.primitive import Primitive
 
 
 def convert(x: Any, *, dtype: Any) -> Any:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.primitive import Primitive, bilinear, linear, opaque
+from wengert.core.declare import bilinear, linear, opaque
+from wengert.core.primitive import Primitive
 from wengert.errors import ShapeError, describe
 from wengert.primitives.product_batches import Flags, Params, ranks
 from wengert.primitives.product_shapes import abstract_einsum

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.declare import constant, elementwise, opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Elementwise, constant, elementwise, opaque
+from wengert.core.primitive import Elementwise
 
 LN2 = np.log(2.0)
 LN10 = np.log(10.0)
@@ -24,7 +25,6 @@ LN10 = np.log(10.0)
 def passed(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
     """Pass on what comes: the rule of a term in a sum."""
     return t
-
 
 
 add = elementwise("add", np.add, d=(passed, passed))

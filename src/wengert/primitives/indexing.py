@@ -12,8 +12,9 @@ from wengert.core.abstract import asked
 from wengert.core.aval import Aval, aval_of, shape_of
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
+from wengert.core.declare import linear
 from wengert.core.dispatch import apply, as_tensor, innermost
-from wengert.core.primitive import Linear, Primitive, linear
+from wengert.core.primitive import Linear, Primitive
 from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, raw, refuse_object_arrays
 from wengert.core.views import Step, base_and_path, current, share
 from wengert.errors import GraphError, describe

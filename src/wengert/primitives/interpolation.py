@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import aval_of
+from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import opaque
 from wengert.core.tensor import Tensor
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import getitem, transpose_part

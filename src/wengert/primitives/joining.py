@@ -9,8 +9,9 @@ import numpy as np
 
 from wengert.core.aval import Aval
 from wengert.core.batching import along, lead, shift
+from wengert.core.declare import linear
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive, linear
+from wengert.core.primitive import Primitive
 
 Params = Mapping[str, Any]
 Steps = list[tuple[Primitive, dict[str, Any]]]

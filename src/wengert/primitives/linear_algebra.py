@@ -8,8 +8,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from wengert.core.cotangent import unbroadcast
+from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import opaque
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.product_batches import batch_broadcast, batch_norm, batch_solve
 from wengert.primitives.reductions import restore_axes

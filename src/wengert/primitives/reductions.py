@@ -16,8 +16,9 @@ from wengert.core.abstract import reduced
 from wengert.core.aval import Aval
 from wengert.core.batching import aligned, along, lead, shift
 from wengert.core.cotangent import match_dtype, unbroadcast
+from wengert.core.declare import constant, linear, opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive, constant, linear, opaque
+from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
 from wengert.primitives.accumulations import accumulate_vjp
 

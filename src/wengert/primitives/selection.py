@@ -11,8 +11,9 @@ from wengert.core.abstract import asked, unknown_shape
 from wengert.core.aval import Aval
 from wengert.core.batching import aligned
 from wengert.core.cotangent import match_dtype
+from wengert.core.declare import constant, elementwise, linear
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive, constant, elementwise, linear
+from wengert.core.primitive import Primitive
 from wengert.primitives.elementwise import choice
 
 where = elementwise(

@@ -10,8 +10,9 @@ import numpy as np
 from wengert.core.aval import Aval
 from wengert.core.batching import along, shift
 from wengert.core.cotangent import unbroadcast
+from wengert.core.declare import linear
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive, linear
+from wengert.core.primitive import Primitive
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]

@@ -9,8 +9,9 @@ import numpy as np
 
 from wengert.core.abstract import unknown_shape
 from wengert.core.batching import along, lead
+from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive, constant, opaque
+from wengert.core.primitive import Primitive
 
 
 def ranks(x: Any, axis: int) -> Any:

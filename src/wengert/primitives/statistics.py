@@ -13,8 +13,9 @@ import numpy as np
 
 from wengert.core.batching import along, lead, shift
 from wengert.core.cotangent import match_dtype, unbroadcast
+from wengert.core.declare import elementwise, opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive, elementwise, opaque
+from wengert.core.primitive import Primitive
 from wengert.primitives.reductions import (
     Axes,
     Names,
