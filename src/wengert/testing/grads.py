@@ -1,0 +1,94 @@
+"""`check_grads`: compare derivatives of all orders with differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.testing.comparison import Check
+from wengert.testing.differences import STEP
+from wengert.testing.modes import MODES
+from wengert.testing.problem import Problem, default_tolerance, problem_of, usage_error
+from wengert.transforms.boundary import name_of
+
+__all__ = ["check_grads"]
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 2,
+    modes: Sequence[str] = ("rev",),
+    *,
+    rtol: float | None = None,
+    step: float = STEP,
+    seed: int = 0,
+) -> None:
+    """Check the derivatives of a function against differences, up to an order.
+
+    Each argument moves along a random direction, and the change of the outputs, weighted with random cotangents, is
+    differenced: central differences, halving the step and extrapolating (Richardson) until they have converged.
+    Where they do not, and the function is analytic and takes complex arguments, the complex step decides. Higher
+    orders check the derivative of the derivative in the same way, with respect to the cotangents too.
+
+    Sources: C. J. F. Ridders, Accurate computation of F'(x) and F'(x) F''(x), 1982 (the extrapolation); W. Squire and
+    G. Trapp, Using complex variables to estimate derivatives of real functions, 1998 (the complex step).
+
+    Args:
+        f: a function of `args`, returning arrays in any containers; integer results are not looked at.
+        args: a tuple of arguments: floats, arrays or Tensors of float or complex dtype, or containers of them.
+        order: the highest order of derivatives to check, 1 or more.
+        modes: the modes of differentiation to check: "rev" is reverse mode, "fwd" forward mode; with both, higher
+            orders are checked in all combinations, "fwd over rev" among them.
+        rtol: tolerance relative to max(1, derivative along the direction); by default ten times the root of the
+            precision of the least precise dtype, which is 1.5e-7 for float64.
+        step: the first step of the differences, relative to max(1, magnitude of the argument); smaller near kinks.
+        seed: of the random directions.
+
+    Raises:
+        AssertionError: a derivative differs; the text names argument, order and both numbers.
+        UsageError: order, modes or tolerance cannot be used, or `f` returned nothing that has derivatives.
+        DtypeError: an argument has a dtype without derivatives.
+
+    >>> import numpy as np
+    >>> check_grads(lambda x, y: np.sin(x["angle"]) * y, ({"angle": np.array([0.5, 2.0])}, 3.0), order=3)
+    """
+    if not callable(f):
+        raise usage_error(f"f={f!r}", "a function is needed", "Pass the function first, then its arguments")
+    name = name_of("check_grads", f)
+    first = problem_of(f, args)
+    check_options(order, modes, rtol, step)
+    for mode in modes:
+        generator = np.random.default_rng(seed)
+        pending: list[tuple[Problem, tuple[str, ...]]] = [(first, (mode,))]
+        while pending:
+            problem, chain = pending.pop()
+            tolerance = default_tolerance(problem) if rtol is None else rtol
+            check = Check(name, title_of(chain), len(chain), tolerance, step, generator)
+            derivative = MODES[chain[-1]](problem, check)
+            if len(chain) < order:
+                pending += [(derivative, (*chain, outer)) for outer in modes]
+
+
+def title_of(chain: tuple[str, ...]) -> str:
+    """Return the name of modes that were applied one after the other."""
+    return chain[0] if len(set(chain)) == 1 else " over ".join(reversed(chain))
+
+
+def check_options(order: Any, modes: Any, rtol: Any, step: Any) -> None:
+    """Raise a UsageError unless the options of `check_grads` can be used."""
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 1:
+        raise usage_error(f"order={order!r}", "an integer of 1 or more is needed", "Pass order=1 or order=2")
+    known = ", ".join(repr(mode) for mode in MODES)
+    if isinstance(modes, str) or not isinstance(modes, Sequence) or not modes:
+        raise usage_error(f"modes={modes!r}", f"a tuple of modes is needed, of {known}", "Pass modes=('rev',)")
+    for mode in modes:
+        if mode not in MODES:
+            raise usage_error(f"mode {mode!r}", f"one of {known} is needed", "Leave it out of modes")
+    for option, value in (("rtol", rtol), ("step", step)):
+        number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+        if not number and (option, value) != ("rtol", None):
+            raise usage_error(f"{option}={value!r}", "a positive number is needed", f"Leave {option} out")

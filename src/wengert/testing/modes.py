@@ -1,0 +1,73 @@
+"""Modes: each checks the first derivative of a problem and returns the problem whose derivative is the next order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import aval_of
+from wengert.testing.comparison import Check
+from wengert.testing.differences import Array, paired
+from wengert.testing.problem import Leaves, Problem, smooth_outputs
+from wengert.transforms.boundary import as_given
+from wengert.transforms.forward import jvp
+from wengert.transforms.reverse import vjp
+
+__all__ = ["MODES", "pulled_back", "pushed_forward"]
+
+
+def reverse(problem: Problem, check: Check) -> Problem:
+    """Check the vjp of a problem; return the vjp as a function of point and cotangents."""
+    cts = [check.direction(leaf) for leaf in smooth_outputs(problem)]
+    gradients = pulled_back(problem.function, problem.point, cts)
+    for i, gradient in enumerate(gradients):
+        check.compare(problem, i, cts, product_with(gradient))
+    count = len(problem.point)
+
+    def derivative(leaves: Leaves) -> Leaves:
+        return pulled_back(problem.function, leaves[:count], leaves[count:])
+
+    labels = [f"the cotangent of output {i} (order {check.order})" for i in range(len(cts))]
+    return Problem(derivative, [*problem.point, *cts], [*problem.labels, *labels])
+
+
+def product_with(gradient: Any) -> Callable[[Any], Any]:
+    """Return the function that pairs a gradient with a direction."""
+    return lambda direction: paired([gradient], [direction])
+
+
+def pulled_back(function: Callable[[Leaves], Leaves], point: Leaves, cts: Leaves) -> Leaves:
+    """Return the vjp of a function of leaves."""
+    _, pullback = vjp(lambda *leaves: function(list(leaves)), *point)
+    return list(pullback(list(cts)))
+
+
+def forward(problem: Problem, check: Check) -> Problem:
+    """Check the jvp of a problem; return the jvp as a function of point and tangents."""
+    cts = [check.direction(leaf) for leaf in smooth_outputs(problem)]
+    zeros = [np.zeros(*aval_of(leaf)) for leaf in problem.point]
+    for i in range(len(zeros)):
+
+        def along(direction: Array, i: int = i) -> float:
+            tangents: Leaves = [*zeros[:i], direction, *zeros[i + 1 :]]
+            return paired(cts, pushed_forward(problem.function, problem.point, tangents))
+
+        check.compare(problem, i, cts, along)
+    count = len(problem.point)
+
+    def derivative(leaves: Leaves) -> Leaves:
+        return pushed_forward(problem.function, leaves[:count], leaves[count:])
+
+    labels = [f"the tangent of {label} (order {check.order})" for label in problem.labels]
+    tangents = [as_given(check.direction(leaf)[()], leaf) for leaf in problem.point]
+    return Problem(derivative, [*problem.point, *tangents], [*problem.labels, *labels])
+
+
+def pushed_forward(function: Callable[[Leaves], Leaves], point: Leaves, tangents: Leaves) -> Leaves:
+    """Return the jvp of a function of leaves."""
+    return list(jvp(lambda *leaves: function(list(leaves)), point, tangents)[1])
+
+
+MODES: dict[str, Callable[[Problem, Check], Problem]] = {"rev": reverse, "fwd": forward}

@@ -1,0 +1,96 @@
+"""Problems: functions of leaves at a point, which derivatives are compared on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.core.aval import aval_of, is_differentiable
+from wengert.errors import DtypeError, UsageError, describe
+
+__all__ = ["Leaves", "Problem", "default_tolerance", "names_of", "problem_of", "smooth_outputs", "usage_error"]
+
+Leaves = list[Any]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Hold a function of leaves that returns leaves, the point to differentiate it at, and names of its inputs."""
+
+    function: Callable[[Leaves], Leaves]
+    point: Leaves
+    labels: list[str]
+
+    def outputs(self) -> Leaves:
+        """Return the function's outputs at the point."""
+        return self.function(self.point)
+
+
+def problem_of(f: Callable[..., Any], args: Any) -> Problem:
+    """Return a function of containers as a function of leaves, which returns its float and complex results only."""
+    if not isinstance(args, tuple | list):
+        raise usage_error(
+            f"args of type {type(args).__name__}", "a tuple of arguments is needed", "Write (x,) for a single one"
+        )
+    arguments = tuple(args)
+    leaves, structure = flatten(arguments)
+    labels = [f"argument {label}" for label in names_of(structure)]
+    for label, leaf in zip(labels, leaves, strict=True):
+        check_leaf(label, leaf)
+    if not leaves:
+        raise usage_error("args without any array", "something to differentiate is needed", "Pass an argument")
+
+    def function(values: Leaves) -> Leaves:
+        found, _ = flatten(f(*unflatten(structure, values)))
+        return [leaf for leaf in found if is_differentiable(aval_of(leaf).dtype)]
+
+    return Problem(function, leaves, labels)
+
+
+def names_of(structure: Any) -> Iterator[str]:
+    """Return how each leaf of a tuple of arguments is reached: its position, then keys and indices."""
+    for accessor in structure.accessors():
+        yield str(accessor[0].entry) + accessor[1:].codify("")
+
+
+def check_leaf(label: str, leaf: Any) -> None:
+    """Raise a DtypeError unless a leaf can be differentiated."""
+    dtype = aval_of(leaf).dtype
+    if not is_differentiable(dtype):
+        given = f"dtype {dtype}" if dtype.kind in "?biu" else f"type {type(leaf).__name__}"
+        raise DtypeError(
+            describe(
+                "check_grads",
+                f"{label} has {given}",
+                "floats, arrays or Tensors of a float or complex dtype are needed",
+                "Fix other arguments in a lambda around the function",
+            )
+        )
+
+
+def smooth_outputs(problem: Problem) -> Leaves:
+    """Return the outputs of a problem, of which there must be one."""
+    outputs = problem.outputs()
+    if not outputs:
+        raise usage_error(
+            "a function that returned no float or complex array",
+            "a result that has derivatives is needed",
+            "Return the float results of the function",
+        )
+    return outputs
+
+
+def default_tolerance(problem: Problem) -> float:
+    """Return ten times the root of the precision of the least precise dtype of inputs and outputs."""
+    dtypes = [aval_of(leaf).dtype for leaf in (*problem.point, *problem.outputs())]
+    return 10 * math.sqrt(max(float(np.finfo(dtype).eps) for dtype in dtypes))
+
+
+def usage_error(given: str, needed: str, action: str) -> UsageError:
+    """Return the error about an argument of `check_grads`."""
+    return UsageError(describe("check_grads", given, needed, action))

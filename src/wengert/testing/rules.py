@@ -1,0 +1,186 @@
+"""`check_rule`: compare the rules that a user gave with differences and with each other."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.core.aval import aval_of, is_differentiable
+from wengert.core.tensor import Tensor
+from wengert.errors import UsageError, describe
+from wengert.testing.comparison import Check
+from wengert.testing.differences import STEP, paired, widened
+from wengert.testing.modes import pulled_back, pushed_forward
+from wengert.testing.problem import Leaves, Problem, default_tolerance, names_of, smooth_outputs
+from wengert.traces.function import Function
+from wengert.transforms.boundary import name_of
+from wengert.transforms.custom_rule import CustomRule
+
+__all__ = ["check_rule"]
+
+
+def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0) -> None:
+    """Check the derivative rules given to a `custom_rule` or `autograd.Function` at a point.
+
+    Each of vjp and jvp that was given must agree with differences of the function, be linear, and, if there are two,
+    give the same number for any direction and cotangent.
+
+    Args:
+        fun: what `custom_rule` returned, or a subclass of `Function`.
+        *args: its arguments; those of float or complex dtype are differentiated.
+        rtol: tolerance of the comparison with differences, as in `check_grads`.
+        seed: of the random directions.
+
+    Raises:
+        AssertionError: a rule is wrong; the text names it.
+        UsageError: `fun` has no rules of its own, or nothing among `args` can be differentiated.
+
+    >>> import wengert as wg, numpy as np
+    >>> cube = wg.custom_rule(lambda x: x**3)
+    >>> cube.defvjp(lambda x: (x**3, x), lambda x, ct: (3 * x**2 * ct,))
+    >>> _ = cube.defjvp(lambda primals, tangents: (primals[0] ** 3, 3 * primals[0] ** 2 * tangents[0]))
+    >>> check_rule(cube, np.array([1.0, 2.0]))
+    """
+    given = rules_of(fun)
+    problem = smooth_part(given["function"], args)
+    tolerance = default_tolerance(problem) if rtol is None else rtol
+    check = Check(name_of("check_rule", fun), "", 1, tolerance, STEP, np.random.default_rng(seed))
+    cts = [check.direction(leaf) for leaf in smooth_outputs(problem)]
+    directions = [check.direction(leaf) for leaf in problem.point]
+    found: dict[str, list[float]] = {}
+    if "vjp" in given:
+        pull = RuleMap("vjp", check.name, functools.partial(pulled_back, smooth_part(given["vjp"], args).function))
+        found["vjp"] = [
+            paired([g], [v]) for g, v in zip(pull.linear(problem.point, cts, check), directions, strict=True)
+        ]
+    if "jvp" in given:
+        push = RuleMap("jvp", check.name, functools.partial(pushed_forward, smooth_part(given["jvp"], args).function))
+        found["jvp"] = [
+            paired(cts, push.linear(problem.point, alone(directions, i), check)) for i in range(len(directions))
+        ]
+    compare_rules(problem, check, directions, cts, found)
+
+
+def rules_of(fun: Any) -> dict[str, Callable[..., Any]]:
+    """Return a function, and for each rule given to it the function that has this rule alone."""
+    if isinstance(fun, CustomRule):
+        found: dict[str, Callable[..., Any]] = {}
+        if fun.forward is not None and fun.backward is not None:
+            found["vjp"] = one = CustomRule(fun.fun)
+            one.defvjp(fun.forward, fun.backward)
+        if fun.pushforward is not None:
+            found["jvp"] = one = CustomRule(fun.fun)
+            one.defjvp(fun.pushforward)
+        if found:
+            return {"function": fun.fun, **found}
+    elif isinstance(fun, type) and issubclass(fun, Function):
+        known = {"vjp": fun.backward is not Function.backward, "jvp": hasattr(fun, "jvp")}
+        if any(known.values()):
+            return {"function": fun.apply, **{rule: fun.apply for rule, flag in known.items() if flag}}
+    raise UsageError(
+        describe(
+            "check_rule",
+            f"{fun!r}, which has no derivative rule of its own",
+            "a custom_rule with a vjp or jvp, or a Function, is needed",
+            "Use check_grads for other functions",
+        )
+    )
+
+
+def smooth_part(function: Callable[..., Any], args: tuple[Any, ...]) -> Problem:
+    """Return a function as one of those leaves of its arguments that have derivatives, with results that have."""
+    leaves, structure = flatten(args)
+    labels = list(names_of(structure))
+    chosen = [i for i, leaf in enumerate(leaves) if is_smooth(leaf)]
+    if not chosen:
+        raise UsageError(
+            describe("check_rule", "no float or complex argument", "something to differentiate is needed", "Pass one")
+        )
+
+    def narrowed(values: Leaves) -> Leaves:
+        everything = list(leaves)
+        for i, value in zip(chosen, values, strict=True):
+            everything[i] = value
+        found, _ = flatten(function(*unflatten(structure, everything)))
+        return [leaf for leaf in found if is_differentiable(aval_of(leaf).dtype)]
+
+    return Problem(narrowed, [leaves[i] for i in chosen], [f"argument {labels[i]}" for i in chosen])
+
+
+def is_smooth(leaf: Any) -> bool:
+    """Tell whether a leaf is an array or number that has derivatives."""
+    return isinstance(leaf, Tensor | np.ndarray | np.generic | float | complex) and is_differentiable(
+        aval_of(leaf).dtype
+    )
+
+
+def alone(directions: Leaves, i: int) -> Leaves:
+    """Return one of the directions, with zeros for the others."""
+    return [v if j == i else np.zeros_like(v) for j, v in enumerate(directions)]
+
+
+@dataclass(frozen=True)
+class RuleMap:
+    """Hold what a rule computes: a map of (point, vectors) that must be linear in the vectors."""
+
+    rule: str
+    name: str
+    apply: Callable[[Leaves, Leaves], Leaves]
+
+    def linear(self, point: Leaves, vectors: Leaves, check: Check) -> Leaves:
+        """Return the map of some vectors; raise an AssertionError if it is not linear."""
+        others = [check.direction(vector) * (np.abs(vector) > 0) for vector in vectors]
+        one, other = self.apply(point, vectors), self.apply(point, others)
+        both = self.apply(point, [2 * x - 3 * y for x, y in zip(vectors, others, strict=True)])
+        for x, y, z in zip(one, other, both, strict=True):
+            x, y, z = widened(x), widened(y), widened(z)
+            size = np.max(np.abs(x) + np.abs(y), initial=0.0)
+            if not np.allclose(z, 2 * x - 3 * y, rtol=0, atol=rounding(point, vectors) * size, equal_nan=True):
+                raise AssertionError(
+                    describe(
+                        self.name,
+                        f"the {self.rule} of 2 a - 3 b is not twice that of a less three times that of b",
+                        f"a {self.rule} linear in its {'cotangent' if self.rule == 'vjp' else 'tangents'} is needed",
+                        "Correct that rule",
+                    )
+                )
+        return one
+
+
+def rounding(*groups: Leaves) -> float:
+    """Return what rounding may change, relative to the largest term."""
+    return 1e4 * max(float(np.finfo(aval_of(leaf).dtype).eps) for group in groups for leaf in group)
+
+
+def compare_rules(
+    problem: Problem, check: Check, directions: Leaves, cts: Leaves, found: dict[str, list[float]]
+) -> None:
+    """Raise an AssertionError where a rule differs from differences, or the two from each other."""
+    for i, (label, direction) in enumerate(zip(problem.labels, directions, strict=True)):
+        expected, error = check.expected(problem, i, direction, cts)
+        for rule, values in found.items():
+            if not abs(values[i] - expected) <= check.rtol * max(1.0, abs(values[i]), abs(expected)):
+                raise AssertionError(
+                    describe(
+                        check.name,
+                        f"the {rule} gives {values[i]:.12g} in {label} along a random direction",
+                        f"{expected:.12g} is needed by differences good to {error:.1g}",
+                        f"Correct the {rule}, or choose a point away from kinks and jumps",
+                    )
+                )
+        if len(found) == 2:
+            a, b = found["vjp"][i], found["jvp"][i]
+            if not abs(a - b) <= rounding(problem.point, cts) * max(1.0, abs(a), abs(b)):
+                raise AssertionError(
+                    describe(
+                        check.name,
+                        f"the vjp gives {a:.17g} and the jvp {b:.17g} in {label} along a random direction",
+                        "the same number is needed",
+                        "Correct the less accurate rule",
+                    )
+                )
