@@ -17,7 +17,7 @@ import numpy as np
 from wengert.conversion import operations
 from wengert.conversion.branches import decided
 from wengert.conversion.loading import bound_to, compiled, is_converted
-from wengert.conversion.loops import StagedRange
+from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, is_traced
 from wengert.conversion.rewriting import rewritten
 from wengert.conversion.source import definition_of, refused
