@@ -60,6 +60,11 @@ def write_into_constant(x: Any, m: Any) -> Any:
     return m.sum(buffer * buffer)
 
 
+def constants(x: Any, m: Any) -> Any:
+    weights = m.constant([0.5, -1.0, 2.0])
+    return m.sum(weights * x**3 - weights / x + 2.0 * (weights - m.sin(x)) * m.maximum(weights, x))
+
+
 def views(x: Any, m: Any) -> Any:
     y = m.outer(x, x)
     row, column = y[1], y.T[2]
@@ -208,6 +213,7 @@ PROGRAMS: dict[str, Program] = {
         transcendental,
         mutation,
         write_into_constant,
+        constants,
         views,
         fancy,
         repeated_index,

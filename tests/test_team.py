@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
 import os
 import subprocess
 import sys
@@ -20,12 +22,15 @@ from hypothesis import strategies as st
 import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.calls import call_of, same_bits
+from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, TRANSFORMATIONS
 from wengert import _config
+from wengert.core import dispatch
 from wengert.core.primitive import PRIMITIVES, Elementwise
 from wengert.errors import UsageError
 from wengert.native import elementwise, engine, team
 from wengert.native.elementwise import LARGE, shared
 from wengert.native.team import Team
+from wengert.traces import operators, sweep
 
 UFUNCS = sorted(
     {
@@ -244,6 +249,25 @@ def test_second_order_and_the_other_modes() -> None:
     assert np.allclose(wg.grad(lambda x: wg.grad(f)(x).sum())(x), np.exp(x) * (x + 2) / 3.0, rtol=1e-14)
     lanes = wg.vmap(wg.grad(f))(np.stack([x, x + 1.0]))
     assert np.allclose(lanes[0], expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("chain", list(itertools.product(TRANSFORMATIONS, repeat=2)), ids="-".join)
+def test_compositions_do_not_depend_on_what_counts_as_large(
+    chain: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def results() -> list[Any]:
+        found = []
+        for program in PROGRAMS.values():
+            f: Any = functools.partial(program, m=TRACED)
+            for name, direction in zip(chain, DIRECTIONS, strict=False):
+                f = TRANSFORMATIONS[name][0](f, direction)
+            found.append(wg.asarray(f(POINT)).numpy())
+        return found
+
+    small = results()
+    for module in (dispatch, operators, sweep):
+        monkeypatch.setattr(module, "LARGE", 1)
+    assert all(same_bits(a, b) for a, b in zip(results(), small, strict=True))
 
 
 def test_a_mask_hides_infinite_partials_of_large_arrays() -> None:

@@ -38,8 +38,8 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
         ufunc: a NumPy function of one or two operands with one result.
 
     Returns:
-        `compute(x, y=None, out=None)`: `x` or `y` is an array of at least LARGE elements; `out` is `x` to overwrite
-        it, in which case conditions are not reported.
+        `compute(x, y=None, out=None)` for ndarrays and numbers, of which `x` or `y` is an array of at least LARGE
+        elements; `out` is `x` to overwrite it, in which case conditions are not reported.
 
     >>> import numpy as np
     >>> shared(np.add)(np.ones(100_000), 2.0)[-1]

@@ -15,7 +15,14 @@ from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.primitives import elementwise
 from wengert.primitives.indexing import rebind
-from wengert.traces.operators import binary_operator, foreign, operand, reflected_operator, unary_function
+from wengert.traces.operators import (
+    binary_operator,
+    constant_operator,
+    foreign,
+    operand,
+    reflected_operator,
+    unary_function,
+)
 from wengert.traces.parts import read_part, write_part
 
 __all__ = ["install", "refuse_options", "replace", "with_out"]
@@ -188,13 +195,13 @@ GENERAL: dict[str, Any] = {
     "lshift": np.left_shift,
     "rshift": np.right_shift,
 }
-COMPARISONS: dict[str, Any] = {
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "eq": np.equal,
-    "ne": np.not_equal,
+COMPARISONS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
+    "lt": (np.less, operator.lt),
+    "le": (np.less_equal, operator.le),
+    "gt": (np.greater, operator.gt),
+    "ge": (np.greater_equal, operator.ge),
+    "eq": (np.equal, operator.eq),
+    "ne": (np.not_equal, operator.ne),
 }
 
 
@@ -213,8 +220,8 @@ for _name, _function in GENERAL.items():
     install(f"r{_name}", through_function(_function, reflected=True))
     if _name != "divmod":
         install(f"i{_name}", in_place(_function.__name__, through_function(_function)))
-for _name, _function in COMPARISONS.items():
-    install(_name, through_function(_function))
+for _name, (_function, _compute) in COMPARISONS.items():
+    install(_name, constant_operator(_function.__name__, _compute, through_function(_function)))
 install("neg", unary_function(elementwise.negative, operator.neg))
 install("abs", unary_function(elementwise.absolute, operator.abs))
 install("pos", lambda self: FUNCTIONS[np.positive](self))

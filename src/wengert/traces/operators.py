@@ -18,13 +18,13 @@ from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, as_tensor, dispatch, plain_array
 from wengert.core.primitive import Elementwise
 from wengert.core.source import RECENT, caller, is_users
-from wengert.core.tensor import BORROWED, Tensor, refuse_object_arrays
+from wengert.core.tensor import BORROWED, Tensor, make_tensor, refuse_object_arrays
 from wengert.core.views import ALIAS, resolved
 from wengert.native.elementwise import LARGE
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Binary, LargeBinary, LargeUnary, Unary
 
-__all__ = ["binary_operator", "foreign", "operand", "reflected_operator", "unary_function"]
+__all__ = ["binary_operator", "constant_operator", "foreign", "operand", "reflected_operator", "unary_function"]
 
 Operator = Callable[[Any, Any], Any]
 _getframe = sys._getframe
@@ -87,7 +87,7 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
             if type(x) is not ndarray:
                 out = compute(x, y)
                 node = Binary()
-            elif x.size >= LARGE:
+            elif x.size >= LARGE and type(y) is not Tensor:
                 out = compute_large(x, y)
                 node = LargeBinary()
             else:
@@ -246,6 +246,37 @@ def unary_function(primitive: Elementwise, compute: Callable[[Any], Any]) -> Cal
             node.out = None
             result._kept = False
         return result
+
+    return operate
+
+
+def constant_operator(name: str, compute: Operator, general: Operator) -> Operator:
+    """Return `a (op) b` for a Tensor `a` and anything `b`, an operation without derivatives.
+
+    Args:
+        name: the operation, for errors.
+        compute: the operation on arrays and numbers.
+        general: the operation on operands of any kind.
+    """
+
+    def operate(a: Any, b: Any) -> Any:
+        trace = a._trace
+        kind = type(b)
+        if kind is float or kind is int:
+            y = b
+        elif kind is Tensor and (b._trace is trace or b._trace is None):
+            y = b._value
+        else:
+            return general(a, b)
+        x = a._value
+        if (trace is not None and not trace.fast) or type(x) is Tensor or type(y) is Tensor:
+            return general(a, b)
+        try:
+            out = compute(x, y)
+        except ValueError:
+            check_broadcast(name, (x, y))
+            raise
+        return make_tensor(out, None, None)
 
     return operate
 
