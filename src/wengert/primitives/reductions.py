@@ -15,9 +15,9 @@ import numpy as np
 from wengert.core.abstract import reduced
 from wengert.core.aval import Aval
 from wengert.core.batching import aligned, along, lead, shift
-from wengert.core.cotangent import match_dtype, unbroadcast
+from wengert.core.cotangent import match_dtype, sum_over, unbroadcast
 from wengert.core.declare import constant, linear, opaque
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, implements
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
 from wengert.primitives.accumulations import accumulate_vjp
@@ -117,6 +117,21 @@ sum_ = linear(
     batch=batched_over("where"),
     abstract=reduced(evaluate_sum),
 )
+
+
+total = linear(
+    "total",
+    lambda x, axis, keepdims: sum_over(x, axis),
+    transpose=transpose_sum,
+    steps=along("axis"),
+    abstract=reduced(evaluate_sum),
+)
+
+
+@implements(sum_over)
+def sum_of_cotangents(x: Any, axis: Axes) -> Any:
+    """Return the sum over axes, accurately rather than with NumPy's bits."""
+    return apply(total, x, axis=axis, keepdims=False)
 
 
 def evaluate_sum_from(x: Any, initial: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:

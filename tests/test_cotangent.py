@@ -1,0 +1,72 @@
+"""Sums of cotangents: along any axes, as accurate as pairwise addition, in every mode alike."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+import wengert as wg
+from wengert.core.cotangent import sum_over, unbroadcast
+
+
+def exact(x: np.ndarray[Any, Any], axis: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Return sums without rounding errors."""
+    kept = [n for i, n in enumerate(x.shape) if i not in axis]
+    moved = np.moveaxis(x, axis, range(x.ndim - len(axis), x.ndim)).reshape(*kept, -1)
+    return np.apply_along_axis(math.fsum, -1, moved.astype(np.float64))
+
+
+@st.composite
+def array_and_axes(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
+    shape = draw(st.lists(st.sampled_from([1, 2, 3, 17, 33, 70]), min_size=1, max_size=3))
+    axes = draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, unique=True))
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    seed = draw(st.integers(0, 1_000))
+    x = np.random.default_rng(seed).random(shape).astype(dtype)
+    return (x if draw(st.booleans()) else np.asfortranarray(x)), tuple(sorted(axes))
+
+
+@given(array_and_axes())
+def test_sums_are_those_of_pairwise_addition(drawn: tuple[np.ndarray[Any, Any], tuple[int, ...]]) -> None:
+    x, axis = drawn
+    before = x.copy()
+    total = sum_over(x, axis)
+    count = math.prod(x.shape[i] for i in axis)
+    assert total.dtype == x.dtype
+    np.testing.assert_allclose(total, exact(x, axis), rtol=(math.log2(count) + 9) * np.finfo(x.dtype).eps)
+    assert np.array_equal(x, before)
+
+
+@given(arrays.arrays(np.float64, (40, 3), elements=st.floats(allow_nan=True, allow_infinity=True)))
+def test_what_is_not_finite_stays_so(x: np.ndarray[Any, Any]) -> None:
+    with np.errstate(all="ignore"):
+        total, plain = sum_over(x, (0,)), x.sum(axis=0)
+    whole = np.abs(x).sum(axis=0) < np.inf  # no order of additions overflows
+    assert np.array_equal(np.isfinite(total) | ~whole, np.isfinite(plain) | ~whole)
+
+
+@pytest.mark.parametrize("shape", [(100_000, 3), (3, 40_000), (200, 200, 5)])
+def test_gradients_of_what_was_broadcast(shape: tuple[int, ...]) -> None:
+    x = np.full(shape, 0.1, np.float32)
+    b = np.zeros(shape[-1], np.float32)
+
+    def loss(b: Any) -> Any:
+        return np.sum((x + b) * x)
+
+    count = math.prod(shape[:-1])
+    expected = np.full(shape[-1], count * float(np.float32(0.1)))
+    for gradient in (wg.grad(loss)(b), wg.jit(wg.grad(loss))(b), wg.vmap(wg.grad(loss))(b[None])[0]):
+        np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+
+
+def test_a_cotangent_that_is_broadcast_itself() -> None:
+    ct = np.broadcast_to(2.0, (1_000, 4))
+    assert np.array_equal(unbroadcast(ct, (4,)), np.full(4, 2_000.0))
+    assert np.array_equal(unbroadcast(ct, (1, 4)), np.full((1, 4), 2_000.0))
+    assert np.array_equal(unbroadcast(ct, (1, 1)), [[8_000.0]])
