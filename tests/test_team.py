@@ -337,6 +337,23 @@ def test_numpy_does_all_the_work_where_a_team_cannot_be_made(monkeypatch: pytest
     assert lonely.computed == 0
 
 
+def test_numpy_does_all_the_work_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(elementwise, "TEAM", Counting(2))
+    x = values(LARGE)
+    for _ in range(2 * team.TRIAL):
+        assert same_bits(shared(np.add)(x, x), x + x)
+
+
+def test_an_unknown_processor_gets_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "MACHINE", "riscv64")
+    with pytest.raises(RuntimeError, match="riscv64"):
+        Team(2).start()
+
+
 def test_one_thread_makes_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = Counting(1)
     monkeypatch.setattr(elementwise, "TEAM", alone)
@@ -390,6 +407,18 @@ def in_a_process(program: str) -> subprocess.CompletedProcess[str]:
 def test_a_process_ends_while_its_workers_look_for_work() -> None:
     done = in_a_process(PROGRAM + "print('done')")
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_a_process_ends_that_asks_for_a_team_while_it_ends() -> None:
+    program = (
+        "import numpy as np, wengert as wg\n"
+        "class Last:\n"
+        "    def __init__(self): self.x = wg.tensor(np.ones(100_000))\n"
+        "    def __del__(self): print([float((self.x * 1.0).numpy()[0]) for _ in range(40)] == [1.0] * 40)\n"
+        "last = Last()\n"
+    )
+    done = in_a_process(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-__all__ = ["CONDITIONS", "machine_code"]
+__all__ = ["CONDITIONS", "MACHINE", "PAUSES", "machine_code"]
 
 MACHINE = os.uname().machine if os.name == "posix" else ""
 INVALID, DIVIDE, OVERFLOW, UNDERFLOW = (1, 4, 8, 16) if MACHINE == "x86_64" else (1, 2, 4, 8)

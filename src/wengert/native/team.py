@@ -7,9 +7,11 @@ The workers run no Python and hold no interpreter lock. `team.ll` has the protoc
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from wengert._config import THREADS
-from wengert.native.engine import machine_code
+from wengert.native.engine import MACHINE, PAUSES, machine_code
 
 __all__ = ["TEAM", "Team"]
 
@@ -81,8 +83,9 @@ class Team:
     def ask(self) -> None:
         """Note that a large operation had no team; the first few of them lead to one."""
         self.asked += 1
-        if self.asked == TRIAL and self.threads > 1:
-            threading.Thread(target=self.start_if_possible, name="wengert-team").start()
+        if self.asked == TRIAL and self.threads > 1 and not sys.is_finalizing():  # when it would wait for ever
+            with contextlib.suppress(RuntimeError):  # the system has no thread to spare, or the process is ending
+                threading.Thread(target=self.start_if_possible, name="wengert-team").start()
 
     def start_if_possible(self) -> None:
         """Make the workers; NumPy keeps all the work where the system or LLVM has not what they need."""
@@ -129,14 +132,17 @@ class Team:
 
 
 def check_system() -> None:
-    """Raise a RuntimeError unless there are POSIX threads and arrays lie in memory as team.ll has it."""
+    """Raise a RuntimeError unless there are POSIX threads, a known processor and arrays as team.ll has them."""
     if os.name != "posix":
         raise RuntimeError("there are no POSIX threads")
+    if MACHINE not in PAUSES:
+        raise RuntimeError(f"the bits of floating-point conditions on {MACHINE} are unknown")
     array = np.zeros((2, 3))
     words = (ctypes.c_int64 * 9).from_address(id(array))
-    shape = (ctypes.c_int64 * 2).from_address(words[4])
-    found = (words[2], words[3] & 0xFFFFFFFF, *shape, words[7], words[8] & DENSE)
-    if found != (array.ctypes.data, array.ndim, *array.shape, id(array.dtype), DENSE):
+    found = (words[2], words[3] & 0xFFFFFFFF, words[7], words[8] & DENSE)
+    if found != (array.ctypes.data, array.ndim, id(array.dtype), DENSE):
+        raise RuntimeError("the layout of arrays is unknown")
+    if tuple((ctypes.c_int64 * 2).from_address(words[4])) != array.shape:
         raise RuntimeError("the layout of arrays is unknown")
 
 
