@@ -391,3 +391,9 @@ def test_writes_inside_no_grad_inside_a_transformation() -> None:
     result.backward()
     assert w.grad is not None
     assert w.grad.tolist() == [1.0, 1.0]
+
+
+def test_detect_anomaly_does_not_look_into_what_is_being_traced() -> None:
+    with wg.autograd.detect_anomaly():
+        gradient = wg.jit(wg.grad(lambda x: np.sum(x * x)))(np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(gradient, [2.0, 4.0])

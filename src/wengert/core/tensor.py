@@ -6,12 +6,13 @@ import math
 import opcode
 import operator
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
+from wengert._tree import flatten, unflatten
 from wengert.core.aval import is_differentiable
 from wengert.core.members import ArrayLike
 from wengert.core.methods import FUNCTIONS, ArrayMethods, call
@@ -151,15 +152,15 @@ class Tensor(ArrayMethods):
         return array
 
     def item(self, *args: Any) -> Any:
-        """Return one element as a Python number; without arguments the Tensor must have exactly one."""
+        """Return one element as a Python number, which no gradient follows; the only one without arguments."""
         return concrete("item", self).item(*args)
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists of Python numbers."""
+        """Return the elements as nested lists of Python numbers, which no gradient follows."""
         return concrete("tolist", self).tolist()
 
     def tobytes(self) -> bytes:
-        """Return the elements' bytes in C order."""
+        """Return the elements' bytes in C order, which no gradient follows."""
         return bytes(concrete("tobytes", self).tobytes())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -307,14 +308,15 @@ class Tensor(ArrayMethods):
         function = FUNCTIONS.get(ufunc if method == "__call__" else (ufunc, method))
         if function is None:
             origin = "numpy." if getattr(np, ufunc.__name__, None) is ufunc else ""
-            raise _unsupported(origin + ufunc.__name__ + ("" if method == "__call__" else f".{method}"))
+            name = origin + ufunc.__name__ + ("" if method == "__call__" else f".{method}")
+            return _without_derivatives(name, getattr(ufunc, method), inputs, kwargs)
         refuse_object_arrays(ufunc.__name__, inputs)
         return function(*inputs, **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         function = FUNCTIONS.get(func)
         if function is None:
-            raise _unsupported(f"{func.__module__}.{func.__name__}")
+            return _without_derivatives(f"{func.__module__}.{func.__name__}", func, args, kwargs)
         return function(*args, **kwargs)
 
 
@@ -323,15 +325,30 @@ def _is_storing(frame: FrameType) -> bool:
     return frame.f_code.co_code[frame.f_lasti] == STORE_SUBSCR
 
 
-def _unsupported(name: str) -> DtypeError:
-    return DtypeError(
-        describe(
-            name,
-            "a Tensor",
-            "a function that Wengert knows how to differentiate is needed",
-            "Use another function of wengert.numpy, declare a primitive with wengert.extend, or pass .detach().numpy()",
+def _without_derivatives(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function that has no derivatives here, such as one that writes a file, with Tensors that need none."""
+    leaves, structure = flatten((args, kwargs))
+    if any(innermost_trace(x) is not None for x in leaves):
+        raise DtypeError(
+            describe(
+                name,
+                "a Tensor that is being differentiated",
+                "a function that Wengert knows how to differentiate is needed",
+                "Use another function of wengert.numpy, declare a primitive with wengert.extend, or pass .detach()",
+            )
         )
-    )
+    plain_args, plain_kwargs = unflatten(structure, [x.numpy() if type(x) is Tensor else x for x in leaves])
+    results, form = flatten(function(*plain_args, **plain_kwargs))
+    return unflatten(form, [_result_of_numpy(x) for x in results])
+
+
+def _result_of_numpy(value: Any) -> Any:
+    """Return a result as a Tensor if it is numeric; it may share the memory of what it was computed from."""
+    if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "?biufc":
+        return value
+    tensor = make_tensor(value, None, None)
+    tensor._kept = True
+    return tensor
 
 
 def refuse_object_arrays(name: str, operands: Sequence[Any]) -> None:

@@ -43,6 +43,10 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
             x, y = args
             if type(x) is Tensor and type(y) in (Tensor, float, int):
                 return compact_binary(x, y)
+        if len(args) > count + ufunc.nout:
+            raise TypeError(
+                describe(name, f"{len(args)} operands", f"{count} are needed", "Pass the operands, and out= by name")
+            )
         if len(args) > count:
             out = args[count:] if ufunc.nout > 1 else args[count]
         operands = [operand(name, x) for x in args[:count]]

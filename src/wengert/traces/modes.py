@@ -349,7 +349,8 @@ class reviving(_Setting):  # noqa: N801 - named like the modes above
 class detect_anomaly(_Setting):  # noqa: N801 - PyTorch's name
     """Stop a sweep at the first cotangent that is NaN or infinite, naming the operation and its source line.
 
-    It needs to be on during the sweep only: source lines are always recorded.
+    It needs to be on during the sweep only: source lines are always recorded. Functions that `jit` has traced are not
+    looked into; call them without `jit` to find an operation.
 
     >>> import wengert as wg, wengert.numpy as wnp
     >>> x = wg.tensor(0.0, requires_grad=True)

@@ -17,7 +17,7 @@ from numpy import ndarray
 from wengert.core.aval import Aval
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.primitive import Elementwise
-from wengert.core.tensor import Tensor, make_tensor, raw
+from wengert.core.tensor import Tensor, is_staged, make_tensor, raw
 from wengert.core.views import share
 from wengert.errors import GraphError, NumericalError, describe
 from wengert.native.elementwise import LARGE, shared
@@ -556,7 +556,7 @@ def misshapen(node: Node, given: tuple[int, ...], needed: tuple[int, ...]) -> Gr
 def check_finite(node: Node, cts: Sequence[Any]) -> None:
     """Raise a NumericalError at the first element of a cotangent that is NaN or infinite."""
     for position, ct in enumerate(cts):
-        if ct is None:
+        if ct is None or is_staged(ct):
             continue
         array = np.asarray(raw(ct))
         bad = np.argwhere(~np.isfinite(array))
