@@ -47,7 +47,7 @@ def test_sums_are_those_of_pairwise_addition(drawn: tuple[np.ndarray[Any, Any], 
 def test_what_is_not_finite_stays_so(x: np.ndarray[Any, Any]) -> None:
     with np.errstate(all="ignore"):
         total, plain = sum_over(x, (0,)), x.sum(axis=0)
-    whole = np.abs(x).sum(axis=0) < np.inf  # no order of additions overflows
+        whole = np.abs(x).sum(axis=0) < np.inf  # no order of additions overflows
     assert np.array_equal(np.isfinite(total) | ~whole, np.isfinite(plain) | ~whole)
 
 

@@ -297,17 +297,21 @@ def test_threads_that_dispatch_at_the_same_time() -> None:
 def comes_true(condition: Callable[[], bool], meanwhile: Callable[[], object]) -> bool:
     """Do something over and over until a condition holds, for half a minute at most."""
     end = time.monotonic() + 30.0
-    while not condition() and time.monotonic() < end:
+    while time.monotonic() < end:
+        if condition():
+            return True
         meanwhile()
-    return condition()
+    return False
 
 
-def test_workers_fall_asleep_and_are_woken(crew: Counting) -> None:
-    asleep = ctypes.c_int64.from_address(crew.address + 8)
+def test_workers_fall_asleep_and_those_needed_are_woken(crew: Counting) -> None:
+    places = [crew.address + team.SHARED + team.PLACE * number for number in (1, 2)]
+    first, second = (ctypes.c_int64.from_address(place + team.PLACE_ASLEEP) for place in places)
     x = values(LARGE)
     for _ in range(3):
-        assert comes_true(lambda: asleep.value == crew.threads - 1, lambda: time.sleep(0.001))
-        assert comes_true(lambda: asleep.value < crew.threads - 1, lambda: shared(np.multiply)(x, x))
+        assert comes_true(lambda: first.value == second.value == 1, lambda: time.sleep(0.001))
+        assert comes_true(lambda: first.value == 0, lambda: shared(np.multiply)(x, x))
+        assert second.value == 1
 
 
 def test_workers_take_part(crew: Counting) -> None:

@@ -85,6 +85,9 @@ def loop_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[Any, int] | None:
     signature = f"{dtype.char * ufunc.nin}->{dtype.char}"
     if dtype not in FLOATS or signature not in ufunc.types:
         return None
+    counts = (ctypes.c_int * 3).from_address(id(ufunc) + object.__basicsize__)
+    if tuple(counts) != (ufunc.nin, ufunc.nout, ufunc.nargs):  # not the layout of the header
+        return None
     position = ufunc.types.index(signature)
     loops, data = (ctypes.c_int64.from_address(id(ufunc) + LOOPS + i * POINTER).value for i in (0, 1))
     address = ctypes.c_int64.from_address(loops + position * POINTER).value

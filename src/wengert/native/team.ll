@@ -2,19 +2,25 @@
 ;
 ; The elements are cut into as many regions as threads take part. A thread begins with the region of its own place, so
 ; that it finds in its cache what it wrote there last time, takes it in chunks, and then helps with the others. Whoever
-; computes an element, the result is the same; so the dispatching thread never waits for a worker that has not begun.
+; computes an element, the result is the same; so the dispatching thread waits for workers that have begun, never for
+; one that has not. What a job is gets written before its workers are called and read after they have answered.
 
 ; The memory of a team: what all share, followed by a %Place for the dispatcher and one for each worker.
-;   busy      1 while a job runs
-;   asleep    how many workers sleep
-;   patience  how often a worker looks for work before it sleeps
-;   job       the present one
-;   regions   how many parts its elements are cut into
-;   raised    the floating-point conditions met
-;   environment, mutex, condition: of C types that are opaque here
-%Team = type { i64, i64, i64, ptr, i64, i64, [80 x i8], [128 x i8], [128 x i8], [128 x i8] }
-; state: 0 idle, 1 called, 2 running; next: first element of the region not yet taken
-%Place = type { i64, ptr, i64, [104 x i8], i64, [120 x i8] }
+;   busy         1 while a job runs
+;   patience     how often a worker looks for work before it sleeps
+;   job          the present one
+;   regions      how many parts its elements are cut into
+;   raised       the floating-point conditions met
+;   environment  the dispatcher's rounding and the like, of a C type that is opaque here
+%Team = type { i64, i64, ptr, i64, i64, [88 x i8], [128 x i8] }
+; Where a thread works.
+;   state   0 idle, 1 called, 2 running
+;   team    whose place it is
+;   number  which it is; the dispatcher's is 0
+;   asleep  1 if the worker sleeps, or is about to
+;   next    how many elements of the region have been taken
+;   mutex, condition: to sleep on, of C types that are opaque here
+%Place = type { i64, ptr, i64, i64, [96 x i8], i64, [120 x i8], [128 x i8], [128 x i8] }
 ; the loop; number of elements; addresses and strides in bytes of the operands and the result
 %Job = type { ptr, i64, [3 x i64], [3 x i64] }
 ; one of NumPy's inner loops and its data; bytes of an element; number of operands
@@ -26,21 +32,21 @@
 declare i32 @pthread_mutex_lock(ptr)
 declare i32 @pthread_mutex_unlock(ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
-declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @pthread_cond_signal(ptr)
 declare i32 @feholdexcept(ptr)
 declare i32 @fesetenv(ptr)
 declare i32 @feclearexcept(i32)
 declare i32 @fetestexcept(i32)
 declare void @pause()
 
-; The place of a thread: 0 is the dispatcher's.
+; The place with a number.
 define internal ptr @place(ptr %team, i64 %number) {
   %places = getelementptr %Team, ptr %team, i64 1
   %place = getelementptr %Place, ptr %places, i64 %number
   ret ptr %place
 }
 
-; The first element of a region: a multiple of 64, so that regions share no cache line.
+; The first element of a region: a multiple of 64, so that regions of aligned arrays share no cache line.
 define internal i64 @first(i64 %count, i64 %region, i64 %regions) {
   %last = icmp uge i64 %region, %regions
   %product = mul i64 %count, %region
@@ -55,9 +61,9 @@ define internal void @work(ptr %team, i64 %number) {
 entry:
   %arguments = alloca [3 x i64]
   %size = alloca i64
-  %job.slot = getelementptr %Team, ptr %team, i64 0, i32 3
+  %job.slot = getelementptr %Team, ptr %team, i64 0, i32 2
   %job = load ptr, ptr %job.slot
-  %regions.slot = getelementptr %Team, ptr %team, i64 0, i32 4
+  %regions.slot = getelementptr %Team, ptr %team, i64 0, i32 3
   %regions = load i64, ptr %regions.slot
   %loop = load ptr, ptr %job
   %function = load ptr, ptr %loop
@@ -76,7 +82,7 @@ region:
   %from = call i64 @first(i64 %count, i64 %current, i64 %regions)
   %to = call i64 @first(i64 %count, i64 %following, i64 %regions)
   %owner = call ptr @place(ptr %team, i64 %current)
-  %next.slot = getelementptr %Place, ptr %owner, i64 0, i32 4
+  %next.slot = getelementptr %Place, ptr %owner, i64 0, i32 5
   br label %chunk
 
 chunk:
@@ -118,7 +124,7 @@ exhausted:
 done:
   %conditions = call i32 @fetestexcept(i32 {conditions})
   %wide = zext i32 %conditions to i64
-  %raised = getelementptr %Team, ptr %team, i64 0, i32 5
+  %raised = getelementptr %Team, ptr %team, i64 0, i32 4
   %before = atomicrmw or ptr %raised, i64 %wide monotonic
   ret void
 }
@@ -130,11 +136,11 @@ entry:
   %team = load ptr, ptr %team.slot
   %number.slot = getelementptr %Place, ptr %place, i64 0, i32 2
   %number = load i64, ptr %number.slot
-  %asleep = getelementptr %Team, ptr %team, i64 0, i32 1
-  %patience.slot = getelementptr %Team, ptr %team, i64 0, i32 2
-  %environment = getelementptr %Team, ptr %team, i64 0, i32 7
-  %mutex = getelementptr %Team, ptr %team, i64 0, i32 8
-  %condition = getelementptr %Team, ptr %team, i64 0, i32 9
+  %patience.slot = getelementptr %Team, ptr %team, i64 0, i32 1
+  %environment = getelementptr %Team, ptr %team, i64 0, i32 6
+  %asleep = getelementptr %Place, ptr %place, i64 0, i32 3
+  %mutex = getelementptr %Place, ptr %place, i64 0, i32 7
+  %condition = getelementptr %Place, ptr %place, i64 0, i32 8
   br label %look
 
 look:
@@ -173,7 +179,7 @@ finished:
 
 lie.down:
   %locked = call i32 @pthread_mutex_lock(ptr %mutex)
-  %more.asleep = atomicrmw add ptr %asleep, i64 1 seq_cst
+  store atomic i64 1, ptr %asleep seq_cst, align 8
   %present = load atomic i64, ptr %place seq_cst, align 8
   %idle = icmp eq i64 %present, 0
   br i1 %idle, label %sleep, label %awake
@@ -183,18 +189,17 @@ sleep: ; once woken it stays awake for a while: the job that woke it may be over
   br label %awake
 
 awake:
-  %fewer.asleep = atomicrmw sub ptr %asleep, i64 1 seq_cst
+  store atomic i64 0, ptr %asleep seq_cst, align 8
   %unlocked = call i32 @pthread_mutex_unlock(ptr %mutex)
   br label %look
-
 }
 
-; Wake those who sleep.
-define void @wake(ptr %team) {
-  %mutex = getelementptr %Team, ptr %team, i64 0, i32 8
-  %condition = getelementptr %Team, ptr %team, i64 0, i32 9
+; Wake the worker of a place.
+define internal void @wake(ptr %place) {
+  %mutex = getelementptr %Place, ptr %place, i64 0, i32 7
+  %condition = getelementptr %Place, ptr %place, i64 0, i32 8
   %locked = call i32 @pthread_mutex_lock(ptr %mutex)
-  %signalled = call i32 @pthread_cond_broadcast(ptr %condition)
+  %signalled = call i32 @pthread_cond_signal(ptr %condition)
   %unlocked = call i32 @pthread_mutex_unlock(ptr %mutex)
   ret void
 }
@@ -203,9 +208,9 @@ define void @wake(ptr %team) {
 ; and were not woken; -1 if another job runs.
 define internal i64 @dispatch(ptr %team, ptr %job, i64 %regions, i64 %rouse) {
 entry:
-  %environment = getelementptr %Team, ptr %team, i64 0, i32 7
-  %asleep.slot = getelementptr %Team, ptr %team, i64 0, i32 1
-  %raised.slot = getelementptr %Team, ptr %team, i64 0, i32 5
+  %environment = getelementptr %Team, ptr %team, i64 0, i32 6
+  %raised.slot = getelementptr %Team, ptr %team, i64 0, i32 4
+  %rousing = icmp ne i64 %rouse, 0
   %claim = cmpxchg ptr %team, i64 0, i64 1 seq_cst seq_cst
   %claimed = extractvalue { i64, i1 } %claim, 1
   br i1 %claimed, label %prepare, label %refused
@@ -214,9 +219,9 @@ refused:
   ret i64 -1
 
 prepare:
-  %job.slot = getelementptr %Team, ptr %team, i64 0, i32 3
+  %job.slot = getelementptr %Team, ptr %team, i64 0, i32 2
   store ptr %job, ptr %job.slot
-  %regions.slot = getelementptr %Team, ptr %team, i64 0, i32 4
+  %regions.slot = getelementptr %Team, ptr %team, i64 0, i32 3
   store i64 %regions, ptr %regions.slot
   store i64 0, ptr %raised.slot
   %held = call i32 @feholdexcept(ptr %environment)
@@ -225,30 +230,32 @@ prepare:
 reset:
   %r = phi i64 [ 0, %prepare ], [ %r.next, %reset ]
   %r.place = call ptr @place(ptr %team, i64 %r)
-  %r.slot = getelementptr %Place, ptr %r.place, i64 0, i32 4
+  %r.slot = getelementptr %Place, ptr %r.place, i64 0, i32 5
   store i64 0, ptr %r.slot
   %r.next = add i64 %r, 1
   %r.more = icmp ult i64 %r.next, %regions
   br i1 %r.more, label %reset, label %post
 
 post:
-  %p = phi i64 [ 1, %reset ], [ %p.next, %post ]
+  %p = phi i64 [ 1, %reset ], [ %p.next, %posted ]
+  %sleepers = phi i64 [ 0, %reset ], [ %sleepers.next, %posted ]
   %p.place = call ptr @place(ptr %team, i64 %p)
   store atomic i64 1, ptr %p.place seq_cst, align 8
-  %p.next = add i64 %p, 1
-  %p.more = icmp ult i64 %p.next, %regions
-  br i1 %p.more, label %post, label %posted
+  %p.asleep.slot = getelementptr %Place, ptr %p.place, i64 0, i32 3
+  %p.asleep = load atomic i64, ptr %p.asleep.slot seq_cst, align 8
+  %sleepers.next = or i64 %sleepers, %p.asleep
+  %p.sleeps = icmp ne i64 %p.asleep, 0
+  %p.rouse = and i1 %p.sleeps, %rousing
+  br i1 %p.rouse, label %call.it, label %posted
+
+call.it:
+  call void @wake(ptr %p.place)
+  br label %posted
 
 posted:
-  %asleep = load atomic i64, ptr %asleep.slot seq_cst, align 8
-  %sleepers = icmp ne i64 %asleep, 0
-  %rousing = icmp ne i64 %rouse, 0
-  %wake.them = and i1 %sleepers, %rousing
-  br i1 %wake.them, label %call.them, label %own.part
-
-call.them:
-  call void @wake(ptr %team)
-  br label %own.part
+  %p.next = add i64 %p, 1
+  %p.more = icmp ult i64 %p.next, %regions
+  br i1 %p.more, label %post, label %own.part
 
 own.part:
   call void @work(ptr %team, i64 0)
@@ -279,7 +286,8 @@ finish:
   %raised = load i64, ptr %raised.slot
   store atomic i64 0, ptr %team seq_cst, align 8
   %unheard = xor i1 %rousing, true
-  %slept = and i1 %sleepers, %unheard
+  %some.slept = icmp ne i64 %sleepers.next, 0
+  %slept = and i1 %some.slept, %unheard
   %mark = select i1 %slept, i64 65536, i64 0
   %result = or i64 %raised, %mark
   ret i64 %result

@@ -29,6 +29,8 @@ from wengert.traces.tape import RELEASED, Binary, LargeBinary, LargeUnary, Leaf,
 
 __all__ = ["Sweep", "leading_to", "owned_copy", "sweep"]
 
+add_shared = shared(np.add)
+
 
 def sweep(
     seeds: Iterable[tuple[Node, Any]],
@@ -81,9 +83,6 @@ def leading_to(seeds: Iterable[Node], wanted: Collection[Node]) -> set[Node]:
         if any(parent in leading for parent in node.parents):
             leading.add(node)
     return leading
-
-
-add_shared = shared(np.add)
 
 
 def _number(node: Node) -> int:
