@@ -16,7 +16,7 @@ from wengert.core.views import apply_view
 from wengert.errors import DtypeError, describe
 from wengert.native.elementwise import LARGE
 
-__all__ = ["apply", "as_tensor", "checked", "dispatch", "evaluated", "implements", "innermost", "plain_array"]
+__all__ = ["ARRAYS", "apply", "as_tensor", "checked", "dispatch", "evaluated", "implements", "innermost", "plain_array"]
 
 ARRAYS = (ndarray, np.generic)
 F = TypeVar("F", bound=Callable[..., Any])

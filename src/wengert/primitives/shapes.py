@@ -64,7 +64,7 @@ def steps_of_transpose(primitive: Primitive, _size: int, _shape: Shape, params: 
 
 reshape = linear(
     "reshape",
-    lambda x, shape, order: np.reshape(x, shape, order=order),
+    lambda x, shape, order: x.reshape(shape, order=order),
     transpose=transpose_reshape,
     view=True,
     steps=steps_of_reshape,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.aval import is_differentiable
-from wengert.core.dispatch import apply, checked, evaluated
+from wengert.core.dispatch import ARRAYS, apply, checked, evaluated
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, own_memory, settled, wrapped_constant
@@ -355,12 +355,15 @@ class Tape(Transient):
             inputs.append(node)
             values.append(x)
         out = evaluated(primitive, values, params) if plain else apply(primitive, *values, **params)
-        if primitive.kind == "constant" or not recording(self):
+        if primitive.kind == "constant" or (SPECIAL and not recording(self)):
             return wrapped_constant(out)
         if primitive.outputs == 1:
-            out = checked(primitive.name, out) if plain else settled(out)
+            if not plain:
+                out = settled(out)
+            elif not isinstance(out, ARRAYS):
+                out = checked(primitive.name, out)
             dtype = out.dtype
-            if not is_differentiable(dtype):
+            if dtype.kind not in "fc":  # what has no derivative is not recorded
                 return wrapped_constant(out)
             node, kept = self.record(primitive, operands, tuple(inputs), out, params)
             node.shape, node.dtype = out.shape, dtype
@@ -395,12 +398,11 @@ class Tape(Transient):
         params: Mapping[str, Any],
     ) -> tuple[Record, bool]:
         """Return a new node for an operation on operands with these nodes, and whether it keeps the output's buffer."""
-        need_out, need = primitive.saved([node is not None for node in inputs])
         node = new_record(primitive, inputs, params)
-        for i in range(len(operands)):
-            if need(i):
-                node.operands = tuple([self.residual(x) if need(i) else None for i, x in enumerate(operands)])
-                break
+        if type(primitive) is Linear and (primitive.variadic or len(inputs) == len(primitive.transposes)):
+            return node, False  # without constant operands nothing needs to be saved
+        need_out, need = primitive.saved([node is not None for node in inputs])
+        node.operands = tuple([self.residual(x) if need(i) else None for i, x in enumerate(operands)])
         if need_out:
             node.out = primitive.kept_output(out)
         if SPECIAL and STATE.packing:
