@@ -152,6 +152,7 @@ class Elementwise(Primitive):
         if isinstance(evaluate, np.ufunc) and evaluate.nin != len(rules):
             raise misdeclared(name, f"{len(rules)} rules were given", f"{evaluate.nin} operands need one each")
         self.signatures = tuple(r and Signature(name, r, 2, len(rules)) for r in rules)
+        self.savings: dict[tuple[bool, ...], tuple[bool, Callable[[int], bool]]] = {}
         self.singular = singular
         self.overwrite = overwrite
         self.overwrite_large = overwrite and shared(overwrite)
@@ -181,8 +182,12 @@ class Elementwise(Primitive):
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save what the rules of the wanted operands name."""
-        positions = [i for i, want in enumerate(wanted) if want]
-        return any(map(self.needs_out, positions)), lambda operand: any(self.needs(i, operand) for i in positions)
+        key = tuple(wanted)
+        if key not in self.savings:
+            positions = [i for i, want in enumerate(wanted) if want]
+            needed = [any(self.needs(i, operand) for i in positions) for operand in range(len(key))]
+            self.savings[key] = any(map(self.needs_out, positions)), needed.__getitem__
+        return self.savings[key]
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]

@@ -88,7 +88,7 @@ class Tensor(ArrayMethods):
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes."""
         trace = self._trace
-        return self._value.shape if trace is None else trace.shape(self)
+        return self._value.shape if trace is None or trace.fast else trace.shape(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -310,7 +310,10 @@ class Tensor(ArrayMethods):
             origin = "numpy." if getattr(np, ufunc.__name__, None) is ufunc else ""
             name = origin + ufunc.__name__ + ("" if method == "__call__" else f".{method}")
             return _without_derivatives(name, getattr(ufunc, method), inputs, kwargs)
-        refuse_object_arrays(ufunc.__name__, inputs)
+        for x in inputs:
+            if type(x) is np.ndarray:  # the name costs as much as the rest
+                refuse_object_arrays(ufunc.__name__, inputs)
+                break
         return function(*inputs, **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -27,6 +27,7 @@ from wengert.traces.tape import NUMBERS, Binary, LargeBinary, LargeUnary, Unary
 __all__ = ["binary_operator", "constant_operator", "foreign", "operand", "reflected_operator", "unary_function"]
 
 Operator = Callable[[Any, Any], Any]
+PYTHON_NUMBERS = frozenset({float, int, complex, bool})
 _getframe = sys._getframe
 array = np.array
 DOUBLE = np.dtype(np.float64)
@@ -214,9 +215,12 @@ def unary_function(primitive: Elementwise, compute: Callable[[Any], Any]) -> Cal
         if type(a) is not Tensor:
             return apply(primitive, operand(primitive.name, a))
         trace = a._trace
-        if trace is None or SPECIAL or not trace.fast:
-            return apply(primitive, a)
         x = a._value
+        if trace is None:
+            out = compute_large(x) if type(x) is ndarray and x.size >= LARGE else compute(x)
+            return make_tensor(out, None, None)
+        if SPECIAL or not trace.fast:
+            return apply(primitive, a)
         if type(x) is ndarray and x.size >= LARGE:
             out = compute_large(x)
             node: Unary = LargeUnary()
@@ -303,7 +307,10 @@ def foreign(value: Any) -> bool:
 
 def operand(name: str, value: Any) -> Any:
     """Return an operand as a Tensor, an ndarray or a Python number."""
-    if type(value) in (Tensor, float, int, complex, bool) or isinstance(value, np.generic):
+    kind = type(value)
+    if kind is Tensor or kind in PYTHON_NUMBERS or isinstance(value, np.generic):
+        return value
+    if kind is ndarray and value.dtype.kind in "biufc":
         return value
     if isinstance(value, list | tuple):
         return as_tensor(value)
