@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import math
 import os
 import subprocess
 import sys
@@ -107,6 +108,53 @@ def test_every_element_is_computed_once_whatever_the_size_and_the_team(count: in
 
 
 TEAMS: dict[int, Team] = {}
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return two large arrays of one shape, which are parts of larger ones in whatever way."""
+    shape = draw(st.sampled_from([(300, 200), (20, 30, 100), (2, 3, 100, 120), (500, 90), (64, 1, 700), (60_000,)]))
+
+    def window(seed: int) -> np.ndarray[Any, Any]:
+        margins = [draw(st.integers(0, 3)) for _ in shape]
+        whole = values(math.prod(n + m for n, m in zip(shape, margins, strict=True)), np.float64, seed)
+        whole = whole.reshape([n + m for n, m in zip(shape, margins, strict=True)])
+        part = whole[tuple(slice(m // 2, m // 2 + n) for n, m in zip(shape, margins, strict=True))]
+        form = draw(st.sampled_from(["as it is", "as it is", "backwards", "columns", "copy"]))
+        if form == "backwards":
+            return part[::-1]
+        return np.asfortranarray(part) if form == "columns" else part.copy() if form == "copy" else part
+
+    return window(0), window(1)
+
+
+@given(windows())
+def test_parts_of_arrays_are_computed_row_by_row(drawn: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]) -> None:
+    x, y = drawn
+    for found, expected in (
+        (shared(np.multiply)(x, y), x * y),
+        (shared(np.subtract)(2.0, y), 2.0 - y),
+        (shared(np.negative)(x), -x),
+    ):
+        assert same_bits(found, expected)
+        assert found.strides == expected.strides
+    whole = np.zeros([n + 2 for n in x.shape])
+    part = whole[tuple(slice(1, -1) for _ in x.shape)]
+    part[...] = y
+    expected = part + x
+    assert shared(np.add)(part, x, part) is part
+    assert same_bits(part, expected)
+    whole[tuple(slice(1, -1) for _ in x.shape)] = 0.0
+    assert not whole.any()
+
+
+def test_rows_are_shared(crew: Counting) -> None:
+    grid = values(300 * 300).reshape(300, 300)
+    shared(np.add)(grid[1:-1, 1:-1], grid[:-2, 1:-1])
+    assert crew.computed == 1
+    shared(np.add)(grid[::2, ::2], grid[::2, ::2])
+    shared(np.add)(grid.T[1:, :], grid.T[1:, :])
+    assert crew.computed == 1
 
 
 NUMBERS = (2.0, 3, -0.0, np.float64(1.5), np.float32(1.5), np.float64(1e300), 2**40, True, 1j)
@@ -266,7 +314,7 @@ def test_compositions_do_not_depend_on_what_counts_as_large(
 
     small = results()
     for module in (dispatch, operators, sweep):
-        monkeypatch.setattr(module, "LARGE", 1)
+        monkeypatch.setattr(module, "LARGE", 2)
     assert all(same_bits(a, b) for a, b in zip(results(), small, strict=True))
 
 

@@ -21,8 +21,16 @@
 ;   next    how many elements of the region have been taken
 ;   mutex, condition: to sleep on, of C types that are opaque here
 %Place = type { i64, ptr, i64, i64, [96 x i8], i64, [120 x i8], [128 x i8], [128 x i8] }
-; the loop; number of elements; addresses and strides in bytes of the operands and the result
-%Job = type { ptr, i64, [3 x i64], [3 x i64] }
+; What is to be computed: rows of elements without gaps, all of them one row where there are none between rows either.
+;   loop       a %Loop
+;   count      number of elements
+;   addresses  of the operands and the result
+;   strides    bytes from an element to the next: 0 for a number
+;   row        elements of a row
+;   axes       how many axes number the rows
+;   shape      of the result
+;   jumps      the strides along these axes; null for a number
+%Job = type { ptr, i64, [3 x i64], [3 x i64], i64, i32, ptr, [3 x ptr] }
 ; one of NumPy's inner loops and its data; bytes of an element; number of operands
 %Loop = type { ptr, ptr, i64, i64 }
 ; NumPy's array objects, as in its public header:
@@ -56,6 +64,43 @@ define internal i64 @first(i64 %count, i64 %region, i64 %regions) {
   ret i64 %first
 }
 
+; The bytes from the first row of an operand, or of the result, to another.
+define internal i64 @jump(ptr %job, i64 %operand, i64 %row) {
+entry:
+  %axes.slot = getelementptr %Job, ptr %job, i64 0, i32 5
+  %axes = load i32, ptr %axes.slot
+  %shape.slot = getelementptr %Job, ptr %job, i64 0, i32 6
+  %shape = load ptr, ptr %shape.slot
+  %jumps.slot = getelementptr %Job, ptr %job, i64 0, i32 7, i64 %operand
+  %jumps = load ptr, ptr %jumps.slot
+  %number = icmp eq ptr %jumps, null
+  %one.row = icmp eq i32 %axes, 0
+  %still = or i1 %number, %one.row
+  br i1 %still, label %none, label %axis
+
+none:
+  ret i64 0
+
+axis:
+  %inner = phi i32 [ %axes, %entry ], [ %current, %axis ]
+  %rest = phi i64 [ %row, %entry ], [ %quotient, %axis ]
+  %bytes = phi i64 [ 0, %entry ], [ %moved, %axis ]
+  %current = sub i32 %inner, 1
+  %length.slot = getelementptr i64, ptr %shape, i32 %current
+  %length = load i64, ptr %length.slot
+  %index = urem i64 %rest, %length
+  %quotient = udiv i64 %rest, %length
+  %jump.slot = getelementptr i64, ptr %jumps, i32 %current
+  %jump = load i64, ptr %jump.slot
+  %step = mul i64 %index, %jump
+  %moved = add i64 %bytes, %step
+  %more = icmp ugt i32 %current, 0
+  br i1 %more, label %axis, label %end
+
+end:
+  ret i64 %moved
+}
+
 ; Compute chunks, first of the region of one's own place, until none is left anywhere.
 define internal void @work(ptr %team, i64 %number) {
 entry:
@@ -72,6 +117,8 @@ entry:
   %count.slot = getelementptr %Job, ptr %job, i64 0, i32 1
   %count = load i64, ptr %count.slot
   %strides = getelementptr %Job, ptr %job, i64 0, i32 3
+  %row.slot = getelementptr %Job, ptr %job, i64 0, i32 4
+  %row.length = load i64, ptr %row.slot
   br label %region
 
 region:
@@ -95,17 +142,30 @@ chunk:
 compute:
   %full = icmp sgt i64 %left, 8192
   %length = select i1 %full, i64 8192, i64 %left
-  store i64 %length, ptr %size
+  %end = add i64 %start, %length
+  br label %run
+
+run: ; what lies in one row
+  %element = phi i64 [ %start, %compute ], [ %element.next, %call ]
+  %row = udiv i64 %element, %row.length
+  %column = urem i64 %element, %row.length
+  %row.left = sub i64 %row.length, %column
+  %chunk.left = sub i64 %end, %element
+  %row.ends = icmp ult i64 %row.left, %chunk.left
+  %run.length = select i1 %row.ends, i64 %row.left, i64 %chunk.left
+  store i64 %run.length, ptr %size
   br label %argument
 
 argument:
-  %index = phi i64 [ 0, %compute ], [ %index.next, %argument ]
+  %index = phi i64 [ 0, %run ], [ %index.next, %argument ]
   %address.slot = getelementptr %Job, ptr %job, i64 0, i32 2, i64 %index
   %address = load i64, ptr %address.slot
   %stride.slot = getelementptr %Job, ptr %job, i64 0, i32 3, i64 %index
   %stride = load i64, ptr %stride.slot
-  %offset = mul i64 %stride, %start
-  %moved = add i64 %address, %offset
+  %offset = mul i64 %stride, %column
+  %jump = call i64 @jump(ptr %job, i64 %index, i64 %row)
+  %at.row = add i64 %address, %jump
+  %moved = add i64 %at.row, %offset
   %argument.slot = getelementptr [3 x i64], ptr %arguments, i64 0, i64 %index
   store i64 %moved, ptr %argument.slot
   %index.next = add i64 %index, 1
@@ -114,7 +174,9 @@ argument:
 
 call:
   call void %function(ptr %arguments, ptr %size, ptr %strides, ptr %data)
-  br label %chunk
+  %element.next = add i64 %element, %run.length
+  %rows.left = icmp ult i64 %element.next, %end
+  br i1 %rows.left, label %run, label %chunk
 
 exhausted:
   %visited.next = add i64 %visited, 1
@@ -294,7 +356,7 @@ finish:
 }
 
 ; Apply a loop to arrays of one shape, or of none, with at most so many threads. Return what @dispatch does; -2 if NumPy
-; would have to convert or broadcast an operand, or if its elements have gaps.
+; would have to convert or broadcast an operand, if there are gaps within rows, or if the rows are short.
 define i64 @apply(ptr %team, ptr %loop, ptr %x, ptr %y, ptr %out, i64 %threads, i64 %rouse) {
 entry:
   %job = alloca %Job
@@ -302,10 +364,12 @@ entry:
   %size = load i64, ptr %size.slot
   %operands.slot = getelementptr %Loop, ptr %loop, i64 0, i32 3
   %operands = load i64, ptr %operands.slot
+  %single = icmp eq i64 %operands, 1
+  %second = select i1 %single, ptr %out, ptr %y
   %x.stride = call i64 @stride(ptr %x, ptr %out, i64 %size)
-  %y.stride = call i64 @stride(ptr %y, ptr %out, i64 %size)
+  %second.stride = call i64 @stride(ptr %second, ptr %out, i64 %size)
   %out.stride = call i64 @stride(ptr %out, ptr %out, i64 %size)
-  %strides = or i64 %x.stride, %y.stride
+  %strides = or i64 %x.stride, %second.stride
   %all.strides = or i64 %strides, %out.stride
   %unsuitable = icmp slt i64 %all.strides, 0
   br i1 %unsuitable, label %refuse, label %prepare
@@ -315,39 +379,69 @@ refuse:
 
 prepare:
   %count = call i64 @elements(ptr %out)
-  %x.data.slot = getelementptr %Array, ptr %x, i64 0, i32 1
-  %x.data = load i64, ptr %x.data.slot
-  %y.data.slot = getelementptr %Array, ptr %y, i64 0, i32 1
-  %y.data = load i64, ptr %y.data.slot
-  %out.data.slot = getelementptr %Array, ptr %out, i64 0, i32 1
-  %out.data = load i64, ptr %out.data.slot
-  %single = icmp eq i64 %operands, 1
-  %second = select i1 %single, i64 %out.data, i64 %y.data
-  %second.stride = select i1 %single, i64 %size, i64 %y.stride
-  store ptr %loop, ptr %job
-  %count.slot = getelementptr %Job, ptr %job, i64 0, i32 1
-  store i64 %count, ptr %count.slot
-  %address.0 = getelementptr %Job, ptr %job, i64 0, i32 2, i64 0
-  store i64 %x.data, ptr %address.0
-  %address.1 = getelementptr %Job, ptr %job, i64 0, i32 2, i64 1
-  store i64 %second, ptr %address.1
-  %address.2 = getelementptr %Job, ptr %job, i64 0, i32 2, i64 2
-  store i64 %out.data, ptr %address.2
-  %stride.0 = getelementptr %Job, ptr %job, i64 0, i32 3, i64 0
-  store i64 %x.stride, ptr %stride.0
-  %stride.1 = getelementptr %Job, ptr %job, i64 0, i32 3, i64 1
-  store i64 %second.stride, ptr %stride.1
-  %stride.2 = getelementptr %Job, ptr %job, i64 0, i32 3, i64 2
-  store i64 %size, ptr %stride.2
+  %x.gaps = call i1 @gaps(ptr %x)
+  %second.gaps = call i1 @gaps(ptr %second)
+  %out.gaps = call i1 @gaps(ptr %out)
+  %operand.gaps = or i1 %x.gaps, %second.gaps
+  %any.gaps = or i1 %operand.gaps, %out.gaps
+  %shape.slot = getelementptr %Array, ptr %out, i64 0, i32 3
+  %shape = load ptr, ptr %shape.slot
+  %rank.slot = getelementptr %Array, ptr %out, i64 0, i32 2
+  %rank = load i32, ptr %rank.slot
+  %last = sub i32 %rank, 1
+  %last.slot = getelementptr i64, ptr %shape, i32 %last
+  %last.length = load i64, ptr %last.slot
+  %row = select i1 %any.gaps, i64 %last.length, i64 %count
+  %axes = select i1 %any.gaps, i32 %last, i32 0
+  %short = icmp ult i64 %row, 64
   %worth = lshr i64 %count, 14
   %few = icmp ult i64 %worth, %threads
   %regions = select i1 %few, i64 %worth, i64 %threads
-  %enough = icmp ugt i64 %regions, 1
-  br i1 %enough, label %run, label %refuse
+  %too.few = icmp ult i64 %regions, 2
+  %not.worth.it = or i1 %short, %too.few
+  br i1 %not.worth.it, label %refuse, label %run
 
 run:
+  store ptr %loop, ptr %job
+  %count.slot = getelementptr %Job, ptr %job, i64 0, i32 1
+  store i64 %count, ptr %count.slot
+  %row.slot = getelementptr %Job, ptr %job, i64 0, i32 4
+  store i64 %row, ptr %row.slot
+  %axes.slot = getelementptr %Job, ptr %job, i64 0, i32 5
+  store i32 %axes, ptr %axes.slot
+  %job.shape.slot = getelementptr %Job, ptr %job, i64 0, i32 6
+  store ptr %shape, ptr %job.shape.slot
+  call void @put(ptr %job, i64 0, ptr %x, i64 %x.stride)
+  call void @put(ptr %job, i64 1, ptr %second, i64 %second.stride)
+  call void @put(ptr %job, i64 2, ptr %out, i64 %out.stride)
   %result = call i64 @dispatch(ptr %team, ptr %job, i64 %regions, i64 %rouse)
   ret i64 %result
+}
+
+; Put an array into a job.
+define internal void @put(ptr %job, i64 %place, ptr %array, i64 %stride) {
+  %data.slot = getelementptr %Array, ptr %array, i64 0, i32 1
+  %data = load i64, ptr %data.slot
+  %address.slot = getelementptr %Job, ptr %job, i64 0, i32 2, i64 %place
+  store i64 %data, ptr %address.slot
+  %stride.slot = getelementptr %Job, ptr %job, i64 0, i32 3, i64 %place
+  store i64 %stride, ptr %stride.slot
+  %strides.slot = getelementptr %Array, ptr %array, i64 0, i32 4
+  %strides = load ptr, ptr %strides.slot
+  %number = icmp eq i64 %stride, 0
+  %jumps = select i1 %number, ptr null, ptr %strides
+  %jumps.slot = getelementptr %Job, ptr %job, i64 0, i32 7, i64 %place
+  store ptr %jumps, ptr %jumps.slot
+  ret void
+}
+
+; Whether an array is not C-contiguous.
+define internal i1 @gaps(ptr %array) {
+  %flags.slot = getelementptr %Array, ptr %array, i64 0, i32 7
+  %flags = load i32, ptr %flags.slot
+  %dense = and i32 %flags, 1
+  %gaps = icmp eq i32 %dense, 0
+  ret i1 %gaps
 }
 
 ; How many elements an array has.
@@ -377,7 +471,7 @@ end:
 }
 
 ; The bytes from one element of an operand to the next: the element size where it has the result's shape, 0 where it has
-; no dimensions; -1 if it does not suit.
+; no dimensions; -1 if it does not suit. Strides must fall from axis to axis, so that NumPy's result is C-contiguous.
 define internal i64 @stride(ptr %array, ptr %out, i64 %size) {
 entry:
   %dtype.slot = getelementptr %Array, ptr %array, i64 0, i32 6
@@ -387,9 +481,9 @@ entry:
   %alike = icmp eq ptr %dtype, %out.dtype
   %flags.slot = getelementptr %Array, ptr %array, i64 0, i32 7
   %flags = load i32, ptr %flags.slot
-  %dense = and i32 %flags, 257 ; C-contiguous and aligned
-  %is.dense = icmp eq i32 %dense, 257
-  %suitable = and i1 %alike, %is.dense
+  %aligned = and i32 %flags, 256
+  %is.aligned = icmp ne i32 %aligned, 0
+  %suitable = and i1 %alike, %is.aligned
   br i1 %suitable, label %measure, label %no
 
 measure:
@@ -423,7 +517,36 @@ axis:
 equal:
   %next = add i32 %index, 1
   %more = icmp ult i32 %next, %rank
-  br i1 %more, label %axis, label %yes
+  br i1 %more, label %axis, label %of.one.shape
+
+of.one.shape:
+  %gaps = call i1 @gaps(ptr %array)
+  %strides.slot = getelementptr %Array, ptr %array, i64 0, i32 4
+  %strides = load ptr, ptr %strides.slot
+  br i1 %gaps, label %fall, label %yes
+
+fall:
+  %outer = phi i32 [ %rank, %of.one.shape ], [ %inner, %again ]
+  %least = phi i64 [ %size, %of.one.shape ], [ %stride, %again ]
+  %inner = sub i32 %outer, 1
+  %stride.slot = getelementptr i64, ptr %strides, i32 %inner
+  %stride = load i64, ptr %stride.slot
+  %rises = icmp sge i64 %stride, %least
+  br i1 %rises, label %falls, label %no
+
+falls:
+  %last = icmp eq i32 %outer, %rank
+  %exact = icmp eq i64 %stride, %size
+  %inner.gaps = xor i1 %exact, true
+  %bad = and i1 %last, %inner.gaps
+  br i1 %bad, label %no, label %continue
+
+continue:
+  %further = icmp ugt i32 %inner, 0
+  br i1 %further, label %again, label %yes
+
+again:
+  br label %fall
 
 yes:
   ret i64 %size

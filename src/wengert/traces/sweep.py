@@ -373,6 +373,9 @@ class Sweep:
         buffer = self.buffer(node.parent, ct)
         if type(buffer) is Tensor:
             add_at(buffer, node.index, ct)
+        elif ct.size >= LARGE:
+            part = buffer[node.index]
+            add_shared(part, ct, part)
         else:
             buffer[node.index] += ct
 
