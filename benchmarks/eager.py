@@ -37,6 +37,7 @@ def cases(threads: int) -> Iterator[Case]:
         yield chain_case(library, shape, leaves=3)
     yield Case("1,000,000-operation chain", MILLION, long_chain(library), rounds=5, budget=40.0)
     yield Case("fill 1,000 elements", 1_000, fill(library))
+    yield Case("wave on 256 x 256 points, 40 steps in place", 40, wave(library))
     yield Case("training step of a small network", 1, network(library))
 
 
@@ -107,6 +108,30 @@ def fill(library: Callable[[str], Library]) -> Callable[[str], Program | None]:
             return v.sum()
 
         return timed(lib.step(loss, [x], []))
+
+    return make
+
+
+def wave(library: Callable[[str], Library]) -> Callable[[str], Program | None]:
+    """Return the maker of a stencil that is applied over and over to an array in place."""
+
+    def make(name: str) -> Program | None:
+        if name not in ("wengert", "torch"):  # the others have no assignment
+            return None
+        lib = library(name)
+        rng = np.random.default_rng(0)
+        field = lib.array(rng.normal(size=(256, 256)), True)
+        speed = lib.array(rng.uniform(0.1, 0.2, size=(256, 256)), True)
+
+        def loss(field: Any, speed: Any) -> Any:
+            u = field * 1.0
+            inner = speed[1:-1, 1:-1]
+            for _ in range(40):
+                sides = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+                u[1:-1, 1:-1] += inner * (sides - 4.0 * u[1:-1, 1:-1])
+            return (u * u).sum()
+
+        return timed(lib.step(loss, [field, speed], []))
 
     return make
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from hypothesis.extra import numpy as arrays
 
 import wengert as wg
 from wengert.core.cotangent import sum_over, unbroadcast
+from wengert.core.dispatch import apply
+from wengert.primitives import reductions
 
 
 def exact(x: np.ndarray[Any, Any], axis: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -63,6 +66,27 @@ def test_gradients_of_what_was_broadcast(shape: tuple[int, ...]) -> None:
     expected = np.full(shape[-1], count * float(np.float32(0.1)))
     for gradient in (wg.grad(loss)(b), wg.jit(wg.grad(loss))(b), wg.vmap(wg.grad(loss))(b[None])[0]):
         np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (0, 2), (1,), (0, 1, 2)])
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+def test_sums_of_transposed_cotangents(axes: tuple[int, ...], order: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).random((30, 50, 20)).astype(np.float32).transpose(order)
+    np.testing.assert_allclose(sum_over(x, axes), x.astype(np.float64).sum(axis=axes), rtol=2e-6)
+
+
+def test_a_broadcast_cotangent_is_not_written_out() -> None:
+    x = np.broadcast_to(np.ones(3), (2_000, 1_000, 3))
+    tracemalloc.start()
+    total = sum_over(x, (0, 1))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert total.tolist() == [2e6] * 3
+    assert peak < 100_000
+
+
+def test_axes_may_be_kept() -> None:
+    assert apply(reductions.total, np.ones((40, 3)), axis=(0,), keepdims=True).tolist() == [[40.0] * 3]
 
 
 def test_a_cotangent_that_is_broadcast_itself() -> None:

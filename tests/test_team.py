@@ -224,6 +224,13 @@ def test_conditions_are_reported_as_numpy_does(message: str) -> None:
         CONDITIONS[message]()
 
 
+def test_a_number_that_is_too_large_is_reported_once() -> None:
+    with np.errstate(all="warn"), warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        shared(np.multiply)(np.ones(LARGE, np.float32), 1e300)
+    assert len(found) == 1
+
+
 def test_a_condition_met_before_is_not_reported() -> None:
     ctypes.CDLL(None).feraiseexcept(engine.CONDITIONS["divide"])
     x = np.ones(100 * LARGE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import math
 import operator
@@ -502,6 +503,27 @@ def test_results_of_unknown_functions_may_be_written_to() -> None:
     trimmed = np.trim_zeros(plain)
     trimmed[0] = 5.0
     assert (plain.tolist(), trimmed.tolist()) == ([0.0, 1.0, 2.0], [5.0, 2.0])
+
+
+def test_a_result_in_memory_of_the_users_is_copied_where_it_is_kept() -> None:
+    buffer = np.empty(1)
+    total = np.add.reduceat(wg.tensor([1.0, 2.0]), [0], out=buffer)
+    q = leaf(1.0)
+    loss = (q * total).sum()
+    buffer[:] = 0.0
+    assert wg.autograd.grad(loss, q)[0].tolist() == [3.0]  # type: ignore[union-attr]
+
+
+def test_unknown_functions_say_what_they_cannot_take() -> None:
+    plain = wg.tensor([1.0, 2.0])
+    with pytest.raises(DtypeError, match=r"a Tensor to write to, given as out=.*leave out= away"):
+        np.add.reduceat(plain, [0], out=plain[:1])
+    with pytest.raises(DtypeError, match="in a container that Wengert does not know"):
+        np.histogramdd(collections.UserList([plain, plain]))
+    with pytest.raises(DtypeError, match=r"fft: a Tensor that differs from lane to lane of a batch"):
+        wg.vmap(np.fft.fft)(np.ones((2, 3)))
+    with pytest.raises(DtypeError, match=r"fft: a Tensor that is being traced, whose elements are not there yet"):
+        wg.jit(np.fft.fft)(np.ones(3))
 
 
 def test_a_ufunc_refuses_too_many_operands() -> None:

@@ -1,4 +1,4 @@
-"""Switches, read from the environment once: what is logged and what is checked.
+"""Switches, read from the environment once: what is logged, what is checked, and how many threads there are.
 
 `WENGERT_LOG=passes` prints the graph after each pass; several topics are separated by commas. `WENGERT_DEBUG=1` checks
 it after each pass. `WENGERT_THREADS` is the number of threads that share large operations; without it
@@ -20,7 +20,7 @@ LOGGED = frozenset(topic.strip() for topic in os.environ.get("WENGERT_LOG", "").
 
 
 def thread_count() -> int:
-    """Return how many threads share large operations: as told, or as many as processors may be used.
+    """Return how many threads share large operations: as told, or one for each usable processor, 16 at most.
 
     Raises:
         UsageError: WENGERT_THREADS is no positive number.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -14,10 +14,10 @@ P = TypeVar("P", bound=Primitive)
 Arguments = ParamSpec("Arguments")
 
 
-def declaration(kind: Callable[Arguments, P], name: str, summary: str) -> Callable[Arguments, P]:
+def declaration(kind: Callable[Arguments, P], name: str, summary: str, example: str) -> Callable[Arguments, P]:
     """Return the function that takes what the constructor of a kind takes, and registers the primitive it makes.
 
-    Its docstring is the summary, then the arguments, errors and example of the kind.
+    Its docstring is the summary, then the arguments and errors of the kind, then the example.
     """
 
     def declare(*args: Arguments.args, **kwargs: Arguments.kwargs) -> P:
@@ -26,18 +26,58 @@ def declaration(kind: Callable[Arguments, P], name: str, summary: str) -> Callab
         return primitive
 
     registered = "Enter it in the registry, where its name must be new, and return it."
-    _, _, details = (kind.__doc__ or "").partition("\n\n")
-    declare.__doc__ = f"{summary}\n\n    {registered}\n\n{details}"
+    _, _, details = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")
+    arguments, _, _ = details.partition(">>>")
+    declare.__doc__ = "\n\n".join([summary, registered, arguments.strip(), example])
     declare.__name__ = declare.__qualname__ = name
-    return functools.update_wrapper(declare, kind, assigned=(), updated=())
+    signature = inspect.signature(kind)
+    declare.__signature__ = signature.replace(return_annotation=kind)  # type: ignore[attr-defined]  # for help()
+    return declare
 
 
-elementwise = declaration(Elementwise, "elementwise", "Declare a primitive with a diagonal Jacobian.")
+elementwise = declaration(
+    Elementwise,
+    "elementwise",
+    "Declare a primitive with a diagonal Jacobian.",
+    """>>> from wengert.extend import apply
+>>> cube = elementwise("example.cube", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
+>>> apply(cube, 2.0)
+8.0""",
+)
 linear = declaration(
     Linear,
     "linear",
     "Declare a primitive that is linear in its leading operands; the remaining operands are constants of the map.",
+    """>>> from wengert.extend import apply
+>>> halve = linear("example.halve", lambda x: x / 2, transpose=lambda ct, _aval: ct / 2)
+>>> apply(halve, 3.0)
+1.5""",
 )
-bilinear = declaration(Bilinear, "bilinear", "Declare a primitive that is linear in each of two operands.")
-opaque = declaration(Opaque, "opaque", "Declare a primitive by its vjp.")
-constant = declaration(Constant, "constant", "Declare a primitive whose derivative is a structural zero.")
+bilinear = declaration(
+    Bilinear,
+    "bilinear",
+    "Declare a primitive that is linear in each of two operands.",
+    """>>> from wengert.extend import apply
+>>> scale = bilinear("example.scale", lambda x, y: x * y, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
+>>> apply(scale, 2.0, 3.0)
+6.0""",
+)
+opaque = declaration(
+    Opaque,
+    "opaque",
+    "Declare a primitive by its vjp.",
+    """>>> import numpy as np
+>>> from wengert.extend import apply
+>>> length = opaque("example.length", np.linalg.norm, vjp=lambda ct, out, x: ct * x / out)
+>>> apply(length, np.array([3.0, 4.0]))
+np.float64(5.0)""",
+)
+constant = declaration(
+    Constant,
+    "constant",
+    "Declare a primitive whose derivative is a structural zero.",
+    """>>> from wengert.extend import apply
+>>> parity = constant("example.parity", lambda x: x % 2)
+>>> apply(parity, 5.0)
+1.0""",
+)

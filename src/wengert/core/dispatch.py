@@ -78,6 +78,7 @@ def evaluated(primitive: Primitive, values: Sequence[Any], params: Mapping[str, 
         for value in values:
             if type(value) is ndarray and value.size >= LARGE:
                 evaluate = primitive.evaluate_large
+                break
     try:
         return evaluate(*values, **params)
     except ValueError:

@@ -309,7 +309,7 @@ class Tensor(ArrayMethods):
         if function is None:
             origin = "numpy." if getattr(np, ufunc.__name__, None) is ufunc else ""
             name = origin + ufunc.__name__ + ("" if method == "__call__" else f".{method}")
-            return _without_derivatives(name, getattr(ufunc, method), inputs, kwargs)
+            return _call_plainly(name, getattr(ufunc, method), inputs, kwargs)
         for x in inputs:
             if type(x) is np.ndarray:  # the name costs as much as the rest
                 refuse_object_arrays(ufunc.__name__, inputs)
@@ -319,7 +319,7 @@ class Tensor(ArrayMethods):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         function = FUNCTIONS.get(func)
         if function is None:
-            return _without_derivatives(f"{func.__module__}.{func.__name__}", func, args, kwargs)
+            return _call_plainly(f"{func.__module__}.{func.__name__}", func, args, kwargs)
         return function(*args, **kwargs)
 
 
@@ -328,29 +328,42 @@ def _is_storing(frame: FrameType) -> bool:
     return frame.f_code.co_code[frame.f_lasti] == STORE_SUBSCR
 
 
-def _without_derivatives(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call a function that has no derivatives here, such as one that writes a file, with Tensors that need none."""
+def _call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Call a function that has no derivatives here, such as one that writes a file, with Tensors that need none.
+
+    What it returns of numbers comes back as Tensors.
+    """
     leaves, structure = flatten((args, kwargs))
-    if any(innermost_trace(x) is not None for x in leaves):
-        raise DtypeError(
-            describe(
-                name,
-                "a Tensor that is being differentiated",
-                "a function that Wengert knows how to differentiate is needed",
-                "Use another function of wengert.numpy, declare a primitive with wengert.extend, or pass .detach()",
-            )
-        )
+    tensors = [x for x in leaves if type(x) is Tensor]
+    traced = next((x for x in tensors if innermost_trace(x) is not None), None)
+    if traced is not None:
+        if is_staged(traced):
+            raise _unsupported(name, "a Tensor that is being traced, whose elements are not there yet", "")
+        if not is_concrete(traced):
+            raise _unsupported(name, "a Tensor that differs from lane to lane of a batch", "")
+        raise _unsupported(name, "a Tensor that is being differentiated", ", or pass .detach()")
+    if not tensors:
+        raise _unsupported(name, "Tensors in a container that Wengert does not know", "")
+    if any(type(x) is Tensor for x in flatten(kwargs.get("out"))[0]):
+        raise _unsupported(name, "a Tensor to write to, given as out=", ", or leave out= away")
     plain_args, plain_kwargs = unflatten(structure, [x.numpy() if type(x) is Tensor else x for x in leaves])
     results, form = flatten(function(*plain_args, **plain_kwargs))
     return unflatten(form, [_result_of_numpy(x) for x in results])
 
 
+def _unsupported(name: str, given: str, otherwise: str) -> DtypeError:
+    action = "Use another function of wengert.numpy, declare a primitive with wengert.extend"
+    return DtypeError(
+        describe(name, given, "a function that Wengert knows how to differentiate is needed", action + otherwise)
+    )
+
+
 def _result_of_numpy(value: Any) -> Any:
-    """Return a result as a Tensor if it is numeric; it may share the memory of what it was computed from."""
+    """Return a result as a Tensor if it is numeric; memory that may be somebody else's is copied where it is kept."""
     if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "?biufc":
         return value
     tensor = make_tensor(value, None, None)
-    tensor._kept = True
+    tensor._kept = BORROWED if isinstance(value, np.ndarray) and value.flags.writeable else True
     return tensor
 
 

@@ -219,7 +219,7 @@ def shares_memory(result: Tensor, source: Tensor, base: Tensor, path: Sequence[S
 
 
 def is_window(window: np.ndarray[Any, Any], buffer: np.ndarray[Any, Any]) -> bool:
-    """Tell whether an array was made as a view of another, or of the same owner."""
+    """Tell whether an array is another, or was made as a view of it or of the same owner."""
     owner = buffer if buffer.base is None else buffer.base
     if window is buffer or window.base is owner or window.base is buffer:
         return True

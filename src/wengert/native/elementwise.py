@@ -7,6 +7,7 @@ that NumPy would report make it compute the operation again, so that warnings an
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -72,7 +73,11 @@ def as_array(x: Any, dtype: np.dtype[Any]) -> Any:
     """Return an operand as an array; Python's numbers take the other operand's dtype."""
     if type(x) is ndarray:
         return x
-    return np.array(x, dtype if type(x) is float or type(x) is int else None)
+    if type(x) is not float and type(x) is not int:
+        return np.array(x)
+    with np.errstate(over="ignore"):
+        array = np.array(x, dtype)
+    return array if math.isfinite(array) or not math.isfinite(x) else np.array(x)  # NumPy reports what is too large
 
 
 def reported() -> int:

@@ -119,9 +119,15 @@ sum_ = linear(
 )
 
 
+def evaluate_total(x: Any, axis: Axes, keepdims: bool) -> Any:
+    """Evaluate the sum over axes, accurately rather than with NumPy's bits."""
+    summed = sum_over(x, axis)
+    return np.expand_dims(summed, axis) if keepdims else summed
+
+
 total = linear(
     "total",
-    lambda x, axis, keepdims: sum_over(x, axis),
+    evaluate_total,
     transpose=transpose_sum,
     steps=along("axis"),
     abstract=reduced(evaluate_sum),
@@ -130,7 +136,7 @@ total = linear(
 
 @implements(sum_over)
 def sum_of_cotangents(x: Any, axis: Axes) -> Any:
-    """Return the sum over axes, accurately rather than with NumPy's bits."""
+    """Return the sum over axes of a Tensor."""
     return apply(total, x, axis=axis, keepdims=False)
 
 

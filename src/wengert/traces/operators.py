@@ -1,7 +1,8 @@
 """The compact paths of operators: two type tests, the operation, one node, one Tensor.
 
 The functions are made by factories from a primitive's rules. Whatever is not a plain or tape-recorded Tensor (or a
-Python number), and whatever happens while a thread records in a special way, goes the general way of `apply`.
+Python number), and whatever happens while a thread records in a special way, goes the general way of `apply`. The
+lines that the functions share are written out: a call costs 70 nanoseconds, a tenth of an operation's bookkeeping.
 """
 
 from __future__ import annotations
@@ -286,7 +287,7 @@ def constant_operator(name: str, compute: Operator, general: Operator) -> Operat
 
 
 def large_operator(primitive: Elementwise, compute: Operator) -> Operator:
-    """Return an operation for large operands.
+    """Return what computes an operator on large operands: on several threads where that gives the operator's bits.
 
     `x ** 2` is not `numpy.power` but a square, so powers with numbers are left to NumPy's operator.
     """

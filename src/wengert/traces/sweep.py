@@ -1,6 +1,7 @@
 """The reverse sweep: one pass over the recorded nodes, newest first.
 
-Pending nodes wait in a heap of creation numbers. A node's consumers all have greater numbers, so when it comes up
+Pending nodes wait in a heap of creation numbers, except for the newest where it is known to be: in a chain nothing
+else is pending. A node's consumers all have greater numbers, so when it comes up
 its cotangent is complete; nothing needs to be collected or sorted beforehand, and nothing recurses. Cotangents live
 in the sweep, never on nodes or Tensors, so sweeps inside hooks and in other threads do not meet.
 """
@@ -15,12 +16,12 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.aval import Aval
-from wengert.core.cotangent import match_dtype, unbroadcast
+from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.primitive import Elementwise
 from wengert.core.tensor import Tensor, is_staged, make_tensor, raw
 from wengert.core.views import share
 from wengert.errors import GraphError, NumericalError, describe
-from wengert.native.elementwise import LARGE, shared
+from wengert.native.elementwise import LARGE
 from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at
 from wengert.traces.modes import STATE
@@ -28,8 +29,6 @@ from wengert.traces.parts import Part, Written
 from wengert.traces.tape import RELEASED, Binary, LargeBinary, LargeUnary, Leaf, Node, Output, Tape, Unary
 
 __all__ = ["Sweep", "leading_to", "owned_copy", "sweep"]
-
-add_shared = shared(np.add)
 
 
 def sweep(
@@ -95,6 +94,8 @@ class Sweep:
     A cotangent that the sweep `owns` shares memory with nothing else, so the next contribution is added in place.
     Once it has passed a mask it is `masked`: cotangents then hold zeros for elements that were not chosen, whose
     values may be infinite, and every elementwise rule must give zero for these (x log x at 0, say).
+    `newest`, if there is one, has a greater number than every node in the heap, so that it is next; its cotangent is
+    `ct`, `owns` tells whether that is owned, and it is not in `cts`.
     `retained` lists what nodes with `retain_grad` received, for the driver to store once the sweep has succeeded.
     """
 
@@ -305,6 +306,8 @@ class Sweep:
             raise released(node)
         if not self.retain:
             node.x = node.y = node.out = RELEASED
+        if type(ct) is Tensor:
+            x, y = as_number(x, node.left), as_number(y, node.right)
         primitive = node.primitive.guarded if self.masked else node.primitive
         left_rule, right_rule = primitive.rules
         parent = node.right
@@ -472,6 +475,11 @@ def overwritable(node: Node, primitive: Elementwise, ct: Any, operands: Sequence
         and type(ct) is ndarray
         and type(operands[1]) is not Tensor
     )
+
+
+def as_number(value: Any, node: Node | None) -> Any:
+    """Return a constant without axes as the number it was given as: with these, Tensors take the compact path."""
+    return value.item() if node is None and type(value) is ndarray and not value.ndim else value
 
 
 def wrapped(value: Any) -> Any:
