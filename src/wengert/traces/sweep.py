@@ -333,7 +333,12 @@ class Sweep:
                 if c.shape != parent.shape:
                     c = unbroadcast(c, parent.shape)
                 owns = owns or c is not ct
-            self.add(parent, c, owns)
+            if self.newest is None and c.dtype is parent.dtype and type(parent) is not Leaf and not self.heap:
+                self.newest = parent  # what `add` would do in a chain; its call takes a twelfth of the sweep
+                self.ct = c
+                self.owns = owns
+            else:
+                self.add(parent, c, owns)
 
     def pull_large(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the rules of an elementwise operation on large operands: as Tensors, whose operations are shared."""
