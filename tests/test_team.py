@@ -58,11 +58,12 @@ class Counting(Team):
 
 @pytest.fixture(scope="module")
 def crew() -> Counting:
-    crew = Counting(3)
     try:
-        crew.start()
-    except RuntimeError as error:  # pragma: no cover - a system without POSIX threads
+        team.check_system()
+    except RuntimeError as error:
         pytest.skip(str(error))
+    crew = Counting(3)
+    crew.start()
     return crew
 
 

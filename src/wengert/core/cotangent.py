@@ -41,8 +41,8 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
     return np.broadcast_to(summed, shape)
 
 
-def sum_over(x: np.ndarray[Any, Any], axis: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return the sum over axes, not negative and in ascending order, adding pairwise along whichever they are.
+def sum_over(x: Any, axis: tuple[int, ...]) -> Any:
+    """Return the sum of an ndarray over axes (from 0, in ascending order), adding pairwise along whichever they are.
 
     NumPy adds pairwise along the last axis and one by one along others: a million tenths of float32 come to
     100,958. Halving the array over and over is also up to 30 times faster where rows are short.
@@ -54,7 +54,7 @@ def sum_over(x: np.ndarray[Any, Any], axis: tuple[int, ...]) -> np.ndarray[Any, 
     first, last = axis[0], axis[-1]
     count = math.prod([x.shape[i] for i in axis])
     if count <= FEW or x.dtype.kind not in "fc":
-        return x.sum(axis=axis)  # type: ignore[no-any-return]
+        return x.sum(axis=axis)
     if len(axis) == last - first + 1 and x.flags.c_contiguous:
         x, axis = x.reshape(*x.shape[:first], count, *x.shape[last + 1 :]), (first,)
     for i in reversed(axis):
@@ -62,15 +62,15 @@ def sum_over(x: np.ndarray[Any, Any], axis: tuple[int, ...]) -> np.ndarray[Any, 
     return x
 
 
-def sum_along(x: np.ndarray[Any, Any], axis: int) -> np.ndarray[Any, Any]:
-    """Return the sum over one axis."""
+def sum_along(x: Any, axis: int) -> Any:
+    """Return the sum of an ndarray over one axis."""
     length = x.shape[axis]
     before: tuple[Any, ...] = (slice(None),) * axis
     if x.strides[axis] == 0 and length:  # the same element over and over
-        return x[*before, 0] * length  # type: ignore[no-any-return]
+        return x[*before, 0] * length
     if axis == x.ndim - 1:
-        return x.sum(axis=axis)  # type: ignore[no-any-return]
-    rows: Any = x
+        return x.sum(axis=axis)
+    rows = x
     while length > FEW:
         half = length // 2
         left, right = rows[*before, :half], rows[*before, half : 2 * half]
@@ -78,7 +78,7 @@ def sum_along(x: np.ndarray[Any, Any], axis: int) -> np.ndarray[Any, Any]:
         if length % 2:
             halved[*before, 0] += rows[*before, -1]
         rows, length = halved, half
-    return rows.sum(axis=axis)  # type: ignore[no-any-return]
+    return rows.sum(axis=axis)
 
 
 def added(x: Any, y: Any, out: Any) -> Any:

@@ -24,6 +24,7 @@ from wengert.errors import GraphError, NumericalError, describe
 from wengert.native.elementwise import LARGE
 from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at
+from wengert.traces.lifting import lifted, lifted_output
 from wengert.traces.modes import STATE
 from wengert.traces.parts import Part, Written
 from wengert.traces.tape import RELEASED, Binary, LargeBinary, LargeUnary, Leaf, Node, Output, Tape, Unary
@@ -517,31 +518,6 @@ def owned_copy(ct: Any) -> Any:
 def avals_of(parents: Sequence[Node | None]) -> list[Aval | None]:
     """Return shape and dtype of the operands that want a cotangent."""
     return [None if p is None else Aval(p.shape, p.dtype) for p in parents]
-
-
-def lifted(value: Any, node: Node | None, tape: Tape) -> Any:
-    """Return a residual as the Tensor it was, so that rules applied to it are recorded."""
-    if value is None or not isinstance(value, np.ndarray | np.generic):
-        return value
-    tensor = make_tensor(value, None if node is None else tape, node)
-    tensor._kept = True
-    return tensor
-
-
-def lifted_output(out: Any, node: Node, tape: Tape) -> Any:
-    """Return a saved output, or what was saved of several, as the Tensors they were."""
-    if type(out) is not tuple:
-        return lifted(out, node, tape)
-    return tuple(lifted_part(item, i, node, tape) for i, item in enumerate(out))
-
-
-def lifted_part(value: Any, index: int, node: Node, tape: Tape) -> Any:
-    """Return one of several saved outputs as the Tensor it was."""
-    if not isinstance(value, np.ndarray | np.generic):
-        return value
-    tensor = tape.output(node, index, value, True)  # type: ignore[arg-type]  # several outputs are of a Record
-    tensor._kept = True
-    return tensor
 
 
 def released(node: Node) -> GraphError:

@@ -8,7 +8,6 @@ two operands keep everything in slots of their own.
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,9 +22,9 @@ from wengert.core.dispatch import ARRAYS, apply, checked, evaluated
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, own_memory, settled, wrapped_constant
-from wengert.core.views import share
-from wengert.errors import GraphError, UsageError, describe
+from wengert.errors import GraphError, describe
 from wengert.traces.modes import SPECIAL, STATE, enable_grad, recording
+from wengert.traces.packing import pack
 from wengert.traces.transient import Transient
 
 if TYPE_CHECKING:
@@ -340,8 +339,8 @@ class Tape(Transient):
         """Evaluate one level below, and record."""
         if self.ended:
             self.require_alive(operands)
-        if primitive.structured and recording(self):
-            return self.structured(primitive, operands, params)  # type: ignore[arg-type]  # the flag tells
+        if isinstance(primitive, Structured) and recording(self):
+            return self.structured(primitive, operands, params)
         inputs, values, plain = [], [], True
         for x in operands:
             node = None
@@ -363,7 +362,7 @@ class Tape(Transient):
             elif not isinstance(out, ARRAYS):
                 out = checked(primitive.name, out)
             dtype = out.dtype
-            if dtype.kind not in "fc":  # what has no derivative is not recorded
+            if not is_differentiable(dtype):
                 return wrapped_constant(out)
             node, kept = self.record(primitive, operands, tuple(inputs), out, params)
             node.shape, node.dtype = out.shape, dtype
@@ -489,57 +488,3 @@ class Tape(Transient):
 
 
 BASE_TAPE = Tape(0, "the tape")
-
-
-class _Packed:
-    """Hold what a pack hook returned, and the shape that unpacking it must give."""
-
-    __slots__ = ("content", "shape")
-
-    def __init__(self, content: Any, shape: tuple[int, ...]) -> None:
-        self.content = content
-        self.shape = shape
-
-
-def pack(node: Record) -> None:
-    """Pass the residuals of a new node through the innermost pair of saved-tensor hooks."""
-    packing = STATE.packing
-    pack_one, unpack_one = packing[-1]
-    STATE.packing = packing[:-1]  # what the hooks compute themselves is not packed again
-    try:
-        node.operands = tuple(packed(x, pack_one) for x in node.operands)
-        node.out = packed(node.out, pack_one)
-    finally:
-        STATE.packing = packing
-    node.unpack = functools.partial(unpacked, unpack_one)
-
-
-def packed(value: Any, pack_one: Callable[[Any], Any]) -> Any:
-    """Return a residual, or each in a tuple, as it is kept."""
-    if type(value) is tuple:
-        return tuple(packed(x, pack_one) for x in value)
-    if isinstance(value, np.ndarray | np.generic | Tensor):
-        return _Packed(pack_one(share(wrapped_constant(value))), value.shape)
-    return value
-
-
-def unpacked(unpack_one: Callable[[Any], Any], value: Any) -> Any:
-    """Return a residual as it was before it was packed."""
-    if type(value) is tuple:
-        return tuple(unpacked(unpack_one, x) for x in value)
-    return checked_residual(unpack_one(value.content), value.shape) if type(value) is _Packed else value
-
-
-def checked_residual(found: Any, shape: tuple[int, ...]) -> Any:
-    """Return what an unpack hook gave, which must be an array of the shape that was packed."""
-    if not isinstance(found, Tensor | np.ndarray | np.generic) or found.shape != shape:
-        given = f"shape {found.shape}" if isinstance(found, Tensor | np.ndarray) else f"a {type(found).__name__}"
-        raise UsageError(
-            describe(
-                "saved_tensors_hooks",
-                f"unpack returned {given} for a Tensor of shape {shape}",
-                "a Tensor or ndarray of the same shape is needed",
-                "Return what pack was given",
-            )
-        )
-    return settled(found)
