@@ -21,6 +21,8 @@ from wengert.core.primitive import Structured
 from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, settled
 from wengert.core.trace import Trace, next_level
 from wengert.core.views import current
+from wengert.core.watch import Watch
+from wengert.errors import GraphError, describe
 from wengert.primitives.barriers import barrier
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
@@ -56,11 +58,26 @@ def traced(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: 
     """Return the graph of a function of flat arguments, and the Tensors it captured: the last inputs."""
     stage = Stage(next_level(), name)
     try:
-        found = function(*[stage.input(aval) for aval in avals])
-        graph = stage.graph([current(x) if type(x) is Tensor else np.asarray(x)[()] for x in found])
+        with Watch() as watch:
+            found = function(*[stage.input(aval) for aval in avals])
+            graph = stage.graph([current(x) if type(x) is Tensor else np.asarray(x)[()] for x in found])
     finally:
         stage.end()
+    require_unwritten(watch, name)
     return simplified(graph), [tensor for tensor, _ in stage.captured.values()]
+
+
+def require_unwritten(watch: Watch, name: str) -> None:
+    """Raise if a function that was traced wrote to a Tensor from outside, which its graph cannot do."""
+    for written in watch.written():
+        raise GraphError(
+            describe(
+                name,
+                f"a function that writes to a Tensor of shape {written.shape} from outside",
+                "what it changes has to be among its results while it is being traced",
+                "Write into a copy and return it",
+            )
+        )
 
 
 def closed(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str) -> Graph:

@@ -9,18 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import unflatten
+from wengert._tree import flatten, unflatten
 from wengert.control.cond import cond
-from wengert.conversion.places import UNBOUND, Place, Site, Undefined, places_of, read_by, shown
+from wengert.conversion.places import UNBOUND, Place, Site, Undefined, is_undefined, places_of, shown
+from wengert.conversion.reach import read_by
 from wengert.conversion.regions import (
     Content,
     Region,
     as_truth,
     content_of,
+    handles_of,
     is_array,
     is_number,
     is_traced,
     noted,
+    operand_of,
     same,
     traced,
 )
@@ -29,7 +32,7 @@ from wengert.core.primitive import Elementwise
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
 from wengert.errors import GraphError, describe
-from wengert.traces.staging import Stage
+from wengert.primitives.indexing import rebind
 
 __all__ = ["and_", "compare", "if_exp", "if_stmt", "not_", "or_", "running"]
 
@@ -66,49 +69,37 @@ def if_stmt(test: Any, body: FunctionType, orelse: FunctionType, site: tuple[Any
 
 def choose(test: Any, places: Sequence[Place], body: Thunk, orelse: Thunk, note: tuple[str, str, Any]) -> None:
     """Trace both branches, and let each place hold what the branch taken gives."""
+    handles = handles_of(places)
     with noted(*note):
-        regions = [traced("if", places, lambda stage: private(places, stage), run) for run in (body, orelse)]
-    operands = inputs_of(places)
-    merged = Merge(places, regions, operands)
-    results = iter(merged.run(test, operands))
+        regions = [traced("if", places, lambda _: private(places), run, handles) for run in (body, orelse)]
+    merged = Merge(places, regions)
+    written = list({id(x): x for region in regions for x in region.written}.values())
+    for handle in written:
+        one, other = (region.end_of(handle) for region in regions)
+        merged.output(one, other, aval_of(handle))
+    results = iter(merged.run(test, [operand_of(handle) for handle in handles]))
     for place, plan in zip(places, merged.plans, strict=True):
         plan(place, results)
+    for handle in written:
+        rebind(handle, next(results))
 
 
-def inputs_of(places: Sequence[Place]) -> list[Any]:
-    """Return the Tensors that become inputs of a branch, in the order of `private`."""
-    seen: set[int] = set()
-    found = []
-    for place in places:
-        value = place.read()
-        if id(value) not in seen:
-            seen.add(id(value))
-            found += [leaf for leaf in content_of(value).leaves if type(leaf) is Tensor]
-    return found
-
-
-def private(places: Sequence[Place], stage: Stage) -> list[Any]:
-    """Return what places hold as copies that a branch may change in place."""
+def private(places: Sequence[Place]) -> list[Any]:
+    """Return what places hold for a piece of the program that may change it: containers and arrays as copies."""
     found: dict[int, Any] = {}
     values = []
     for place in places:
         value = place.read()
         if id(value) not in found:
-            content = content_of(value)
-            found[id(value)] = (
-                value
-                if content.structure is UNBOUND
-                else unflatten(content.structure, [own_copy(x, stage) for x in content.leaves])
-            )
+            found[id(value)] = value if type(value) is Tensor or is_undefined(value) else own_copy(value)
         values.append(found[id(value)])
     return values
 
 
-def own_copy(leaf: Any, stage: Stage) -> Any:
-    """Return a leaf for a branch: an input in place of a Tensor, a copy of an array."""
-    if type(leaf) is Tensor:
-        return stage.input(aval_of(leaf))
-    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+def own_copy(value: Any) -> Any:
+    """Return a copy of a container, of the arrays and sets in it too."""
+    leaves, structure = flatten(value)
+    return unflatten(structure, [x.copy() if isinstance(x, np.ndarray | set) else x for x in leaves])
 
 
 Plan = Callable[[Place, Any], None]
@@ -122,14 +113,10 @@ class Merge:
         left: which branches return from the function for sure, so that nobody reads what variables hold after them.
     """
 
-    def __init__(self, places: Sequence[Place], regions: Sequence[Region], operands: Sequence[Any]) -> None:
+    def __init__(self, places: Sequence[Place], regions: Sequence[Region]) -> None:
         self.regions = regions
-        self.operands = operands
         self.outputs: tuple[list[Any], list[Any]] = ([], [])
         self.avals: list[Aval] = []
-        self.inputs: tuple[dict[Any, int], dict[Any, int]] = ({}, {})
-        for inputs, region in zip(self.inputs, regions, strict=True):
-            inputs.update({variable: i for i, variable in enumerate(region.stage.inputs)})
         self.left = [any(p.returned and r.found[i].value is True for i, p in enumerate(places)) for r in regions]
         self.plans = [self.plan(place, i) for i, place in enumerate(places)]
 
@@ -153,7 +140,7 @@ class Merge:
         if one.structure != other.structure or not self.agree(one, other):
             return self.differing(place, one, other)
         original = content_of(place.read())
-        takes = [self.take(a, b, original, k) for k, (a, b) in enumerate(zip(one.leaves, other.leaves, strict=True))]
+        takes = [self.take(one, other, original, k) for k in range(len(one.leaves))]
         if in_place and all(take is None for take in takes):
             return keep
 
@@ -165,21 +152,18 @@ class Merge:
 
         return assign
 
-    def take(self, a: Any, b: Any, original: Content, k: int) -> Callable[[Any], Any] | None:
+    def take(self, one: Content, other: Content, original: Content, k: int) -> Callable[[Any], Any] | None:
         """Return how to get one leaf from the results; None if both branches left it as it was."""
-        first, second = self.position(a, 0), self.position(b, 1)
-        if first is not None and first == second:
-            value = self.operands[first]
-            if k < len(original.leaves) and original.leaves[k] is value:
-                return None
-            return lambda _: value
+        a, b = one.leaves[k], other.leaves[k]
+        if type(a) is Tensor and a is b:
+            return None if k < len(original.leaves) and original.leaves[k] is a else lambda _: a
         if same(a, b):
             unchanged = k < len(original.leaves) and same(a, original.leaves[k])
             value = original.leaves[k] if unchanged else a
             return lambda _: value
         aval = common_aval(a, b)
         assert aval is not None, "agree has found that there is one"
-        self.output(a, b, aval)
+        self.output(one.ends[k], other.ends[k], aval)
         return lambda results: next(results)
 
     def output(self, a: Any, b: Any, aval: Aval) -> None:
@@ -187,10 +171,6 @@ class Merge:
         self.outputs[0].append(a)
         self.outputs[1].append(b)
         self.avals.append(aval)
-
-    def position(self, leaf: Any, half: int) -> int | None:
-        """Return which input of a branch a leaf is."""
-        return self.inputs[half].get(leaf._value) if type(leaf) is Tensor else None
 
     def agree(self, one: Content, other: Content) -> bool:
         """Tell whether leaves have the same shapes and dtypes, or are the same."""
@@ -214,7 +194,7 @@ class Merge:
         if content.structure is UNBOUND:
             return lambda where, _: where.write(content.value)
         takes = []
-        for leaf in content.leaves:
+        for leaf in content.ends:
             numeric = is_array(leaf) or is_number(leaf)
             takes.append(numeric)
             if numeric:
@@ -333,11 +313,12 @@ def joined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) -> A
     """Combine a traced operand with those after it, which are evaluated only where they count."""
     places = read_by(thunks, ())
     name = "and" if function is np.logical_and else "or"
-    region = traced(name, places, lambda stage: private(places, stage), rest)
+    handles = handles_of(places)
+    region = traced(name, places, lambda _: private(places), rest, handles)
     other = region.result
-    harmless = all(isinstance(e.primitive, Elementwise) for e in region.stage.equations)
+    harmless = not region.written and all(isinstance(e.primitive, Elementwise) for e in region.stage.equations)
     if harmless and is_truth(value) and (is_truth(other) or isinstance(other, bool)):
-        again = region.function([other], [aval_of(other)])(*inputs_of(places))[0]
+        again = region.function([other], [aval_of(other)])(*map(operand_of, handles))[0]
         return function(value, again)
     last = value if is_array(other) and not is_truth(other) else function is np.logical_or
     if function is np.logical_and:

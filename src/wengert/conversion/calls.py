@@ -5,8 +5,6 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
-import os
-import sysconfig
 import weakref
 from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
@@ -20,15 +18,11 @@ from wengert.conversion.loading import bound_to, compiled, is_converted
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, is_traced
 from wengert.conversion.rewriting import rewritten
-from wengert.conversion.source import definition_of, refused
-from wengert.core.source import PACKAGE_PREFIX
+from wengert.conversion.source import definition_of, is_library, is_own, refused
 from wengert.errors import UsageError
 
 __all__ = ["callee", "converted"]
 
-LIBRARIES = tuple(
-    {os.path.normcase(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
 SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 PASSING = (map, filter, functools.partial, functools.reduce)
 
@@ -94,17 +88,6 @@ def converted_code(function: FunctionType) -> CodeType:
     result = compiled(rewritten(definition_of(function), owner), code)
     _CODES[identity] = (weakref.ref(code, lambda _: _CODES.pop(identity, None)), result)
     return result
-
-
-def is_own(code: CodeType) -> bool:
-    """Tell whether code belongs to this library."""
-    return code.co_filename.startswith(PACKAGE_PREFIX)
-
-
-def is_library(code: CodeType) -> bool:
-    """Tell whether code belongs to Python or to an installed package, which is called as it is."""
-    filename = os.path.normcase(code.co_filename)
-    return is_own(code) or filename.startswith(LIBRARIES) or filename.startswith("<frozen")
 
 
 def with_arguments_converted(function: FunctionType) -> FunctionType:

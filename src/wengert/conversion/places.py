@@ -13,9 +13,20 @@ from wengert._tree import flatten
 from wengert.conversion.names import HIDDEN
 from wengert.conversion.rewriting import RESULT, RETURNED
 from wengert.core.tensor import Tensor
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError
 
-__all__ = ["UNBOUND", "Place", "Site", "Undefined", "places_of", "read_by", "shown"]
+__all__ = [
+    "UNBOUND",
+    "Place",
+    "Site",
+    "Undefined",
+    "attribute_of",
+    "identity",
+    "is_undefined",
+    "places_of",
+    "shown",
+    "variable",
+]
 
 
 class Unbound:
@@ -190,28 +201,33 @@ def places_of(site: Site, *functions: FunctionType) -> list[Place]:
     return found
 
 
-def read_by(functions: Sequence[Any], places: Sequence[Place]) -> list[Place]:
-    """Return the variables with Tensors that functions read, besides some places.
-
-    They become inputs of a branch, so that what is computed from them is computed in the branch alone.
-    """
-    known = {id(place.cell) for place in places if isinstance(place, Cell)}
-    found: dict[int, Place] = {}
-    for function in functions:
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            if name.startswith(HIDDEN) or id(cell) in known or id(cell) in found:
-                continue
-            place = variable(name, {name: cell}, ((), ()), function)
-            if holds_tensor(place.read()):
-                found[id(cell)] = place
-    return list(found.values())
+def attribute_of(value: Any, name: str, function: FunctionType) -> Attribute:
+    """Return an attribute of an object; `function` says where its class stands."""
+    found = Attribute(f"{type(value).__name__}.{name}", ((), ()), function)
+    found.root, found.path = Fixed(value), (name,)
+    return found
 
 
-def holds_tensor(value: Any) -> bool:
-    """Tell whether a value is a Tensor or a container of some."""
-    if not isinstance(value, list | dict | tuple):
-        return type(value) is Tensor
-    return any(type(leaf) is Tensor for leaf in flatten(value)[0])
+class Fixed(Place):
+    """Be an object that no variable of the statement holds."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def read(self) -> Any:
+        """Return it."""
+        return self.value
+
+
+def identity(place: Place) -> Any:
+    """Return what tells places apart, whatever they are called; None for one that only the library knows."""
+    if isinstance(place, Cell):
+        return id(place.cell)
+    if isinstance(place, Attribute):
+        return id(place.holder()), place.path[-1]
+    if isinstance(place, Global):
+        return id(place.space), place.name
+    return None
 
 
 def settable(place: Attribute) -> bool:
@@ -249,6 +265,6 @@ def shown(value: Any) -> str:
     return f"a {type(value).__name__} of ({inside})"
 
 
-def undefined(name: str, given: str, needed: str, action: str) -> Undefined:
-    """Return the value of a variable that is not to be used."""
-    return Undefined(describe(name, given, needed, action))
+def is_undefined(value: Any) -> bool:
+    """Tell whether a variable that holds a value has none that can be used."""
+    return value is UNBOUND or isinstance(value, Undefined)

@@ -9,33 +9,50 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.conversion.places import UNBOUND, Place, Undefined
-from wengert.core.aval import Aval
+from wengert.conversion.places import UNBOUND, Place, is_undefined
+from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.graph import Graph, Variable, literal
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.trace import next_level
-from wengert.core.views import current
+from wengert.core.views import base_and_path, current
+from wengert.core.watch import Watch, snapshot
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.traces.staging import Stage
 
-__all__ = ["Content", "Region", "as_truth", "cast", "content_of", "is_array", "is_number", "replay", "same", "traced"]
+__all__ = [
+    "Content",
+    "Region",
+    "as_truth",
+    "cast",
+    "content_of",
+    "handles_of",
+    "is_array",
+    "is_number",
+    "operand_of",
+    "same",
+    "traced",
+]
 
 
 class Content(NamedTuple):
-    """Hold the value of a place, taken apart; `structure` is `UNBOUND` if it has no value that can be used."""
+    """Hold the value of a place, taken apart; `structure` is `UNBOUND` if it has no value that can be used.
+
+    `ends` are what the leaves stood for when it was taken apart.
+    """
 
     value: Any
     leaves: list[Any]
     structure: Any
+    ends: list[Any]
 
 
 def content_of(value: Any) -> Content:
     """Return a value taken apart, arrays in it by what they stand for."""
-    if value is UNBOUND or isinstance(value, Undefined):
-        return Content(value, [], UNBOUND)
+    if is_undefined(value):
+        return Content(value, [], UNBOUND, [])
     leaves, structure = flatten(value)
-    return Content(value, [current(x) if type(x) is Tensor else x for x in leaves], structure)
+    return Content(value, leaves, structure, [snapshot(current(x)) if type(x) is Tensor else x for x in leaves])
 
 
 def is_array(leaf: Any) -> bool:
@@ -58,7 +75,7 @@ def same(a: Any, b: Any) -> bool:
         return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
     if is_number(a):
         return repr(a) == repr(b)
-    return isinstance(a, str | bytes) and a == b
+    return isinstance(a, str | bytes | set) and a == b
 
 
 class Region:
@@ -69,6 +86,8 @@ class Region:
         given: what each place held at its beginning.
         found: what each place holds at its end.
         result: what the piece returned.
+        written: the Tensors from outside that it wrote to.
+        ends: what these, and those that became its inputs, stand for at its end, by identity.
         captured: Tensors from outside that it uses, the last inputs of its graphs.
     """
 
@@ -77,6 +96,12 @@ class Region:
         self.given = given
         self.found: list[Content] = []
         self.result: Any = None
+        self.written: list[Tensor] = []
+        self.ends: dict[int, Tensor] = {}
+
+    def end_of(self, handle: Tensor) -> Tensor:
+        """Return what a Tensor from outside stands for at the end."""
+        return self.ends[id(handle)] if id(handle) in self.ends else operand_of(handle)
 
     def graph(self, outputs: Sequence[Any]) -> tuple[Graph, list[Tensor]]:
         """Return the graph of some outputs, and the Tensors it captured."""
@@ -99,6 +124,7 @@ def traced(
     places: Sequence[Place],
     starts: Callable[[Stage], Sequence[Any]],
     run: Callable[[], Any],
+    handles: Sequence[Tensor] = (),
 ) -> Region:
     """Trace a piece of the user's program.
 
@@ -107,23 +133,46 @@ def traced(
         places: the variables it may change; they are restored afterwards.
         starts: gives what they hold at the beginning.
         run: the piece.
+        handles: the Tensors that stand for inputs meanwhile: those after what `starts` makes inputs.
     """
     stage = Stage(next_level(), name)
     kept = [place.read() for place in places]
     try:
-        values = starts(stage)
-        region = Region(stage, [content_of(x) for x in values])
-        for place, value in zip(places, values, strict=True):
-            place.write(value)
-        result = run()
-        region.result = current(result) if type(result) is Tensor else result
-        region.found = [content_of(place.read()) for place in places]
+        with Watch() as watch:
+            values = starts(stage)
+            for handle in handles:
+                watch.adopt(handle, stage.input(aval_of(handle)))
+            region = Region(stage, [content_of(x) for x in values])
+            for place, value in zip(places, values, strict=True):
+                place.write(value)
+            result = run()
+            region.result = snapshot(current(result)) if type(result) is Tensor else result
+            region.found = [content_of(place.read()) for place in places]
+            region.written = watch.written()
+            region.ends = {id(x): snapshot(x) for x in (*handles, *region.written)}
     finally:
         stage.end()
         for place, value in zip(places, kept, strict=True):
             if place.read() is not value:
                 place.write(value)
     return region
+
+
+def handles_of(places: Sequence[Place]) -> list[Tensor]:
+    """Return the Tensors that own the memory of those that places hold: they become inputs of a piece."""
+    found: dict[int, Tensor] = {}
+    for place in places:
+        value = place.read()
+        for leaf in () if is_undefined(value) else flatten(value)[0]:
+            if type(leaf) is Tensor:
+                base = base_and_path(leaf)[0]
+                found[id(base)] = base
+    return list(found.values())
+
+
+def operand_of(handle: Tensor) -> Tensor:
+    """Return what a Tensor stands for now; one with elements, which `jit` reads anew at each call, stays itself."""
+    return snapshot(handle) if is_staged(handle) else handle
 
 
 def replay(graph: Graph, args: Sequence[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ before it is read in each iteration not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from wengert.conversion.branches import write_back
 from wengert.conversion.places import UNBOUND, Place, Undefined, shown
 from wengert.conversion.regions import Content, cast, is_array, is_number, same
 from wengert.core.aval import Aval, aval_of
+from wengert.core.tensor import Tensor
 from wengert.errors import GraphError, describe
 from wengert.traces.staging import Stage
 
@@ -34,12 +35,42 @@ class Slot:
         self.place = place
         self.content = content
         self.undefined: Undefined | None = None
-        self.spoiled = False
+        self.spoiled = self.expected = self.written_first = False
         self.carried: list[Aval | None] = []
         if content.structure is UNBOUND:
             self.undefined = content.value if isinstance(content.value, Undefined) else self.missing()
         else:
-            self.carried = [aval_of(x) if is_array(x) else None for x in content.leaves]
+            self.carried = [aval_of(x) if is_array(x) and type(x) is not Tensor else None for x in content.leaves]
+
+    def expect(self, flags: Sequence[bool]) -> None:
+        """Carry the Tensors that the last trace of this loop found to be replaced, without finding it out again."""
+        if self.undefined is None and len(flags) == len(self.carried):
+            self.expected = True
+            self.carried = [
+                aval_of(x) if flag and type(x) is Tensor else aval
+                for flag, x, aval in zip(flags, self.content.leaves, self.carried, strict=True)
+            ]
+
+    def surprised(self, given: Content, found: Content) -> bool:
+        """Tell whether a Tensor that was expected to be replaced is not, or is written to before; forget it then."""
+        if not self.expected or self.undefined is not None:
+            return False
+        self.expected = False
+        self.written_first = any(
+            aval is not None and type(old) is Tensor and is_old(start, end, found.leaves[k : k + 1])
+            for k, (aval, old, start, end) in enumerate(
+                zip(self.carried, self.content.leaves, given.leaves, given.ends, strict=True)
+            )
+        )
+        if self.written_first:
+            pairs = zip(self.carried, self.content.leaves, strict=True)
+            self.carried = [None if type(x) is Tensor else aval for aval, x in pairs]
+        return self.written_first
+
+    @property
+    def replaced(self) -> list[bool]:
+        """Which leaves the body leaves another object in, without having written to what was there."""
+        return [aval is not None and not self.written_first for aval in self.carried]
 
     def missing(self) -> Undefined:
         """Return what a variable holds that is not there before the loop."""
@@ -80,7 +111,7 @@ class Slot:
         for k, (leaf, old, aval) in enumerate(zip(found.leaves, self.content.leaves, self.carried, strict=True)):
             if aval is None and same(leaf, old):
                 continue
-            wanted = joint_aval(old, aval, leaf)
+            wanted = joint_aval(old, aval_of(old) if aval is None and is_array(old) else aval, leaf)
             if wanted is None:
                 self.spoil(found)
                 return True
@@ -92,7 +123,7 @@ class Slot:
     def fill(self, found: Content) -> None:
         """Let a variable that conversion added hold zeros before the loop: its flag tells that nobody reads them."""
         zeros = [np.zeros(*aval_of(x))[()] if is_array(x) or is_number(x) else x for x in found.leaves]
-        self.content = Content(UNBOUND, zeros, found.structure)
+        self.content = Content(UNBOUND, zeros, found.structure, zeros)
         self.carried = [aval_of(x) if is_array(x) else None for x in zeros]
         self.undefined = None
 
@@ -115,7 +146,7 @@ class Slot:
         """Return the leaves that are carried on."""
         if self.undefined is not None:
             return []
-        return [x for x, aval in zip(found.leaves, self.carried, strict=True) if aval is not None]
+        return [x for x, aval in zip(found.ends, self.carried, strict=True) if aval is not None]
 
     @property
     def avals(self) -> list[Aval]:
@@ -126,7 +157,7 @@ class Slot:
         """Return what is carried into the first iteration."""
         if self.undefined is not None:
             return []
-        pairs = zip(self.content.leaves, self.carried, strict=True)
+        pairs = zip(self.content.ends, self.carried, strict=True)
         return [cast(x, aval.dtype) for x, aval in pairs if aval is not None]
 
     def finish(self, results: Iterator[Any], changed_in_place: bool) -> None:
@@ -143,6 +174,11 @@ class Slot:
         value = unflatten(self.content.structure, leaves)
         if not (changed_in_place and write_back(self.content.value, value)):
             self.place.write(value)
+
+
+def is_old(start: Tensor, end: Tensor, found: Sequence[Any]) -> bool:
+    """Tell whether an input of an iteration has been written to, or is what the iteration leaves."""
+    return start._value is not end._value or any(x is start for x in found)
 
 
 def joint_aval(old: Any, aval: Aval | None, leaf: Any) -> Aval | None:

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.control import loop
 from wengert.control.staged import with_common_constants
-from wengert.conversion.branches import inputs_of, private
-from wengert.conversion.places import UNBOUND, Place, read_by
-from wengert.conversion.regions import Region, as_truth, content_of, is_traced, noted, traced
+from wengert.conversion.branches import and_, choose, private
+from wengert.conversion.places import UNBOUND, Place
+from wengert.conversion.reach import read_by
+from wengert.conversion.regions import (
+    Region,
+    as_truth,
+    content_of,
+    handles_of,
+    is_traced,
+    noted,
+    operand_of,
+    same,
+    traced,
+)
 from wengert.conversion.slots import Slot
+from wengert.core.abstract import MOST_KNOWN
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
+from wengert.core.views import base_and_path
+from wengert.errors import GraphError, describe
+from wengert.primitives.indexing import rebind
 from wengert.traces.staging import Stage
 
 __all__ = ["Counted", "staged_loop"]
 
 Thunk = Callable[[], Any]
+EXPECTED: dict[CodeType, dict[str, list[bool]]] = {}
+"""Which leaves of its variables a loop was found to replace, by its code: nested loops are traced many times."""
 COUNTER = Aval((), np.dtype(np.int64))
 
 
@@ -42,6 +59,8 @@ class StagedLoop:
     Attributes:
         slots: the variables that it changes.
         readers: those that it reads.
+        handles: the Tensors that it reads or writes to.
+        written: the identities of those that it writes to.
         region: the traced body.
     """
 
@@ -62,29 +81,90 @@ class StagedLoop:
         self.slots = [Slot(place, content_of(place.read())) for place in places]
         self.body = body
         self.test = test
+        self.code = functions[0].__code__
+        known = EXPECTED.get(self.code, {})
+        for slot in self.slots:
+            slot.expect(known.get(slot.place.name, ()))
         self.counted = counted
         self.note = (kind, "iterations", position_of(*caller()))
+        self.handles = handles_of(self.places)
+        self.written: set[int] = set()
+        self.passes = self.strangers = 0
         self.rows = counted.rows if counted is not None and test is None else None
+        self.row_written = False
 
     def starts(self, stage: Stage) -> list[Any]:
         """Return what the places hold at the beginning of an iteration."""
-        return [*(slot.start(stage) for slot in self.slots), *private(self.readers, stage)]
+        return [*(slot.start(stage) for slot in self.slots), *private(self.readers)]
 
     def settle(self, optional: bool) -> bool:
         """Trace the body until what is carried is known; return False if the loop is optional and it cannot be."""
         defined = [slot for slot in self.slots if slot.undefined is None]
         while True:
             self.region = self.iteration()
-            found = self.region.found[: len(self.slots)]
-            grown = [slot.grow(content) for slot, content in zip(self.slots, found, strict=True)]
-            if optional and any(slot.spoiled for slot in defined):
+            states = list(zip(self.slots, self.region.given, self.region.found, strict=False))
+            surprises = [slot.surprised(given, found) for slot, given, found in states]
+            if any(surprises):
+                continue
+            news = [*(slot.grow(found) for slot, _, found in states), self.readers_changed(), self.others_written()]
+            if optional and (self.writes_rows() or any(slot.spoiled for slot in defined)):
                 return False
-            if not any(grown):
+            if not any(news):
+                self.remember()
                 return True
+
+    def remember(self) -> None:
+        """Let the next trace of this loop expect what has been found out."""
+        if len(EXPECTED) >= MOST_KNOWN:
+            EXPECTED.clear()
+        EXPECTED[self.code] = {slot.place.name: slot.replaced for slot in self.slots}
+
+    def writes_rows(self) -> bool:
+        """Tell whether the body writes to the rows that the loop goes through."""
+        return self.row_written or (self.rows is not None and id(base_and_path(self.rows)[0]) in self.written)
+
+    def readers_changed(self) -> bool:
+        """Take in the variables that functions called by the body changed; tell whether there are more of them."""
+        changed = []
+        for place, found in zip(self.readers, self.region.found[len(self.slots) :], strict=True):
+            before = content_of(place.read())
+            if before.structure != found.structure or not all(map(same, before.leaves, found.leaves)):
+                changed.append(place)
+        self.readers = [place for place in self.readers if place not in changed]
+        self.slots += [Slot(place, content_of(place.read())) for place in changed]
+        self.places = [*(slot.place for slot in self.slots), *self.readers]
+        return bool(changed)
+
+    def others_written(self) -> bool:
+        """Take in the Tensors that the body wrote to; tell whether some were no inputs and have to become some.
+
+        Those that it makes anew in each iteration cannot be told from those of outside if the tape made them. There
+        are as many of them each time.
+        """
+        self.passes += 1
+        known = {id(x) for x in self.handles}
+        strangers = [x for x in self.region.written if id(x) not in known]
+        anew = self.passes > 2 and len(strangers) == self.strangers
+        self.strangers = len(strangers)
+        self.handles += [] if anew else strangers
+        self.written |= {id(x) for x in self.region.written if not anew or id(x) in known}
+        return bool(strangers) and not anew
+
+    def first_differs(self) -> bool:
+        """Tell whether the first iteration writes to an array that others may hold too, which later ones do not.
+
+        The variable that holds it before the loop gets another one in each iteration.
+        """
+        return any(
+            aval is not None and type(old) is Tensor and id(base_and_path(old)[0]) in self.written
+            for slot in self.slots
+            for aval, old in zip(slot.carried, slot.content.leaves, strict=False)
+        )
 
     def iteration(self) -> Region:
         """Trace one iteration."""
-        counted, items = self.counted, []
+        counted = self.counted
+        items: list[Tensor] = []
 
         def begin(stage: Stage) -> list[Any]:
             if counted is not None:
@@ -95,45 +175,63 @@ class StagedLoop:
         def run() -> None:
             if counted is None:
                 self.body()
+            elif self.rows is None:
+                self.body(counted.item(items[0]))
             else:
-                self.body(items[0] if self.rows is not None else counted.item(items[0]))
+                before = items[0]._value
+                self.body(items[0])
+                self.row_written = items[0]._value is not before
 
         with noted(*self.note):
-            return traced(self.kind, self.places, begin, run)
+            return traced(self.kind, self.places, begin, run, self.handles)
 
     def emit(self) -> None:
         """Append the loop to the graph, and let the places hold what it leaves."""
         found = self.region.found[: len(self.slots)]
         pairs = list(zip(found, self.region.given, strict=False))
         init = [x for slot in self.slots for x in slot.initial()]
+        self.own = len(init)
         outputs = [x for slot, content in zip(self.slots, found, strict=True) for x in slot.outputs(content)]
-        step = self.region.function(outputs, [aval for slot in self.slots for aval in slot.avals])
+        written = [x for x in self.handles if id(x) in self.written]
+        init += map(operand_of, written)
+        outputs += map(self.region.end_of, written)
+        step = self.region.function(outputs, [*(a for slot in self.slots for a in slot.avals), *map(aval_of, written)])
         results = iter(self.repeated(step, init) if init else ())
         for slot, (after, before) in zip(self.slots, pairs, strict=True):
             slot.finish(results, after.value is before.value and slot.content.value is not UNBOUND)
+        for handle in written:
+            rebind(handle, next(results))
+
+    def arguments(self, carried: Sequence[Any], read: Sequence[Any]) -> list[Any]:
+        """Return the inputs of a traced piece, but for the item, from what is carried and what is only read."""
+        changing, rest = iter(carried[self.own :]), iter(read)
+        return [*carried[: self.own], *(next(changing if id(x) in self.written else rest) for x in self.handles)]
+
+    def read(self) -> list[Any]:
+        """Return what the loop reads and does not change."""
+        return [operand_of(x) for x in self.handles if id(x) not in self.written]
 
     def repeated(self, step: Callable[..., Any], init: list[Any]) -> Sequence[Any]:
         """Append the loop to the graph, and return what it carries at its end."""
-        read = inputs_of(self.readers)
+        count, end = len(self.read()), len(self.read()) + len(init)
         if self.rows is not None:
-            end = len(read) + len(init)
-            return self.apply(loop.scan_loop, [lambda *xs: step(xs[end], *xs[len(read) : end], *xs[: len(read)])], init)
+            return self.apply(
+                loop.scan_loop, [lambda *xs: step(xs[end], *self.arguments(xs[count:end], xs[:count]))], init
+            )
         decide = self.decision()
         if self.counted is None:
-            count = len(read)
-            return self.apply(
-                loop.while_loop,
-                [lambda *xs: step(*xs[count:], *xs[:count]), lambda *xs: decide(*xs[count:], *xs[:count])],
-                init,
-            )
-        count, most = len(read), self.counted.count
+            pieces = [lambda *xs, f=f: f(*self.arguments(xs[count:], xs[:count])) for f in (step, decide)]
+            return self.apply(loop.while_loop, pieces, init)
+        most = self.counted.count
 
         def advance(*xs: Any) -> list[Any]:
-            return [xs[count] + 1, *step(*xs[count:], *xs[:count])]
+            return [xs[count] + 1, *step(xs[count], *self.arguments(xs[count + 1 :], xs[:count]))]
 
         def go_on(*xs: Any) -> list[Any]:
             more = xs[count] < most
-            return [more if self.test is None else np.logical_and(more, decide(*xs[count + 1 :], *xs[:count])[0])]
+            if self.test is None:
+                return [more]
+            return [np.logical_and(more, decide(*self.arguments(xs[count + 1 :], xs[:count]))[0])]
 
         return self.apply(loop.while_loop, [advance, go_on], [np.int64(0), *init])[1:]
 
@@ -141,7 +239,7 @@ class StagedLoop:
         self, primitive: Any, functions: Sequence[Callable[..., Sequence[Any]]], init: Sequence[Any]
     ) -> Sequence[Any]:
         """Append a loop with a body and a condition of (what is read, what is carried, a row)."""
-        read = inputs_of(self.readers)
+        read = self.read()
         avals = [aval_of(x) for x in (*read, *init)]
         row = [] if self.rows is None else [Aval(self.rows.shape[1:], self.rows.dtype)]
         graphs, captured = with_common_constants(functions, [[*avals, *row], avals][: len(functions)], self.kind)
@@ -166,7 +264,17 @@ class StagedLoop:
         if test is None:
             return lambda *_: [np.True_]
         with noted(*self.note):
-            asked = traced(self.kind, self.places, self.starts, test)
+            asked = traced(self.kind, self.places, self.starts, test, self.handles)
+        if asked.written:
+            raise GraphError(
+                describe(
+                    self.kind,
+                    "a condition that writes to a Tensor",
+                    "a condition that only reads is needed",
+                    "Write in the body",
+                )
+                + f"\n  {self.note[2]}"
+            )
         truth = asked.result
         if not is_traced(truth):
             constant = np.bool_(bool(truth))
@@ -183,6 +291,7 @@ def staged_loop(
     functions: Sequence[FunctionType],
     counted: Counted | None = None,
     optional: bool = False,
+    peeled: bool = False,
 ) -> bool:
     """Carry out a loop that a traced value decides about.
 
@@ -194,9 +303,31 @@ def staged_loop(
         functions: what the parts of the statement became.
         counted: how often it runs, for `for`.
         optional: whether to do nothing, and return False, if a variable cannot be carried.
+        peeled: whether the first iteration has been carried out apart.
     """
     found = StagedLoop(kind, places, body, test, functions, counted)
     if not found.settle(optional):
         return False
-    found.emit()
-    return True
+    if peeled or not found.first_differs():
+        found.emit()
+        return True
+    if optional:
+        return False
+    carry_out_first(found, [*places, *read_by(functions, places)])
+    if counted is not None:
+        item = counted.item
+        counted = Counted(counted.count - 1, lambda k: item(k + 1))
+    return staged_loop(kind, places, body, test, functions, counted, peeled=True)
+
+
+def carry_out_first(found: StagedLoop, places: Sequence[Place]) -> None:
+    """Carry out the first iteration of a loop, if there is one, as a statement of its own."""
+    counted, test = found.counted, found.test
+    first: Thunk = found.body if counted is None else lambda: found.body(counted.item(np.int64(0)))
+    more = True if counted is None else counted.count > 0
+    if test is not None:
+        more = and_(more, test)
+    if is_traced(more):
+        choose(as_truth(more), places, first, lambda: None, found.note)
+    elif more:
+        first()

@@ -6,6 +6,7 @@ import math
 import opcode
 import operator
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, final
@@ -388,7 +389,21 @@ def make_tensor(value: Any, trace: Trace | None, node: Any) -> Tensor:
     tensor._trace = trace
     tensor._node = node
     tensor._kept = False
+    if WATCHES and WATCHING.stack:
+        WATCHING.stack[-1].born.add(id(tensor))
     return tensor
+
+
+class Watching(threading.local):
+    """Hold the watches of this thread, innermost last; see `wengert.core.watch`."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+
+
+WATCHES: list[Any] = []
+"""The watches of all threads: as long as there are none, nobody pays for a thread-local look-up."""
+WATCHING = Watching()
 
 
 def constant_tensor(value: Any) -> Tensor:

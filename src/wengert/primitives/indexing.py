@@ -16,7 +16,8 @@ from wengert.core.declare import linear
 from wengert.core.dispatch import apply, as_tensor, innermost
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, raw, refuse_object_arrays
-from wengert.core.views import Step, base_and_path, current, share
+from wengert.core.views import Step, base_and_path, current, resolved, share
+from wengert.core.watch import WATCHES, noted
 from wengert.errors import GraphError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
 
@@ -304,8 +305,13 @@ def write(target: Tensor, value: Any, *arrays: Any, path: Sequence[Step], index:
     operands = tuple(current(x) if type(x) is Tensor else x for x in (value, *arrays))
     require_writable(target)
     trace, _ = innermost((target, *operands))
+    if WATCHES:
+        noted(target)
     if trace is not None:
-        trace.assign(target, assign, operands, params)
+        if trace.staged:  # which refers to the operands from now on
+            resolved(lambda *xs: trace.assign(target, assign, xs, params), value, *arrays)
+        else:
+            trace.assign(target, assign, operands, params)
         return
     values = [x._value if type(x) is Tensor else x for x in operands]
     target._value = rewrite_part(target._value, target._kept, *values, path=path, index=index, add=add)
@@ -321,7 +327,7 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
         return  # the second half of `target[index] += ...`, whose first half has written through the view
     if isinstance(value, list | tuple):
         value = as_tensor(value)
-    value = current(value) if type(value) is Tensor else np.asarray(value)
+    value = value if type(value) is Tensor else np.asarray(value)
     refuse_object_arrays("assignment", (value,))
     write(base, value, *arrays, path=path, index=entries, add=add)
 
@@ -357,6 +363,8 @@ def rebind(target: Tensor, result: Any) -> None:
         setitem(target, Ellipsis, result)
         return
     require_writable(target)
+    if WATCHES:
+        noted(target)
     found = current(result)
     trace, _ = innermost((target, found))
     if trace is None:

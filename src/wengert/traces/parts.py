@@ -16,6 +16,7 @@ from wengert.core.dispatch import dispatch
 from wengert.core.source import caller, is_own
 from wengert.core.tensor import Tensor
 from wengert.core.views import ALIAS, View
+from wengert.core.watch import WATCHES
 from wengert.primitives.indexing import assign, getitem, read_index, setitem
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Leaf, Node
@@ -170,6 +171,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
         or type(target._node) is Leaf
         or (trace is not None and (SPECIAL or not trace.fast))
         or type(value) is ndarray
+        or WATCHES
     ):
         setitem(target, index, value)
         return

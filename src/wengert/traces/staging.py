@@ -12,7 +12,8 @@ from wengert.core.aval import Aval
 from wengert.core.graph import Equation, Graph, Variable, abstract, literal
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.source import Position, caller
-from wengert.core.tensor import Tensor, make_tensor, own_memory
+from wengert.core.tensor import Tensor, is_staged, make_tensor, own_memory
+from wengert.core.watch import snapshot
 from wengert.errors import TracedTruthError, describe
 from wengert.traces.transient import Transient
 
@@ -38,7 +39,7 @@ class Stage(Transient):
         self.place = caller()
         self.equations: list[Equation] = []
         self.inputs: list[Variable] = []
-        self.captured: dict[int, tuple[Tensor, Variable]] = {}
+        self.captured: dict[Any, tuple[Tensor, Variable]] = {}
         self.constants: dict[int, tuple[np.ndarray[Any, Any], Any]] = {}
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
@@ -72,10 +73,13 @@ class Stage(Transient):
             return read_only(operand._value)
         if isinstance(trace, Stage) and trace.ended:
             raise trace.escaped((operand,))
-        found = self.captured.get(id(operand))
+        key = (id(operand._value), id(trace), id(operand._node))
+        found = self.captured.get(key)
         if found is None:
             variable = Variable(operand.shape, operand.dtype)
-            found = self.captured[id(operand)] = (operand, variable)
+            if is_staged(operand):  # what it is now, whatever is written to it later
+                operand = snapshot(operand)
+            found = self.captured[key] = (operand, variable)
         return found[1]
 
     def constant(self, array: np.ndarray[Any, Any]) -> Any:

@@ -377,7 +377,8 @@ class Tape(Transient):
         """Record an operation that runs graphs: its forward pass hands what the sweep will need to its pullback."""
         inputs = tuple(map(self.node_of, operands))
         wanted = [node is not None for node in inputs]
-        outs, active, pullback = primitive.linearized([self.value_below(x) for x in operands], wanted, params)
+        values = [self.residual(x) for x in operands]  # the pullback reads them when they may have been written to
+        outs, active, pullback = primitive.linearized(values, wanted, params)
         node = new_record(pullback, inputs, {})
         return tuple(
             self.output(node, i, settled(out), True) if flag else wrapped_constant(out)

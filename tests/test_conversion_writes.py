@@ -1,0 +1,576 @@
+"""Writes inside traced loops and branches reach everything that they reach in Python, whatever road they take."""
+
+# ruff: noqa: SIM108 - the programs use each form of statement on purpose
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+
+POINT = np.array([0.55, 0.65])
+ELSEWHERE = np.array([7.0, 9.0])
+PROGRAMS = []
+
+
+def program(function):
+    """Enter a function of a vector of two as a program."""
+    PROGRAMS.append(pytest.param(function, id=function.__name__))
+    return function
+
+
+def differences(f, x, h=1e-6):
+    steps = h * np.eye(len(x))
+    return np.array([(float(f(x + s)) - float(f(x - s))) / (2 * h) for s in steps])
+
+
+class Box:
+    def __init__(self, v):
+        self.v = v
+        self.n = 0
+
+    def add(self, v):
+        self.v = self.v + v
+        self.n += 1
+
+    def put(self, v):
+        self.v[0] = v
+
+
+@program
+def a_called_function_of_numpy_adds_at_an_index_twice(x):
+    t = np.zeros(2, like=x)
+    k = x[0] * 0
+    while k < 3:
+        np.add.at(t, np.array([0, 0]), x[1])
+        k = k + 1
+    return t.sum()
+
+
+@program
+def copyto_in_a_branch(x):
+    t = x * 1.0
+    if np.sum(x) > 0:
+        np.copyto(t, x * x)
+    return np.sum(t)
+
+
+@program
+def fill_diagonal_in_a_branch(x):
+    t = np.zeros((2, 2), like=x)
+    if np.sum(x) > 0:
+        np.fill_diagonal(t, x * x)
+    return np.sum(t)
+
+
+@program
+def a_transpose_is_written_to(x):
+    t = x * np.ones((2, 2))
+    if np.sum(x) > 0:
+        t.T[0] += x
+    return np.sum(t * t)
+
+
+@program
+def a_method_counts_in_both_branches(x):
+    b = Box(x[0])
+    if np.sum(x) > 0:
+        b.add(x[1])
+    else:
+        b.add(7.0)
+    return b.v * b.n
+
+
+@program
+def a_method_is_called_in_a_loop(x):
+    b = Box(x[0] * 0)
+    while b.v < 3:
+        b.add(x[1])
+    return b.v * b.n
+
+
+@program
+def a_method_writes_to_an_array(x):
+    b = Box(x * 1.0)
+    if np.sum(x) > 5:
+        b.put(x[1] * 4)
+    else:
+        b.put(x[1] * 3)
+    return np.sum(b.v * b.v)
+
+
+TOTAL = None
+
+
+@program
+def a_global_variable_in_a_loop(x):
+    global TOTAL
+    TOTAL = x[0] * 0
+
+    def step():
+        global TOTAL
+        TOTAL = TOTAL + x[1]
+
+    while TOTAL < 2:
+        step()
+    return TOTAL * x[0]
+
+
+@program
+def views_made_before_the_branches(x):
+    t = x * 1.0
+    v = t[:1]
+    w = t[1:]
+    if np.sum(x) > 0:
+        v *= 3.0
+        w += v
+    else:
+        w *= 2.0
+    return np.sum(t * t) + v[0]
+
+
+@program
+def a_local_function_in_nested_branches(x):
+    t = x * 1.0
+
+    def put(i, v):
+        t[i] = t[i] * v
+
+    if x[0] > 0:
+        if x[1] > 1:
+            put(0, x[1])
+        else:
+            put(1, x[0])
+    else:
+        put(0, 5.0)
+    return np.sum(t * t)
+
+
+@program
+def views_made_before_a_loop(x):
+    t = np.zeros(2, like=x)
+    v = t[1:]
+    for _ in range(int(x[0] * 10)):
+        if t[0] > 1.0:
+            v += x[1]
+        else:
+            np.add(t[:1], x[0], out=t[:1])
+    return np.sum(t * t)
+
+
+@program
+def arrays_are_swapped_in_a_loop(x):
+    a, b = x * 1.0, x * 2.0
+    k = x[0] * 0
+    while k < 3:
+        a, b = b, a
+        a[0] += x[1]
+        k = k + 1
+    return np.sum(a * np.array([1.0, 2.0])) + np.sum(b)
+
+
+@program
+def an_array_is_written_to_and_then_replaced(x):
+    t = x * 1.0
+    u = t
+    k = x[0] * 0
+    while k < 3:
+        t[0] += x[1]
+        t = t * 2.0
+        k = k + 1
+    return np.sum(t) + np.sum(u * u)
+
+
+@program
+def an_operand_of_and_writes(x):
+    t = x * 1.0
+
+    def put():
+        t[0] = x[1] * 4
+        return t[0] > 0
+
+    if x[0] > 0 and put():
+        pass
+    return np.sum(t * t)
+
+
+@program
+def operands_of_a_conditional_expression_write(x):
+    t = x * 1.0
+
+    def put(v):
+        t[0] = v
+        return v
+
+    r = put(x[1] * 4) if x[0] > 0 else put(x[1] * 5)
+    return np.sum(t * t) + r
+
+
+@program
+def a_list_gets_its_first_item_in_both_branches(x):
+    items = []
+    if x[0] > 0:
+        items.append(x[0] * 2)
+    else:
+        items.append(x[1] * 3)
+    return items[0] * items[0]
+
+
+@program
+def an_object_gets_an_attribute_in_both_branches(x):
+    class B:
+        pass
+
+    b = B()
+    if x[0] > 0:
+        b.v = x[0] * 2
+    else:
+        b.v = x[1] * 3
+    return b.v * b.v
+
+
+@program
+def an_ndarray_is_written_to_by_a_called_function(x):
+    c = np.ones(2)
+
+    def put(v):
+        c[0] = v
+
+    if x[0] > 3:
+        put(5.0)
+    return np.sum(x * c)
+
+
+@program
+def an_array_is_twice_in_a_tuple(x):
+    a = x * 1.0
+    p = (a, a)
+    if x[0] > 0:
+        p[0][0] += x[1]
+    return np.sum(p[1] ** 2) + a[0]
+
+
+@program
+def an_array_is_inside_nested_dictionaries(x):
+    d = {"a": {"b": x * 1.0}}
+    r = d["a"]["b"]
+    if x[0] > 0:
+        d["a"]["b"][1] *= x[0]
+    return np.sum(r * r)
+
+
+@program
+def a_called_function_changes_a_list_in_a_loop(x):
+    items = [x[0], x[1]]
+
+    def rot():
+        items[0], items[1] = items[1] * 1.1, items[0]
+
+    for _ in range(int(x[0] * 10)):
+        rot()
+    return items[0] * items[0] + items[1]
+
+
+@program
+def a_default_argument_is_written_to(x):
+    t = x * 1.0
+
+    def put(v, t=t):
+        t[0] = v
+
+    if x[0] > 0:
+        put(x[1] * 3)
+    return np.sum(t * t)
+
+
+@program
+def rows_are_written_to(x):
+    a = x * np.ones((3, 2))
+    s = x[0] * 0
+    for row in a:
+        if row[0] > 0:
+            row[1] = row[0] * 2
+        s = s + np.sum(row)
+    return s + np.sum(a * a)
+
+
+@program
+def later_rows_are_written_to(x):
+    a = x * np.ones((3, 2))
+    s = x[0] * 0
+    for row in a:
+        if s > 0:
+            a[2] += row
+        s = s + np.sum(row)
+    return s + np.sum(a * a)
+
+
+@program
+def a_write_before_an_early_return(x):
+    t = x * 1.0
+
+    def put(v):
+        t[0] = v
+
+    if x[0] > 5:
+        put(x[1])
+        return np.sum(t)
+    put(x[0] * x[1])
+    return np.sum(t * t)
+
+
+@program
+def a_write_before_a_break(x):
+    t = np.zeros(2, like=x)
+
+    def put(v):
+        t[0] += v
+
+    for _ in range(10):
+        put(x[0])
+        if t[0] > 2:
+            break
+    return np.sum(t * t)
+
+
+@program
+def flat_is_written_to(x):
+    t = x * 1.0
+    k = x[0] * 0
+    while k < 2:
+        t.flat[0] = x[1] * t[1]
+        k = k + 1
+    return np.sum(t * t)
+
+
+@program
+def sort_in_place(x):
+    t = x * -1.0
+    if x[0] > 0:
+        t.sort()
+    return t[0] * 3 + t[1]
+
+
+@program
+def an_operand_of_cond_is_written_to_later(x):
+    a = x * 1.0
+    r = wg.cond(np.sum(a) > 0, lambda: a * a, lambda: a)
+    a[0] += 7.0
+    return np.sum(r)
+
+
+@program
+def an_operand_of_scan_is_written_to_later(x):
+    a = x * 1.0
+    r, _ = wg.scan(lambda c, _: (c * a, None), a, None, length=3)
+    a[0] += 7.0
+    return np.sum(r) + a[1]
+
+
+@program
+def operands_of_while_loop_are_written_to_later(x):
+    a = x * 1.0
+    w = x * 2.0
+    r = wg.while_loop(lambda c: np.sum(c) < 50, lambda c: c + w * c, a)
+    w[:] = 3.0
+    a[0] = 9.0
+    return np.sum(r) * np.sum(w * x)
+
+
+@program
+def an_operand_of_call_is_written_to_later(x):
+    a = x * 1.0
+    r = wg.call(lambda b: b * a * b, a)
+    a[0] += 7.0
+    return np.sum(r) if isinstance(r, (wg.Tensor, np.ndarray)) else r
+
+
+@program
+def a_generator_writes(x):
+    t = x * 1.0
+
+    def g():
+        for i in range(2):
+            t[i] += x[0]
+            yield i
+
+    if x[0] > 0:
+        for _ in g():
+            pass
+    return np.sum(t * t)
+
+
+@program
+def a_write_before_an_exception(x):
+    t = x * 1.0
+
+    def put():
+        try:
+            t[0] = x[1] * 2
+            raise ValueError
+        except ValueError:
+            t[1] = 3.0
+
+    if x[0] > 0:
+        put()
+    return np.sum(t * t * x)
+
+
+@program
+def a_view_of_a_view_in_a_loop(x):
+    t = x * np.ones((2, 2))
+    v = t.reshape(-1)[1:3]
+    k = x[0] * 0
+    while k < 2:
+        v *= x
+        k = k + 1
+    return np.sum(t * t * np.arange(4.0).reshape(2, 2))
+
+
+@program
+def a_real_part_is_written_to(x):
+    t = x * (1 + 1j)
+    if x[0] > 0:
+        t.real[0] = x[1] * 5
+    return np.sum(np.abs(t) ** 2)
+
+
+@program
+def branches_in_a_loop_in_a_loop(x):
+    t = np.zeros(3, like=x)
+
+    def put(i, v):
+        t[i] += v
+
+    for _ in range(int(x[0] * 6)):
+        for j in range(int(x[1] * 5)):
+            if t[0] < 1:
+                put(0, x[0] * j)
+            elif t[1] < t[0]:
+                put(1, x[1])
+            else:
+                put(2, t[0] * t[1])
+    return np.sum(t * t)
+
+
+@program
+def a_constant_array_is_written_to(x):
+    c = wnp.zeros(2) if isinstance(x, wg.Tensor) else np.zeros(2)
+
+    def put(v):
+        c[0] = v
+
+    if x[0] > 3:
+        put(5.0)
+    else:
+        put(4.0)
+    return np.sum(x * c)
+
+
+@program
+def numbers_of_enclosing_functions_count(x):
+    n = 0
+    m = [0]
+
+    def step():
+        nonlocal n
+        n += 1
+        m[0] += 2
+
+    k = x[0] * 0
+    while k < 2:
+        step()
+        k = k + x[1]
+    return x[0] * n * m[0]
+
+
+@program
+def methods_call_methods(x):
+    class S:
+        def __init__(s):
+            s.y = x * 1.0
+            s.t = x[0] * 0
+
+        def rhs(s):
+            return -s.y * s.y
+
+        def step(s, h):
+            if np.sum(s.y) > 0.5:
+                s.y += h * s.rhs()
+            else:
+                s.y = s.y + h
+            s.t = s.t + h
+
+    s = S()
+    while s.t < 1:
+        s.step(0.1)
+    return np.sum(s.y) * s.t
+
+
+@program
+def lambdas_of_a_list_write(x):
+    t = x * 1.0
+    fs = [lambda v: t.__setitem__(0, v), lambda v: t.__setitem__(1, v)]
+    if x[0] > 0:
+        fs[0](x[1] * 3)
+    else:
+        fs[1](x[1])
+    return np.sum(t * t)
+
+
+@program
+def an_operand_of_a_branch_is_written_to_later(x):
+    a = x * 1.0
+    if np.sum(a) > 0:
+        c = a * a
+    else:
+        c = a
+    a[0] += 7.0
+    return np.sum(c)
+
+
+@program
+def a_constant_that_was_stored_is_written_to_later(x):
+    w = np.array([1.0, 2.0], like=x)
+    y = x * 1.0
+    y[1:] = w[1:]
+    w[:] = 5.0
+    return np.sum(y * y)
+
+
+@program
+def an_array_is_multiplied_in_place_in_a_branch(x):
+    y = x * 2.0
+    if x[0] > 0:
+        y *= x
+    return np.sum(y * x)
+
+
+@program
+def a_counter_in_branches_says_where_to_write(x):
+    a = np.zeros(3, like=x)
+    k = 0
+    if x[0] > 0.5:
+        a[k] = x[0]
+        k += 1
+    if x[1] > 8:
+        a[k] = x[1]
+        k += 1
+    a[k] = x[0] * x[1]
+    return np.sum(a * np.array([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_writes_reach_what_they_reach_in_python(function):
+    value, gradient = float(function(POINT.copy())), differences(function, POINT)
+    np.testing.assert_allclose(float(wg.jit(function)(POINT.copy())), value, rtol=1e-12)
+    elsewhere = wg.jit(wg.grad(function))
+    elsewhere(ELSEWHERE.copy())  # whose graph, traced where tests decide otherwise, serves the point too
+    for grad in (wg.grad(function), wg.grad(wg.jit(function)), wg.jit(wg.grad(function)), elsewhere):
+        np.testing.assert_allclose(grad(POINT.copy()), gradient, rtol=1e-5, atol=1e-7)
+    direction = np.array([1.0, -2.0])
+    traced = wg.jit(lambda x, t: wg.jvp(function, (x,), (t,)))(POINT, direction)
+    for jvp in (wg.jvp(wg.jit(function), (POINT,), (direction,)), traced):
+        np.testing.assert_allclose(jvp, (value, gradient @ direction), rtol=1e-5, atol=1e-7)
+    lanes = wg.vmap(wg.jit(function))(np.stack([POINT, ELSEWHERE]))
+    np.testing.assert_allclose(lanes, [value, float(function(ELSEWHERE.copy()))], rtol=1e-12)
