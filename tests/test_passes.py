@@ -23,9 +23,10 @@ from wengert.compile.inline import inline_calls
 from wengert.compile.passes import BEFORE_LOWERING, PIPELINE, inlined, simplified
 from wengert.compile.simplify import REWRITES, simplify
 from wengert.control import cond, scan, while_loop
+from wengert.control.call import primitive as declared_call
 from wengert.core.aval import aval_of
 from wengert.core.graph import Equation, Graph, Variable, check, evaluate
-from wengert.core.primitive import PRIMITIVES, Constant
+from wengert.core.primitive import PRIMITIVES, Constant, Primitive
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import GraphError
@@ -246,15 +247,15 @@ def test_dropping_does_not_recurse() -> None:
 
 
 class Call(Constant):
-    """Stand for a call of the graph among the parameters."""
+    """Stand for a structured operation that is not declared, whatever its name."""
 
     structured = True
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name, lambda *xs, graph: evaluate(graph, xs), outputs=0)
+    def __init__(self) -> None:
+        super().__init__("call", lambda *xs, graph, name: evaluate(graph, xs), outputs=0)
 
 
-def calling(name: str) -> Graph:
+def calling(call: Primitive) -> Graph:
     """A graph that calls another one twice, once with a Python number."""
     x, y = Variable((), np.dtype(np.float32)), Variable((), np.dtype(np.float32))
     one, two = Variable((), np.dtype(np.float32)), Variable((), np.dtype(np.float32))
@@ -269,30 +270,29 @@ def calling(name: str) -> Graph:
         (out,),
     )
     z = Variable((), np.dtype(np.float32))
-    call = Call(name)
     first, total = Variable((), np.dtype(np.float32)), Variable((), np.dtype(np.float32))
     equations = (
-        Equation(call, (z, z), {"graph": body}, (first,)),
-        Equation(call, (first, 2.0), {"graph": body}, (two,)),
+        Equation(call, (z, z), {"graph": body, "name": "body"}, (first,)),
+        Equation(call, (first, 2.0), {"graph": body, "name": "body"}, (two,)),
         Equation(add, (first, two), {}, (total,)),
     )
     return Graph((z,), equations, (total,))
 
 
 def test_calls_are_inlined_in_variables_of_their_own() -> None:
-    graph = inline_calls(calling("call"))
+    graph = inline_calls(calling(declared_call))
     bound = [v for equation in graph.equations for v in equation.outputs]
     assert len(set(bound)) == len(bound)
     assert operations(graph) == ["negative", "multiply", "multiply"] * 2 + ["add"]
     check(graph)
     z = np.float32(3)
     assert same_bits(evaluate(graph, (z,))[0], np.float32(9 + 18))
-    assert operations(inlined(calling("call"))) == ["multiply", "multiply", "add"]
-    assert operations(simplified(calling("call"))) == ["call", "call", "add"]
+    assert operations(inlined(calling(declared_call))) == ["multiply", "multiply", "add"]
+    assert operations(simplified(calling(declared_call))) == ["call", "call", "add"]
 
 
 def test_passes_reach_into_sub_graphs_that_are_not_inlined() -> None:
-    graph = simplified(calling("apply"))
+    graph = simplified(calling(Call()))
     inner = graph.equations[0].params["graph"]
     assert operations(inner) == ["multiply"]
 

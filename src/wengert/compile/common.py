@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.equations import Known, everywhere, renamed
-from wengert.core.abstract import key_of_params
-from wengert.core.graph import Equation, Graph, Variable, hashable
+from wengert.core.graph import Equation, Graph, Variable
+from wengert.core.identity import identity, identity_of_params
 
 __all__ = ["merge_common"]
 
@@ -28,8 +28,11 @@ def merge_common(graph: Graph) -> Graph:
     kept: list[Equation] = []
     for equation in graph.equations:
         inputs = renamed(known, equation.inputs)
-        params = params_key(equation) if equation.params else None
-        key = (equation.primitive, params, *[x if type(x) is Variable else literal_key(x) for x in inputs])
+        key = (
+            equation.primitive,
+            identity_of_params(equation.params),
+            *[x if type(x) is Variable else literal_key(x) for x in inputs],
+        )
         earlier = seen.setdefault(key, equation.outputs)
         if earlier is not equation.outputs:
             known.update(zip(equation.outputs, earlier, strict=True))
@@ -44,12 +47,4 @@ def literal_key(value: Any) -> Any:
     """Return what tells literals apart: their bits, or if these are many their place in memory."""
     if type(value) is np.ndarray and value.nbytes > MOST_COMPARED:
         return "memory", value.ctypes.data, value.shape, value.strides, value.dtype
-    return hashable(value)
-
-
-def params_key(equation: Equation) -> Any:
-    """Return what tells parameters apart; graphs by their structure and arrays by their bits."""
-    try:
-        return key_of_params(equation.params)
-    except TypeError:
-        return tuple([(name, hashable(value)) for name, value in sorted(equation.params.items())])
+    return identity(value)

@@ -8,6 +8,7 @@ import numpy as np
 
 from wengert.compile.equations import Known, everywhere, renamed
 from wengert.core.graph import Equation, Graph, Variable, subgraphs
+from wengert.core.identity import registered_name
 
 __all__ = ["inline_calls"]
 
@@ -31,7 +32,7 @@ def inline_calls(graph: Graph) -> Graph:
 
 def body_of(equation: Equation) -> Graph | None:
     """Return the graph that a `call` evaluates on its operands; None for every other operation."""
-    if equation.primitive.name != "call":
+    if registered_name(equation.primitive) != "call":
         return None
     found = [inner for _, inner in subgraphs(equation.params)]
     fits = len(found) == 1 and len(found[0].inputs) == len(equation.inputs)

@@ -20,6 +20,7 @@ import numpy as np
 from wengert.compile.equations import Known, everywhere, renamed
 from wengert.core.aval import aval_of
 from wengert.core.graph import Equation, Graph, Variable, literal
+from wengert.core.identity import is_registered, registered_name
 from wengert.core.primitive import Elementwise, Primitive
 from wengert.primitives.elementwise import negative
 from wengert.primitives.shapes import broadcast_to
@@ -75,7 +76,7 @@ def rewrites_of(equation: Equation) -> tuple[Rewrite, ...]:
             break
     else:
         return (fold,)
-    own = REWRITES.get(equation.primitive.name, ())
+    own = REWRITES.get(registered_name(equation.primitive), ())
     return (*own, drop_broadcasts) if len(equation.inputs) > 1 and is_elementwise(equation.primitive) else own
 
 
@@ -287,8 +288,9 @@ def regular_in(equation: Equation, t: Variable) -> bool:
 
 
 def binding(x: Any, definitions: Definitions) -> Equation | None:
-    """Return the equation that binds an operand; None for inputs and literals."""
-    return definitions.get(x) if type(x) is Variable else None
+    """Return the equation that binds an operand, of a declared primitive; None for inputs, literals and others."""
+    found = definitions.get(x) if type(x) is Variable else None
+    return found if found is not None and is_registered(found.primitive) else None
 
 
 def known_logic(equation: Equation, _definitions: Definitions) -> Any:

@@ -27,8 +27,9 @@ from wengert.control.subgraphs import (
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import apply
 from wengert.core.graph import Graph, evaluate
+from wengert.core.identity import identity
 from wengert.core.primitive import Pullback, Structured, register
-from wengert.core.tensor import Tensor, is_staged
+from wengert.core.tensor import is_staged
 from wengert.errors import GraphError, describe
 
 __all__ = ["Call", "call"]
@@ -171,6 +172,5 @@ def same_call(one: Any, other: Any) -> bool:
 
 
 def same_value(x: Any, y: Any) -> bool:
-    """Tell whether two arguments are one, or equal numbers."""
-    numbers = bool | int | float | complex | np.generic
-    return x is y or (not isinstance(x, Tensor) and isinstance(x, numbers) and isinstance(y, numbers) and bool(x == y))
+    """Tell whether two arguments are one, or equal numbers of one type."""
+    return x is y or (isinstance(x, bool | int | float | complex | np.generic) and identity(x) == identity(y))

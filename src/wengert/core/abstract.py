@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval, aval_of
-from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
+from wengert.core.identity import identity_of_params, is_registered
+from wengert.core.primitive import Elementwise, Primitive
 from wengert.errors import GraphError, ShapeError, describe
 
-__all__ = ["MOST_KNOWN", "abstract", "asked", "key_of_params", "like_first", "reduced", "shaped", "unknown_shape"]
+__all__ = ["MOST_KNOWN", "abstract", "asked", "like_first", "reduced", "shaped", "unknown_shape"]
 
 Avals = tuple[Aval, ...]
 Rule = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Aval]]
@@ -38,13 +39,13 @@ def abstract(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, A
         ShapeError: the shapes do not fit.
         GraphError: the shape depends on elements that are not known.
     """
-    if PRIMITIVES.get(primitive.name) is not primitive:  # made for one call: nothing is remembered of it
+    if primitive.structured or not is_registered(primitive):  # made for one call: nothing is remembered of it
         return found_for(primitive, inputs, params)
     diagonal = isinstance(primitive, Elementwise) or isinstance(primitive.evaluate, np.ufunc)
     try:
-        key = (primitive, tuple([key_of_operand(x, diagonal) for x in inputs]), key_of_params(params))
+        key = (primitive, tuple([key_of_operand(x, diagonal) for x in inputs]), identity_of_params(params))
         known = KNOWN.get(key)
-    except TypeError:  # a parameter or literal array that cannot be a key
+    except TypeError:  # a literal array on whose elements the result may depend
         return found_for(primitive, inputs, params)
     if known is None:
         known = found_for(primitive, inputs, params)
@@ -64,39 +65,9 @@ def key_of_operand(value: Any, diagonal: bool) -> Any:
         return kind
     if kind is int or kind is bool:
         return kind, value
-    if kind is np.ndarray and not diagonal and value.dtype.kind not in "fc":
+    if not diagonal and isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "fc":
         raise TypeError
     return value.shape, value.dtype
-
-
-def key_of_params(params: Mapping[str, Any]) -> Any:
-    """Return a hashable stand-in for parameters.
-
-    Raises:
-        TypeError: there is none for one of them: an array, or a graph, for which it would be long.
-    """
-    return tuple([(name, key_of_param(params[name])) for name in sorted(params)]) if params else ()
-
-
-def key_of_param(value: Any) -> Any:
-    """Return a hashable stand-in for a parameter; numbers of different types differ."""
-    kind = type(value)
-    if kind is tuple:
-        return tuple([x if type(x) is int else key_of_param(x) for x in value])
-    if kind is slice:
-        return slice, value.start, value.stop, value.step
-    if kind is float:
-        return kind, value.hex()
-    if kind is bool or kind is complex:
-        return kind, repr(value)
-    if kind is int or kind is str or isinstance(value, np.dtype) or not compares(kind):
-        return value
-    raise TypeError
-
-
-def compares(kind: type) -> bool:
-    """Tell whether values of a type may be equal without being the same."""
-    return getattr(kind, "__eq__", None) is not getattr(object, "__eq__", None)
 
 
 def found_for(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Avals:

@@ -7,7 +7,7 @@ parameters of an equation. Printer, checker and evaluator are all here; transfor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from wengert.core.abstract import abstract
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import apply
+from wengert.core.identity import Composite, identity, identity_of_params, registered_name
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, position_of
 from wengert.errors import GraphError, ShapeError, describe
@@ -29,7 +30,6 @@ __all__ = [
     "aval_text",
     "check",
     "evaluate",
-    "hashable",
     "literal",
     "literal_text",
     "param_text",
@@ -101,7 +101,7 @@ class Equation:
         return Equation(self.primitive, inputs, self.params, self.outputs, self.origin)
 
 
-class Graph:
+class Graph(Composite):
     """Hold a function of arrays: inputs, equations in order, outputs.
 
     Attributes:
@@ -116,7 +116,7 @@ class Graph:
         self.inputs = tuple(inputs)
         self.equations = tuple(equations)
         self.outputs = tuple(outputs)
-        self._key: Any = None
+        self._key: Hashable = None
         self._last_uses: dict[int, list[Variable]] | None = None
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
@@ -130,10 +130,27 @@ class Graph:
         return f"<graph of {len(self.inputs)} inputs, {len(self.equations)} equations, {len(self.outputs)} outputs>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Graph) and structure_key(self) == structure_key(other)
+        return isinstance(other, Graph) and self.structure() == other.structure()
 
     def __hash__(self) -> int:
-        return hash(structure_key(self))
+        return hash(self.structure())
+
+    def structure(self) -> Hashable:
+        """Return what graphs share if and only if they compute the same in the same steps."""
+        if self._key is None:
+            numbers: dict[Variable, int] = {variable: i for i, variable in enumerate(self.inputs)}
+
+            def named(values: Sequence[Any]) -> tuple[Hashable, ...]:
+                return tuple([numbers[x] if type(x) is Variable else identity(x) for x in values])
+
+            rows: list[Hashable] = [tuple(variable.aval for variable in self.inputs)]
+            for equation in self.equations:
+                steps = identity(equation.primitive), named(equation.inputs), identity_of_params(equation.params)
+                rows.append((*steps, tuple(v.aval for v in equation.outputs)))
+                for variable in equation.outputs:
+                    numbers[variable] = len(numbers)
+            self._key = (*rows, named(self.outputs))
+        return self._key
 
 
 # Values
@@ -357,7 +374,7 @@ FURTHER_CHECKS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], None]] = 
 def check_avals(equation: Equation) -> None:
     """Raise a GraphError unless an equation's results have the shapes and dtypes that its primitive gives."""
     try:
-        further = FURTHER_CHECKS.get(equation.primitive.name)
+        further = FURTHER_CHECKS.get(registered_name(equation.primitive))
         if further is not None:
             further(equation.inputs, equation.params)
         avals = abstract(equation.primitive, equation.inputs, equation.params)
@@ -374,44 +391,3 @@ def check_avals(equation: Equation) -> None:
 def malformed(given: str, needed: str) -> GraphError:
     """Return the error about a graph that is not well formed."""
     return GraphError(describe("graph", given, needed, "Build graphs by tracing, or mend the pass that made this one"))
-
-
-# Equality
-
-
-def structure_key(graph: Graph) -> Any:
-    """Return a hashable value that graphs share if and only if they compute the same in the same steps."""
-    if graph._key is None:
-        numbers: dict[Variable, int] = {}
-        for variable in graph.inputs:
-            numbers[variable] = len(numbers)
-        rows: list[Any] = [tuple(variable.aval for variable in graph.inputs)]
-        for equation in graph.equations:
-            operands = tuple(numbers[x] if type(x) is Variable else ("literal", hashable(x)) for x in equation.inputs)
-            params = tuple(sorted((key, hashable(value)) for key, value in equation.params.items()))
-            rows.append((equation.primitive.name, operands, repr(params), tuple(v.aval for v in equation.outputs)))
-            for variable in equation.outputs:
-                numbers[variable] = len(numbers)
-        rows.append(tuple(numbers[x] if type(x) is Variable else ("literal", hashable(x)) for x in graph.outputs))
-        graph._key = tuple(rows)
-    return graph._key
-
-
-def hashable(value: Any) -> Any:
-    """Return a hashable stand-in that equal parameters and literals share, NaN and the sign of zero included."""
-    if isinstance(value, Graph):
-        return ("graph", structure_key(value))
-    if isinstance(value, np.ndarray | np.generic):
-        return ("array", str(value.dtype), value.shape, np.ascontiguousarray(value).tobytes())
-    if isinstance(value, tuple):
-        return ("tuple", tuple(map(hashable, value)))
-    if isinstance(value, slice):
-        return ("slice", value.start, value.stop, value.step)
-    if isinstance(value, float | complex):
-        return (type(value).__name__, np.asarray(value).tobytes())
-    if isinstance(value, Primitive):
-        return ("primitive", value.name)
-    return (type(value).__name__, value if isinstance(value, bool | int | str | bytes) else repr(value))
-
-
-Pass = Callable[[Graph], Graph]

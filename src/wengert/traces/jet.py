@@ -21,6 +21,7 @@ import numpy as np
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.identity import registered_name
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, raw, settled, wrapped_constant
@@ -147,11 +148,12 @@ class Jet(Transient):
         """Return the result with its series, by the kind of the primitive; `out` is its value."""
         if isinstance(primitive, Linear):
             return self.linear(primitive, operands, params, out)
-        if isinstance(primitive, Bilinear) or primitive.name == "multiply":
+        name = registered_name(primitive)
+        if isinstance(primitive, Bilinear) or name == "multiply":
             return self.product(primitive, operands, params, out)
-        if primitive.name == "divide":
+        if name == "divide":
             return self.quotient(operands, out)
-        if primitive.name in ("power", "float_power"):
+        if name in ("power", "float_power"):
             return self.power(primitive, operands, params, out)
         if isinstance(primitive, Elementwise) and self.affine(primitive, [self.series_of(x) for x in operands]):
             return self.affine_result(primitive, operands, params, out)

@@ -14,6 +14,7 @@ from wengert.compile.partition import Partition, cut
 from wengert.compile.passes import simplified
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.graph import Graph, Variable, evaluate
+from wengert.core.identity import identity_of_static
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.trace import next_level
@@ -196,10 +197,9 @@ class Jitted:
         """Return the static arguments as a hashable key, and the others."""
         count = len(args)
         static = {i % count for i in self.static_argnums if -count <= i < count}
-        fixed = tuple((i, args[i]) for i in sorted(static))
-        named = tuple((name, kwargs[name]) for name in self.static_argnames if name in kwargs)
         try:
-            hash((fixed, named))
+            fixed = tuple((i, identity_of_static(args[i])) for i in sorted(static))
+            named = tuple((name, identity_of_static(kwargs[name])) for name in self.static_argnames if name in kwargs)
         except TypeError as error:
             raise UsageError(
                 describe(

@@ -1,0 +1,112 @@
+"""Identity: a hashable stand-in for a primitive, a literal or a parameter, for caches and for comparing graphs.
+
+Two values have equal stand-ins only if one may take the other's place. Registered primitives are known by their
+names, which are unique; numbers, arrays and containers by type and content; everything else is the object itself,
+which the stand-in keeps alive: two functions may share a name, and an address is used again once its object is freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from wengert.core.primitive import PRIMITIVES, Primitive
+
+__all__ = ["Composite", "identity", "identity_of_params", "identity_of_static", "is_registered", "registered_name"]
+
+PLAIN = frozenset({int, bool, str, bytes, type(None)})
+
+
+class Composite:
+    """Be an object that is known by what it is made of: a graph."""
+
+    __slots__ = ()
+
+    def structure(self) -> Hashable:
+        """Return what it is made of."""
+        raise NotImplementedError
+
+
+class Object:
+    """Stand for an object that only equals itself, whatever its own comparison says."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Object and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def is_registered(primitive: Primitive) -> bool:
+    """Tell whether a primitive is one that was declared, not made for one call of a user's function."""
+    return PRIMITIVES.get(primitive.name) is primitive
+
+
+def registered_name(primitive: Primitive) -> str:
+    """Return the name of a declared primitive; an empty one for those made for a call, which are named by users.
+
+    >>> registered_name(Primitive("add", lambda x: x))
+    ''
+    """
+    return primitive.name if is_registered(primitive) else ""
+
+
+def identity(value: Any) -> Hashable:
+    """Return what a value shares with exactly those that may take its place, NaN and the sign of zero included.
+
+    >>> identity(1) == identity(1.0), identity(0.0) == identity(-0.0), identity((np.nan, 2)) == identity((np.nan, 2))
+    (False, False, True)
+    """
+    kind = type(value)
+    if kind in PLAIN:
+        return kind, value
+    if kind is tuple:
+        return tuple, tuple([x if type(x) is int else identity(x) for x in value])
+    if kind is float:
+        return kind, value.hex()
+    if kind is complex:
+        return kind, value.real.hex(), value.imag.hex()
+    if kind is slice:
+        return kind, identity(value.start), identity(value.stop), identity(value.step)
+    if isinstance(value, np.ndarray | np.generic):
+        return kind, value.dtype.str, value.shape, np.ascontiguousarray(value).tobytes()
+    if isinstance(value, Primitive):
+        return Primitive, registered_name(value) or Object(value)
+    if isinstance(value, np.dtype):
+        return np.dtype, value
+    if kind is list:
+        return list, tuple(map(identity, value))
+    if kind is dict:
+        return dict, tuple([(identity(key), identity(item)) for key, item in value.items()])
+    if isinstance(value, Composite):
+        return kind, value.structure()
+    return Object(value)
+
+
+def identity_of_params(params: Mapping[str, Any]) -> Hashable:
+    """Return the identity of parameters, whatever their order."""
+    return tuple([(name, identity(params[name])) for name in sorted(params)]) if params else ()
+
+
+def identity_of_static(value: Any) -> Hashable:
+    """Return what tells static arguments apart: numbers by type and content, others by their own comparison.
+
+    Raises:
+        TypeError: the value cannot be hashed.
+
+    >>> identity_of_static((1, "a")) == identity_of_static((True, "a"))
+    False
+    """
+    if isinstance(value, tuple):
+        return type(value), tuple(map(identity_of_static, value))
+    if isinstance(value, float | complex | np.generic):
+        return identity(value)
+    hash(value)
+    return type(value), value

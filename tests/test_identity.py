@@ -1,0 +1,110 @@
+"""Identity: what is told apart by caches, by common sub-expressions and by comparisons of graphs, and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.core.identity import identity, identity_of_static
+from wengert.graph import trace
+
+X = np.array([0.5, 0.6])
+
+
+def rule(factor: float, name: str = "same") -> Any:
+    """Return a function with a rule of its own; its name says nothing."""
+
+    def function(x: Any) -> Any:
+        return x * factor
+
+    function.__qualname__ = function.__name__ = name
+    found = wg.custom_rule(function)
+    found.defvjp(lambda x: (found(x), None), lambda _, ct: (ct * factor,))
+    return found
+
+
+TWICE, THRICE = rule(2.0), rule(3.0)
+
+BOTH: dict[str, Callable[[Any], Any]] = {
+    "plain": lambda x: (TWICE(x), THRICE(x)),
+    "scans": lambda x: (
+        wg.scan(lambda c, e: (c, TWICE(e)), 0.0, x)[1],
+        wg.scan(lambda c, e: (c, THRICE(e)), 0.0, x)[1],
+    ),
+    "calls": lambda x: (wg.call(lambda y: TWICE(y), x), wg.call(lambda y: THRICE(y), x)),
+    "branches": lambda x: (
+        wg.cond(np.sum(x) > 0, TWICE, lambda y: y, x),
+        wg.cond(np.sum(x) > 0, THRICE, lambda y: y, x),
+    ),
+}
+
+
+@pytest.mark.parametrize("program", BOTH.values(), ids=BOTH.keys())
+def test_two_rules_of_one_name_are_two(program):
+    np.testing.assert_array_equal(wg.jit(program)(X), [2.0 * X, 3.0 * X])
+    of_one = wg.jit(wg.grad(lambda x: np.sum(program(x)[0])))(X)
+    of_other = wg.jit(wg.grad(lambda x: np.sum(program(x)[1])))(X)
+    np.testing.assert_array_equal([of_one, of_other], [[2.0, 2.0], [3.0, 3.0]])
+
+
+def test_graphs_of_different_rules_differ():
+    assert trace(TWICE)(X) != trace(THRICE)(X)
+
+
+@pytest.mark.parametrize("name", ["multiply", "add", "negative", "cond", "scan", "call", "where", "astype"])
+def test_a_rule_named_like_a_primitive_is_not_one(name):
+    plus_one = wg.custom_rule(lambda x: x + 1.0)
+    plus_one.__qualname__ = name
+    plus_one.defvjp(lambda x: (plus_one(x), None), lambda _, ct: (ct,))
+    np.testing.assert_array_equal(wg.jit(lambda x: plus_one(plus_one(x)))(X), X + 2.0)
+    wg.graph.check(trace(plus_one)(X))
+    assert wg.taylor(plus_one, (2.0,), (1.0,), 2) == [3.0, 1.0, 0.0]
+
+
+def test_static_arguments_of_different_types_are_traced_apart():
+    function = wg.jit(lambda x, n: x * n, static_argnums=1)
+    x = np.arange(3)
+    kinds = [function(x, n).dtype.kind for n in (2, 2.0, 2, np.float64(2))]
+    assert kinds == ["i", "f", "i", "f"]
+    assert function.trace_count == 3
+    assert np.signbit(wg.jit(lambda x, n: x * n[0], static_argnums=1)(1.0, (-0.0,)))
+    both = wg.jit(lambda x, n: x * n[0], static_argnums=1)
+    assert np.signbit([both(1.0, (0.0,)), both(1.0, (-0.0,))]).tolist() == [False, True]
+
+
+class Loud:
+    """Compares equal to everything."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]  # as for classes that define __eq__ alone
+
+
+def test_values_are_told_apart_by_type_and_content():
+    values = [
+        *(None, 0, 1, False, True, 0.0, -0.0, 1.0, np.nan, 1j, complex(0.0, -0.0), "1", b"1"),
+        *((), (1,), (1.0,), (True,), [1], (1, (2, 3)), {"a": 1}, slice(1), slice(None, 1, True), slice(None, 1, 1)),
+        *(np.float64(1.0), np.array(1.0), np.float32(1.0), np.ones(1), np.ones((1, 1)), np.dtype("f4"), np.dtype("f8")),
+        *(TWICE, THRICE, Loud(), Loud(), np.add, np.multiply),
+    ]
+    kept = [identity(value) for value in values]
+    assert len(set(kept)) == len(values)
+    assert [identity(value) for value in values] == kept
+    assert identity(np.ones(3)) == identity(np.ones(3))
+    assert identity(trace(np.sin)(1.0)) == identity(trace(np.sin)(1.0))
+
+
+def test_an_address_that_is_used_again_is_not_the_same_object():
+    kept = {identity(object()) for _ in range(100)}
+    assert len(kept) == 100
+
+
+def test_static_arguments_compare_as_they_say():
+    assert identity_of_static(("a", frozenset({1}))) == identity_of_static(("a", frozenset({1})))
+    with pytest.raises(TypeError):
+        identity_of_static(([],))
