@@ -1,0 +1,129 @@
+"""The command line: run many programs in several processes, count by mode, and print what failed."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import functools
+import multiprocessing
+import re
+import resource
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tools.fuzz.modes import MODES, Outcome, Rejected, outcomes
+from tools.fuzz.programs import Program, random_program
+from tools.fuzz.shrinking import pruned, shrunk
+from tools.fuzz.statements import FEATURES
+
+__all__ = ["Report", "examined", "main"]
+
+
+@dataclass
+class Report:
+    """Say what became of one program."""
+
+    index: int
+    rejected: str = ""
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    failure: str = ""
+
+
+def fails_alike(mode: str, way: str, program: Program) -> bool:
+    """Tell whether a program disagrees in a mode in a given way."""
+    try:
+        found = outcomes(program, (mode,))[mode]
+    except (Rejected, SyntaxError):
+        return False
+    return found.verdict == "disagreed" and found.way == way
+
+
+def examined(index: int, seed: int, features: frozenset[str], modes: tuple[str, ...], shrink: bool) -> Report:
+    """Generate one program, run it in every mode, and describe what disagreed."""
+    program = random_program(seed, index, features)
+    try:
+        found = outcomes(program, modes)
+    except Rejected as rejected:
+        return Report(index, rejected=str(rejected))
+    report = Report(index, outcomes=found)
+    wrong = {mode: result for mode, result in found.items() if result.verdict == "disagreed"}
+    if wrong:
+        report.failure = described(program, wrong, shrink)
+    return report
+
+
+def described(program: Program, wrong: dict[str, Outcome], shrink: bool) -> str:
+    """Return a failing program, made as small as it fails in the first mode, with that mode and both results."""
+    mode, result = next(iter(wrong.items()))
+    title = f"# {program.name}: {mode} disagrees ({result.way}); in all: {', '.join(wrong)}"
+    if shrink:
+        budget = 20 if result.way == "endless" else 300
+        program = shrunk(program, functools.partial(fails_alike, mode, result.way), budget)
+        result = outcomes(program, (mode,))[mode]
+    comment = "\n".join("# " + line for line in result.text.splitlines())
+    return f"{title}\n{comment}\n{pruned(program).text}"
+
+
+def reason(mode: str, text: str) -> str:
+    """Return a refusal without what differs from program to program."""
+    found = re.sub(r"(float|complex|int|bool)\d*\[[\d,]*\]|\([\d, ]*\)|File \S*, line \d+|\d+", "_", text)
+    return f"{mode}: {found[:160]}"
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description="Compare random programs in every mode.")
+    parser.add_argument("--programs", type=int, default=1000, help="how many (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same programs")
+    parser.add_argument("--only", type=int, action="append", help="run only the program of this number")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the work")
+    parser.add_argument("--without", default="", help=f"features to leave out, of {', '.join(sorted(FEATURES))}")
+    parser.add_argument("--modes", default=",".join(MODES), help="modes to run, separated by commas")
+    parser.add_argument("--show", type=int, default=20, help="how many failures to print (default: %(default)s)")
+    parser.add_argument("--no-shrink", action="store_true", help="print failing programs as they were generated")
+    parser.add_argument("--refusals", action="store_true", help="also count what the refusals say")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the programs; return 1 if any disagreed."""
+    options = parsed(arguments)
+    features = FEATURES - set(options.without.split(","))
+    examine = functools.partial(
+        examined,
+        seed=options.seed,
+        features=features,
+        modes=tuple(options.modes.split(",")),
+        shrink=not options.no_shrink,
+    )
+    start = time.perf_counter()
+    indices = options.only or range(options.programs)
+    counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    reasons: collections.Counter[str] = collections.Counter()
+    shown = failed = rejected = 0
+    with multiprocessing.Pool(options.jobs, maxtasksperchild=500) as pool:
+        for report in pool.imap_unordered(examine, indices):
+            rejected += bool(report.rejected)
+            failed += bool(report.failure)
+            for mode, result in report.outcomes.items():
+                counts[mode][result.verdict] += 1
+                if result.verdict == "refused":
+                    reasons[reason(mode, result.text)] += 1
+            if report.rejected:
+                reasons[f"rejected: {report.rejected[:90]}"] += 1
+            if report.failure and shown < options.show:
+                shown += 1
+                print(report.failure, "\n", flush=True)
+        pool.close()
+        pool.join()
+    print(f"{'mode':18}{'agreed':>10}{'refused':>10}{'disagreed':>11}")
+    for mode, count in counts.items():
+        print(f"{mode:18}{count['agreed']:10}{count['refused']:10}{count['disagreed']:11}")
+    if options.refusals:
+        for text, number in reasons.most_common(60):
+            print(f"{number:6}  {text}")
+    seconds = time.perf_counter() - start
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    print(f"{len(indices)} programs, {rejected} not comparable, {failed} failed; {seconds:.0f} s, {spent:.0f} of work")
+    return 1 if failed else 0

@@ -1,0 +1,346 @@
+"""Expressions, as rules of a grammar: templates whose placeholders are filled by expressions of a kind.
+
+A kind is a letter: S a scalar, P, V, F vectors of 2, 3, 6 elements, M, W, Q matrices of 2 x 3, 3 x 2, 3 x 3. `cV` is a
+complex vector of 3, `bV` a vector of truth values. In a rule for every shape, X stands for the shape of the result.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["MAYBE_VIEWS", "SHAPES", "VIEWS", "Expressions", "Name", "Scope", "templates"]
+
+SHAPES = {"S": (), "P": (2,), "V": (3,), "F": (6,), "M": (2, 3), "W": (3, 2), "Q": (3, 3)}
+
+
+def templates(text: str) -> tuple[str, ...]:
+    """Return what stands in a table, parted by semicolons and line ends."""
+    return tuple(part.strip() for part in re.split(r"[;\n]", text) if part.strip())
+
+
+# Elementwise, for every shape. Functions are bounded or have bounded arguments, so that values stay moderate.
+UNARY = templates(
+    """
+    np.sin({X}) ; np.cos({X}) ; np.tanh({X}) ; np.arctan({X}) ; np.exp(np.sin({X})) ; np.exp(-({X}) ** 2)
+    np.sqrt(1.0 + ({X}) ** 2) ; np.log(2.0 + ({X}) ** 2) ; np.log1p(np.square({X})) ; -({X}) ; np.abs({X})
+    ({X}) ** 2 ; ({X}) ** 3 ; 1.0 / (2.0 + np.cos({X})) ; np.arcsinh({X}) ; np.square({X}) ; np.copy({X})
+    np.expm1(np.sin({X})) ; np.cbrt(2.0 + np.sin({X})) ; np.reciprocal(3.0 + np.cos({X})) ; np.positive({X})
+    """
+)
+BINARY = templates(
+    """
+    ({X} + {X}) ; ({X} - {X}) ; ({X} * {X}) ; ({X} * {X}) ; {X} / (2.0 + np.sin({X})) ; ({X} * {S}) ; ({S} - {X})
+    ({X} + {S}) ; np.maximum({X}, {X}) ; np.minimum({X}, {S}) ; np.hypot({X}, 1.0 + ({X}) ** 2)
+    np.where({bX}, {X}, {X}) ; np.where({bX}, {X}, {S}) ; np.logaddexp({X}, {X})
+    np.arctan2({X}, 3.0 + np.sin({X})) ; (1.5 + np.sin({X})) ** {X} ; np.clip({X}, -0.7, 0.9)
+    np.multiply({X}, {X}) ; ({X} * {bX}) ; np.add({X}, {X}, where={bX}, out=np.zeros_like({X}))
+    np.copysign({X}, {X}) ; 2.0 ** np.sin({X})
+    """
+)
+COMPLEX = templates(
+    """
+    {X} * (1 + 2j) ; np.exp(1j * {X}) ; {X} + 1j * {X} ; ({cX} + {cX}) ; ({cX} * {X}) ; np.conj({cX})
+    ({cX} * (0.5 - 1j)) ; np.sin({X} + 0.5j) ; ({cX} * {cX}) ; {cX} / (3.0 + 1j + np.sin({X})) ; -({cX})
+    """
+)
+FROM_COMPLEX = templates(
+    """
+    ({cX}).real ; ({cX}).imag ; np.real({cX}) ; np.imag({cX}) ; np.abs({cX} * 0.3 + 2.5)
+    ({cX} * np.conj({cX})).real ; np.angle(4.0 + np.tanh(({cX}).real) + 1j * {X})
+    """
+)
+TRUTH = templates(
+    """
+    ({X} > {X}) ; ({X} > {S}) ; ({X} <= 0.3) ; ~({X} > {S}) ; (({X} > 0.1) & ({X} < {S})) ; ({X} != {X})
+    """
+)
+
+# Conditions that look at values.
+CONDITIONS = templates(
+    """
+    {S} > LOW ; np.sum({V}) < LOW ; {V}[0] > LOW ; {S} > {S} ; np.any({bV}) ; np.all({bP}) ; not {S} > {S}
+    LOW < {S} < HIGH ; {S} > LOW and {S} < HIGH ; {S} > LOW or {V}[1] > {S} ; (np.sum({M}) > LOW) == True
+    """
+)
+
+# Results of each shape that are not elementwise.
+SHAPED = {
+    "S": templates(
+        """
+        {V}[0] ; {V}[-1] ; {M}[1, 2] ; {W}[2][0] ; {F}[3] ; np.sum({V}) ; np.sum({M}) ; np.mean({Q}) ; np.max({V})
+        np.min({M}) ; ({V}).sum() ; np.prod({V}) ; np.dot({V}, {V}) ; {V} @ {V} ; np.trace({Q})
+        np.linalg.norm({V} + 2.0) ; np.std({F}) ; np.var({M}) ; np.einsum('i,i->', {V}, {V}) ; np.vdot({P}, {P})
+        {V}[np.argmax({V})] ; np.median({V}) ; np.ptp({F}) ; np.sum({M}, where={bM}) ; np.inner({V}, {V})
+        float(0.75) ; 0.5 ; 2 ; 1.5 ; np.sum({V}, initial=0.5) ; np.average({V}, weights=np.array([0.2, 0.3, 0.5]))
+        np.linalg.det({Q} * 0.1 + np.eye(3)) ; np.add.reduce({V}) ; np.interp(0.4, [0.0, 1.0, 2.0], {V})
+        """
+    ),
+    "P": templates(
+        """
+        {V}[1:] ; {V}[::2] ; {V}[[0, 2]] ; {V}[::-2] ; {V}[MASK] ; {M}[:, 1] ; {M}[..., -1] ; {W}[0] ; {F}[1:4:2]
+        np.sum({M}, axis=1) ; ({M}).mean(1) ; np.max({M}, axis=-1) ; {M} @ {V} ; np.take({V}, [2, 0])
+        np.stack([{S}, {S}]) ; np.array([{S}, {S}], like=x) ; np.diff({V}) ; np.einsum('ij,j->i', {M}, {V})
+        np.sort({P}) ; np.prod({W}, axis=0) ; np.cumsum({P}) ; {V}[np.argsort({V})[:2]] ; np.dot({V}, {W})
+        """
+    ),
+    "V": templates(
+        """
+        {M}[0] ; {M}[-1, :] ; {W}[:, 1] ; {Q}[1] ; {Q}[:, 2] ; np.diagonal({Q}) ; {F}[::2] ; {F}[1:4] ; {F}[-1:0:-2]
+        np.sum({M}, axis=0) ; np.sum({Q}, axis=1) ; {Q} @ {V} ; {V} @ {Q} ; {V}[::-1] ; {V}[[2, 0, 0]] ; {V}[ORDER]
+        {Q}[[0, 1, 2], [2, 0, 1]] ; np.append({P}, {S}) ; np.concatenate([{P}, {P}[:1]]) ; np.sort({V})
+        np.cumsum({V}) ; np.stack([{S}, {S}, {S}]) ; np.array([{S}, {S}, {S}], like=x) ; np.roll({V}, 1)
+        np.take({V}, ORDER) ; np.flip({V}) ; np.cross({V}, {V}) ; np.cumprod({V}) ; np.einsum('ij,i->j', {Q}, {V})
+        {M}[{bM}.argmax(0) * 0, ORDER] ; {Q}[MASK3] ; np.where(MASK, {V}, {S}) ; np.repeat({S}, 3)
+        np.full(3, {S}, like=x) ; np.convolve({P}, {P}) ; {V}[np.argsort({V})]
+        np.linalg.solve({Q} * 0.1 + np.eye(3), {V}) ; np.insert({P}, 1, {S})
+        np.select([{bV}, {bV}], [{V}, {V}], {S}) ; np.choose([0, 1, 0], [{V}, {V}])
+        np.piecewise({V}, [{bV}], [np.sin, np.cos]) ; np.mean({W}, axis=-1) ; np.array([0.5, -1.0, 2.0])
+        np.arange(3) ; WEIGHTS ; np.ones(3) ; np.gradient({V}) ; np.delete({F}, [0, 2, 4]) ; np.max({Q}, axis=0)
+        np.min({M}, axis=0) ; np.quantile({Q}, 0.3, axis=0) ; np.trapezoid({Q}, axis=1)
+        """
+    ),
+    "F": templates(
+        """
+        ({M}).ravel() ; ({W}).reshape(6) ; ({M}).reshape(-1, order='F') ; ({M}).T.ravel() ; ({W}).flatten()
+        np.concatenate([{V}, {V}]) ; np.hstack([{P}, {V}, {S}]) ; np.tile({V}, 2) ; np.repeat({V}, 2)
+        ({M}).T.ravel('K') ; np.ravel({W}, order='F') ; np.sort({F}) ; {F}[::-1] ; np.pad({V}, (1, 2))
+        np.concatenate([{M}, {M}], axis=None)[:6] ; np.array([{P}, {P}, {P}], like=x).ravel()
+        np.convolve({F}, [0.5, 1.0, -0.5], 'same') ; np.resize({V}, 6)
+        """
+    ),
+    "M": templates(
+        """
+        ({W}).T ; ({W}).reshape(2, 3) ; np.reshape({W}, (2, 3), order='F') ; ({F}).reshape(2, 3) ; {Q}[:2]
+        {Q}[::2] ; ({F}).reshape((2, 3), order='F') ; np.stack([{V}, {V}]) ; np.vstack([{V}, {V}])
+        np.broadcast_to({V}, (2, 3)) ; np.outer({P}, {V}) ; {P}[:, None] * {V} ; ({M} * {V}) ; ({M} + {P}[:, None])
+        {M} @ {Q} ; {Q}[[2, 0]] ; np.einsum('ij,kj->ki', {Q}, {M}) ; {M}[:, ::-1] ; {M}[::-1] ; np.sort({M}, axis=0)
+        np.cumsum({M}, axis=1) ; np.array([{V}, {V}], like=x)
+        np.concatenate([{P}[:, None], ({W}).T[:, :2]], axis=1) ; np.roll({M}, 1, axis=1)
+        np.take({M}, [1, 0], axis=0) ; {M}[[[1], [0]], ORDER]
+        np.take_along_axis({M}, np.argsort({M}, axis=1), axis=1) ; ({M} - np.mean({M}, axis=1, keepdims=True))
+        np.swapaxes({W}, 0, 1) ; np.arange(6).reshape(2, 3) ; np.ones((2, 3)) ; np.moveaxis({W}, 0, -1)
+        np.split({F}, 2)[1] * {M} ; np.flip({M}, 1) ; np.tensordot({M}, {Q}, 1) ; np.kron({P}[:, None], {V})
+        np.einsum('i,j->ij', {P}, {V}) ; np.asfortranarray({M}) ; np.diff({Q}, axis=0) ; np.rot90({W})
+        """
+    ),
+    "W": templates(
+        """
+        ({M}).T ; ({M}).reshape(3, 2) ; np.reshape({M}, (3, 2), order='F') ; ({F}).reshape(3, 2) ; {Q}[:, 1:]
+        {Q}[:, ::2] ; np.stack([{V}, {V}], axis=1) ; np.outer({V}, {P}) ; ({W} * {P}) ; ({W} * {V}[:, None])
+        {Q} @ {W} ; ({M}).swapaxes(0, 1) ; np.column_stack([{V}, {V}]) ; {Q}[:, [2, 0]] ; np.transpose({M})
+        np.array([{P}, {P}, {P}], like=x) ; {W}[::-1, ::-1] ; ({M}).T.reshape(3, 2) ; np.sort({W}, axis=1)
+        {W}[ORDER]
+        """
+    ),
+    "Q": templates(
+        """
+        np.outer({V}, {V}) ; ({Q} * {V}) ; ({Q} + {V}[:, None]) ; ({W}) @ ({M}) ; ({Q}).T ; np.diag({V})
+        np.tril({Q}) ; np.stack([{V}, {V}, {V}]) ; np.einsum('ki,kj->ij', {M}, {M}) ; np.eye(3) ; {Q}[::-1]
+        {Q}[ORDER][:, ORDER] ; np.triu({Q}, 1) ; {Q} @ {Q} ; np.broadcast_to({V}, (3, 3))
+        np.concatenate([{M}, {V}[None]]) ; {Q}[np.ix_(ORDER, ORDER)] ; np.rot90({Q})
+        np.linalg.inv({Q} * 0.1 + np.eye(3)) ; np.roll({Q}, (1, 1), (0, 1)) ; np.meshgrid({V}, {V})[0]
+        np.pad({V}[None], ((1, 1), (0, 0)))
+        """
+    ),
+}
+
+# What NumPy gives as views, of one operand.
+VIEWS = {
+    "S": templates(
+        """
+        V: {}[1, ...] ; V: {}[0:1].reshape(()) ; M: {}[0, 1, ...] ; S: {}[...] ; S: {}.T
+        """
+    ),
+    "P": templates(
+        """
+        V: {}[1:] ; V: {}[::2] ; M: {}[:, 1] ; W: {}[0] ; P: {}[::-1] ; F: {}[1:4:2]
+        """
+    ),
+    "V": templates(
+        """
+        M: {}[0] ; M: {}[-1, :] ; W: {}[:, 1] ; Q: {}.T[1] ; F: {}[::2] ; V: {}[...] ; V: {}[::-1] ; F: {}[4:1:-1]
+        W: {}.T[0] ; V: {}.reshape(3) ; V: {}[:, None].ravel() ; M: np.split({}, 2)[1][0] ; M: {}.reshape(-1)[3:]
+        V: {}.real
+        """
+    ),
+    "F": templates(
+        """
+        M: {}.ravel() ; W: {}.reshape(-1) ; M: np.ravel({}) ; F: {}[::-1] ; M: {}.T.ravel('F')
+        """
+    ),
+    "M": templates(
+        """
+        W: {}.T ; F: {}.reshape(2, 3) ; Q: {}[1:] ; Q: {}[::-2] ; W: {}.reshape(2, 3) ; M: {}[:]
+        W: np.swapaxes({}, 0, 1) ; M: {}[:, ::-1] ; M: np.atleast_2d({}) ; M: np.reshape({}, (2, 3), copy=False)
+        """
+    ),
+    "W": templates(
+        """
+        M: {}.T ; Q: {}[:, 1:] ; F: {}.reshape(3, 2) ; M: np.transpose({}) ; Q: {}[:, ::2]
+        """
+    ),
+    "Q": templates(
+        """
+        Q: {}.T ; Q: {}[::-1, ::-1] ; Q: np.asarray({}) ; Q: np.squeeze({}[None])
+        """
+    ),
+}
+MAYBE_VIEWS = {
+    "F": templates(
+        """
+        W: {}.T.ravel() ; M: {}.T.reshape(6) ; M: ({} * 2.0).T.ravel() ; M: np.ravel({}, order='F')
+        """
+    ),
+    "M": templates(
+        """
+        W: {}.T.reshape(2, 3) ; M: np.ascontiguousarray({}) ; M: np.zeros_like({}.T).T ; W: np.copy({}.T)
+        """
+    ),
+    "W": templates(
+        """
+        M: {}.T.reshape(3, 2) ; M: np.reshape({}, (3, 2), order='F') ; M: np.take({}, [1, 0, 2], axis=1).T
+        """
+    ),
+}
+
+# Functions with rules of their own, and control flow by functions; t is a name that the filled expression may use.
+CALLS = templates(
+    """
+    sine({X}) ; cube({X}) ; root({X}) ; Scaled.apply({X}, {S}) ; Squared.apply({X}) ; product({X}, {X})
+    wg.checkpoint(lambda {t}: {X:t})({X}) ; wg.checkpoint(lambda {t}, {u}: {X:tu})({X}, {X}) ; tripled({X})
+    (lambda {t}: {X:t})({X}) ; (lambda {t}, {u}: {X:tu})({X}, {X}) ; twice(lambda {t}: {X:t}, {X})
+    """
+)
+CONTROL = templates(
+    """
+    wg.cond({C}, lambda {t}: {X:t}, lambda {t}: {X:t}, {X}) ; wg.cond({C}, np.sin, np.tanh, {X})
+    wg.fori_loop(0, 3, lambda i, {t}: np.sin({X:t}), {X})
+    wg.fori_loop(0, 2, lambda i, {t}: {t} * 0.5 + {X:t} * i, {X})
+    wg.switch(np.argmax({V}), [lambda {t}: {X:t}, np.cos, lambda {t}: {X:t}], {X})
+    wg.while_loop(lambda {t}: np.sum({t} * {t}) > 0.6, lambda {t}: {t} * 0.6 + np.sin({X:}) * 0.01, {X})
+    wg.scan(lambda {t}, {u}: (np.sin({t} + {u}), {t}), {X}, {V})[0]
+    wg.scan(lambda {t}, {u}: ({X:t} * 0.5 + {u}, None), {X}, {V}, reverse=True)[0]
+    np.sum(wg.scan(lambda {t}, {u}: (np.cos({t}) * {u}, {t} * {u}), {X}, {V})[1], axis=0)
+    """
+)
+
+PLACEHOLDER = re.compile(r"\{([bc]?[A-Zt-u]?)(?::(\w*))?\}")
+
+
+@dataclass(frozen=True)
+class Name:
+    """Be something that an expression can name: a variable, an element of a container, an attribute.
+
+    Attributes:
+        text: how it is written; it can also be assigned to.
+        kind: the letter of its shape.
+        number: "f" or "c".
+        own: whether it may be written into: it is an array, and no part of an argument's memory.
+    """
+
+    text: str
+    kind: str
+    number: str = "f"
+    own: bool = False
+
+
+@dataclass
+class Scope:
+    """Hold what can be named at a place of a program, and rules that hold there besides the grammar's."""
+
+    names: list[Name] = field(default_factory=list)
+    rules: list[tuple[str, str]] = field(default_factory=list)
+
+    def inner(self, *names: Name) -> Scope:
+        """Return a scope inside of this one."""
+        return Scope([*self.names, *names], list(self.rules))
+
+    def having(self, kind: str, number: str = "f") -> list[Name]:
+        """Return the names of one kind."""
+        return [name for name in self.names if name.kind == kind and name.number == number]
+
+    def writable(self, kinds: str = "PVFMWQ", numbers: str = "fc") -> list[Name]:
+        """Return the names that may be written into."""
+        return [name for name in self.names if name.own and name.kind in kinds and name.number in numbers]
+
+
+class Expressions:
+    """Make random expressions of a kind."""
+
+    def __init__(self, choice: random.Random, features: frozenset[str]) -> None:
+        self.choice = choice
+        self.features = features
+        self.count = 0
+
+    def fresh(self, prefix: str) -> str:
+        """Return a name that was not used before."""
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def having(self, feature: str, chance: float) -> bool:
+        """Tell whether a feature is wanted and its turn has come."""
+        return self.choice.random() < chance and feature in self.features
+
+    def expression(self, kind: str, scope: Scope, depth: int) -> str:
+        """Return the text of an expression."""
+        if kind[0] == "b":
+            return self.filled(self.choice.choice(TRUTH), kind[1], scope, depth - 1)
+        if kind[0] == "c":
+            names = scope.having(kind[1], "c")
+            if names and (depth <= 0 or self.choice.random() < 0.5):
+                return self.choice.choice(names).text
+            return self.filled(self.choice.choice(COMPLEX), kind[1], scope, depth - 1)
+        names = scope.having(kind)
+        if names and (depth <= 0 or self.choice.random() < 0.3):
+            return self.choice.choice(names[-6:]).text
+        return self.filled(self.template(kind, scope, depth), kind, scope, depth - 1)
+
+    def template(self, kind: str, scope: Scope, depth: int) -> str:
+        """Return the template of a rule."""
+        if depth <= 0:
+            return self.choice.choice(self.shallow(kind))
+        local = [template for result, template in scope.rules if result == kind]
+        if local and self.choice.random() < 0.3:
+            return self.choice.choice(local)
+        if self.having("complex", 0.06):
+            return self.choice.choice(FROM_COMPLEX)
+        if self.having("calls", 0.08):
+            return self.choice.choice(CALLS)
+        if self.having("control", 0.03):
+            return self.choice.choice(CONTROL)
+        if self.having("single", 0.03):
+            return "np.add({X}, 0.0).astype(single)"
+        return self.choice.choice(self.choice.choice((UNARY, BINARY, SHAPED[kind], SHAPED[kind])))
+
+    def shallow(self, kind: str) -> Sequence[str]:
+        """Return templates that end quickly, because every scope names a V, an M and an S."""
+        found = [t for t in SHAPED[kind] if t.count("{") == 1 and re.search(r"\{[VMS]\}", t)]
+        return found or ["({P})[:, None] * np.ones(3)" if kind == "M" else "np.outer({V}, {V})"]
+
+    def condition(self, scope: Scope, depth: int) -> str:
+        """Return the text of a condition that looks at values."""
+        low = round(self.choice.uniform(-1, 1.5), 2)
+        template = self.choice.choice(CONDITIONS).replace("LOW", str(low)).replace("HIGH", f"{low + 1.5:.2f}")
+        return self.filled(template, "S", scope, depth)
+
+    def filled(self, template: str, shape: str, scope: Scope, depth: int) -> str:
+        """Return a template with expressions in place of its placeholders."""
+        bound: dict[str, str] = {}
+
+        def replace(match: re.Match[str]) -> str:
+            code, given = match.group(1), match.group(2)
+            if code in ("t", "u"):
+                return bound.setdefault(code, self.fresh(code))
+            if code == "C":
+                return self.condition(scope, depth)
+            inner = scope
+            if given is not None:
+                kinds = {"t": shape, "u": shape}
+                inner = scope.inner(*(Name(bound.setdefault(c, self.fresh(c)), kinds[c]) for c in given))
+            kind = code.replace("X", shape)
+            return f"({self.expression(kind, inner, depth)})"
+
+        return PLACEHOLDER.sub(replace, template)

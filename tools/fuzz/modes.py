@@ -1,0 +1,418 @@
+"""What every transformation makes of a program, against plain NumPy and differences of it."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import wengert as wg
+from tools.fuzz.programs import Program, loaded, released
+from wengert.errors import WengertError
+
+__all__ = ["MODES", "Outcome", "Rejected", "Subject", "outcome", "subject"]
+
+Arrays = list[Any]
+Point = tuple[Any, ...]
+
+STEP = 1e-3
+LARGE = 1e3
+SECONDS = 5
+
+
+class Rejected(Exception):
+    """Say that a program cannot be compared: it fails in NumPy, or its derivatives are not smooth enough to know."""
+
+
+class Disagreement(Exception):
+    """Say what was found and what is right."""
+
+
+class Endless(BaseException):
+    """Say that something did not end; nothing that handles exceptions is to handle this."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Say how a mode compares: "agreed", "refused" or "disagreed", the way it disagreed, and the particulars."""
+
+    verdict: str
+    way: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Hold what is right at one point: the results of plain NumPy, and derivatives of the loss by differences."""
+
+    results: Arrays
+    loss: float
+    slopes: tuple[float, ...]
+    curvature: float
+
+
+@dataclass
+class Subject:
+    """Hold a program with what is right at its points."""
+
+    module: ModuleType
+    points: tuple[Point, ...]
+    directions: tuple[Point, ...]
+    expected: tuple[Expected, ...]
+    single: bool
+    traced: Any = None
+
+    @property
+    def lanes(self) -> Arrays:
+        """All points in one, with an axis for them in front."""
+        return [np.stack(values) for values in zip(*self.points, strict=True)]
+
+    def jitted(self) -> Any:
+        """Return the loss, traced once for all modes."""
+        if self.traced is None:
+            self.traced = wg.jit(self.module.loss)
+        return self.traced
+
+
+def copies(point: Point) -> Point:
+    """Return copies of arguments, so that nothing can write into them."""
+    return tuple(np.copy(x)[()] for x in point)
+
+
+# What is right
+
+
+def subject(program: Program) -> Subject:
+    """Load a program and find out what is right.
+
+    Raises:
+        Rejected: it cannot be compared.
+    """
+    with limited(), quiet():
+        try:
+            module = loaded(program)
+            expected = what_is_right(module, program)
+        except Rejected:
+            raise
+        except (Exception, Endless) as error:  # the program itself is wrong
+            raise Rejected(f"{type(error).__name__}: {error}") from error
+    single = "single" in program.source.partition("def program")[2]
+    return Subject(module, program.points, program.directions, expected, single)
+
+
+def what_is_right(module: ModuleType, program: Program) -> tuple[Expected, ...]:
+    """Return results and derivatives at every point."""
+    results = [plain(module, point) for point in program.points]
+    module.single = np.float64  # type: ignore[attr-defined]  # differences need the precision
+    slopes = [differences(module, point, program.directions) for point in program.points]
+    module.single = np.float32  # type: ignore[attr-defined]
+    return tuple(Expected(result, *slope) for result, slope in zip(results, slopes, strict=True))
+
+
+def plain(module: ModuleType, point: Point) -> Arrays:
+    """Return the results of plain NumPy, as arrays."""
+    arguments = copies(point)
+    found = [np.copy(x, order="K")[()] for x in module.program(*arguments)]
+    if not all(np.array_equal(x, y) for x, y in zip(arguments, point, strict=True)):
+        raise Rejected("it writes into its arguments")
+    if any(x.dtype == object or not np.all(np.isfinite(x)) or np.max(np.abs(x), initial=0) > LARGE for x in found):
+        raise Rejected("its values are too large")
+    return found
+
+
+def differences(
+    module: ModuleType, point: Point, directions: tuple[Point, ...]
+) -> tuple[float, tuple[float, ...], float]:
+    """Return the loss, its derivative along each direction, and its second derivative along the first."""
+    middle = float(module.loss(*copies(point)))
+    slopes, curvatures = [], []
+    for direction in directions:
+        at = {k: float(module.loss(*moved(point, direction, k * STEP))) for k in (-2, -1, 1, 2)}
+        near, far = (at[1] - at[-1]) / (2 * STEP), (at[2] - at[-2]) / (4 * STEP)
+        bent, more_bent = (at[1] - 2 * middle + at[-1]) / STEP**2, (at[2] - 2 * middle + at[-2]) / (4 * STEP**2)
+        if not same(near, far, 1e-4) or not same(bent, more_bent, 1e-3) or max(abs(near), abs(bent)) > LARGE:
+            raise Rejected("its derivatives are not smooth")
+        slopes.append((4 * near - far) / 3)
+        curvatures.append((4 * bent - more_bent) / 3)
+    return middle, tuple(slopes), curvatures[0]
+
+
+def moved(point: Point, direction: Point, step: float) -> Point:
+    """Return a point at some distance."""
+    return tuple((x + step * d)[()] for x, d in zip(point, direction, strict=True))
+
+
+def same(found: Any, wanted: Any, tolerance: float) -> bool:
+    """Tell whether numbers agree, relative to the larger of them and 1."""
+    scale = max(1.0, float(np.max(np.abs(wanted), initial=0.0)))
+    return bool(np.all(np.abs(np.asarray(found) - wanted) <= tolerance * scale))
+
+
+# Comparisons
+
+
+def compare(what: str, found: Any, wanted: Any, tolerance: float) -> None:
+    """Compare an array with the right one: shape, dtype and values."""
+    if isinstance(found, wg.Tensor):
+        found = found.numpy()
+    found = np.asarray(found)
+    if found.shape != wanted.shape:
+        raise Disagreement(f"{what}: shape {found.shape}, not {wanted.shape}")
+    if found.dtype != wanted.dtype:
+        raise Disagreement(f"{what}: dtype {found.dtype}, not {wanted.dtype}")
+    if not same(found, wanted, tolerance):
+        raise Disagreement(f"{what}:\n{found}\nnot\n{wanted}")
+
+
+def compare_results(this: Subject, found: Any, k: int, exact: bool = False) -> None:
+    """Compare all results at a point."""
+    wanted = this.expected[k].results
+    if len(found) != len(wanted):
+        raise Disagreement(f"{len(found)} results, not {len(wanted)}")
+    for i, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        tolerance = 0.0 if exact else 1e-4 if other.dtype in (np.float32, np.complex64) or this.single else 1e-9
+        compare(f"result {i} at point {k}", one, other, tolerance)
+
+
+def compare_gradient(this: Subject, gradient: Any, k: int) -> None:
+    """Compare a gradient with the derivatives along directions."""
+    for part, argument in zip(gradient, this.points[k], strict=True):
+        if np.shape(part) != np.shape(argument):
+            raise Disagreement(f"gradient at point {k}: shape {np.shape(part)}, not {np.shape(argument)}")
+        if np.asarray(part).dtype != np.asarray(argument).dtype:
+            raise Disagreement(f"gradient at point {k}: dtype {np.asarray(part).dtype}")
+    for direction, slope in zip(this.directions, this.expected[k].slopes, strict=True):
+        compare_slope(this, f"gradient {gradient} along {direction} at point {k}", product(gradient, direction), slope)
+
+
+def product(gradient: Any, direction: Point) -> float:
+    """Return the inner product of a gradient and a direction."""
+    return float(sum(np.sum(g * d) for g, d in zip(map(np.asarray, gradient), direction, strict=True)))
+
+
+def compare_slope(this: Subject, what: str, found: Any, wanted: float, tolerance: float = 1e-6) -> None:
+    """Compare a derivative along a direction."""
+    if np.shape(found) != ():
+        raise Disagreement(f"{what}: shape {np.shape(found)}")
+    if not same(found, wanted, 2e-3 if this.single else tolerance):
+        raise Disagreement(f"{what}: {found}, not {wanted}")
+
+
+# Modes
+
+
+def eager(this: Subject) -> None:
+    """Compare values of Tensors that nothing is recorded of: NumPy's, bit for bit."""
+    compare_results(this, this.module.program(*map(wg.tensor, this.points[0])), 0, exact=True)
+
+
+def tape(this: Subject) -> None:
+    """Compare values and .grad of leaves."""
+    leaves = [wg.tensor(x, requires_grad=True) for x in this.points[0]]
+    results = this.module.program(*leaves)
+    compare_results(this, [x.detach() if isinstance(x, wg.Tensor) else x for x in results], 0, exact=True)
+    loss = this.module.total(results)
+    if not isinstance(loss, wg.Tensor) or not loss.requires_grad:
+        return compare_gradient(this, [np.zeros_like(x) for x in this.points[0]], 0)
+    loss.backward()
+    zeros = [np.zeros_like(x) for x in this.points[0]]
+    gradient = [z if x.grad is None else x.grad.numpy() for x, z in zip(leaves, zeros, strict=True)]
+    return compare_gradient(this, gradient, 0)
+
+
+def gradient_of(function: Any) -> Any:
+    """Return the gradient with respect to all three arguments."""
+    return wg.grad(function, argnums=(0, 1, 2))
+
+
+def grad(this: Subject) -> None:
+    """Compare the gradient."""
+    compare_gradient(this, gradient_of(this.module.loss)(*copies(this.points[0])), 0)
+
+
+def jvp(this: Subject) -> None:
+    """Compare derivatives along directions."""
+    for direction, slope in zip(this.directions, this.expected[0].slopes, strict=True):
+        value, tangent = wg.jvp(this.module.loss, copies(this.points[0]), direction)
+        compare_slope(this, "value", value, this.expected[0].loss)
+        compare_slope(this, "tangent", tangent, slope)
+
+
+def vmap(this: Subject, jitted: bool = False) -> None:
+    """Compare results of all points at once."""
+    program = wg.jit(this.module.program) if jitted else this.module.program
+    found = wg.vmap(program)(*this.lanes)
+    for k in range(len(this.points)):
+        compare_results(this, [x[k] for x in found], k)
+
+
+def vmap_jit(this: Subject) -> None:
+    """Compare results of all points at once, of the traced program."""
+    vmap(this, jitted=True)
+
+
+def jit(this: Subject) -> None:
+    """Compare results of the traced program at every point."""
+    program = wg.jit(this.module.program)
+    for k, point in enumerate(this.points):
+        compare_results(this, program(*copies(point)), k)
+
+
+def grad_jit(this: Subject) -> None:
+    """Compare gradients of the traced program at every point."""
+    function = gradient_of(this.jitted())
+    for k, point in enumerate(this.points):
+        compare_gradient(this, function(*copies(point)), k)
+
+
+def jit_grad(this: Subject) -> None:
+    """Compare traced gradients at every point."""
+    function = wg.jit(gradient_of(this.module.loss))
+    for k, point in enumerate(this.points):
+        compare_gradient(this, function(*copies(point)), k)
+
+
+def compare_lanes(this: Subject, gradients: Any) -> None:
+    """Compare gradients of all points."""
+    for k in range(len(this.points)):
+        compare_gradient(this, [x[k] for x in gradients], k)
+
+
+def vmap_grad(this: Subject) -> None:
+    """Compare gradients of all points at once."""
+    compare_lanes(this, wg.vmap(gradient_of(this.module.loss))(*this.lanes))
+
+
+def jit_vmap_grad(this: Subject) -> None:
+    """Compare traced gradients of all points at once."""
+    compare_lanes(this, wg.jit(wg.vmap(gradient_of(this.module.loss)))(*this.lanes))
+
+
+def vmap_grad_jit(this: Subject) -> None:
+    """Compare gradients of all points at once, of the traced program."""
+    compare_lanes(this, wg.vmap(gradient_of(this.jitted()))(*this.lanes))
+
+
+def curved(this: Subject, function: Any) -> float:
+    """Return the second derivative along the first direction, as the gradient of a product with the gradient."""
+    direction = this.directions[0]
+
+    def slope(*arguments: Any) -> Any:
+        gradient = gradient_of(function)(*arguments)
+        return sum(np.sum(g * d) for g, d in zip(gradient, direction, strict=True))
+
+    return product(gradient_of(slope)(*copies(this.points[0])), direction)
+
+
+def grad_grad(this: Subject) -> None:
+    """Compare the second derivative by reverse mode twice."""
+    compare_slope(this, "curvature", curved(this, this.module.loss), this.expected[0].curvature, 1e-4)
+
+
+def grad_grad_jit(this: Subject) -> None:
+    """Compare the second derivative by reverse mode twice, of the traced program."""
+    compare_slope(this, "curvature", curved(this, this.jitted()), this.expected[0].curvature, 1e-4)
+
+
+def jvp_grad(this: Subject) -> None:
+    """Compare the second derivative by forward over reverse mode."""
+    _, tangents = wg.jvp(gradient_of(this.module.loss), copies(this.points[0]), this.directions[0])
+    compare_slope(this, "curvature", product(tangents, this.directions[0]), this.expected[0].curvature, 1e-4)
+
+
+def taylor(this: Subject) -> None:
+    """Compare the first three Taylor coefficients."""
+    value, slope, half = wg.taylor(this.module.loss, copies(this.points[0]), this.directions[0], 2)
+    compare_slope(this, "value", value, this.expected[0].loss)
+    compare_slope(this, "slope", slope, this.expected[0].slopes[0])
+    compare_slope(this, "curvature", 2 * half, this.expected[0].curvature, 1e-4)
+
+
+MODES: dict[str, Callable[[Subject], None]] = {
+    "eager": eager,
+    "tape": tape,
+    "grad": grad,
+    "jvp": jvp,
+    "vmap": vmap,
+    "jit": jit,
+    "grad(jit)": grad_jit,
+    "jit(grad)": jit_grad,
+    "vmap(grad)": vmap_grad,
+    "grad(grad)": grad_grad,
+    "jvp(grad)": jvp_grad,
+    "jit(vmap(grad))": jit_vmap_grad,
+    "vmap(jit)": vmap_jit,
+    "vmap(grad(jit))": vmap_grad_jit,
+    "grad(grad(jit))": grad_grad_jit,
+    "taylor": taylor,
+}
+
+
+# Running them
+
+
+def outcome(mode: str, this: Subject) -> Outcome:
+    """Return how a mode compares."""
+    with quiet():
+        try:
+            with limited():
+                MODES[mode](this)
+        except Disagreement as found:
+            return Outcome("disagreed", str(found).partition(":")[0].split(" ")[0], str(found))
+        except Endless:
+            return Outcome("disagreed", "endless", f"it did not end within {SECONDS} seconds")
+        except WengertError as error:
+            return Outcome("refused", type(error).__name__, f"{error} [{users_line(error, this)}]")
+        except Exception as error:  # noqa: BLE001 - whatever else the library raises is what is looked for
+            return Outcome("disagreed", type(error).__name__, traceback.format_exc(limit=-6))
+    return Outcome("agreed")
+
+
+def users_line(error: BaseException, this: Subject) -> str:
+    """Return the innermost line of the program that an error passed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.line or "" for frame in reversed(frames) if this.module.__name__ in frame.filename), "")
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Let warnings pass."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[None]:
+    """Raise Endless where something does not end."""
+
+    def stop(_number: int, _frame: Any) -> None:
+        raise Endless
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def outcomes(program: Program, modes: tuple[str, ...]) -> dict[str, Outcome]:
+    """Return how modes compare.
+
+    Raises:
+        Rejected: the program cannot be compared.
+    """
+    try:
+        this = subject(program)
+        return {mode: outcome(mode, this) for mode in modes}
+    finally:
+        released(program)

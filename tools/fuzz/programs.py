@@ -1,0 +1,200 @@
+"""Programs as modules: what surrounds the generated function, the points to evaluate it at, and loading."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.abc
+import importlib.util
+import linecache
+import random
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tools.fuzz.statements import FEATURES, program
+
+__all__ = ["LANES", "Program", "loaded", "random_program", "released", "total"]
+
+LANES = 3
+HEAD = (
+    """
+import numpy as np
+import wengert as wg
+from tools.fuzz.programs import total
+
+single = np.float32
+WEIGHTS = np.array([0.5, -1.25, 2.0])
+MASK = np.array([True, False, True])
+MASK3 = np.array([[False, False, False], [True, True, True], [False, False, False]])
+ORDER = np.array([2, 0, 1])
+
+
+def ruled(function, vjp=None, jvp=None):
+    rule = wg.custom_rule(function)
+    if vjp is not None:
+        rule.defvjp(*vjp)
+    if jvp is not None:
+        rule.defjvp(jvp)
+    return rule
+
+
+sine = ruled(lambda t: np.sin(t), vjp=(lambda t: (np.sin(t), t), lambda t, ct: (ct * np.cos(t),)))
+cube = ruled(lambda t: t * t * t, jvp=lambda primals, tangents: (primals[0] ** 3, 3.0 * primals[0] ** 2 * tangents[0]))
+root = ruled(lambda t: np.sqrt(2.0 + t * t))
+product = ruled(
+    lambda t, u: t * np.tanh(u),
+    vjp=(
+        lambda t, u: (t * np.tanh(u), (t, u)),
+        lambda saved, ct: (ct * np.tanh(saved[1]), ct * saved[0] * (1.0 - np.tanh(saved[1]) ** 2)),
+    ),
+)
+
+
+class Squared(wg.autograd.Function):
+    @staticmethod
+    def forward(ctx, t):
+        ctx.save_for_backward(t)
+        return t * t
+
+    @staticmethod
+    def backward(ctx, ct):
+        (t,) = ctx.saved_tensors
+        return ct * 2.0 * t
+
+
+class Scaled(wg.autograd.Function):
+    @staticmethod
+    def forward(ctx, t, u):
+        ctx.save_for_backward(t, u)
+        return t * u
+
+    @staticmethod
+    def backward(ctx, ct):
+        t, u = ctx.saved_tensors
+        return ct * u, np.sum(ct * t)
+
+
+class Box:
+    def __init__(self, value):
+        self.value = value
+        self.count = 1
+
+    def grow(self, by):
+        self.value = self.value * 0.5 + by * self.count
+
+    def write(self, by):
+        self.value[0] += by
+
+    def count_on(self, by):
+        self.count += 1
+        if self.count > 2:
+            self.value[-1] = by * self.count
+
+
+def twice(function, t):
+    return function(function(t))
+
+
+def tripled(t):
+    if np.sum(t) > 0.4:
+        return t * 3.0
+    return np.sin(t)
+
+
+"""
+).lstrip()
+TAIL = """
+
+def loss(x, y, s):
+    return total(program(x, y, s))
+"""
+
+
+@functools.lru_cache
+def weights(shape: tuple[int, ...]) -> Any:
+    """Return fixed factors that make a scalar of an array."""
+    size = int(np.prod(shape))
+    return np.cos(np.arange(1.0, size + 1.0)).reshape(shape)[()]
+
+
+def total(results: Any) -> Any:
+    """Return one number that depends on every result."""
+    found = 0.0
+    for result in results:
+        kind = getattr(result, "dtype", np.dtype(np.int64)).kind
+        if kind == "f":
+            found = found + np.sum(result * weights(result.shape))
+        elif kind == "c":
+            found = found + np.sum(result.real * weights(result.shape)) - np.sum(result.imag * weights(result.shape))
+    return found
+
+
+@dataclass(frozen=True)
+class Program:
+    """Hold a program's text, the points where it is evaluated, and the directions of derivatives."""
+
+    name: str
+    source: str
+    points: tuple[tuple[Any, ...], ...]
+    directions: tuple[tuple[Any, ...], ...]
+
+    @property
+    def text(self) -> str:
+        """The program as a file that runs."""
+        return self.source + f"\n\nnp.set_printoptions(precision=12)\nprint(loss(*{written(self.points[0])}))\n"
+
+
+def written(point: tuple[Any, ...]) -> str:
+    """Return a point as an expression."""
+    return f"(np.array({point[0].tolist()}), np.array({point[1].tolist()}), {float(point[2])!r})"
+
+
+def random_point(choice: random.Random, low: float, high: float) -> tuple[Any, ...]:
+    """Return random numbers for a vector, a matrix and a number."""
+    numbers = [round(choice.uniform(low, high), 3) for _ in range(10)]
+    return np.array(numbers[:3]), np.array(numbers[3:9]).reshape(2, 3), np.float64(numbers[9])
+
+
+def random_program(seed: int, index: int, features: frozenset[str] = FEATURES) -> Program:
+    """Return a program; the same one for the same seed and index."""
+    choice = random.Random(f"{seed}-{index}")
+    source = ast.unparse(ast.parse(HEAD + program(choice, features) + TAIL)) + "\n"
+    points = tuple(random_point(choice, -1.2, 1.2) for _ in range(LANES))
+    directions = tuple(random_point(choice, -1.0, 1.0) for _ in range(2))
+    return Program(f"fuzz_{seed}_{index}", source, points, directions)
+
+
+class Loader(importlib.abc.InspectLoader):
+    """Load a module from text that is in no file; tracebacks and conversion to graphs find it nevertheless."""
+
+    def __init__(self, filename: str, source: str) -> None:
+        self.filename = filename
+        self.source = source
+
+    def get_source(self, fullname: str) -> str:
+        """Return the text."""
+        return self.source
+
+    def get_code(self, fullname: str) -> Any:
+        """Return the text compiled under its file's name."""
+        return self.source_to_code(self.source, self.filename)
+
+
+def loaded(program: Program) -> ModuleType:
+    """Return a program as a module."""
+    filename = f"{program.name}.py"
+    linecache.cache[filename] = (len(program.source), None, program.source.splitlines(True), filename)
+    loader = Loader(filename, program.source)
+    spec = importlib.util.spec_from_loader(program.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def released(program: Program) -> None:
+    """Forget a program's source."""
+    linecache.cache.pop(f"{program.name}.py", None)

@@ -1,0 +1,522 @@
+"""Statements: what a program does besides computing, as lines of source text."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+
+from tools.fuzz.grammar import MAYBE_VIEWS, SHAPES, VIEWS, Expressions, Name, Scope, templates
+
+__all__ = ["FEATURES", "program"]
+
+FEATURES = frozenset(
+    {
+        *("views", "order", "writes", "out", "zero", "complex", "single", "counters", "containers", "objects"),
+        *("functions", "nonlocal", "branches", "loops", "while", "exits", "calls", "control"),
+    }
+)
+
+Lines = list[str]
+Maker = Callable[[Scope, int], Lines]
+
+# Where in an array of each shape a statement writes, and the kind of what is written there.
+PLACES = {
+    "S": templates(
+        """
+        S: ... ; S: ()
+        """
+    ),
+    "P": templates(
+        """
+        S: 0 ; S: -1 ; P: ::-1 ; P: [1, 0] ; P: : ; S: ... ; S: {bP} ; P: None, :
+        """
+    ),
+    "V": templates(
+        """
+        S: 0 ; S: 2 ; P: 1: ; P: ::2 ; V: ::-1 ; P: [2, 0] ; P: MASK ; S: {bV} ; V: ... ; S: : ; V: ORDER
+        S: np.argmax({V}) ; S: -1 ; S: 1, ... ; P: [True, False, True]
+        """
+    ),
+    "F": templates(
+        """
+        V: ::2 ; V: 1:4 ; P: [0, 5] ; V: 4:1:-1 ; S: {bF} ; S: 3 ; F: :
+        """
+    ),
+    "M": templates(
+        """
+        V: 0 ; P: :, 1 ; S: 1, 2 ; V: ... ; M: :, ::-1 ; S: {bM} ; M: [1, 0] ; P: 0, 1: ; P: [0, 1], [2, 0]
+        P: ..., 0 ; S: :, MASK ; V: 0, ... ; M: ::-1 ; S: (0, -1) ; M: [[1], [0]], ORDER
+        """
+    ),
+    "W": templates(
+        """
+        P: 0 ; V: :, 1 ; S: 1: ; P: ... ; P: [2, 0] ; S: {bW} ; W: ORDER ; P: ::2, 0
+        """
+    ),
+    "Q": templates(
+        """
+        V: 0 ; V: :, 1 ; M: :2 ; W: ..., 1: ; V: ORDER, ORDER ; S: {bQ} ; S: [0, 1], 1: ; S: 1, 1
+        """
+    ),
+}
+
+# What writes into an array a without saying so in an assignment.
+WRITERS = {
+    "any": templates(
+        """
+        np.add({X}, {X}, out={a}) ; np.multiply({a}, {X}, out={a}) ; np.sin({a}, out={a}) ; np.copyto({a}, {X})
+        np.copyto({a}, {S}, where={bX}) ; np.subtract({X}, {S}, out={a}, where={bX}) ; {a}.fill({S})
+        np.tanh({X}, {a}) ; np.where({bX}, {X}, {a}).copy() ; np.putmask({a}, {bX}, {X})
+        np.maximum({a}, {X}, out={a}) ; np.clip({X}, -0.5, 0.8, out={a}) ; np.negative({X}, out={a}[...])
+        """
+    ),
+    "V": templates(
+        """
+        np.add.at({a}, [0, 0, 2], {V}) ; np.sum({M}, axis=0, out={a}) ; np.matmul({Q}, {V}, out={a}) ; {a}.sort()
+        np.put({a}, [0, 2], {P}) ; np.put_along_axis({a}, np.array([1, 2]), {P}, 0) ; np.place({a}, MASK, {P})
+        np.dot({Q}, {V}, out={a}) ; np.cumsum({V}, out={a}) ; np.einsum('ij,j->i', {Q}, {V}, out={a})
+        np.multiply.at({a}, [1, 1], {S}) ; np.take({V}, ORDER, out={a}) ; np.concatenate([{P}, {P}[:1]], out={a})
+        {a}.put([1], {S})
+        """
+    ),
+    "M": templates(
+        """
+        np.add({V}, {V}, out={a}[0]) ; np.exp(np.sin({P}), out={a}[:, 1]) ; np.stack([{V}, {V}], out={a})
+        {a}.sort(axis=0) ; np.add.at({a}, (slice(None), [0, 0]), {P}[:, None]) ; np.cumsum({M}, axis=1, out={a})
+        np.matmul({M}, {Q}, out={a})
+        """
+    ),
+    "Q": templates(
+        """
+        np.fill_diagonal({a}, {S}) ; np.fill_diagonal({a}, {V}) ; np.outer({V}, {V}, out={a})
+        np.add.at({a}, ([0, 0], [1, 1]), {P})
+        """
+    ),
+}
+
+# Views that are written to in one statement, without a name for the view.
+THROUGH = {
+    "P": templates(
+        """
+        {a}[::-1][0] += {S} ; {a}.T[1:] *= {S}
+        """
+    ),
+    "V": templates(
+        """
+        {a}[1:][0] += {S} ; {a}[::-1][:2] = {P} ; {a}.reshape(3, 1)[1] *= {S} ; {a}[...][::2] -= {P}
+        """
+    ),
+    "F": templates(
+        """
+        {a}.reshape(2, 3)[0] += {V} ; {a}[1:][::2] = {V}
+        """
+    ),
+    "M": templates(
+        """
+        {a}.T[0] += {P} ; {a}[0][1:] = {P} ; {a}.ravel()[::2] *= {V} ; {a}.T[1:][:, 0] -= {P}
+        {a}.reshape(-1)[1:4] += {V}
+        """
+    ),
+    "W": templates(
+        """
+        {a}.T[0] *= {V} ; {a}[1:][0, 1] = {S} ; {a}.swapaxes(0, 1)[1, :2] += {P}
+        """
+    ),
+    "Q": templates(
+        """
+        {a}.T[0] += {V} ; {a}[1:].T[2] = {P} ; np.asarray({a})[0, 1:] *= {P}
+        """
+    ),
+}
+
+
+class Statements:
+    """Make random statements."""
+
+    def __init__(self, choice: random.Random, features: frozenset[str]) -> None:
+        self.choice = choice
+        self.features = features
+        self.make = Expressions(choice, features)
+
+    # One statement
+
+    def block(self, scope: Scope, count: int, depth: int) -> Lines:
+        """Return some statements; what they define is entered into the scope."""
+        lines: Lines = []
+        for _ in range(count):
+            lines += self.statement(scope, depth)
+        return lines
+
+    def statement(self, scope: Scope, depth: int) -> Lines:
+        """Return the lines of one statement."""
+        makers: list[tuple[float, Maker]] = [(3.0, self.assignment), (1.0, self.rebinding), (0.6, self.alias)]
+        wanted: list[tuple[str, float, Maker]] = [
+            ("views", 1.5, self.view),
+            ("order", 0.5, self.maybe_view),
+            ("writes", 2.0, self.write),
+            ("writes", 1.5, self.augmented),
+            ("writes", 0.7, self.through),
+            ("out", 1.0, self.writer),
+            ("zero", 0.4, self.zero_dimensional),
+            ("complex", 0.6, self.complex_statement),
+            ("counters", 0.3, self.counter),
+            ("containers", 0.7, self.container),
+            ("objects", 0.3, self.box),
+        ]
+        if depth > 0:
+            wanted += [
+                ("functions", 0.7, self.function),
+                ("branches", 0.9, self.branch),
+                ("loops", 0.9, self.loop),
+                ("while", 0.4, self.while_loop),
+            ]
+        makers += [(weight, maker) for feature, weight, maker in wanted if feature in self.features]
+        chosen = self.choice.choices([m for _, m in makers], [w for w, _ in makers])[0]
+        return chosen(scope, depth)
+
+    def kind(self, kinds: str = "SPVVVFMMWQ") -> str:
+        """Return the letter of a shape."""
+        return self.choice.choice(kinds)
+
+    def value(self, kind: str, scope: Scope, depth: int = 2) -> str:
+        """Return the text of a real or (kind c) complex expression."""
+        return self.make.expression(kind, scope, self.choice.randint(1, depth))
+
+    def assignment(self, scope: Scope, _depth: int) -> Lines:
+        """Define a variable as something new, in memory of its own."""
+        name, kind = self.make.fresh("v"), self.kind()
+        fresh = self.choice.choice(
+            (
+                "{X} * {S}",
+                "{X} + {X}",
+                "np.sin({X})",
+                "np.copy({X})",
+                "np.array({X}, like=x)",
+                "({X}).copy()",
+                "{X} * 1.0",
+            )
+        )
+        if kind == "S":
+            text, own = self.value(kind, scope, 3), False
+        elif self.choice.random() < 0.25:
+            shape = SHAPES[kind]
+            text = self.choice.choice(
+                (f"np.zeros({shape}, like=x)", f"np.ones({shape}, like=x)", f"np.full({shape}, 0.5, like=x)")
+            )
+            own = True
+        else:
+            text, own = self.make.filled(fresh, kind, scope, 2), True
+            if kind not in "SPVFMWQ":
+                own = False
+        scope.names.append(Name(name, kind, own=own))
+        return [f"{name} = {text}"]
+
+    def rebinding(self, scope: Scope, _depth: int) -> Lines:
+        """Bind an old name anew."""
+        names = [n for n in scope.names if n.text not in ("x", "y", "s") and n.number == "f" and "(" not in n.text]
+        if not names:
+            return []
+        name = self.choice.choice(names)
+        templates = (
+            "np.sin({X}) + {a}",
+            "{a} * {S}",
+            "{a} + {X}",
+            "np.where({bX}, {a}, {X})",
+            "np.copy({X})",
+            "np.tanh({a})",
+        )
+        template = self.choice.choice(templates).replace("{a}", name.text)
+        return [f"{name.text} = {self.make.filled(template, name.kind, scope, 1)}"]
+
+    def alias(self, scope: Scope, _depth: int) -> Lines:
+        """Give an object another name, or two names at once."""
+        name = self.make.fresh("v")
+        source = self.choice.choice([n for n in scope.names if n.text != "s" and n.number in "fc"])
+        scope.names.append(Name(name, source.kind, source.number, source.own))
+        return [f"{name} = {source.text}"]
+
+    # Views and writes
+
+    def view(self, scope: Scope, _depth: int, table: dict[str, tuple[str, ...]] = VIEWS) -> Lines:
+        """Define a view of something that may be written into."""
+        kind = self.choice.choice([k for k in table if k != "S" or "zero" in self.features])
+        source, template = self.choice.choice(table[kind]).split(": ", 1)
+        arrays = [n for n in scope.writable(source) if n.number == "f" or "real" not in template]
+        if not arrays:
+            return []
+        name, array = self.make.fresh("v"), self.choice.choice(arrays)
+        scope.names.append(Name(name, kind, array.number, True))
+        return [f"{name} = {template.format(array.text)}"]
+
+    def maybe_view(self, scope: Scope, depth: int) -> Lines:
+        """Define what is a view or a copy, as the memory order decides."""
+        return self.view(scope, depth, MAYBE_VIEWS)
+
+    def target(self, scope: Scope, table: Iterable[str], numbers: str = "f") -> Name | None:
+        """Return something that may be written into."""
+        found = scope.writable("".join(table), numbers)
+        return self.choice.choice(found[-8:]) if found else None
+
+    def write(self, scope: Scope, _depth: int) -> Lines:
+        """Write to a part of an array."""
+        array = self.target(scope, PLACES, "fc")
+        if array is None:
+            return []
+        kind, place = self.choice.choice(PLACES[array.kind]).split(": ", 1)
+        operator = self.choice.choice(("=", "=", "=", "+=", "*=", "-="))
+        prefix = "c" if array.number == "c" and self.choice.random() < 0.5 and kind in "SPVMFWQ" else ""
+        index = self.make.filled(place, array.kind, scope, 0)
+        counters = [n.text for n in scope.names if n.number == "k"]
+        if kind == "S" and array.kind == "V" and counters and self.choice.random() < 0.7:
+            index = f"{self.choice.choice(counters)} % 3"
+        return [f"{array.text}[{index}] {operator} {self.value(prefix + kind, scope)}"]
+
+    def augmented(self, scope: Scope, _depth: int) -> Lines:
+        """Change a whole array in place, or bind a scalar anew in the same words."""
+        names = [n for n in scope.names if n.number in "fc" and (n.own or (n.kind == "S" and n.text not in ("s",)))]
+        if not names:
+            return []
+        name = self.choice.choice(names[-8:])
+        smaller = {"M": "V", "W": "P", "Q": "V"}.get(name.kind, "S")
+        kind = self.choice.choice((name.kind, name.kind, smaller, "S"))
+        operator = self.choice.choice(("+=", "*=", "-=", "+=", "*=", "/="))
+        value = self.value(kind, scope)
+        return [f"{name.text} {operator} " + (f"2.0 + np.cos({value})" if operator == "/=" else value)]
+
+    def through(self, scope: Scope, _depth: int) -> Lines:
+        """Write through views that have no name."""
+        array = self.target(scope, THROUGH)
+        if array is None:
+            return []
+        template = self.choice.choice(THROUGH[array.kind]).replace("{a}", array.text)
+        return [self.make.filled(template, array.kind, scope, 1)]
+
+    def writer(self, scope: Scope, _depth: int) -> Lines:
+        """Call a function that writes into an array."""
+        array = self.target(scope, SHAPES)
+        if array is None:
+            return []
+        template = self.choice.choice(WRITERS["any"] + WRITERS.get(array.kind, ()) * 2).replace("{a}", array.text)
+        return [self.make.filled(template, array.kind, scope, 1)]
+
+    def zero_dimensional(self, scope: Scope, _depth: int) -> Lines:
+        """Define an array of no dimensions, or an element taken out of an array."""
+        name = self.make.fresh("v")
+        value = self.value("S", scope)
+        arrays = (f"np.array({value}, like=x)", "np.zeros((), like=x)", "np.array(0.5, like=x)")
+        others = (f"np.asarray({value}, like=x)", "np.zeros_like(y[0, ..., 1])", "y[1, 2]", "x[0]")
+        forms = [*((text, True) for text in arrays), *((text, False) for text in others)]
+        text, own = self.choice.choice(forms)
+        scope.names.append(Name(name, "S", own=own))
+        return [f"{name} = {text}"]
+
+    def complex_statement(self, scope: Scope, _depth: int) -> Lines:
+        """Define a complex array, take a part of one, or write to a part."""
+        arrays = [n for n in scope.names if n.number == "c"]
+        if not arrays or self.choice.random() < 0.4:
+            name, kind = self.make.fresh("z"), self.kind("VVMPSQ")
+            value = self.value("c" + kind, scope)
+            scope.names.append(Name(name, kind, "c", kind != "S"))
+            return [f"{name} = ({value}) * (1 - 0.5j)"]
+        array = self.choice.choice(arrays)
+        part = self.choice.choice(("real", "imag"))
+        if array.own and self.choice.random() < 0.5:
+            operator = self.choice.choice(("=", "+=", "*="))
+            return [f"{array.text}.{part} {operator} {self.value(array.kind, scope)}"]
+        name = self.make.fresh("v")
+        scope.names.append(Name(name, array.kind, "f", array.own))
+        return [f"{name} = {array.text}.{part}"]
+
+    # Python's own objects
+
+    def counter(self, scope: Scope, _depth: int) -> Lines:
+        """Define a Python number, or count on."""
+        counters = [n for n in scope.names if n.number == "k"]
+        if counters and self.choice.random() < 0.7:
+            return [f"{self.choice.choice(counters).text} += 1"]
+        if self.choice.random() < 0.4:
+            name = self.make.fresh("v")
+            scope.names.append(Name(name, "S"))
+            return [f"{name} = {self.choice.choice(('0.0', '1', '2.5', '0'))}"]
+        name = self.make.fresh("k")
+        scope.names.append(Name(name, "S", "k"))
+        scope.rules.append(("S", f"{{S}} * {name}"))
+        return [f"{name} = {self.choice.choice((0, 1, 2))}"]
+
+    def container(self, scope: Scope, _depth: int) -> Lines:
+        """Define a list, tuple or dictionary, unpack one, or append."""
+        arrays = [n for n in scope.names if n.number in "fc" and n.text != "s"]
+        one, other = self.choice.choice(arrays), self.choice.choice(arrays)
+        form = self.choice.choice(("list", "list", "dict", "tuple", "unpack", "rows", "append", "nested"))
+        name = self.make.fresh("l")
+        if form == "list":
+            scope.names += [self.element(f"{name}[0]", one), self.element(f"{name}[1]", other)]
+            return [f"{name} = [{one.text}, {other.text}]"]
+        if form == "dict":
+            scope.names += [self.element(f"{name}['a']", one), self.element(f"{name}['b']", other)]
+            return [f"{name} = {{'a': {one.text}, 'b': {other.text}}}"]
+        if form == "tuple":
+            scope.names += [Name(f"({name}[0])", one.kind, one.number, one.own)]
+            return [f"{name} = ({one.text}, {other.text})"]
+        if form == "nested":
+            scope.names += [self.element(f"{name}[0]['a']", one), self.element(f"{name}[1][0]", other)]
+            return [f"{name} = [{{'a': {one.text}}}, [{other.text}, {one.text}]]"]
+        if form == "append":
+            values = self.value("S", scope), self.value("V", scope)
+            scope.names.append(self.element(f"{name}[-1]", Name("", "V")))
+            return [f"{name} = []", *(f"{name}.append({value})" for value in values)]
+        if form == "rows":
+            matrices = scope.writable("M")
+            if not matrices:
+                return []
+            matrix = self.choice.choice(matrices)
+            rows = self.make.fresh("v"), self.make.fresh("v")
+            scope.names += [Name(row, "V", matrix.number, True) for row in rows]
+            return [f"{rows[0]}, {rows[1]} = {matrix.text}"]
+        first, second = self.make.fresh("v"), self.make.fresh("v")
+        scope.names += [Name(first, other.kind, other.number, other.own), Name(second, one.kind, one.number, one.own)]
+        return [f"{first}, {second} = {other.text}, {one.text}"]
+
+    def element(self, text: str, source: Name) -> Name:
+        """Return what is stored in a container, as something to be named."""
+        return Name(text, source.kind, source.number, source.own)
+
+    def box(self, scope: Scope, _depth: int) -> Lines:
+        """Define an object, or call a method that changes one."""
+        boxes = [n for n in scope.names if n.text.endswith(".value")]
+        if boxes and self.choice.random() < 0.6:
+            box = self.choice.choice(boxes)
+            method = self.choice.choice(("grow", "write", "count_on"))
+            return [f"{box.text.removesuffix('.value')}.{method}({self.value('S', scope)})"]
+        name, kind = self.make.fresh("o"), self.kind("VMP")
+        value = self.value(kind, scope)
+        scope.names.append(Name(f"{name}.value", kind, own=True))
+        return [f"{name} = Box(np.copy({value}))"]
+
+    # Control flow
+
+    def body(self, scope: Scope, depth: int, *names: Name) -> Lines:
+        """Return an indented block with a scope of its own."""
+        lines = self.block(scope.inner(*names), self.choice.randint(1, 3), depth - 1)
+        return ["    " + line for line in lines] or ["    pass"]
+
+    def branch(self, scope: Scope, depth: int) -> Lines:
+        """Make an if statement, which may define a variable in each branch."""
+        defined: Lines = []
+        other: Lines = []
+        name, kind = self.make.fresh("v"), self.kind()
+        both = self.choice.random() < 0.4
+        lines = [f"if {self.make.condition(scope, 1)}:", *self.body(scope, depth)]
+        if both:
+            defined = [f"    {name} = {self.value(kind, scope)} * 1.0"]
+            other = [f"    {name} = np.sin({self.value(kind, scope)})"]
+        lines += defined
+        if self.choice.random() < 0.2:
+            lines += [f"elif {self.make.condition(scope, 1)}:", *self.body(scope, depth), *defined]
+        if both or self.choice.random() < 0.5:
+            lines += ["else:", *self.body(scope, depth), *other]
+        if both:
+            scope.names.append(Name(name, kind, own=kind != "S"))
+        return lines
+
+    def exit(self, scope: Scope) -> Lines:
+        """Return a way out of a loop, or nothing."""
+        if not self.make.having("exits", 0.3):
+            return []
+        return [f"    if {self.make.condition(scope, 1)}:", f"        {self.choice.choice(('break', 'continue'))}"]
+
+    def loop(self, scope: Scope, depth: int) -> Lines:
+        """Make a for statement over a range, rows, pairs or enumerated elements."""
+        item, index = self.make.fresh("e"), self.make.fresh("i")
+        rows = scope.writable("MWQ", "f")
+        form = self.choice.choice(("range", "range", "rows", "elements", "enumerate", "zip"))
+        names = [Name(index, "S")]
+        if form == "range":
+            head = f"for {index} in range({self.choice.choice((1, 2, 3))}):"
+        elif form == "rows" and rows:
+            matrix = self.choice.choice(rows)
+            names = [Name(item, {"M": "V", "W": "P", "Q": "V"}[matrix.kind], own=True)]
+            head = f"for {item} in {matrix.text}:"
+        elif form == "enumerate":
+            names.append(Name(item, "S"))
+            head = f"for {index}, {item} in enumerate({self.value('V', scope)}):"
+        elif form == "zip":
+            names = [Name(index, "S"), Name(item, "V")]
+            head = f"for {index}, {item} in zip({self.value('P', scope)}, {self.value('M', scope)}):"
+        else:
+            names = [Name(item, "S")]
+            head = f"for {item} in {self.value(self.kind('PV'), scope)}:"
+        inner = scope.inner(*names)
+        first = self.exit(inner) if self.choice.random() < 0.5 else []
+        return [head, *first, *self.body(inner, depth), *self.exit(inner)]
+
+    def while_loop(self, scope: Scope, depth: int) -> Lines:
+        """Make a while statement that a counter ends."""
+        count = self.make.fresh("n")
+        body = self.body(scope, depth)
+        exits = [line for line in self.exit(scope) if "continue" not in line]
+        exits = exits if len(exits) == 2 else []
+        return [
+            f"{count} = 0",
+            f"while {self.make.condition(scope, 1)} and {count} < 3:",
+            f"    {count} += 1",
+            *body,
+            *exits,
+        ]
+
+    def function(self, scope: Scope, depth: int) -> Lines:
+        """Define a function that may write to what surrounds it, and call it."""
+        name, parameter = self.make.fresh("g"), self.make.fresh("p")
+        kind, result = self.kind("SVVMP"), self.kind("SVVMPQ")
+        arrays = scope.writable(kind, "f")
+        writes = bool(arrays) and self.choice.random() < 0.5
+        inner = scope.inner(Name(parameter, kind, own=writes))
+        inner.names = [n for n in inner.names if "(" not in n.text]
+        local = [n for n in scope.names if n.text.isidentifier() and n.text[0] == "v"]
+        head: Lines = []
+        if local and self.make.having("nonlocal", 0.4):
+            rebound = self.choice.choice(local)
+            head = [
+                f"    nonlocal {rebound.text}",
+                f"    {rebound.text} = {rebound.text} * 0.5 + {self.value('S', scope)}",
+            ]
+            if rebound.number == "c":
+                head = []
+        body = [
+            "    " + line
+            for line in self.block(inner, self.choice.randint(0, 2), depth - 1)
+            if not rebinds(line, local)
+        ]
+        lines = [f"def {name}({parameter}):", *head, *body]
+        if self.make.having("exits", 0.25):
+            lines += [f"    if {self.make.condition(inner, 1)}:", f"        return {self.value(result, inner)} * 1.0"]
+        lines.append(f"    return {self.value(result, inner)} * 1.0")
+        if not writes:
+            scope.rules.append((result, f"{name}({{{kind}}})"))
+        called = self.make.fresh("v")
+        argument = self.choice.choice(arrays).text if writes else self.value(kind, scope)
+        scope.names.append(Name(called, result))
+        if self.choice.random() < 0.3 and depth > 0:
+            return [
+                *lines,
+                f"{called} = {self.value(result, scope)} * 1.0",
+                f"if {self.make.condition(scope, 1)}:",
+                f"    {called} = {name}({argument})",
+            ]
+        return [*lines, f"{called} = {name}({argument})"]
+
+
+def rebinds(line: str, local: list[Name]) -> bool:
+    """Tell whether a line would make a variable of the surrounding function one of the inner function."""
+    first, _, rest = line.strip().partition(" ")
+    return any(first == n.text for n in local) and rest[:2] in ("= ", "+=", "-=", "*=", "/=")
+
+
+def program(choice: random.Random, features: frozenset[str] = FEATURES) -> str:
+    """Return the source text of a function of a vector, a matrix and a number that returns a tuple of arrays."""
+    scope = Scope([Name("x", "V"), Name("y", "M"), Name("s", "S")])
+    maker = Statements(choice, features)
+    lines = maker.block(scope, choice.randint(2, 7), 2)
+    results = [n.text for n in scope.names if n.text not in ("x", "y", "s") and n.number in "fc"]
+    lines.append(f"return ({', '.join([*results[-6:], maker.value('S', scope)])},)")
+    return "\n".join(["def program(x, y, s):", *("    " + line for line in lines)]) + "\n"
