@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import gc
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Case", "Program", "Result", "Times", "measure", "timed"]
+__all__ = ["Case", "Program", "Result", "Times", "measure", "net", "timed"]
 
 Times = dict[str, float]
 """Seconds that each phase of a run took; a phase without a name is the whole."""
 
 Program = Callable[[], Times]
+
+ENOUGH = 1e-3
+"""Seconds for which a short program is repeated: well above what a clock or another program's caches cost."""
+
+LEAST = 0.02
+"""The least share of a run that counts as its operations, lest noise make them nothing or less."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,7 @@ class Case:
         subject: the library whose times are divided by those of the others.
         rounds: how often each program runs at most.
         budget: seconds after which no further round begins.
+        labels: what the case is by several criteria, for instance the number of elements, for choices and summaries.
     """
 
     name: str
@@ -35,6 +43,7 @@ class Case:
     subject: str = "wengert"
     rounds: int = 31
     budget: float = 4.0
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -45,6 +54,7 @@ class Result:
     phase: str
     operations: int
     subject: str
+    labels: Mapping[str, str] = field(default_factory=dict)
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def per_operation(self, library: str) -> float:
@@ -61,6 +71,7 @@ class Result:
         return {
             "case": self.case,
             "phase": self.phase,
+            "labels": dict(self.labels),
             "operations": self.operations,
             "rounds": len(self.seconds[self.subject]),
             "seconds_per_operation": {library: self.per_operation(library) for library in self.seconds},
@@ -79,6 +90,31 @@ def timed(function: Callable[[], object]) -> Program:
     return program
 
 
+def net(run: Callable[[], object], frame: Callable[[], object], operations: int) -> Program:
+    """Return a program that takes the processor time of an operation: that of a run without that of its frame.
+
+    Args:
+        run: does the operation a number of times.
+        frame: does everything else that `run` does, so that what is around the operations does not count.
+        operations: the number of operations in a run.
+    """
+    times = max(1, min(1_000, math.ceil(ENOUGH / processor_time(run, 2))))
+
+    def program() -> Times:
+        whole, around = processor_time(run, times), processor_time(frame, times)
+        return {"": max(whole - around, whole * LEAST) / operations}
+
+    return program
+
+
+def processor_time(function: Callable[[], object], times: int) -> float:
+    """Return the mean processor time, of all threads, that calls of a function take."""
+    start = time.process_time()
+    for _ in range(times):
+        function()
+    return (time.process_time() - start) / times
+
+
 def measure(case: Case, libraries: Sequence[str], *, scale: float = 1.0) -> list[Result]:
     """Run a case's programs in turns; return one result for each phase.
 
@@ -94,15 +130,22 @@ def measure(case: Case, libraries: Sequence[str], *, scale: float = 1.0) -> list
     rounds = max(3, round(case.rounds * scale))
     for program in programs.values():
         program()  # caches and compiled parts are made before the first round
+    gc.collect()
+    gc.freeze()  # the libraries themselves need not be looked at again in each round
     start = time.perf_counter()
     for number in range(rounds):
         for library, times in one_round(programs, number).items():
             for phase, seconds in times.items():
-                found = results.setdefault(phase, Result(case.name, phase, case.operations, case.subject))
+                found = results.setdefault(phase, new_result(case, phase))
                 found.seconds.setdefault(library, []).append(seconds)
         if number >= 2 and time.perf_counter() - start > case.budget * scale:
             break
     return list(results.values())
+
+
+def new_result(case: Case, phase: str) -> Result:
+    """Return the result of a phase, still without times."""
+    return Result(case.name, phase, case.operations, case.subject, case.labels)
 
 
 def one_round(programs: Mapping[str, Program], number: int) -> dict[str, Times]:

@@ -9,17 +9,28 @@ import os
 import platform
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from benchmarks.libraries import distribution
 from benchmarks.measure import Result
 
-__all__ = ["duration", "machine", "print_table", "write_json"]
+__all__ = ["Table", "duration", "machine", "print_table", "results_table", "write_json"]
 
 WIDE = 100  # columns where the output is no terminal, so that no name is broken
+
+
+@dataclass(frozen=True)
+class Table:
+    """Hold a table of text; all columns but the first are numbers."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
 def machine(libraries: Iterable[str]) -> dict[str, object]:
@@ -57,19 +68,25 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def print_table(title: str, results: Sequence[Result], libraries: Sequence[str]) -> None:
-    """Print the subject's time per operation, and its ratio to each other library."""
+def results_table(title: str, results: Sequence[Result], libraries: Sequence[str]) -> Table:
+    """Return the subject's time per operation, and its ratio to each other library."""
     subject = results[0].subject
     others = [library for library in libraries if library != subject]
-    table = Table(title=title, caption=f"time of an operation; ratio = {subject} / peer, median of pairs")
-    table.add_column("case")
-    table.add_column(subject, justify="right")
-    for library in others:
-        table.add_column(f"/ {library}", justify="right")
+    rows = []
     for result in results:
         ratios = [f"{result.ratio(library):.2f}" if library in result.seconds else "-" for library in others]
         name = f"{result.case}: {result.phase}" if result.phase else result.case
-        table.add_row(name, duration(result.per_operation(subject)), *ratios)
+        rows.append([name, duration(result.per_operation(subject)), *ratios])
+    return Table(title, ["case", subject, *(f"/ {library}" for library in others)], rows)
+
+
+def print_table(content: Table) -> None:
+    """Print a table."""
+    table = RichTable(title=content.title, title_justify="left")
+    for position, column in enumerate(content.columns):
+        table.add_column(column, justify="right" if position else "left")
+    for row in content.rows:
+        table.add_row(*map(Text, row))
     Console(width=None if sys.stdout.isatty() else WIDE).print(table)
 
 

@@ -1,7 +1,7 @@
 """Write docs/benchmarks.md from the files that `python -m benchmarks <suite> --json <file>` wrote.
 
-Run `python -m tools.benchmark_page eager.json transforms.json import.json` after measuring in a quiet moment, and
-read the difference before you commit it.
+Run `python -m tools.benchmark_page eager.json operations.json transforms.json import.json` after measuring in a quiet
+moment, and read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import duration
+from benchmarks.report import Table, duration
+from benchmarks.summary import summary
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
@@ -21,6 +22,11 @@ column is Wengert's median time (for an operation, where a case is a chain of th
 peer's in the same round, the median over the rounds. Below 1 Wengert is faster. All compute in double precision on
 the processor and eagerly: nothing is compiled, except in the column `jax-jit`, where JAX has compiled the whole
 transformation before the first round. An empty cell says that the library has no such thing.
+Operations are measured one by one, in processor time with one thread for every library, without what is around them,
+leaves and starting a sweep included; for them there are geometric means and the worst. "High" are those above twice
+PyTorch's time, "by NumPy" those among them in which NumPy's own function already takes longer than PyTorch's. Plain
+ones, on Tensors that nothing differentiates, are compared with NumPy: "high" are those more than half a microsecond
+over it.
 
 `python -m benchmarks <suite>` measures anew; `python -m tools.benchmark_page` writes this page.
 """
@@ -29,7 +35,7 @@ transformation before the first round. An empty cell says that the library has n
 def sections(paths: list[Path]) -> str:
     """Return the page: the machine, and a table for each suite."""
     found = [json.loads(path.read_text()) for path in paths]
-    return "\n".join([HEAD, measured_on(found[0]["machine"]), *map(table, found)])
+    return "\n".join([HEAD, measured_on(found[0]["machine"]), *map(section, found)])
 
 
 def measured_on(machine: dict[str, Any]) -> str:
@@ -43,20 +49,31 @@ def measured_on(machine: dict[str, Any]) -> str:
     )
 
 
-def table(content: dict[str, Any]) -> str:
-    """Return one suite's table."""
+def section(content: dict[str, Any]) -> str:
+    """Return one suite's tables: a summary where there are many cases."""
     results = content["results"]
+    tables = summary(results) if "variant" in results[0].get("labels", {}) else [all_of(results)]
+    return "\n".join([f"## {content['suite'].capitalize()}\n", *map(markdown, tables)])
+
+
+def all_of(results: list[dict[str, Any]]) -> Table:
+    """Return the table of all cases."""
     peers = list(dict.fromkeys(peer for result in results for peer in result["ratio"]))
-    lines = [
-        f"## {content['suite'].capitalize()}\n",
-        f"| | Wengert | {' | '.join(f'/ {peer}' for peer in peers)} |",
-        f"|---|--:|{'--:|' * len(peers)}",
-    ]
+    rows = []
     for result in results:
         name = ": ".join(filter(None, (result["case"], result["phase"])))
         ratios = [f"{result['ratio'][peer]:.2f}" if peer in result["ratio"] else "" for peer in peers]
-        lines.append(f"| {name} | {duration(result['seconds_per_operation']['wengert'])} | {' | '.join(ratios)} |")
-    return "\n".join([*lines, ""])
+        rows.append([name, duration(result["seconds_per_operation"]["wengert"]), *ratios])
+    return Table("", ["", "Wengert", *(f"/ {peer}" for peer in peers)], rows)
+
+
+def markdown(table: Table) -> str:
+    """Return a table in Markdown."""
+    title = [f"### {table.title}\n"] if table.title else []
+    rule = f"|---|{'--:|' * (len(table.columns) - 1)}"
+    rows = [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table.rows]
+    head = f"| {' | '.join(table.columns)} |".replace("|  |", "| |", 1)
+    return "\n".join([*title, head, rule, *rows, ""])
 
 
 def main() -> None:

@@ -1,0 +1,53 @@
+"""The cases of the benchmarks run for Wengert, and find what NumPy finds."""
+
+import numpy as np
+import pytest
+
+from benchmarks.operation_list import OPERATIONS
+from benchmarks.operations import Cell
+from benchmarks.summary import summary
+from benchmarks.variants import LANES, VARIANTS
+
+
+def test_names_of_operations_are_unique():
+    assert len({operation.name for operation in OPERATIONS}) == len(OPERATIONS) >= 100
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_operations(operation):
+    smallest = max(operand.smallest for operand in operation.operands)
+    cells = {variant: Cell(operation, smallest, variant, repeats=1) for variant in VARIANTS}
+    problem = cells["plain"].problem
+    found = {variant: cell.run("wengert", cell.problem)() for variant, cell in cells.items() if cell.exists()}
+    np.testing.assert_array_equal(found["plain"][0], problem.value)
+    if "jvp" in found:
+        np.testing.assert_array_equal(found["jvp"][0], problem.value)
+        assert [gradient.shape for gradient in found["backward"]] == [operand.shape for operand in problem.operands]
+    if "vmap" in found:
+        lanes = [problem.evaluate([values[lane] for values in problem.lanes]) for lane in range(LANES)]
+        np.testing.assert_allclose(found["vmap"][0], np.stack(lanes), rtol=1e-12)
+
+
+def row(operation, variant, wengert, **peers):
+    labels = {"operation": operation, "variant": variant, "size": "10"}
+    seconds = {"wengert": wengert, **peers}
+    ratio = {peer: wengert / time for peer, time in peers.items()}
+    return {"labels": labels, "seconds_per_operation": seconds, "ratio": ratio}
+
+
+def test_summary():
+    results = [
+        row("add", "plain", 4e-6, torch=2e-6, numpy=1e-6),
+        row("add", "backward", 8e-6, torch=1e-6),
+        row("sin", "plain", 4e-6, torch=2e-6, numpy=3e-6),
+        row("sin", "backward", 8e-6, torch=4e-6),
+    ]
+    means, plain, backward = summary(results)
+    assert means.columns == ["variant", "elements", "/ torch", "/ numpy", "high", "by NumPy", "over NumPy"]
+    assert means.rows == [
+        ["plain", "10", "2.00", "2.31", "2", "", "2 µs"],
+        ["backward", "10", "4.00", "", "1", "0", ""],
+    ]
+    assert plain.rows[0] == ["add", "10", "4 µs", "2.00", "4.00", "3 µs"]
+    assert backward.columns[-1] == "NumPy / torch, forward"
+    assert backward.rows == [["add", "10", "8 µs", "8.00", "", "0.50"], ["sin", "10", "8 µs", "2.00", "", "1.50"]]
