@@ -536,6 +536,7 @@ def test_lanes_that_are_done_do_no_harm():
             agree(derivative(lanes), expected)
 
 
+@pytest.mark.filterwarnings("ignore::wengert.errors.DetachedWarning")
 def test_lanes_that_are_done_read_within_bounds():
     x = np.arange(1.0, 4.0) / 3
 

@@ -156,6 +156,7 @@ DIFFERENTIABLE = [name for name, (_, args, _) in REWRITTEN.items() if all(x.dtyp
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.filterwarnings("ignore::wengert.errors.DetachedWarning")
 def test_a_rewrite_leaves_the_derivatives(name: str) -> None:
     function, args, _ = REWRITTEN[name]
     before = staged(function, *args)

@@ -247,7 +247,7 @@ def test_a_constant_written_to_between_two_equal_calls() -> None:
 
 def test_containers() -> None:
     found = wg.taylor(
-        lambda d, c: {"y": [d["a"] * d["b"], 3.0], "n": c > 0},
+        lambda d, c: {"y": [d["a"] * d["b"], wg.asarray(3.0)], "n": c > 0},
         ({"a": 2.0, "b": np.ones(2)}, 1.0),
         ({"a": 1.0, "b": np.array([1.0, 0.0])}, 0.0),
         2,

@@ -62,7 +62,7 @@ def test_dtype_can_be_given() -> None:
 
 @pytest.mark.parametrize("make", [wg.tensor, wg.asarray])
 def test_data_must_be_numeric(make: Any) -> None:
-    for data, dtype in ((np.array([None, 1], dtype=object), "object"), (None, "object"), (["a"], "<U1")):
+    for data, dtype in ((None, "object"), (["a"], "<U1")):
         with pytest.raises(DtypeError) as error:
             make(data)
         assert str(error.value).endswith(

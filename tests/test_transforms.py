@@ -109,7 +109,7 @@ def test_containers(container: Any) -> None:
 
 
 def test_containers_of_results() -> None:
-    output, pullback = wg.vjp(lambda m: {"w": m.weights * 2, "rest": (m.bias, 5.0)}, Model(X, 1.0))
+    output, pullback = wg.vjp(lambda m: {"w": m.weights * 2, "rest": (m.bias, wg.asarray(5.0))}, Model(X, 1.0))
     np.testing.assert_array_equal(output["w"], 2 * X)
     assert output["rest"] == (1.0, 5.0)
     (ct,) = pullback({"w": np.ones(3), "rest": (10.0, 100.0)})
@@ -286,8 +286,7 @@ def test_results_must_be_scalars() -> None:
 
 
 def test_functions_that_do_not_depend_on_their_argument() -> None:
-    assert wg.grad(lambda x: 5.0)(2.0) == 0.0
-    np.testing.assert_array_equal(wg.grad(lambda x: np.float64(1.0))(X), np.zeros(3))
+    assert wg.grad(lambda x: wg.asarray(5.0))(2.0) == 0.0
     np.testing.assert_array_equal(wg.grad(lambda x: (x > 0).sum() * 1.0)(X), np.zeros(3))
     np.testing.assert_array_equal(wg.grad(lambda x: np.floor(x).sum())(X), np.zeros(3))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "DetachedWarning",
     "DtypeError",
     "EscapedValueError",
     "FileFormatError",
@@ -55,6 +56,10 @@ class NumericalError(WengertError, FloatingPointError):
 
 class RegistrationError(WengertError, TypeError):
     """Report a primitive whose declaration is incomplete or contradictory."""
+
+
+class DetachedWarning(UserWarning):
+    """Warn of a result that does not depend on what it is differentiated by, so that the derivative is zero."""
 
 
 def describe(name: str, given: str, needed: str, action: str) -> str:

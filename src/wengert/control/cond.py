@@ -19,6 +19,7 @@ from wengert.control.staged import (
 )
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import apply
+from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 
@@ -108,7 +109,7 @@ def check_scalar(name: str, what: str, value: Any) -> None:
 def run(name: str, function: Function, operands: Sequence[Any]) -> Any:
     """Call the function that has been chosen."""
     leaves, structure = flatten(tuple(operands))
-    found, result_structure = flatten(function(*unflatten(structure, started(leaves))))
+    found, result_structure = leaves_of_result(function(*unflatten(structure, started(leaves))))
     tensors = any(type(leaf) is Tensor for leaf in leaves)
     return unflatten(result_structure, [returned(leaf, tensors or not leaves) for leaf in found])
 

@@ -10,6 +10,7 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.control.staged import any_staged, check_alike, check_containers, returned, started
 from wengert.control.while_loop import CARRIED, emitted, weakness
+from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor
 from wengert.errors import ShapeError, UsageError, describe
 
@@ -42,9 +43,9 @@ class Step:
                     "Return a tuple of two; y may be None",
                 )
             )
-        found, self.structure = flatten(result[0])
+        found, self.structure = leaves_of_result(result[0])
         check_containers("scan", CARRIED, self.structure, self.carried)
-        ys, self.left = flatten(result[1])
+        ys, self.left = leaves_of_result(result[1])
         return [*found, *ys]
 
 

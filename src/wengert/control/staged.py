@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
+from wengert._tree import unflatten
 from wengert.control.subgraphs import traced, with_extra_inputs
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import as_tensor
 from wengert.core.graph import Graph
+from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.views import current, share
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -68,7 +69,7 @@ class Flat:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Call the function with containers around the leaves."""
-        results, self.structure = flatten(
+        results, self.structure = leaves_of_result(
             self.function(*leaves[: self.leading], unflatten(self.given, leaves[self.leading :]))
         )
         for leaf in results:

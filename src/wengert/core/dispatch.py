@@ -9,6 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.broadcast import check_broadcast
+from wengert.core.objects import holds_objects, read_objects
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.trace import Trace
@@ -161,6 +162,8 @@ def as_tensor(value: Any) -> Tensor:
     if isinstance(value, list | tuple):  # there may be Tensors in it, whose gradients are kept
         return FUNCTIONS[np.array](value)  # type: ignore[no-any-return]
     array = plain_array("asarray", value)
+    if holds_objects(value):
+        return constant_tensor(read_objects("asarray", value))
     tensor = constant_tensor(checked("asarray", array if type(value) is np.ndarray else array[()]))
     if type(value) is np.ndarray:
         tensor._kept = BORROWED if value.flags.writeable else True

@@ -13,7 +13,7 @@ from itertools import islice
 from types import CodeType
 from typing import NamedTuple
 
-__all__ = ["PACKAGE_PREFIX", "RECENT", "Position", "caller", "is_own", "is_users", "position_of"]
+__all__ = ["PACKAGE_PREFIX", "RECENT", "Position", "caller", "is_own", "is_users", "position_of", "user_stacklevel"]
 
 PACKAGE_PREFIX = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 OWN_FILES: dict[str, bool] = {}
@@ -68,6 +68,17 @@ def caller() -> tuple[CodeType, int]:
             break
         frame = outer
     return code, frame.f_lasti
+
+
+def user_stacklevel() -> int:
+    """Return the `stacklevel` with which `warnings.warn` points at the innermost line outside the library.
+
+    It is to be asked for in the call of `warn`. (`skip_file_prefixes` does the same since Python 3.12.)
+    """
+    level, frame = 1, sys._getframe(1)
+    while is_own(frame.f_code.co_filename) and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def position_of(code: CodeType, offset: int) -> Position:

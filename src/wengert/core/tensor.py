@@ -7,7 +7,7 @@ import opcode
 import operator
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, final
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import is_differentiable
+from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
 from wengert.core.methods import FUNCTIONS, ArrayMethods, call
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
@@ -37,7 +38,6 @@ __all__ = [
     "make_tensor",
     "own_memory",
     "raw",
-    "refuse_object_arrays",
     "settled",
     "wrapped_constant",
 ]
@@ -306,22 +306,28 @@ class Tensor(ArrayMethods):
     # NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        for x in inputs:
+            if type(x) not in ORDINARY and decides(type(x)):
+                return NotImplemented
+        if kwargs and any_decides(kwargs.get("out") or ()):
+            return NotImplemented
         function = FUNCTIONS.get(ufunc if method == "__call__" else (ufunc, method))
         if function is None:
             origin = "numpy." if getattr(np, ufunc.__name__, None) is ufunc else ""
             name = origin + ufunc.__name__ + ("" if method == "__call__" else f".{method}")
             return _call_plainly(name, getattr(ufunc, method), inputs, kwargs)
-        for x in inputs:
-            if type(x) is np.ndarray:  # the name costs as much as the rest
-                refuse_object_arrays(ufunc.__name__, inputs)
-                break
         return function(*inputs, **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if len(types) > 1 and any(map(decides_functions, types)):
+            return NotImplemented
         function = FUNCTIONS.get(func)
         if function is None:
             return _call_plainly(f"{func.__module__}.{func.__name__}", func, args, kwargs)
         return function(*args, **kwargs)
+
+
+ours(Tensor)
 
 
 def _is_storing(frame: FrameType) -> bool:
@@ -366,20 +372,6 @@ def _result_of_numpy(value: Any) -> Any:
     tensor = make_tensor(value, None, None)
     tensor._kept = BORROWED if isinstance(value, np.ndarray) and value.flags.writeable else True
     return tensor
-
-
-def refuse_object_arrays(name: str, operands: Sequence[Any]) -> None:
-    """Raise a DtypeError if an operand is an array of Python objects (one that holds Tensors, for instance)."""
-    for operand in operands:
-        if type(operand) is np.ndarray and operand.dtype.kind not in "?biufc":
-            raise DtypeError(
-                describe(
-                    name,
-                    f"an array of dtype {operand.dtype}",
-                    "a numeric dtype is needed",
-                    "Convert it, or build it with wengert.numpy.stack or wengert.numpy.array",
-                )
-            )
 
 
 def make_tensor(value: Any, trace: Trace | None, node: Any) -> Tensor:

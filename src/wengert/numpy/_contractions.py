@@ -16,11 +16,11 @@ from wengert.core.source import caller
 from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, make_tensor, raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
-from wengert.numpy._ufuncs import install, refuse_options, with_out
+from wengert.numpy._ufuncs import install, refuse_options, through_function, with_out
 from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
 from wengert.traces.modes import SPECIAL
-from wengert.traces.operators import foreign, operand
+from wengert.traces.operators import operand
 from wengert.traces.tape import NUMBERS, Record
 
 __all__ = ["array", "outer"]
@@ -90,11 +90,12 @@ multiply_matrices = compact(contractions.matmul, contractions.multiply_matrices)
 multiply_dot = compact(contractions.dot, contractions.evaluate_dot)
 
 
+multiply_other = through_function(np.matmul)
+
+
 def matmul_operator(self: Tensor, other: Any) -> Any:
     """Return `self @ other`."""
-    if type(other) is Tensor:
-        return multiply_matrices(self, other)
-    return NotImplemented if foreign(other) else matmul(self, other)
+    return multiply_matrices(self, other) if type(other) is Tensor else multiply_other(self, other)
 
 
 install("matmul", matmul_operator)

@@ -59,6 +59,8 @@ def array(
     data: Any = assembled(object)
     if type(data) is not Tensor:
         made = np.array(data, dtype=dtype, copy=copy, ndmin=ndmin)
+        if made.dtype.kind == "O":
+            return as_tensor(made)
         if made is data or not made.flags.owndata:
             return as_tensor(made)
         return constant_tensor(checked("array", made if made.ndim else made[()]))

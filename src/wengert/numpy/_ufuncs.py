@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.foreign import any_decides, deferred, foreign
 from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -18,14 +19,14 @@ from wengert.primitives.indexing import rebind
 from wengert.traces.operators import (
     binary_operator,
     constant_operator,
-    foreign,
     operand,
+    operator_operand,
     reflected_operator,
     unary_function,
 )
 from wengert.traces.parts import read_part, write_part
 
-__all__ = ["install", "refuse_options", "replace", "with_out"]
+__all__ = ["install", "refuse_options", "replace", "through_function", "with_out"]
 
 
 def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
@@ -43,6 +44,8 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
             x, y = args
             if type(x) is Tensor and type(y) in (Tensor, float, int):
                 return compact_binary(x, y)
+        if any_decides(args):
+            return ufunc(*args, out=out, where=where, **options)
         if len(args) > count + ufunc.nout:
             raise TypeError(
                 describe(name, f"{len(args)} operands", f"{count} are needed", "Pass the operands, and out= by name")
@@ -150,8 +153,13 @@ def through_function(function: Any, *, reflected: bool = False) -> Callable[[Any
     """Return a binary operator that calls the meaning of a NumPy function."""
 
     def operate(self: Tensor, other: Any) -> Any:
-        if foreign(other):
-            return NotImplemented
+        kind = type(other)
+        if kind is not Tensor and kind is not np.ndarray:
+            if foreign(kind):
+                return deferred(function, kind, other, self) if reflected else deferred(function, kind, self, other)
+            other = operator_operand(function.__name__, other)
+            if other is NotImplemented:
+                return NotImplemented
         meaning = FUNCTIONS[function]
         return meaning(other, self) if reflected else meaning(self, other)
 

@@ -13,9 +13,10 @@ from wengert.core.aval import Aval, aval_of, shape_of
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
-from wengert.core.dispatch import apply, as_tensor, innermost
+from wengert.core.dispatch import apply, as_tensor, checked, innermost
+from wengert.core.objects import holds_objects
 from wengert.core.primitive import Linear, Primitive
-from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, raw, refuse_object_arrays
+from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, raw
 from wengert.core.views import Step, base_and_path, current, resolved, share
 from wengert.core.watch import WATCHES, noted
 from wengert.errors import GraphError, describe
@@ -325,10 +326,9 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
     entries, arrays = split_index(index)
     if not add and is_same_view(value, base, (*path, (getitem, (("index", entries),)))):
         return  # the second half of `target[index] += ...`, whose first half has written through the view
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) or holds_objects(value):
         value = as_tensor(value)
-    value = value if type(value) is Tensor else np.asarray(value)
-    refuse_object_arrays("assignment", (value,))
+    value = value if type(value) is Tensor else checked("assignment", np.asarray(value))
     write(base, value, *arrays, path=path, index=entries, add=add)
 
 

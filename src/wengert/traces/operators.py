@@ -16,16 +16,25 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply, as_tensor, dispatch, plain_array
+from wengert.core.dispatch import apply, as_tensor, checked, dispatch, plain_array
+from wengert.core.foreign import deferred, foreign
+from wengert.core.objects import holds_objects, read_objects
 from wengert.core.primitive import Elementwise
 from wengert.core.source import RECENT, caller, is_users
-from wengert.core.tensor import BORROWED, Tensor, make_tensor, refuse_object_arrays
+from wengert.core.tensor import BORROWED, Tensor, make_tensor
 from wengert.core.views import ALIAS, resolved
 from wengert.native.elementwise import LARGE
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Binary, LargeBinary, LargeUnary, Unary
 
-__all__ = ["binary_operator", "constant_operator", "foreign", "operand", "reflected_operator", "unary_function"]
+__all__ = [
+    "binary_operator",
+    "constant_operator",
+    "operand",
+    "operator_operand",
+    "reflected_operator",
+    "unary_function",
+]
 
 Operator = Callable[[Any, Any], Any]
 PYTHON_NUMBERS = frozenset({float, int, complex, bool})
@@ -49,6 +58,7 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
     left_x, left_y = primitive.needs(0, 0), primitive.needs(0, 1)
     right_x, right_y = primitive.needs(1, 0), primitive.needs(1, 1)
     any_out = left_out or right_out
+    ufunc: np.ufunc = getattr(np, primitive.name)
 
     def operate(a: Any, b: Any) -> Any:
         node: Binary
@@ -140,7 +150,10 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
             return trace.process(primitive, (a, b), {})
         if type(b) is Tensor or type(b) is float or type(b) is int:
             return dispatch(primitive, (a, b), {})
-        return NotImplemented if foreign(b) else apply(primitive, a, operand(primitive.name, b))
+        if foreign(type(b)):
+            return deferred(ufunc, type(b), a, b)
+        y = operator_operand(primitive.name, b)
+        return y if y is NotImplemented else apply(primitive, a, y)
 
     return operate
 
@@ -155,13 +168,17 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
     compute_large = large_operator(primitive, compute)
     converts = compute in ARITHMETIC
     needs_x, needs_y, needs_out = primitive.needs(1, 0), primitive.needs(1, 1), primitive.needs_out(1)
+    ufunc: np.ufunc = getattr(np, primitive.name)
 
     def operate(a: Any, b: Any) -> Any:
         node: Binary
         trace = a._trace
         number = type(b) is float or type(b) is int
         if not number or trace is None or SPECIAL or not trace.fast:
-            return NotImplemented if foreign(b) else apply(primitive, operand(primitive.name, b), a)
+            if foreign(type(b)):
+                return deferred(ufunc, type(b), b, a)
+            x = operator_operand(primitive.name, b)
+            return x if x is NotImplemented else apply(primitive, x, a)
         y = a._value
         if type(y) is not ndarray:
             out = compute(b, y)
@@ -301,13 +318,18 @@ def large_operator(primitive: Elementwise, compute: Operator) -> Operator:
     return compute_large
 
 
-def foreign(value: Any) -> bool:
-    """Tell whether a value is nothing that NumPy would calculate with."""
-    return value is None or isinstance(value, str | bytes | dict | set)
-
-
 def operand(name: str, value: Any) -> Any:
-    """Return an operand as a Tensor, an ndarray or a Python number."""
+    """Return an operand of a function as a Tensor, an ndarray or a Python number.
+
+    Raises:
+        DtypeError: it is not numeric.
+    """
+    known = operator_operand(name, value)
+    return checked(name, value) if known is NotImplemented else known
+
+
+def operator_operand(name: str, value: Any) -> Any:
+    """Return an operand of an operator likewise, but NotImplemented if it is no array: its own method may do it."""
     kind = type(value)
     if kind is Tensor or kind in PYTHON_NUMBERS or isinstance(value, np.generic):
         return value
@@ -315,6 +337,7 @@ def operand(name: str, value: Any) -> Any:
         return value
     if isinstance(value, list | tuple):
         return as_tensor(value)
+    if holds_objects(value):
+        return read_objects(name, value)
     array = plain_array(name, value)
-    refuse_object_arrays(name, (array,))
-    return array
+    return NotImplemented if array.dtype.kind == "O" else checked(name, array)

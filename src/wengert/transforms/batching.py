@@ -11,6 +11,7 @@ import numpy as np
 from wengert._tree import flatten, flatten_prefix, unflatten
 from wengert.core.aval import shape_of
 from wengert.core.dispatch import plain_array
+from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -65,7 +66,7 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         arguments, keywords = unflatten(structure, lanes)
         try:
             result = fun(*arguments, **keywords)
-            found, out_structure = flatten(result)
+            found, out_structure = leaves_of_result(result)
             places = flatten_prefix("out_axes", out_axes, out_structure, result)
             example = result_example([leaf for leaf, axis in zip(leaves, axes, strict=True) if axis is not None])
             values = [

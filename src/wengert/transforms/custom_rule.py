@@ -13,13 +13,14 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.objects import leaves_of_result
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.traces.function import readable, unshared
 from wengert.transforms.batching import vmap
-from wengert.transforms.reverse import vjp
+from wengert.transforms.reverse import pulled
 
 __all__ = ["CustomRule", "custom_rule"]
 
@@ -113,7 +114,7 @@ class CustomCall(Primitive):
         """Call the function on plain Tensors."""
         arguments = self.arguments(values)
         taken = [leaf for leaf in flatten(arguments)[0] if type(leaf) is Tensor]
-        found, self.out_structure = flatten(self.rule.fun(*arguments))
+        found, self.out_structure = leaves_of_result(self.rule.fun(*arguments))
         self.outputs = len(found)
         if not found:
             raise self.error("a function that returned no array", "at least one is needed", "Return the results")
@@ -169,7 +170,7 @@ class CustomCall(Primitive):
             return self.pushed(args, operands, dict(zip(varying, values, strict=True)))
 
         primals = [readable(operands[i]) for i in varying]
-        output, pullback = vjp(function, *primals)
+        output, pullback = pulled(self.name, function, primals, any_result=True)
         found = pullback(self.completed(ct, output))
         results: list[Any] = [None] * len(operands)
         for i, value in zip(varying, found, strict=True):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten
+from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -23,8 +24,9 @@ from wengert.transforms.boundary import (
     selected,
     split_aux,
 )
+from wengert.transforms.results import require_differentiable_results
 
-__all__ = ["jvp"]
+__all__ = ["jvp", "pushed"]
 
 Function = Callable[..., Any]
 
@@ -48,17 +50,25 @@ def jvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
     >>> jvp(lambda x, y: x * y, (2.0, 3.0), (1.0, 0.0))
     (6.0, 3.0)
     """
-    require_sequences("jvp", primals, tangents)
-    trace = Dual(next_level(), name_of("jvp", fun))
+    return pushed("jvp", fun, primals, tangents, has_aux)
+
+
+def pushed(
+    name: str, fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
+    """Return what `jvp` does, under the name of a transformation that uses it."""
+    require_sequences(name, primals, tangents)
+    trace = Dual(next_level(), name_of(name, fun))
     arguments, leaves = dual_arguments(trace, primals, tangents)
     try:
         result = fun(*arguments)
         aux = None
         example = result_example(leaves)
         if has_aux:
-            result, aux = split_aux("jvp", result)
+            result, aux = split_aux(name, result)
             aux = map_leaves(lambda leaf: value_of(leaf, trace, example), aux)
-        found, structure = flatten(result)
+        found, structure = leaves_of_result(result)
+        require_differentiable_results(name, found, structure, leaves)
         values = [value_of(leaf, trace, example) for leaf in found]
         moved = [tangent_of(leaf, trace, example) for leaf in found]
     finally:

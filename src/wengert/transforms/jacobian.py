@@ -14,8 +14,8 @@ from wengert.core.aval import Aval, aval_of
 from wengert.errors import UsageError, describe
 from wengert.transforms.batching import vmap
 from wengert.transforms.boundary import as_given, narrowed, positions, require_complex, result_example, selected
-from wengert.transforms.forward import jvp
-from wengert.transforms.reverse import grad, vjp
+from wengert.transforms.forward import pushed
+from wengert.transforms.reverse import gradient_function, pulled
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
 
@@ -98,7 +98,7 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
     @functools.wraps(fun)
     def jacobian_of(*args: Any) -> Any:
         function, selection = on_selected(fun, "jacrev", argnums, args)
-        output, pullback = vjp(function, *selection)
+        output, pullback = pulled("jacrev", function, selection)
         return pulled_rows(argnums, selection, output, pullback, holomorphic)
 
     return jacobian_of
@@ -141,21 +141,26 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
     array([[2., 0.],
            [0., 4.]])
     """
+    return forward_jacobian("jacfwd", fun, argnums, holomorphic)
+
+
+def forward_jacobian(name: str, fun: Function, argnums: int | Sequence[int], holomorphic: bool) -> Function:
+    """Return what `jacfwd` does, under the name of a transformation that uses it."""
 
     @functools.wraps(fun)
     def jacobian_of(*args: Any) -> Any:
-        function, selection = on_selected(fun, "jacfwd", argnums, args)
+        function, selection = on_selected(fun, name, argnums, args)
         given, structure = flatten(selection)
-        leaves = [selected("jacfwd", leaf) for leaf in given]
-        require_complex("jacfwd", "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
+        leaves = [selected(name, leaf) for leaf in given]
+        require_complex(name, "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
         primals = unflatten(structure, leaves)
 
         def push(*lanes: Any) -> Any:
-            return jvp(function, primals, unflatten(structure, lanes))[1]
+            return pushed(name, function, primals, unflatten(structure, lanes))[1]
 
         rows, out_structure = flatten(vmap(push, out_axes=-1)(*basis(leaves)))
         if holomorphic:
-            require_complex("jacfwd", "an output", rows, True, "Leave holomorphic out, or return complex numbers")
+            require_complex(name, "an output", rows, True, "Leave holomorphic out, or return complex numbers")
         blocks = []
         example = result_example(given)
         for row in rows:
@@ -200,13 +205,13 @@ def jacobian(
         if mode != "auto":
             return (jacrev if mode == "rev" else jacfwd)(fun, argnums, holomorphic)(*args)
         function, selection = on_selected(fun, "jacobian", argnums, args)
-        output, pullback = vjp(function, *selection)  # recorded, so that reverse mode evaluates nothing twice
+        output, pullback = pulled("jacobian", function, selection)  # recorded, so that nothing is evaluated twice
         inputs, outputs = ([aval_of(leaf) for leaf in flatten(tree)[0]] for tree in (selection, output))
         forward = count(outputs) > count(inputs)
         if not holomorphic and any_complex(inputs) != any_complex(outputs):
             forward = any_complex(outputs)
         if forward:
-            return jacfwd(fun, argnums, holomorphic)(*args)
+            return forward_jacobian("jacobian", fun, argnums, holomorphic)(*args)
         return pulled_rows(argnums, selection, output, pullback, holomorphic)
 
     return jacobian_of
@@ -242,7 +247,8 @@ def hessian(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool =
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    return jacfwd(grad(fun, argnums, holomorphic=holomorphic), argnums, holomorphic)
+    gradient = gradient_function("hessian", fun, argnums, holomorphic=holomorphic)
+    return forward_jacobian("hessian", gradient, argnums, holomorphic)
 
 
 def hvp(fun: Function, primals: Any, tangents: Any) -> Any:
@@ -266,7 +272,7 @@ def hvp(fun: Function, primals: Any, tangents: Any) -> Any:
     if not isinstance(primals, list | tuple) or hasattr(primals, "_fields"):
         return hvp(fun, (primals,), (tangents,))[0]
     everything = tuple(range(len(primals)))
-    return jvp(grad(fun, everything), tuple(primals), tuple(tangents))[1]
+    return pushed("hvp", gradient_function("hvp", fun, everything), tuple(primals), tuple(tangents))[1]
 
 
 def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
@@ -290,14 +296,14 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     >>> push(1.0), push(10.0)
     (6.0, 60.0)
     """
-    output, pullback = vjp(fun, *primals)
+    output, pullback = pulled("linearize", fun, primals)
     leaves, structure = flatten(output)
     ones = [np.ones(aval_of(leaf).shape, aval_of(leaf).dtype)[()] for leaf in leaves]
     like = [
         float(one) if isinstance(leaf, float) and not isinstance(leaf, np.generic) else one
         for one, leaf in zip(ones, leaves, strict=True)
     ]
-    _, push = vjp(pullback, unflatten(structure, like))
+    _, push = pulled("linearize", pullback, [unflatten(structure, like)], any_result=True)
 
     def pushforward(*tangents: Any) -> Any:
         return push(tuple(tangents))[0]

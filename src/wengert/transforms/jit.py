@@ -15,6 +15,7 @@ from wengert.compile.passes import simplified
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.identity import identity_of_static
+from wengert.core.objects import leaves_of_result
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.trace import next_level
@@ -24,7 +25,7 @@ from wengert.traces.modes import STATE, recording
 from wengert.traces.staging import Stage
 from wengert.traces.tape import Tape, new_record
 from wengert.transforms.boundary import as_given, name_of, narrowed, result_example
-from wengert.transforms.reverse import vjp
+from wengert.transforms.reverse import pulled
 from wengert.transforms.tracing import as_function, trace_function
 
 __all__ = ["Jitted", "jit"]
@@ -77,7 +78,7 @@ def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
     def joint(*values: Any) -> Any:
         inputs, cts = values[:count], values[count:]
         function = narrowed(as_function(graph), inputs, chosen)
-        outputs, pullback = vjp(function, *(inputs[i] for i in chosen))
+        outputs, pullback = pulled("jit", function, [inputs[i] for i in chosen], any_result=True)
         given: list[Any] = [np.zeros(aval_of(x).shape, float) for x in graph.outputs]
         for i, ct in zip(floats, cts, strict=True):
             given[i] = ct
@@ -247,7 +248,7 @@ class Jitted:
             positional, keywords = unflatten(structure, inputs)
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
-            found, out_structure = flatten(function(*arguments, **keywords, **fixed))
+            found, out_structure = leaves_of_result(function(*arguments, **keywords, **fixed))
             outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
             donated = self.written(args, inputs, variables, structure, len(outputs))
             outputs += [inputs[position] for position, _ in donated]

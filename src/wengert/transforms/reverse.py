@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.dispatch import apply
+from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -28,12 +29,15 @@ from wengert.transforms.boundary import (
     selected,
     split_aux,
 )
+from wengert.transforms.results import require_differentiable_results
 
 __all__ = [
     "Recording",
     "elementwise_grad",
     "grad",
+    "gradient_function",
     "ones_for",
+    "pulled",
     "scalar_output",
     "stop_gradient",
     "value_and_grad",
@@ -85,7 +89,7 @@ class Recording:
             if has_aux:
                 result, aux = split_aux(name, result)
                 self.aux = map_leaves(self.unwrapped, aux)
-            found, self.structure = flatten(result)
+            found, self.structure = leaves_of_result(result)
             self.outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
         finally:
             self.tape.end()
@@ -170,6 +174,7 @@ def swept(
 ) -> tuple[Recording, Any]:
     """Call a scalar function; return the recording of the call and the gradient."""
     run = Recording(name, fun, args, kwargs, positions(name, argnums, len(args)), has_aux)
+    require_differentiable_results(name, run.outputs, run.structure, run.leaves)
     output = scalar_output(name, run, holomorphic)
     gradients = run.cotangents([ones_for(output)], retain=False)
     return run, gradients[0] if isinstance(argnums, int) else gradients
@@ -203,10 +208,17 @@ def grad(
     >>> grad(grad(lambda x: x**3))(2.0)
     12.0
     """
+    return gradient_function("grad", fun, argnums, has_aux, holomorphic)
+
+
+def gradient_function(
+    name: str, fun: Function, argnums: int | Sequence[int], has_aux: bool = False, holomorphic: bool = False
+) -> Function:
+    """Return what `grad` does, under the name of a transformation that uses it."""
 
     @functools.wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run, gradient = swept("grad", fun, args, kwargs, argnums, has_aux, holomorphic)
+        run, gradient = swept(name, fun, args, kwargs, argnums, has_aux, holomorphic)
         return (gradient, run.aux) if has_aux else gradient
 
     return differentiated
@@ -237,6 +249,7 @@ def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0) -> Functio
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         chosen = positions("elementwise_grad", argnums, len(args))
         run = Recording("elementwise_grad", fun, args, kwargs, chosen, False)
+        require_differentiable_results("elementwise_grad", run.outputs, run.structure, run.leaves)
         output = single_output("elementwise_grad", run)
         gradients = run.cotangents([ones_for(output)], retain=False)
         return gradients[0] if isinstance(argnums, int) else gradients
@@ -265,8 +278,25 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     >>> pullback(np.array([1.0, 10.0]))
     (array([ 2., 40.]),)
     """
+    return pulled("vjp", fun, primals, has_aux)
+
+
+def pulled(
+    name: str, fun: Function, primals: Sequence[Any], has_aux: bool = False, *, any_result: bool = False
+) -> tuple[Any, ...]:
+    """Return what `vjp` does, under the name of a transformation that uses it.
+
+    Args:
+        name: the transformation, for errors.
+        fun: see `vjp`.
+        primals: see `vjp`.
+        has_aux: see `vjp`.
+        any_result: whether results without derivative are allowed; their cotangents are not looked at.
+    """
     kept = tuple(map_leaves(copied, x) for x in primals)
-    run = Recording("vjp", fun, kept, {}, range(len(primals)), has_aux)
+    run = Recording(name, fun, kept, {}, range(len(primals)), has_aux)
+    if not any_result:
+        require_differentiable_results(name, run.outputs, run.structure, run.leaves)
 
     def pullback(ct: Any) -> tuple[Any, ...]:
         given, structure = flatten(ct)

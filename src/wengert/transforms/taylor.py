@@ -9,12 +9,14 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of
+from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.jet import Jet, Series
 from wengert.transforms.boundary import as_given, inner_value, name_of, require_sequences, result_example, selected
+from wengert.transforms.results import require_differentiable_results
 
 __all__ = ["taylor"]
 
@@ -62,7 +64,8 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
     arguments = [line(trace, leaf, direction) for leaf, direction in zip(leaves, directions, strict=True)]
     example = result_example(leaves)
     try:
-        found, out_structure = flatten(fun(*unflatten(structure, arguments)))
+        found, out_structure = leaves_of_result(fun(*unflatten(structure, arguments)))
+        require_differentiable_results("taylor", found, out_structure, leaves)
         columns = [coefficients(trace, leaf, order) for leaf in found]
     finally:
         trace.end()

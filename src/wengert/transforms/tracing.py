@@ -12,6 +12,7 @@ from wengert._tree import flatten, unflatten
 from wengert.compile.passes import simplified
 from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.graph import Graph, evaluate
+from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -51,7 +52,7 @@ def trace_function(
     try:
         called = names or ("",) * len(leaves)
         args, kwargs = rebuild([stage.input(aval_of(x), label) for x, label in zip(leaves, called, strict=True)])
-        found, structure = flatten(function(*args, **kwargs))
+        found, structure = leaves_of_result(function(*args, **kwargs))
         outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
         graph = stage.graph(
             [x if isinstance(x, Tensor | bool | int | float | complex) else np.asarray(x) for x in outputs]

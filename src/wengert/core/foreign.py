@@ -1,0 +1,62 @@
+"""Operands that bring their own arithmetic, and decide what NumPy's operations on them mean (NEP 13 and NEP 18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+__all__ = ["any_decides", "decides", "decides_functions", "deferred", "foreign", "ours"]
+
+PLAIN_UFUNC = np.ndarray.__array_ufunc__
+PLAIN_FUNCTION = np.ndarray.__array_function__
+ORDINARY: set[type] = {np.ndarray, float, int}
+"""Types that most operands have, and that are known to decide nothing; `Tensor` is added where it is defined."""
+
+
+def ours(kind: type) -> None:
+    """Enter a type of the library, which speaks the protocols itself."""
+    ORDINARY.add(kind)
+
+
+def cached(question: Callable[[type], bool]) -> Callable[[type], bool]:
+    """Answer a question about types once for each."""
+    answers: Any = lru_cache(maxsize=1024)(question)
+    return answers  # type: ignore[no-any-return]  # mypy takes types for unhashable
+
+
+@cached
+def decides(kind: type) -> bool:
+    """Tell whether values of a type have a say in ufuncs: `__array_ufunc__` of their own, or None, which means no.
+
+    >>> decides(float), decides(np.ndarray), decides(type("Quantity", (), {"__array_ufunc__": None}))
+    (False, False, True)
+    """
+    return kind not in ORDINARY and getattr(kind, "__array_ufunc__", PLAIN_UFUNC) is not PLAIN_UFUNC
+
+
+@cached
+def decides_functions(kind: type) -> bool:
+    """Tell whether values of a type have a say in NumPy's other functions."""
+    return kind not in ORDINARY and getattr(kind, "__array_function__", PLAIN_FUNCTION) is not PLAIN_FUNCTION
+
+
+def any_decides(operands: Iterable[Any]) -> bool:
+    """Tell whether some operand has a say in ufuncs."""
+    return any(type(x) not in ORDINARY and decides(type(x)) for x in operands)
+
+
+@cached
+def foreign(kind: type) -> bool:
+    """Tell whether an operator should leave the decision to values of a type, or has nothing to do with them."""
+    return issubclass(kind, type(None) | str | bytes | dict | set) or decides(kind)
+
+
+def deferred(function: Callable[[Any, Any], Any], kind: type, left: Any, right: Any) -> Any:
+    """Return what an operator gives for an operand of a foreign type, as it would for an ndarray.
+
+    A type with an `__array_ufunc__` receives the ufunc; any other its reflected method, if Python finds one.
+    """
+    return NotImplemented if getattr(kind, "__array_ufunc__", None) is None else function(left, right)

@@ -1,0 +1,81 @@
+"""What a differentiated function returns: floats, or it is refused; a result detached from its arguments warns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import unflatten
+from wengert.core.aval import is_differentiable
+from wengert.core.source import user_stacklevel
+from wengert.core.tensor import Tensor
+from wengert.errors import DetachedWarning, DtypeError, describe
+
+__all__ = ["require_differentiable_results"]
+
+WITH_AUX = ("grad", "value_and_grad", "vjp", "jvp")
+
+
+def require_differentiable_results(name: str, leaves: Sequence[Any], structure: Any, received: Sequence[Any]) -> None:
+    """Raise unless a result consists of numbers, some of them floats, and warn of floats that are no Tensors.
+
+    Integers and booleans beside floats have zero derivatives, as has what `floor` makes of an argument: these are
+    Tensors. A plain number or ndarray was not computed from an argument, or by a road that derivatives cannot follow.
+
+    Args:
+        name: the transformation, for errors.
+        leaves: the leaves of what the function returned.
+        structure: its containers.
+        received: the leaves of the arguments that it is differentiated by.
+
+    Raises:
+        DtypeError: there is a leaf that is no number, or none that is a float.
+    """
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex):
+            raise refused(name, f"a value of type {type(leaf).__name__}")
+        if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind not in "biufc":
+            raise refused(name, f"dtype {leaf.dtype}")
+    kinds = [dtype_of(leaf) for leaf in leaves]
+    if leaves and not any(map(is_differentiable, kinds)):
+        raise refused(name, f"dtype {kinds[0]}")
+    if not leaves and structure is not None and unflatten(structure, []) is None:
+        raise refused(name, "None")
+    for leaf, dtype in zip(leaves, kinds, strict=True):
+        if type(leaf) is not Tensor and received and is_differentiable(dtype):
+            warn_of_detached(name, leaf)
+
+
+def dtype_of(leaf: Any) -> np.dtype[Any]:
+    """Return the dtype of a numeric leaf."""
+    return leaf.dtype if isinstance(leaf, Tensor | np.ndarray | np.generic) else np.asarray(leaf).dtype
+
+
+def refused(name: str, what: str) -> DtypeError:
+    """Return the error about a result without derivative."""
+    aside = "through has_aux=True" if name in WITH_AUX else "elsewhere"
+    return DtypeError(
+        describe(
+            name,
+            f"a function that returned {what}",
+            "a float or complex number, or an array of them, is needed to differentiate",
+            f"Return what was computed, converted to float, and anything else {aside}",
+        )
+    )
+
+
+def warn_of_detached(name: str, leaf: Any) -> None:
+    """Warn of a result that no derivative can follow, at the user's line."""
+    warnings.warn(
+        describe(
+            name,
+            f"a function that returned a plain {type(leaf).__name__}, not computed from what it is differentiated by",
+            "a result that depends on it is needed, or the derivative is zero",
+            "Compute it with NumPy functions of the arguments, or return wengert.asarray(value) if it is a constant",
+        ),
+        DetachedWarning,
+        stacklevel=user_stacklevel(),
+    )

@@ -1,0 +1,137 @@
+"""Operands that bring their own arithmetic decide, as with ndarrays (NEP 13, NEP 18)."""
+
+from __future__ import annotations
+
+import operator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.errors import DtypeError
+
+T = wg.tensor([1.0, 2.0])
+
+
+class Labelled:
+    """Be an array with a label, as those of xarray and pandas: NumPy hands ufuncs and functions to it."""
+
+    def __init__(self, values: Any, label: str) -> None:
+        self.values, self.label = values, label
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.values, dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        values = [x.values if isinstance(x, Labelled) else x for x in inputs]
+        return Labelled(getattr(ufunc, method)(*values, **kwargs), self.label)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return "decided", function.__name__
+
+
+class Refusing:
+    """Have operators of its own and no ufuncs, as `__array_ufunc__ = None` says."""
+
+    __array_ufunc__ = None
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise AssertionError
+
+    def __rmul__(self, other: Any) -> Any:
+        return "rmul", other
+
+    def __mul__(self, other: Any) -> Any:
+        return "mul", other
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return "rmatmul", other
+
+    def __gt__(self, other: Any) -> Any:
+        return "gt", other
+
+
+class Silent(np.ndarray[Any, Any]):
+    """Leave all to ndarray."""
+
+
+OPERATORS = (
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow),
+    *(operator.matmul, operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne, divmod),
+)
+
+
+@pytest.mark.parametrize("operate", OPERATORS, ids=lambda f: f.__name__)
+def test_operators_leave_the_decision_as_ndarrays_do(operate: Any) -> None:
+    other = Labelled(np.array([3.0, 4.0]), "m")
+    for x, y in ((T, other), (other, T)):
+        plain = tuple(v.numpy() if isinstance(v, wg.Tensor) else v for v in (x, y))
+        try:
+            expected = operate(*plain)
+        except TypeError:  # it has no operators, and ndarray is not asked
+            with pytest.raises(TypeError):
+                operate(x, y)
+            continue
+        found = operate(x, y)
+        assert type(found) is type(expected)
+        assert getattr(found, "label", None) == getattr(expected, "label", None)
+        np.testing.assert_array_equal(found.values, expected.values)
+
+
+def test_the_gradient_follows_through_other_classes() -> None:
+    other = Labelled(np.array([3.0, 4.0]), "m")
+    gradient = wg.grad(lambda x: (np.sin(x) * other * x).values.sum())(np.array([1.0, 2.0]))
+    x = np.array([1.0, 2.0])
+    np.testing.assert_allclose(gradient, other.values * (np.cos(x) * x + np.sin(x)))
+    both = wg.jit(wg.grad(lambda x: np.add(other, x).values.sum()))(x)
+    np.testing.assert_array_equal(both, [1.0, 1.0])
+
+
+def test_operators_of_a_class_without_ufuncs() -> None:
+    other = Refusing()
+    assert (T * other)[0] == "rmul"
+    assert (other * T)[0] == "mul"
+    assert (T @ other)[0] == "rmatmul"
+    assert operator.lt(T, other)[0] == "gt"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        T + other
+    with pytest.raises(TypeError, match="does not support ufuncs"):
+        np.add(T, other)
+    with pytest.raises(TypeError, match="does not support ufuncs"):
+        wg.numpy.add(T, other)
+    x = T.copy()
+    x *= other
+    assert x[0] == "rmul"
+
+
+def test_ufuncs_and_functions_leave_the_decision() -> None:
+    other = Labelled(np.array([3.0, 4.0]), "m")
+    assert np.multiply(T, other).label == "m"
+    assert wg.numpy.multiply(T, other).label == "m"
+    assert np.concatenate([T, other]) == ("decided", "concatenate")
+    assert np.where(T > 1, other, T) == ("decided", "where")
+
+
+def test_subclasses_that_leave_all_to_ndarray_are_arrays() -> None:
+    found = T * np.ones(2).view(Silent)
+    assert type(found) is wg.Tensor
+
+
+@pytest.mark.parametrize("kind", ["masked", "matrix"])
+def test_subclasses_that_calculate_in_their_own_way_are_refused(kind: str) -> None:
+    other = np.ma.array([1.0, 2.0], mask=[0, 1]) if kind == "masked" else np.array([[1.0, 2.0]]).view(np.matrix)
+    for operate in (operator.mul, operator.add, operator.lt, np.multiply):
+        with pytest.raises(DtypeError, match="an ndarray is needed, because other classes calculate"):
+            operate(T, other)
+
+
+@pytest.mark.parametrize("other", [object(), Fraction(1, 2), None, "a", {}], ids=lambda x: type(x).__name__)
+def test_objects_that_are_no_arrays_are_left_to_python(other: Any) -> None:
+    for x, y in ((T, other), (other, T)):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            operator.sub(x, y)
+        assert (x == y) is False
+    with pytest.raises(DtypeError, match="a numeric dtype is needed"):
+        wg.numpy.multiply(T, other)
