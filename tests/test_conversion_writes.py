@@ -1,12 +1,19 @@
 """Writes inside traced loops and branches reach everything that they reach in Python, whatever road they take."""
 
-# ruff: noqa: SIM108 - the programs use each form of statement on purpose
+# ruff: noqa: SIM108, B006, B007 - the programs use each form of statement on purpose
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import inspect
 
 import numpy as np
 import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from wengert.errors import GraphError
 
 POINT = np.array([0.55, 0.65])
 ELSEWHERE = np.array([7.0, 9.0])
@@ -560,6 +567,471 @@ def a_counter_in_branches_says_where_to_write(x):
     return np.sum(a * np.array([1.0, 2.0, 3.0]))
 
 
+class Tally:
+    count = 0
+
+    def __init__(self, v):
+        self.v = v
+        self.n = 0
+
+    def inc(self):
+        self.n += 1
+
+    @classmethod
+    def tick(cls):
+        cls.count += 1
+
+    @property
+    def double(self):
+        return self.v * 2
+
+    @double.setter
+    def double(self, v):
+        self.v = v / 2
+
+
+class Slotted:
+    __slots__ = ("n", "v")
+
+    def __init__(self, v):
+        self.v = v
+        self.n = 0
+
+    def inc(self):
+        self.n += 1
+
+
+@dataclasses.dataclass
+class Record:
+    a: object
+    n: int = 0
+
+
+@program
+def an_array_is_twice_in_a_list(x):
+    a = x * 1.0
+    items = [a, a]
+    if x[0] > 1:
+        items[0][0] = x[1]
+    else:
+        items[1][1] = 2.0 * x[0]
+    return np.sum(items[0] * items[1] * a)
+
+
+@program
+def two_names_of_a_list(x):
+    a = x * 1.0
+    items = [a]
+    m = items
+    if x[0] > 1:
+        items[0] = a * 2
+    else:
+        m.append(a * 3)
+        m.pop(0)
+    return np.sum(m[0]) + len(items)
+
+
+@program
+def a_list_grows_before_an_early_return(x):
+    def put(items):
+        if x[0] > 1:
+            items.append(x[1])
+            return 1.0
+        items.append(x[0] * 2)
+        return 2.0
+
+    items = []
+    r = put(items)
+    return items[0] * len(items) * r
+
+
+@program
+def keys_are_deleted_in_both_branches(x):
+    d = {"a": x[0], "b": x[1]}
+    if x[0] > 1:
+        del d["a"]
+        d["b"] = x[0]
+    else:
+        d.pop("a")
+    return sum(d.values()) * len(d)
+
+
+@program
+def a_set_grows_in_both_branches(x):
+    s = set()
+    if x[0] > 1:
+        s.add(1)
+    else:
+        s.add(1)
+    return x[0] * len(s)
+
+
+@program
+def an_object_in_a_list_and_a_dictionary(x):
+    b = Tally(x[0])
+    c = [b]
+    d = {"b": b}
+    if x[0] > 1:
+        c[0].v = x[1]
+        c[0].n += 1
+    else:
+        d["b"].n += 2
+    return b.v * (1 + b.n)
+
+
+@program
+def an_attribute_of_a_class_counts(x):
+    Tally.count = 0
+    if x[0] > 1:
+        Tally.tick()
+    r = x[0] * Tally.count
+    Tally.count = 0
+    return r
+
+
+@program
+def a_property_is_set(x):
+    b = Tally(x[0])
+    if x[0] > 1:
+        b.double = x[1] * 4
+    return b.v
+
+
+@program
+def a_partial_counts(x):
+    b = Tally(x[0])
+    f = functools.partial(Tally.inc, b)
+    if x[0] > 1:
+        f()
+    return b.v * (1 + b.n)
+
+
+@program
+def a_default_argument_is_a_list(x):
+    items = [x[0]]
+
+    def put(v, items=items):
+        items[0] = v
+
+    if x[0] > 1:
+        put(x[1])
+    return items[0] * 2
+
+
+@program
+def a_default_argument_counts(x):
+    def put(c=[0]):
+        c[0] += 1
+        return c[0]
+
+    if x[0] > 1:
+        put()
+    return x[0] * put()
+
+
+@program
+def a_function_in_a_dictionary_of_an_object_counts(x):
+    n = 0
+
+    def inc():
+        nonlocal n
+        n += 1
+
+    b = Tally({"f": inc})
+    if x[0] > 1:
+        b.v["f"]()
+    return x[0] * (1 + n)
+
+
+@program
+def a_counter_before_an_early_return(x):
+    n = 0
+
+    def step():
+        nonlocal n
+        if x[0] > 1:
+            n += 1
+            return x[0]
+        return x[1]
+
+    r = step()
+    return r * (1 + n)
+
+
+@program
+def a_comprehension_changes_a_list(x):
+    items = [x[0]]
+    if x[0] > 1:
+        [items.append(v) for v in (x[1],)]
+        items.pop(0)
+    else:
+        [items.__setitem__(0, v * 3) for v in (x[1],)]
+    return items[0] * len(items)
+
+
+@program
+def a_name_is_bound_in_the_condition(x):
+    y = 0.0
+    if (y := x[0] * 2) > 2:
+        z = y
+    else:
+        z = -y
+    return z + y
+
+
+@program
+def an_operand_of_and_changes_a_list(x):
+    items = [0.0]
+
+    def put():
+        items[0] = items[0] + 1.0
+        return x[1] > 0
+
+    x[0] > 1 and put()
+    return x[0] * items[0]
+
+
+@program
+def an_attribute_is_added_to(x):
+    b = Tally(x * 1.0)
+    y = b.v
+    if x[0] > 1:
+        b.v += x
+    else:
+        b.v *= 2.0
+    return np.sum(y * y)
+
+
+@program
+def an_item_is_added_to(x):
+    items = [x * 1.0]
+    y = items[0]
+    if x[0] > 1:
+        items[0] += x
+    else:
+        items[0][1] *= 2.0
+    return np.sum(y * y)
+
+
+@program
+def a_starred_name(x):
+    items = [x[0], x[1], x[0]]
+    if x[0] > 1:
+        a, *rest = items
+    else:
+        *rest, a = items
+    rest[0] = rest[0] * 2.0
+    return a * rest[0] + rest[1] + items[1]
+
+
+@program
+def two_names_of_a_dataclass(x):
+    d = Record(x[0])
+    e = d
+    if x[0] > 1:
+        e.n += 1
+    else:
+        e = Record(x[1])
+    return d.a * (1 + d.n) + e.a
+
+
+@program
+def an_object_with_slots_counts(x):
+    s = Slotted(x[0])
+    if x[0] > 1:
+        s.inc()
+    return s.v * (1 + s.n)
+
+
+@program
+def an_ndarray_counts_in_both_branches(x):
+    c = np.zeros(3)
+    if x[0] > 1:
+        c[1] += 1
+    else:
+        c[0] += 2
+    return x[0] * c[1] + x[1] * c[0]
+
+
+@program
+def a_recursive_function_writes(x):
+    t = x * 1.0
+
+    def rec(k):
+        if k == 0:
+            return
+        if x[0] > k / 2:
+            t[0] += x[1]
+            rec(k - 1)
+        else:
+            t[1] *= x[0]
+            rec(k - 1)
+
+    rec(4)
+    return np.sum(t * t)
+
+
+@program
+def a_with_block_writes(x):
+    t = x * 1.0
+
+    @contextlib.contextmanager
+    def ctx():
+        t[0] += 1.0
+        yield
+        t[1] += x[0]
+
+    if x[0] > 1:
+        with ctx():
+            t[0] *= x[0]
+    return np.sum(t * t)
+
+
+@program
+def exceptions_inside_a_branch(x):
+    t = x * 1.0
+    items = []
+    if x[0] > 1:
+        try:
+            t[0] = x[1]
+            items.append(1)
+            raise ValueError
+        except ValueError:
+            t[1] = x[0]
+            items.append(2)
+        finally:
+            items.append(3)
+    else:
+        items += [1, 2, 3]
+    return np.sum(t * t) * len(items)
+
+
+@program
+def a_name_is_deleted(x):
+    y = x[0]
+    if x[0] > 1:
+        z = y * 2
+        del y
+        y = z
+    return y
+
+
+@program
+def a_deque_turns(x):
+    q = collections.deque([x[0], x[1]])
+    if x[0] > 1:
+        q.append(x[0] * 2)
+        q.popleft()
+    else:
+        q.rotate(1)
+    return q[0] + 2 * q[1]
+
+
+@program
+def a_dictionary_with_defaults(x):
+    d = collections.defaultdict(float)
+    if x[0] > 1:
+        d["a"] += x[1]
+    else:
+        d["a"] += x[0]
+    return d["a"]
+
+
+@program
+def a_dictionary_counts_in_a_loop(x):
+    d = {"n": 0}
+
+    def f():
+        d["n"] += 1
+
+    for i in range(int(x[0] * 3)):
+        f()
+    return x[0] * d["n"]
+
+
+@program
+def an_object_of_a_list_in_a_loop(x):
+    b = [Tally(x[0])]
+    for i in range(int(x[0] * 3)):
+        b[0].v = b[0].v * 1.1
+        b[0].inc()
+    return b[0].v * b[0].n
+
+
+@program
+def an_attribute_of_a_class_counts_in_a_loop(x):
+    Tally.count = 0
+    for i in range(int(x[0] * 3)):
+        Tally.tick()
+    r = x[0] * Tally.count
+    Tally.count = 0
+    return r
+
+
+@program
+def two_names_of_an_array_in_a_loop(x):
+    a = x * 1.0
+    b = a
+    for i in range(int(x[0] * 3)):
+        a[0] += x[1]
+        b[1] += a[0]
+    return np.sum(a * b)
+
+
+@program
+def put_and_putmask(x):
+    t = x * 1.0
+    if x[0] > 1:
+        np.putmask(t, np.array([True, False]), x[1])
+    else:
+        np.put(t, [1], x[0])
+    return np.sum(t * t)
+
+
+@program
+def out_through_a_view(x):
+    t = x * 1.0
+    u = t[:1]
+    if x[0] > 1:
+        np.multiply(t, x, out=t)
+    else:
+        np.add(u, 1.0, out=u)
+    return np.sum(t * t)
+
+
+@program
+def a_write_inside_match(x):
+    t = x * 1.0
+    match (1, 2):
+        case (a, b):
+            if x[0] > 1:
+                t[a - 1] = x[b - 1]
+    return np.sum(t * t)
+
+
+@program
+def a_local_function_counts_in_nested_branches(x):
+    t = x * 1.0
+    n = 0
+
+    def put(i):
+        nonlocal n
+        t[i] += x[1]
+        n += 1
+
+    if x[0] > 1:
+        if x[1] > 1:
+            put(0)
+        else:
+            put(1)
+            put(1)
+    else:
+        put(0)
+        put(1)
+        put(1)
+    return np.sum(t * t) * n
+
+
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_writes_reach_what_they_reach_in_python(function):
     value, gradient = float(function(POINT.copy())), differences(function, POINT)
@@ -574,3 +1046,140 @@ def test_writes_reach_what_they_reach_in_python(function):
         np.testing.assert_allclose(jvp, (value, gradient @ direction), rtol=1e-5, atol=1e-7)
     lanes = wg.vmap(wg.jit(function))(np.stack([POINT, ELSEWHERE]))
     np.testing.assert_allclose(lanes, [value, float(function(ELSEWHERE.copy()))], rtol=1e-12)
+
+
+# What cannot be carried is refused
+
+
+REFUSALS = []
+
+
+def refused(text, line):
+    """Enter a function as a program that is refused: with the beginning of the text and the line that it names."""
+
+    def enter(function):
+        REFUSALS.append(pytest.param(function, text, line, id=function.__name__))
+        return function
+
+    return enter
+
+
+@refused(
+    "if: items is a list of 2 items where the condition holds, and of 1 items where it does not; both branches "
+    "of a traced condition must leave as many items and the same keys in it. Make them alike, or use an array and "
+    "numpy.where.",
+    "if x[0] > 1:",
+)
+def a_list_grows_in_one_branch(x):
+    items = [x[0]]
+    if x[0] > 1:
+        items.append(x[1])
+    return items[0]
+
+
+@refused(
+    "if: found is a dict with the keys ['a'] where the condition holds, and with the keys [] where", "if x[0] > 1:"
+)
+def a_key_is_put_in_one_branch(x):
+    found = {}
+    if x[0] > 1:
+        found["a"] = x[1]
+    return x[0]
+
+
+@refused("if: seen is a set with the keys [1] where the condition holds, and with the keys [] where", "if x[0] > 1:")
+def a_set_grows_in_one_branch(x):
+    seen = set()
+    if x[0] > 1:
+        seen.add(1)
+    return x[0]
+
+
+@refused("if: kind[0] is 'b' where the condition holds, and 'a' where it does not", "if x[0] > 1:")
+def an_item_is_a_text(x):
+    kind = ["a"]
+    if x[0] > 1:
+        kind[0] = "b"
+    return x[0]
+
+
+@refused(
+    "if: a write to the ndarray d, which others may see, where a traced value decides; an array that can hold what "
+    "is traced is needed. Make it with wengert.numpy, or write to it outside.",
+    "if x[0] > 1:",
+)
+def an_ndarray_with_a_view(x):
+    c = np.zeros(3)
+    d = c[1:]
+    if x[0] > 1:
+        d[0] += 1
+    return x[0] * c[1]
+
+
+@refused("if: ValueError (assignment destination is read-only) was raised while both branches", "if x[0] > 1:")
+def a_large_ndarray(x):
+    c = np.zeros(5000)
+    if x[0] > 1:
+        np.copyto(c, 1.0)
+    return x[0] * c[0]
+
+
+@refused(
+    "if: an iterator of type list_iterator, advanced where a traced value decides; an iterator that does not depend "
+    "on traced values is needed. Take its items before, or index a list.",
+    "if x[0] > 1:",
+)
+def an_iterator_is_advanced(x):
+    iterator = iter([1.0, 2.0])
+    if x[0] > 1:
+        next(iterator)
+    return x[0] * next(iterator)
+
+
+@refused("if: an iterator of type generator, advanced where a traced value decides", "if x[0] > 1:")
+def a_generator_is_advanced(x):
+    generator = (k for k in (1.0, 2.0))
+    if x[0] > 1:
+        next(generator)
+    return x[0] * next(generator)
+
+
+@refused(
+    "while: a condition that changes what there was before it; a condition that only reads is needed. Make the "
+    "changes in the body.",
+    "while more():",
+)
+def a_condition_counts(x):
+    k, n = x[0] * 0, 0
+
+    def more():
+        nonlocal n
+        n += 1
+        return k < 3
+
+    while more():
+        k = k + x[0]
+    return x[1] * n
+
+
+@refused(
+    "for: an iteration changes the length or the keys of the list items; a loop that a traced value decides about "
+    "must keep containers. Use an array that is long enough, or wengert.scan.",
+    "for i in range(int(x[0])):",
+)
+def a_list_grows_in_a_loop(x):
+    items = []
+    for i in range(int(x[0])):
+        items.append(i)
+    return x[0]
+
+
+@pytest.mark.parametrize(("function", "text", "line"), REFUSALS)
+def test_what_cannot_be_carried_is_refused_by_its_line(function, text, line):
+    for transformed in (wg.jit(function), wg.grad(wg.jit(function)), wg.jit(wg.grad(function))):
+        with pytest.raises(GraphError) as caught:
+            transformed(POINT)
+        lines, start = inspect.getsourcelines(function)
+        number = start + next(i for i, x in enumerate(lines) if x.strip() == line)
+        assert str(caught.value).startswith(text)
+        assert str(caught.value).endswith(f'File "{__file__}", line {number}, in {function.__qualname__}: {line}')

@@ -13,8 +13,8 @@ __all__ = ["NAMESPACE", "flatten", "flatten_prefix", "map_leaves", "unflatten"]
 NAMESPACE = "wengert"
 
 
-def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """Return the leaves of nested containers, and the structure that `unflatten` needs.
+def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
+    """Return the leaves of nested containers, and the structure that `unflatten` needs; `is_leaf` tells of more leaves.
 
     >>> leaves, structure = flatten({"a": 1.0, "b": (2.0, None)})
     >>> leaves
@@ -28,8 +28,10 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     import optree  # on first use: it costs more than the rest of the import
 
     while True:
-        leaves, structure = optree.tree_flatten(tree, namespace=NAMESPACE)
+        leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
         unknown = {type(leaf) for leaf in leaves if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type)}
+        if is_leaf is not None:
+            unknown -= {type(leaf) for leaf in leaves if is_leaf(leaf)}
         if not unknown:
             return leaves, structure
         for found in unknown:

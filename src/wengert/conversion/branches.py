@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from types import FunctionType
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.control.cond import cond
-from wengert.conversion.places import UNBOUND, Place, Site, Undefined, is_undefined, places_of, shown
-from wengert.conversion.reach import read_by
+from wengert.conversion.heap import Heap
+from wengert.conversion.holders import Contents, Holder
+from wengert.conversion.places import UNBOUND, Place, Site, Undefined, is_undefined, shown
 from wengert.conversion.regions import (
-    Content,
+    Note,
     Region,
+    aligned,
     as_truth,
-    content_of,
-    handles_of,
     is_array,
     is_number,
     is_traced,
-    noted,
     operand_of,
     same,
     traced,
 )
+from wengert.conversion.rewriting import RETURNED
 from wengert.core.aval import Aval, aval_of
 from wengert.core.primitive import Elementwise
 from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor
 from wengert.errors import GraphError, describe
 from wengert.primitives.indexing import rebind
 
@@ -62,175 +62,224 @@ def if_stmt(test: Any, body: FunctionType, orelse: FunctionType, site: tuple[Any
         else:
             orelse()
         return
-    places = places_of(Site(*site), body, orelse)
     note = ("if", "both branches", position_of(*caller()))
-    choose(as_truth(test), [*places, *read_by([body, orelse], places)], body, orelse, note)
+    choose(as_truth(test), Heap([body, orelse], Site(*site)), body, orelse, note)
 
 
-def choose(test: Any, places: Sequence[Place], body: Thunk, orelse: Thunk, note: tuple[str, str, Any]) -> None:
-    """Trace both branches, and let each place hold what the branch taken gives."""
-    handles = handles_of(places)
-    with noted(*note):
-        regions = [traced("if", places, lambda _: private(places), run, handles) for run in (body, orelse)]
-    merged = Merge(places, regions)
+def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note) -> Any:
+    """Trace both branches, let everything hold what the branch taken gives, and return what that returns."""
+    regions = [traced(note, heap, run) for run in (body, orelse)]
+    arrays = {x: None for region in regions for x in region.arrays}
+    if arrays:
+        del regions  # which refer to the arrays
+        heap.promote(list(arrays), note)
+        return choose(test, heap, body, orelse, note)
+    merged = Merge(heap, regions, note)
+    answer = merged.value("the value of the conditional expression", [region.result for region in regions])
+    changes = [merged.change(holder) for holder in merged.changed()]
     written = list({id(x): x for region in regions for x in region.written}.values())
-    for handle in written:
-        one, other = (region.end_of(handle) for region in regions)
-        merged.output(one, other, aval_of(handle))
-    results = iter(merged.run(test, [operand_of(handle) for handle in handles]))
-    for place, plan in zip(places, merged.plans, strict=True):
-        plan(place, results)
-    for handle in written:
-        rebind(handle, next(results))
+    ends = [merged.output([region.end_of(x) for region in regions], aval_of(x)) for x in written]
+    results = merged.run(test)
+    for change in changes:
+        change(results)
+    for handle, position in zip(written, ends, strict=True):
+        rebind(handle, results[position])
+    return answer(results)
 
 
-def private(places: Sequence[Place]) -> list[Any]:
-    """Return what places hold for a piece of the program that may change it: containers and arrays as copies."""
-    found: dict[int, Any] = {}
-    values = []
-    for place in places:
-        value = place.read()
-        if id(value) not in found:
-            found[id(value)] = value if type(value) is Tensor or is_undefined(value) else own_copy(value)
-        values.append(found[id(value)])
-    return values
-
-
-def own_copy(value: Any) -> Any:
-    """Return a copy of a container, of the arrays and sets in it too."""
-    leaves, structure = flatten(value)
-    return unflatten(structure, [x.copy() if isinstance(x, np.ndarray | set) else x for x in leaves])
-
-
-Plan = Callable[[Place, Any], None]
+Pair: TypeAlias = Sequence[Any]
+"""What the two branches give of something."""
+Take: TypeAlias = Callable[[Sequence[Any]], Any]
+"""How to get a value from the results of the branch taken."""
 
 
 class Merge:
     """Find what two branches give in common.
 
     Attributes:
-        plans: for each place, what to do with the results.
-        left: which branches return from the function for sure, so that nobody reads what variables hold after them.
+        left: which branches return from the function for sure, so that nobody reads what its variables hold after them.
+        taken: how to get the values that have been merged, by their identities in both branches.
     """
 
-    def __init__(self, places: Sequence[Place], regions: Sequence[Region]) -> None:
+    def __init__(self, heap: Heap, regions: Sequence[Region], note: Note) -> None:
+        self.heap = heap
         self.regions = regions
+        self.note = note
         self.outputs: tuple[list[Any], list[Any]] = ([], [])
         self.avals: list[Aval] = []
-        self.left = [any(p.returned and r.found[i].value is True for i, p in enumerate(places)) for r in regions]
-        self.plans = [self.plan(place, i) for i, place in enumerate(places)]
+        self.taken: dict[tuple[int, int], Take] = {}
+        flags = [heap.holders[id(cell)] for name, cell in heap.cells.items() if name == RETURNED]
+        self.left = [any(region.value(flag, "") is True for flag in flags) for region in regions]
 
-    def run(self, test: Any, operands: Sequence[Any]) -> Sequence[Any]:
+    def run(self, test: Any) -> Sequence[Any]:
         """Return the outputs of the branch taken."""
         if not self.avals:
             return ()
         one, other = (r.function(xs, self.avals) for r, xs in zip(self.regions, self.outputs, strict=True))
-        result: Sequence[Any] = cond(test, one, other, *operands)
+        result: Sequence[Any] = cond(test, one, other, *map(operand_of, self.heap.handles.values()))
         return result
 
-    def plan(self, place: Place, index: int) -> Plan:
-        """Return what to do with one place."""
-        one, other = (region.found[index] for region in self.regions)
-        if sum(self.left) == 1 and not place.hidden:
-            half = self.left.index(False)
-            return self.only(half, (one, other)[half])
-        if one.structure is UNBOUND or other.structure is UNBOUND:
-            return self.half_defined(place, one, other)
-        in_place = all(region.found[index].value is region.given[index].value for region in self.regions)
-        if one.structure != other.structure or not self.agree(one, other):
-            return self.differing(place, one, other)
-        original = content_of(place.read())
-        takes = [self.take(one, other, original, k) for k in range(len(one.leaves))]
-        if in_place and all(take is None for take in takes):
-            return keep
+    def output(self, pair: Pair, aval: Aval) -> int:
+        """Add an output to both branches; return its position."""
+        for outputs, x in zip(self.outputs, pair, strict=True):
+            outputs.append(x)
+        self.avals.append(aval)
+        return len(self.avals) - 1
 
-        def assign(place: Place, results: Any) -> None:
-            leaves = [original.leaves[k] if take is None else take(results) for k, take in enumerate(takes)]
-            value = unflatten(one.structure, leaves)
-            if not (in_place and write_back(original.value, value)):
-                place.write(value)
+    # Holders
+
+    def changed(self) -> list[Holder]:
+        """Return the holders that either branch changed."""
+        return [self.heap.holders[x] for x in {x: None for region in self.regions for x in region.contents}]
+
+    def change(self, holder: Holder) -> Callable[[Sequence[Any]], None]:
+        """Return how to let a holder have what the branch taken gives it."""
+        identity = id(holder.target)
+        kept = self.heap.kept[identity]
+        one, other = (region.contents.get(identity, kept) for region in self.regions)
+        if not holder.variable and holder.differs(dict.fromkeys(one), dict.fromkeys(other)):
+            self.refuse(holder, one, other)
+        takes: dict[Any, Take] = {}
+        for key in {**kept, **one, **other}:
+            pair = one.get(key, UNBOUND), other.get(key, UNBOUND)
+            place = self.heap.place(holder, key)
+            if pair[0] is not pair[1] or kept.get(key, UNBOUND) is not pair[0]:
+                takes[key] = self.entry(place, pair)
+        resized = not holder.variable and holder.differs(dict.fromkeys(kept), dict.fromkeys(one))
+
+        def assign(results: Sequence[Any]) -> None:
+            found = {key: take(results) for key, take in takes.items()}
+            if resized:
+                holder.restore({key: found.get(key, value) for key, value in one.items()})
+                return
+            for key, value in found.items():
+                holder.write(key, value)
 
         return assign
 
-    def take(self, one: Content, other: Content, original: Content, k: int) -> Callable[[Any], Any] | None:
-        """Return how to get one leaf from the results; None if both branches left it as it was."""
-        a, b = one.leaves[k], other.leaves[k]
-        if type(a) is Tensor and a is b:
-            return None if k < len(original.leaves) and original.leaves[k] is a else lambda _: a
-        if same(a, b):
-            unchanged = k < len(original.leaves) and same(a, original.leaves[k])
-            value = original.leaves[k] if unchanged else a
-            return lambda _: value
-        aval = common_aval(a, b)
-        assert aval is not None, "agree has found that there is one"
-        self.output(one.ends[k], other.ends[k], aval)
-        return lambda results: next(results)
+    def refuse(self, holder: Holder, one: Contents, other: Contents) -> NoReturn:
+        """Raise because the branches leave containers of different lengths or with different keys."""
+        kind = type(holder.target).__name__
+        raise GraphError(
+            describe(
+                self.note[0],
+                f"{holder.name} is a {kind} {inside(holder, one)} where the condition holds, and "
+                f"{inside(holder, other)} where it does not",
+                "both branches of a traced condition must leave as many items and the same keys in it",
+                "Make them alike, or use an array and numpy.where",
+            )
+            + f"\n  {self.note[2]}"
+        )
 
-    def output(self, a: Any, b: Any, aval: Aval) -> None:
-        """Add an output to both branches."""
-        self.outputs[0].append(a)
-        self.outputs[1].append(b)
-        self.avals.append(aval)
+    def entry(self, place: Place, pair: Pair) -> Take:
+        """Return how to get what an entry of a holder gets."""
+        if place.variable and not place.hidden and sum(self.left) == 1 and not self.agree(pair):
+            return self.only(self.left.index(False), pair)
+        if any(map(is_undefined, pair)):
+            return self.half_defined(place, pair)
+        return self.value(place, pair)
 
-    def agree(self, one: Content, other: Content) -> bool:
-        """Tell whether leaves have the same shapes and dtypes, or are the same."""
-        return all(same(a, b) or common_aval(a, b) is not None for a, b in zip(one.leaves, other.leaves, strict=True))
+    # Values
 
-    def differing(self, place: Place, one: Content, other: Content) -> Plan:
+    def value(self, place: Place | str, pair: Pair) -> Take:
+        """Return how to get the value that is one of two."""
+        one, other = pair
+        if one is other:
+            return lambda _: one
+        known = self.taken.get((id(one), id(other)))
+        if known is None:
+            known = self.taken[id(one), id(other)] = self.merged(place, pair)
+        return known
+
+    def merged(self, place: Place | str, pair: Pair) -> Take:
+        """Return how to get the value that is one of two different ones."""
+        if not self.agree(pair):
+            return self.differing(place, pair)
+        one, other, structure = aligned(pair, self.heap.holders)
+        takes = [self.leaf(leaves) for leaves in zip(one, other, strict=True)]
+        return lambda results: unflatten(structure, [take(results) for take in takes])
+
+    def agree(self, pair: Pair) -> bool:
+        """Tell whether two values have the same containers, shapes and dtypes, or are the same."""
+        if any(map(is_undefined, pair)):
+            return False
+        one, other, _ = aligned(pair, self.heap.holders)
+        return all(same(a, b) or common_aval(a, b) is not None for a, b in zip(one, other, strict=True))
+
+    def leaf(self, pair: Pair) -> Take:
+        """Return how to get one leaf."""
+        one, other = pair
+        if same(one, other):
+            return lambda _: one
+        known = self.taken.get((id(one), id(other)))
+        if known is None:
+            aval = common_aval(one, other)
+            assert aval is not None, "agree has found that there is one"
+            ends = [region.end_of(x) for region, x in zip(self.regions, pair, strict=True)]
+            known = self.taken[id(one), id(other)] = itemgetter(self.output(ends, aval))
+        return known
+
+    def differing(self, place: Place | str, pair: Pair) -> Take:
         """Let a place be undefined because the branches give it different kinds of values."""
+        name = place if isinstance(place, str) else place.name
         text = describe(
             "if",
-            f"{place.name} is {shown(one.value)} where the condition holds, and {shown(other.value)} where it does not",
+            f"{name} is {shown(pair[0])} where the condition holds, and {shown(pair[1])} where it does not",
             "both branches of a traced condition must give the same containers, shapes and dtypes",
             "Make them alike",
         )
-        text += place.where(0) + place.where(1)
-        if place.hidden:
-            raise GraphError(text)
-        return lambda where, _: where.write(Undefined(text))
+        return self.undefined(place, text, (0, 1))
 
-    def only(self, half: int, content: Content) -> Plan:
-        """Let a place hold what one of the branches gives, zeros after the other: nobody reads it then."""
-        if content.structure is UNBOUND:
-            return lambda where, _: where.write(content.value)
-        takes = []
-        for leaf in content.ends:
-            numeric = is_array(leaf) or is_number(leaf)
-            takes.append(numeric)
-            if numeric:
-                aval = aval_of(leaf)
-                filler = np.zeros(aval.shape, aval.dtype)[()]
-                self.output(leaf if half == 0 else filler, filler if half == 0 else leaf, aval)
-
-        def assign(where: Place, results: Any) -> None:
-            pairs = zip(content.leaves, takes, strict=True)
-            where.write(unflatten(content.structure, [next(results) if take else leaf for leaf, take in pairs]))
-
-        return assign
-
-    def half_defined(self, place: Place, one: Content, other: Content) -> Plan:
+    def half_defined(self, place: Place, pair: Pair) -> Take:
         """Let a place be undefined that only one of the branches, or none, gives a value."""
-        if one.structure is UNBOUND and other.structure is UNBOUND:
-            return keep
-        half = 1 if one.structure is UNBOUND else 0
-        defined = (one, other)[half]
+        if all(map(is_undefined, pair)):
+            return lambda _: pair[0]
+        half = 1 if is_undefined(pair[0]) else 0
         if place.hidden:
-            for content in (one, other):
-                if isinstance(content.value, Undefined):
-                    content.value.refuse()
-            return self.only(half, defined)
+            for value in pair:
+                if isinstance(value, Undefined):
+                    value.refuse()
+            return self.only(half, pair)
         text = describe(
             "if",
             f"{place.name} gets a value only where the condition {'holds' if half == 0 else 'does not hold'}",
             "both branches of a traced condition must give a value to a variable that is used after them",
             "Set it before the `if`, or in the other branch",
         )
-        text += place.where(half)
-        return lambda where, _: where.write(Undefined(text))
+        return self.undefined(place, text, (half,))
+
+    def undefined(self, place: Place | str, text: str, halves: Sequence[int]) -> Take:
+        """Let a variable be undefined; raise for what cannot be, such as items and the value of an expression."""
+        lines = "" if isinstance(place, str) else "".join(map(place.where, halves))
+        text += lines or f"\n  {self.note[2]}"
+        if isinstance(place, str) or place.hidden or not place.variable:
+            raise GraphError(text)
+        return lambda _: Undefined(text)
+
+    def only(self, half: int, pair: Pair) -> Take:
+        """Let a place hold what one of the branches gives, zeros after the other: nobody reads it then."""
+        value = pair[half]
+        if is_undefined(value):
+            return lambda _: value
+        leaves, structure = flatten(value)
+        takes: list[Take] = [self.half_leaf(half, leaf) for leaf in leaves]
+        return lambda results: unflatten(structure, [take(results) for take in takes])
+
+    def half_leaf(self, half: int, leaf: Any) -> Take:
+        """Return how to get one leaf of what one of the branches gives."""
+        if not is_array(leaf) and not is_number(leaf):
+            return lambda _: leaf
+        aval = aval_of(leaf)
+        ends = [np.zeros(aval.shape, aval.dtype)[()]] * 2
+        ends[half] = self.regions[half].end_of(leaf)
+        return itemgetter(self.output(ends, aval))
 
 
-def keep(place: Place, results: Any) -> None:
-    """Leave a place as it was."""
+def inside(holder: Holder, contents: Contents) -> str:
+    """Return what an error says of the contents of a container."""
+    if isinstance(holder.target, dict | set):
+        return f"with the keys {list(contents)}"
+    return f"of {len(contents)} items"
 
 
 def common_aval(a: Any, b: Any) -> Aval | None:
@@ -246,22 +295,6 @@ def common_aval(a: Any, b: Any) -> Aval | None:
         return aval if aval.shape == () and np.result_type(a, aval.dtype) == aval.dtype else None
     one, other = aval_of(a), aval_of(b)
     return one if one == other else None
-
-
-def write_back(original: Any, value: Any) -> bool:
-    """Put a value into an object that the program changed in place; tell whether that is possible."""
-    if type(original) is Tensor:
-        if original.shape == value.shape and original.dtype == value.dtype:
-            original[...] = value
-            return True
-    elif type(original) is list:
-        original[:] = value
-        return True
-    elif isinstance(original, dict):
-        original.clear()
-        original.update(value)
-        return True
-    return False
 
 
 # Expressions
@@ -311,14 +344,15 @@ def or_(value: Any, *rest: Thunk) -> Any:
 
 def joined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) -> Any:
     """Combine a traced operand with those after it, which are evaluated only where they count."""
-    places = read_by(thunks, ())
     name = "and" if function is np.logical_and else "or"
-    handles = handles_of(places)
-    region = traced(name, places, lambda _: private(places), rest, handles)
+    heap = Heap(thunks)
+    region = traced((name, "operands", position_of(*caller())), heap, rest)
     other = region.result
-    harmless = not region.written and all(isinstance(e.primitive, Elementwise) for e in region.stage.equations)
+    harmless = not (region.written or region.contents or region.arrays) and all(
+        isinstance(e.primitive, Elementwise) for e in region.stage.equations
+    )
     if harmless and is_truth(value) and (is_truth(other) or isinstance(other, bool)):
-        again = region.function([other], [aval_of(other)])(*map(operand_of, handles))[0]
+        again = region.function([region.end_of(other)], [aval_of(other)])(*map(operand_of, heap.handles.values()))[0]
         return function(value, again)
     last = value if is_array(other) and not is_truth(other) else function is np.logical_or
     if function is np.logical_and:
@@ -340,27 +374,6 @@ def compare(signs: Sequence[str], left: Any, *rest: Thunk) -> Any:
     return and_(first, lambda: compare(signs[1:], right, *rest[1:]))
 
 
-class Answer(Place):
-    """Be the value of a conditional expression."""
-
-    def __init__(self) -> None:
-        self.name = "the value of the conditional expression"
-        self.hidden, self.returned = True, False
-        self.value: Any = UNBOUND
-
-    def read(self) -> Any:
-        """Return the value."""
-        return self.value
-
-    def write(self, value: Any) -> None:
-        """Set the value."""
-        self.value = value
-
-    def where(self, half: int) -> str:
-        """Return the line of the expression, once."""
-        return "" if half else f"\n  {position_of(*caller())}"
-
-
 def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
     """Carry out a conditional expression."""
     if not is_traced(test):
@@ -370,8 +383,5 @@ def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
 
 def decided(test: Any, body: Thunk, orelse: Thunk, thunks: Sequence[Thunk]) -> Any:
     """Return one of two values, of which the user's program computes both in `thunks`."""
-    answer = Answer()
     note = ("conditional expression", "both sides", position_of(*caller()))
-    places = [answer, *read_by(thunks, ())]
-    choose(as_truth(test), places, lambda: answer.write(body()), lambda: answer.write(orelse()), note)
-    return answer.value
+    return choose(as_truth(test), Heap(thunks), body, orelse, note)

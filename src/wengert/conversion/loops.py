@@ -7,7 +7,8 @@ from types import FunctionType
 from typing import Any
 
 from wengert.conversion.branches import and_, choose, running
-from wengert.conversion.places import Place, Site, places_of
+from wengert.conversion.heap import Heap
+from wengert.conversion.places import Site
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, is_traced
 from wengert.conversion.staged_loop import Counted, staged_loop
@@ -20,7 +21,6 @@ __all__ = ["for_stmt", "while_stmt"]
 
 def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...]) -> None:
     """Carry out `while`."""
-    places = places_of(Site(*site), body, test)
     flags = Flags(stops, body)
 
     def go_on() -> Any:
@@ -32,7 +32,7 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
     while True:
         going = go_on()
         if is_traced(going):
-            staged_loop("while", places, body, go_on, [body, test])
+            staged_loop("while", Site(*site), body, go_on, [body, test])
             return
         if not going:
             return
@@ -41,19 +41,18 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
 
 def for_stmt(iterable: Any, body: FunctionType, stops: Sequence[str], site: tuple[Any, ...]) -> None:
     """Carry out `for`."""
-    places = places_of(Site(*site), body)
     flags = Flags(stops, body)
     if isinstance(iterable, StagedRange):
-        counted_loop(places, body, flags, iterable.count(), iterable.item)
+        counted_loop(Site(*site), body, flags, iterable.count(), iterable.item)
         return
-    if is_traced(iterable) and rolled(iterable, places, body, flags):
+    if is_traced(iterable) and rolled(iterable, Site(*site), body, flags):
         return
     items = iter(iterable)
     taken = 0
     while True:
         going = flags.running()
         if is_traced(going):
-            remaining(iterable, items, taken, places, body, flags)
+            remaining(iterable, items, taken, Site(*site), body, flags)
             return
         if not going:
             return
@@ -77,13 +76,11 @@ class Flags:
         return running(*(cell.cell_contents for cell in self.cells))
 
 
-def remaining(
-    iterable: Any, items: Iterator[Any], taken: int, places: Sequence[Place], body: FunctionType, flags: Flags
-) -> None:
+def remaining(iterable: Any, items: Iterator[Any], taken: int, site: Site, body: FunctionType, flags: Flags) -> None:
     """Carry out the rest of a `for` whose end is now up to a traced flag."""
     if isinstance(iterable, range):
         rest = iterable[taken:]
-        counted_loop(places, body, flags, len(rest), StagedRange(rest.start, rest.stop, rest.step).item)
+        counted_loop(site, body, flags, len(rest), StagedRange(rest.start, rest.stop, rest.step).item)
         return
     if not hasattr(iterable, "__len__"):
         raise UsageError(
@@ -98,25 +95,23 @@ def remaining(
     for item in items:
         going = flags.running()
         if is_traced(going):
-            choose(as_truth(going), places, lambda: body(item), lambda: None, note)  # noqa: B023 - called at once
+            choose(as_truth(going), Heap([body], site), lambda: body(item), lambda: None, note)  # noqa: B023 - called at once
         elif going:
             body(item)
         else:
             return
 
 
-def counted_loop(
-    places: Sequence[Place], body: FunctionType, flags: Flags, count: Any, item: Callable[[Any], Any]
-) -> None:
+def counted_loop(site: Site, body: FunctionType, flags: Flags, count: Any, item: Callable[[Any], Any]) -> None:
     """Carry out a number of iterations."""
     test = flags.running if flags.cells else None
-    staged_loop("for", places, body, test, [body], Counted(count, item))
+    staged_loop("for", site, body, test, [body], Counted(count, item))
 
 
-def rolled(array: Tensor, places: Sequence[Place], body: FunctionType, flags: Flags) -> bool:
+def rolled(array: Tensor, site: Site, body: FunctionType, flags: Flags) -> bool:
     """Carry out a loop over the rows of an array as one loop; tell whether what it does allows that."""
     if array.ndim == 0 or len(array) < 2:
         return False
     test = flags.running if flags.cells else None
     counted = Counted(len(array), lambda k: array[k], array)
-    return staged_loop("for", places, body, test, [body], counted, optional=True)
+    return staged_loop("for", site, body, test, [body], counted, optional=True)

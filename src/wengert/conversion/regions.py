@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.conversion.places import UNBOUND, Place, is_undefined
+from wengert.conversion.heap import Heap, tensors_in
+from wengert.conversion.holders import Contents, Holder
+from wengert.conversion.places import UNBOUND
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.graph import Graph, Variable, literal
@@ -21,38 +23,17 @@ from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.traces.staging import Stage
 
 __all__ = [
-    "Content",
+    "Note",
     "Region",
+    "aligned",
     "as_truth",
     "cast",
-    "content_of",
-    "handles_of",
     "is_array",
     "is_number",
     "operand_of",
     "same",
     "traced",
 ]
-
-
-class Content(NamedTuple):
-    """Hold the value of a place, taken apart; `structure` is `UNBOUND` if it has no value that can be used.
-
-    `ends` are what the leaves stood for when it was taken apart.
-    """
-
-    value: Any
-    leaves: list[Any]
-    structure: Any
-    ends: list[Any]
-
-
-def content_of(value: Any) -> Content:
-    """Return a value taken apart, arrays in it by what they stand for."""
-    if is_undefined(value):
-        return Content(value, [], UNBOUND, [])
-    leaves, structure = flatten(value)
-    return Content(value, leaves, structure, [snapshot(current(x)) if type(x) is Tensor else x for x in leaves])
 
 
 def is_array(leaf: Any) -> bool:
@@ -78,30 +59,67 @@ def same(a: Any, b: Any) -> bool:
     return isinstance(a, str | bytes | set) and a == b
 
 
+Note: TypeAlias = tuple[str, str, Any]
+"""The name of a statement, what is traced of it, and where it stands: for errors."""
+
+
 class Region:
     """Hold a traced piece of the user's program.
 
     Attributes:
         stage: what recorded it.
-        given: what each place held at its beginning.
-        found: what each place holds at its end.
+        heap: what it can reach, as it was before.
         result: what the piece returned.
+        starts: the contents of the holders that `begin` changed, by identity.
+        contents: those of the holders that differ from before at its end.
+        arrays: the ndarrays that it wrote to, by identity.
         written: the Tensors from outside that it wrote to.
-        ends: what these, and those that became its inputs, stand for at its end, by identity.
+        ends: what Tensors stand for at its end, by identity: inputs, those written to and those it leaves anywhere.
         captured: Tensors from outside that it uses, the last inputs of its graphs.
     """
 
-    def __init__(self, stage: Stage, given: Sequence[Content]) -> None:
+    def __init__(self, stage: Stage, heap: Heap) -> None:
         self.stage = stage
-        self.given = given
-        self.found: list[Content] = []
+        self.heap = heap
         self.result: Any = None
+        self.starts: dict[int, Contents] = {}
+        self.contents: dict[int, Contents] = {}
+        self.arrays: list[int] = []
         self.written: list[Tensor] = []
-        self.ends: dict[int, Tensor] = {}
+        self.ends: dict[int, tuple[Tensor, Tensor]] = {}
 
-    def end_of(self, handle: Tensor) -> Tensor:
-        """Return what a Tensor from outside stands for at the end."""
-        return self.ends[id(handle)] if id(handle) in self.ends else operand_of(handle)
+    def finish(self, result: Any, watch: Watch) -> None:
+        """Keep what the piece leaves, which is about to be put back."""
+        heap = self.heap
+        self.result = result
+        self.contents = heap.contents()
+        self.arrays = heap.changed_arrays()
+        self.written = watch.written()
+        changed = {id(x) for x in self.written}
+        self.keep([*heap.handles.values(), *self.written, result])
+        self.keep([x for x in heap.views.values() if id(base_and_path(x)[0]) in changed])
+        for identity, contents in self.contents.items():
+            kept = heap.kept[identity]
+            self.keep([x for key, x in contents.items() if kept.get(key, UNBOUND) is not x])
+
+    def keep(self, values: Sequence[Any]) -> None:
+        """Keep what the Tensors in some values stand for."""
+        for value in values:
+            for leaf in tensors_in(value):
+                if id(leaf) not in self.ends:
+                    self.ends[id(leaf)] = leaf, snapshot(current(leaf))
+
+    def end_of(self, leaf: Any) -> Any:
+        """Return what a Tensor stands for at the end; anything else as it is."""
+        if type(leaf) is not Tensor:
+            return leaf
+        found = self.ends.get(id(leaf))
+        return operand_of(current(leaf)) if found is None else found[1]
+
+    def value(self, holder: Holder, key: Any) -> Any:
+        """Return what an entry holds at the end; UNBOUND if there is none."""
+        identity = id(holder.target)
+        return self.contents.get(identity, self.heap.kept[identity]).get(key, UNBOUND)
 
     def graph(self, outputs: Sequence[Any]) -> tuple[Graph, list[Tensor]]:
         """Return the graph of some outputs, and the Tensors it captured."""
@@ -120,54 +138,49 @@ class Region:
 
 
 def traced(
-    name: str,
-    places: Sequence[Place],
-    starts: Callable[[Stage], Sequence[Any]],
+    note: Note,
+    heap: Heap,
     run: Callable[[], Any],
-    handles: Sequence[Tensor] = (),
+    begin: Callable[[Stage], Any] | None = None,
 ) -> Region:
-    """Trace a piece of the user's program.
+    """Trace a piece of the user's program; what it changes is put back.
 
     Args:
-        name: for errors.
-        places: the variables it may change; they are restored afterwards.
-        starts: gives what they hold at the beginning.
+        note: the statement, what is traced of it, and where it stands, for errors.
+        heap: what the piece can reach. Its Tensors stand for inputs meanwhile.
         run: the piece.
-        handles: the Tensors that stand for inputs meanwhile: those after what `starts` makes inputs.
+        begin: makes inputs before those.
     """
-    stage = Stage(next_level(), name)
-    kept = [place.read() for place in places]
+    stage = Stage(next_level(), note[0])
+    region = Region(stage, heap)
     try:
-        with Watch() as watch:
-            values = starts(stage)
-            for handle in handles:
+        with noted(*note), Watch() as watch, heap.protected():
+            if begin is not None:
+                begin(stage)
+                region.starts = heap.contents()
+            for handle in heap.handles.values():
                 watch.adopt(handle, stage.input(aval_of(handle)))
-            region = Region(stage, [content_of(x) for x in values])
-            for place, value in zip(places, values, strict=True):
-                place.write(value)
-            result = run()
-            region.result = snapshot(current(result)) if type(result) is Tensor else result
-            region.found = [content_of(place.read()) for place in places]
-            region.written = watch.written()
-            region.ends = {id(x): snapshot(x) for x in (*handles, *region.written)}
+            region.finish(run(), watch)
     finally:
         stage.end()
-        for place, value in zip(places, kept, strict=True):
-            if place.read() is not value:
-                place.write(value)
+        heap.restore()
+    heap.require_iterators_unused(note)
     return region
 
 
-def handles_of(places: Sequence[Place]) -> list[Tensor]:
-    """Return the Tensors that own the memory of those that places hold: they become inputs of a piece."""
-    found: dict[int, Tensor] = {}
-    for place in places:
-        value = place.read()
-        for leaf in () if is_undefined(value) else flatten(value)[0]:
-            if type(leaf) is Tensor:
-                base = base_and_path(leaf)[0]
-                found[id(base)] = base
-    return list(found.values())
+def aligned(pair: Sequence[Any], known: Container[int]) -> tuple[list[Any], list[Any], Any]:
+    """Return two values taken apart alike, or as one leaf each if they cannot be.
+
+    Args:
+        pair: the values.
+        known: the identities of what was there before: it is a leaf, unless it stands for the whole value against
+            one that is new.
+    """
+    inner = {id(x) for value in pair for x in flatten(value, lambda x: id(x) in known)[0] if id(x) in known}
+    if not all(id(value) in known for value in pair):
+        inner -= set(map(id, pair))
+    (one, form), (other, other_form) = (flatten(value, lambda x: id(x) in inner) for value in pair)
+    return (one, other, form) if form == other_form else ([pair[0]], [pair[1]], None)
 
 
 def operand_of(handle: Tensor) -> Tensor:

@@ -1,22 +1,22 @@
 """What a loop carries from one iteration to the next, found from what a traced iteration leaves in each place.
 
-Arrays are carried from the beginning, Python numbers as soon as an iteration changes them, and a variable that is set
-before it is read in each iteration not at all.
+Arrays and Python numbers are carried as soon as an iteration leaves others, and a variable that is set before it is
+read in each iteration not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert._tree import unflatten
-from wengert.conversion.branches import write_back
-from wengert.conversion.places import UNBOUND, Place, Undefined, shown
-from wengert.conversion.regions import Content, cast, is_array, is_number, same
+from wengert._tree import flatten, unflatten
+from wengert.conversion.places import UNBOUND, Place, Undefined, is_undefined, shown
+from wengert.conversion.regions import Note, Region, aligned, cast, is_array, is_number, operand_of, same
 from wengert.core.aval import Aval, aval_of
 from wengert.core.tensor import Tensor
+from wengert.core.views import current
 from wengert.errors import GraphError, describe
 from wengert.traces.staging import Stage
 
@@ -27,50 +27,54 @@ class Slot:
     """Hold what is known of one place in a loop.
 
     Attributes:
+        value: what it holds before the loop.
+        leaves: that, taken apart, once an iteration was found to leave something else.
         carried: the avals of the leaves that are carried, None for others.
+        inputs: the leaves that are carried, at the beginning of the last iteration traced, with their variables.
         undefined: what it holds at the beginning of an iteration if it is not handed on.
+        expected: whether what is carried is only expected so far.
     """
 
-    def __init__(self, place: Place, content: Content) -> None:
+    def __init__(self, place: Place, note: Note) -> None:
         self.place = place
-        self.content = content
+        self.note = note
+        self.value = place.read()
         self.undefined: Undefined | None = None
-        self.spoiled = self.expected = self.written_first = False
+        self.spoiled = self.expected = self.disappointed = False
+        self.leaves: list[Any] = []
+        self.structure: Any = None
         self.carried: list[Aval | None] = []
-        if content.structure is UNBOUND:
-            self.undefined = content.value if isinstance(content.value, Undefined) else self.missing()
-        else:
-            self.carried = [aval_of(x) if is_array(x) and type(x) is not Tensor else None for x in content.leaves]
+        self.inputs: list[tuple[Tensor, Any] | None] = []
+        if is_undefined(self.value):
+            self.undefined = self.value if isinstance(self.value, Undefined) else self.missing()
 
-    def expect(self, flags: Sequence[bool]) -> None:
-        """Carry the Tensors that the last trace of this loop found to be replaced, without finding it out again."""
-        if self.undefined is None and len(flags) == len(self.carried):
+    def expect(self, flags: Sequence[bool] | None) -> None:
+        """Carry what the last trace of this loop found to be replaced; of a loop not known yet, an ndarray."""
+        if self.undefined is not None:
+            return
+        leaves, structure = flatten(self.value)
+        if flags is None:
+            flags = [type(self.value) is np.ndarray]
+        if any(flags) and len(flags) == len(leaves):
             self.expected = True
-            self.carried = [
-                aval_of(x) if flag and type(x) is Tensor else aval
-                for flag, x, aval in zip(flags, self.content.leaves, self.carried, strict=True)
-            ]
+            self.leaves, self.structure = leaves, structure
+            self.carried = [aval_of(x) if flag and is_array(x) else None for flag, x in zip(flags, leaves, strict=True)]
 
-    def surprised(self, given: Content, found: Content) -> bool:
-        """Tell whether a Tensor that was expected to be replaced is not, or is written to before; forget it then."""
+    def surprised(self, found: Any) -> bool:
+        """Tell whether an array that was expected to be replaced is not, or is written to before; forget it then."""
         if not self.expected or self.undefined is not None:
             return False
         self.expected = False
-        self.written_first = any(
-            aval is not None and type(old) is Tensor and is_old(start, end, found.leaves[k : k + 1])
-            for k, (aval, old, start, end) in enumerate(
-                zip(self.carried, self.content.leaves, given.leaves, given.ends, strict=True)
-            )
-        )
-        if self.written_first:
-            pairs = zip(self.carried, self.content.leaves, strict=True)
-            self.carried = [None if type(x) is Tensor else aval for aval, x in pairs]
-        return self.written_first
+        ends = [] if is_undefined(found) else [id(x) for x in flatten(found)[0]]
+        self.disappointed = any(x is not None and (x[0]._value is not x[1] or id(x[0]) in ends) for x in self.inputs)
+        if self.disappointed:
+            self.leaves, self.carried, self.inputs = [], [], []
+        return self.disappointed
 
     @property
     def replaced(self) -> list[bool]:
         """Which leaves the body leaves another object in, without having written to what was there."""
-        return [aval is not None and not self.written_first for aval in self.carried]
+        return [aval is not None and not self.disappointed for aval in self.carried]
 
     def missing(self) -> Undefined:
         """Return what a variable holds that is not there before the loop."""
@@ -80,105 +84,106 @@ class Slot:
             "it may be used in or after the loop only if it has one",
             "Set it before the loop, to a value of the shape and dtype that it has after",
         )
-        return Undefined(text + self.place.where(0))
+        return Undefined(text + self.where())
 
-    def start(self, stage: Stage) -> Any:
-        """Return what the place holds at the beginning of an iteration."""
+    def where(self) -> str:
+        """Return the line that sets the place, or where the loop stands."""
+        return self.place.where(0) or f"\n  {self.note[2]}"
+
+    def start(self, stage: Stage) -> None:
+        """Let the place hold what it does at the beginning of an iteration."""
         if self.undefined is not None:
-            return UNBOUND if self.place.hidden else self.undefined
-        leaves = [
-            stage.input(aval) if aval is not None else leaf
-            for leaf, aval in zip(self.content.leaves, self.carried, strict=True)
-        ]
-        return unflatten(self.content.structure, leaves)
+            self.place.write(self.undefined if self.place.variable and not self.place.hidden else UNBOUND)
+        elif self.leaves:
+            starts = [None if aval is None else stage.input(aval) for aval in self.carried]
+            self.inputs = [None if x is None else (x, x._value) for x in starts]
+            leaves = [old if x is None else x for old, x in zip(self.leaves, starts, strict=True)]
+            self.place.write(unflatten(self.structure, leaves))
 
-    def grow(self, found: Content) -> bool:
+    def grow(self, found: Any, known: Container[int]) -> bool:
         """Take in what an iteration leaves in the place; tell whether another one has to be traced."""
         if self.undefined is not None:
-            if self.place.hidden and isinstance(found.value, Undefined):
-                found.value.refuse()
-            if self.place.hidden and found.structure is not UNBOUND:
-                self.fill(found)
-                return True
+            return self.fill(found)
+        if found is self.value:
             return False
-        if found.structure is UNBOUND:
-            self.spoil(found)
-            return True
-        if found.structure != self.content.structure:
-            self.spoil(found)
-            return True
+        if is_undefined(found):
+            return self.spoil(found)
+        old, new, structure = aligned((self.value, found), known)
+        if not self.leaves:
+            self.leaves, self.structure, self.carried = old, structure, [None] * len(old)
+        elif structure != self.structure:
+            return self.spoil(found)
         grown = False
-        for k, (leaf, old, aval) in enumerate(zip(found.leaves, self.content.leaves, self.carried, strict=True)):
-            if aval is None and same(leaf, old):
+        for k, (leaf, start, aval) in enumerate(zip(new, self.leaves, self.carried, strict=True)):
+            if aval is None and same(leaf, start):
                 continue
-            wanted = joint_aval(old, aval_of(old) if aval is None and is_array(old) else aval, leaf)
+            wanted = joint_aval(start, aval_of(start) if aval is None and is_array(start) else aval, leaf)
             if wanted is None:
-                self.spoil(found)
-                return True
+                return self.spoil(found)
             if wanted != aval:
                 self.carried[k] = wanted
                 grown = True
         return grown
 
-    def fill(self, found: Content) -> None:
+    def fill(self, found: Any) -> bool:
         """Let a variable that conversion added hold zeros before the loop: its flag tells that nobody reads them."""
-        zeros = [np.zeros(*aval_of(x))[()] if is_array(x) or is_number(x) else x for x in found.leaves]
-        self.content = Content(UNBOUND, zeros, found.structure, zeros)
-        self.carried = [aval_of(x) if is_array(x) else None for x in zeros]
+        if not self.place.hidden or found is UNBOUND:
+            return False
+        if isinstance(found, Undefined):
+            found.refuse()
+        leaves, self.structure = flatten(found)
+        self.leaves = [np.zeros(*aval_of(x))[()] if is_array(x) or is_number(x) else x for x in leaves]
+        self.carried = [aval_of(x) if is_array(x) else None for x in self.leaves]
+        self.value = unflatten(self.structure, self.leaves)
         self.undefined = None
+        return True
 
-    def spoil(self, found: Content) -> None:
+    def spoil(self, found: Any) -> bool:
         """Let a place be undefined from one iteration to the next, because it changes its kind."""
         text = describe(
             "loop",
-            f"{self.place.name} is {shown(self.content.value)} before an iteration and {shown(found.value)} after it",
+            f"{self.place.name} is {shown(self.value)} before an iteration and {shown(found)} after it",
             "a loop that a traced value decides about must keep containers, shapes and dtypes",
             "Give it the shape and dtype before the loop that it has after",
         )
-        text += self.place.where(0)
+        text += self.where()
         if self.place.hidden:
             raise GraphError(text)
         self.undefined = Undefined(text)
         self.spoiled = True
-        self.carried = []
+        self.leaves, self.carried, self.inputs = [], [], []
+        return True
 
-    def outputs(self, found: Content) -> list[Any]:
-        """Return the leaves that are carried on."""
-        if self.undefined is not None:
+    def outputs(self, region: Region) -> list[Any]:
+        """Return the leaves that an iteration hands on."""
+        if not self.avals:
             return []
-        return [x for x, aval in zip(found.ends, self.carried, strict=True) if aval is not None]
+        found = region.value(self.place.holder, self.place.key)
+        _, leaves, _ = aligned((self.value, found), region.heap.holders)
+        return [region.end_of(x) for x, aval in zip(leaves, self.carried, strict=True) if aval is not None]
 
     @property
     def avals(self) -> list[Aval]:
         """The avals of what is carried."""
-        return [aval for aval in self.carried if aval is not None] if self.undefined is None else []
+        return [aval for aval in self.carried if aval is not None]
 
     def initial(self) -> list[Any]:
         """Return what is carried into the first iteration."""
-        if self.undefined is not None:
-            return []
-        pairs = zip(self.content.ends, self.carried, strict=True)
-        return [cast(x, aval.dtype) for x, aval in pairs if aval is not None]
+        pairs = zip(self.leaves, self.carried, strict=True)
+        values = [(operand_of(current(x)) if type(x) is Tensor else x, aval) for x, aval in pairs if aval is not None]
+        return [cast(x, aval.dtype) for x, aval in values]
 
-    def finish(self, results: Iterator[Any], changed_in_place: bool) -> None:
-        """Let the place hold what the loop left."""
+    def finish(self, results: Sequence[Any]) -> None:
+        """Let the place hold what the loop left; raise if it changed its kind and cannot be undefined."""
         if self.undefined is not None:
+            if not self.place.variable:
+                self.undefined.refuse()
             self.place.write(self.undefined)
-            return
-        if not any(aval is not None for aval in self.carried):
-            return
-        leaves = [
-            next(results) if aval is not None else leaf
-            for leaf, aval in zip(self.content.leaves, self.carried, strict=True)
-        ]
-        value = unflatten(self.content.structure, leaves)
-        if not (changed_in_place and write_back(self.content.value, value)):
-            self.place.write(value)
-
-
-def is_old(start: Tensor, end: Tensor, found: Sequence[Any]) -> bool:
-    """Tell whether an input of an iteration has been written to, or is what the iteration leaves."""
-    return start._value is not end._value or any(x is start for x in found)
+        elif self.avals:
+            rest = iter(results)
+            pairs = zip(self.leaves, self.carried, strict=True)
+            leaves = [leaf if aval is None else next(rest) for leaf, aval in pairs]
+            self.place.write(unflatten(self.structure, leaves))
 
 
 def joint_aval(old: Any, aval: Aval | None, leaf: Any) -> Aval | None:

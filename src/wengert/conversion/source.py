@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from wengert.core.source import PACKAGE_PREFIX
 from wengert.errors import UsageError, describe
 
-__all__ = ["Definition", "definition_of", "is_library", "is_own", "refused"]
+__all__ = ["Definition", "definition_of", "is_library", "is_library_file", "is_own", "refused"]
 
 Definition: TypeAlias = "ast.FunctionDef | ast.Lambda"
 
@@ -31,8 +31,14 @@ def is_own(code: CodeType) -> bool:
 
 def is_library(code: CodeType) -> bool:
     """Tell whether code belongs to Python or to an installed package, which is called as it is."""
-    filename = os.path.normcase(code.co_filename)
-    return is_own(code) or filename.startswith(LIBRARIES) or filename.startswith("<frozen")
+    return is_library_file(code.co_filename)
+
+
+def is_library_file(filename: str) -> bool:
+    """Tell whether a file belongs to Python or to an installed package."""
+    if filename.startswith(PACKAGE_PREFIX):
+        return True
+    return os.path.normcase(filename).startswith((*LIBRARIES, "<frozen"))
 
 
 def refused(function: Any, given: str, needed: str) -> UsageError:

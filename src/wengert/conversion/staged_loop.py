@@ -10,20 +10,11 @@ import numpy as np
 
 from wengert.control import loop
 from wengert.control.staged import with_common_constants
-from wengert.conversion.branches import and_, choose, private
-from wengert.conversion.places import UNBOUND, Place
-from wengert.conversion.reach import read_by
-from wengert.conversion.regions import (
-    Region,
-    as_truth,
-    content_of,
-    handles_of,
-    is_traced,
-    noted,
-    operand_of,
-    same,
-    traced,
-)
+from wengert.conversion.branches import and_, choose
+from wengert.conversion.heap import Heap
+from wengert.conversion.holders import Holder
+from wengert.conversion.places import UNBOUND, Site
+from wengert.conversion.regions import Region, as_truth, is_traced, operand_of, same, traced
 from wengert.conversion.slots import Slot
 from wengert.core.abstract import MOST_KNOWN
 from wengert.core.aval import Aval, aval_of
@@ -54,13 +45,13 @@ class Counted(NamedTuple):
 class StagedLoop:
     """Be a loop that a traced value decides about.
 
-    Inputs of its traced pieces are the counter or row, what is carried, and the variables that it only reads.
+    Inputs of its traced pieces are the counter or row, what is carried, and the Tensors that it reads or writes to.
 
     Attributes:
-        slots: the variables that it changes.
-        readers: those that it reads.
+        heap: what it can reach.
+        slots: the places that it changes, by identity.
         handles: the Tensors that it reads or writes to.
-        written: the identities of those that it writes to.
+        written: the identities of those that an iteration was found to write to.
         region: the traced body.
     """
 
@@ -69,71 +60,100 @@ class StagedLoop:
     def __init__(
         self,
         kind: str,
-        places: Sequence[Place],
+        site: Site,
         body: Callable[..., Any],
         test: Thunk | None,
         functions: Sequence[FunctionType],
         counted: Counted | None,
     ) -> None:
         self.kind = kind
-        self.readers = read_by(functions, places)
-        self.places = [*places, *self.readers]
-        self.slots = [Slot(place, content_of(place.read())) for place in places]
+        self.note = (kind, "iterations", position_of(*caller()))
+        self.heap = Heap(functions, site)
+        self.slots = {place.identity: Slot(place, self.note) for place in self.heap.named(site)}
         self.body = body
         self.test = test
         self.code = functions[0].__code__
-        known = EXPECTED.get(self.code, {})
-        for slot in self.slots:
-            slot.expect(known.get(slot.place.name, ()))
+        known = EXPECTED.get(self.code)
+        for slot in self.slots.values():
+            slot.expect(None if known is None else known.get(slot.place.name, ()))
         self.counted = counted
-        self.note = (kind, "iterations", position_of(*caller()))
-        self.handles = handles_of(self.places)
         self.written: set[int] = set()
         self.passes = self.strangers = 0
         self.rows = counted.rows if counted is not None and test is None else None
         self.row_written = False
 
-    def starts(self, stage: Stage) -> list[Any]:
-        """Return what the places hold at the beginning of an iteration."""
-        return [*(slot.start(stage) for slot in self.slots), *private(self.readers)]
+    @property
+    def handles(self) -> list[Tensor]:
+        """The Tensors that the loop reads or writes to."""
+        return list(self.heap.handles.values())
+
+    def start(self, stage: Stage) -> None:
+        """Let the places hold what they do at the beginning of an iteration."""
+        for slot in self.slots.values():
+            slot.start(stage)
 
     def settle(self, optional: bool) -> bool:
         """Trace the body until what is carried is known; return False if the loop is optional and it cannot be."""
-        defined = [slot for slot in self.slots if slot.undefined is None]
+        defined = [slot for slot in self.slots.values() if slot.undefined is None]
         while True:
             self.region = self.iteration()
-            states = list(zip(self.slots, self.region.given, self.region.found, strict=False))
-            surprises = [slot.surprised(given, found) for slot, given, found in states]
+            surprises = [slot.surprised(self.found(slot)) for slot in self.slots.values()]
             if any(surprises):
                 continue
-            news = [*(slot.grow(found) for slot, _, found in states), self.readers_changed(), self.others_written()]
+            if optional and (self.resized() or self.region.arrays):
+                return False
+            if self.arrays_written():
+                continue
+            news = [slot.grow(self.found(slot), self.heap.holders) for slot in self.slots.values()]
+            news += [self.others_changed(), self.others_written()]
             if optional and (self.writes_rows() or any(slot.spoiled for slot in defined)):
                 return False
             if not any(news):
                 self.remember()
                 return True
 
+    def found(self, slot: Slot) -> Any:
+        """Return what an iteration leaves in a place."""
+        return self.region.value(slot.place.holder, slot.place.key)
+
     def remember(self) -> None:
         """Let the next trace of this loop expect what has been found out."""
         if len(EXPECTED) >= MOST_KNOWN:
             EXPECTED.clear()
-        EXPECTED[self.code] = {slot.place.name: slot.replaced for slot in self.slots}
+        EXPECTED[self.code] = {slot.place.name: slot.replaced for slot in self.slots.values()}
 
     def writes_rows(self) -> bool:
         """Tell whether the body writes to the rows that the loop goes through."""
         return self.row_written or (self.rows is not None and id(base_and_path(self.rows)[0]) in self.written)
 
-    def readers_changed(self) -> bool:
-        """Take in the variables that functions called by the body changed; tell whether there are more of them."""
-        changed = []
-        for place, found in zip(self.readers, self.region.found[len(self.slots) :], strict=True):
-            before = content_of(place.read())
-            if before.structure != found.structure or not all(map(same, before.leaves, found.leaves)):
-                changed.append(place)
-        self.readers = [place for place in self.readers if place not in changed]
-        self.slots += [Slot(place, content_of(place.read())) for place in changed]
-        self.places = [*(slot.place for slot in self.slots), *self.readers]
-        return bool(changed)
+    def resized(self) -> list[Holder]:
+        """Return the containers whose length or keys an iteration changes."""
+        holders = [(self.heap.holders[x], self.heap.kept[x], found) for x, found in self.region.contents.items()]
+        return [
+            x for x, kept, found in holders if not x.variable and x.differs(dict.fromkeys(kept), dict.fromkeys(found))
+        ]
+
+    def others_changed(self) -> bool:
+        """Take in the places besides the loop's own variables that the body changes; tell whether there are more."""
+        for holder in self.resized():
+            raise GraphError(
+                describe(
+                    self.kind,
+                    f"an iteration changes the length or the keys of the {type(holder.target).__name__} {holder.name}",
+                    "a loop that a traced value decides about must keep containers",
+                    "Use an array that is long enough, or wengert.scan",
+                )
+                + f"\n  {self.note[2]}"
+            )
+        before = len(self.slots)
+        for identity, contents in self.region.contents.items():
+            holder, kept = self.heap.holders[identity], self.heap.kept[identity]
+            for key in {**kept, **contents}:
+                one, other = kept.get(key, UNBOUND), contents.get(key, UNBOUND)
+                if (identity, key) not in self.slots and not same(one, other):
+                    slot = self.slots[identity, key] = Slot(self.heap.place(holder, key), self.note)
+                    slot.grow(other, self.heap.holders)
+        return len(self.slots) > before
 
     def others_written(self) -> bool:
         """Take in the Tensors that the body wrote to; tell whether some were no inputs and have to become some.
@@ -142,35 +162,44 @@ class StagedLoop:
         are as many of them each time.
         """
         self.passes += 1
-        known = {id(x) for x in self.handles}
-        strangers = [x for x in self.region.written if id(x) not in known]
+        handles = self.heap.handles
+        strangers = {id(x): x for x in self.region.written if id(x) not in handles}
         anew = self.passes > 2 and len(strangers) == self.strangers
         self.strangers = len(strangers)
-        self.handles += [] if anew else strangers
-        self.written |= {id(x) for x in self.region.written if not anew or id(x) in known}
+        self.heap.handles.update({} if anew else strangers)
+        self.written |= {id(x) for x in self.region.written} & handles.keys()
         return bool(strangers) and not anew
+
+    def arrays_written(self) -> bool:
+        """Let Tensors take the place of the ndarrays that the body wrote to; tell whether there are any."""
+        arrays = self.region.arrays
+        if not arrays:
+            return False
+        del self.region  # which refers to them, as slots do
+        for slot in self.slots.values():
+            slot.value = None
+        self.heap.promote(arrays, self.note)
+        for slot in self.slots.values():
+            slot.value = slot.place.read()
+        return True
 
     def first_differs(self) -> bool:
         """Tell whether the first iteration writes to an array that others may hold too, which later ones do not.
 
         The variable that holds it before the loop gets another one in each iteration.
         """
-        return any(
-            aval is not None and type(old) is Tensor and id(base_and_path(old)[0]) in self.written
-            for slot in self.slots
-            for aval, old in zip(slot.carried, slot.content.leaves, strict=False)
-        )
+        return not self.written <= {id(x) for x in self.region.written}
 
     def iteration(self) -> Region:
         """Trace one iteration."""
         counted = self.counted
         items: list[Tensor] = []
 
-        def begin(stage: Stage) -> list[Any]:
+        def begin(stage: Stage) -> None:
             if counted is not None:
                 row = None if self.rows is None else aval_of(self.rows)
                 items.append(stage.input(COUNTER if row is None else Aval(row.shape[1:], row.dtype)))
-            return self.starts(stage)
+            self.start(stage)
 
         def run() -> None:
             if counted is None:
@@ -182,25 +211,25 @@ class StagedLoop:
                 self.body(items[0])
                 self.row_written = items[0]._value is not before
 
-        with noted(*self.note):
-            return traced(self.kind, self.places, begin, run, self.handles)
+        return traced(self.note, self.heap, run, begin)
 
     def emit(self) -> None:
         """Append the loop to the graph, and let the places hold what it leaves."""
-        found = self.region.found[: len(self.slots)]
-        pairs = list(zip(found, self.region.given, strict=False))
-        init = [x for slot in self.slots for x in slot.initial()]
+        slots = self.slots.values()
+        init = [x for slot in slots for x in slot.initial()]
         self.own = len(init)
-        outputs = [x for slot, content in zip(self.slots, found, strict=True) for x in slot.outputs(content)]
+        outputs = [x for slot in slots for x in slot.outputs(self.region)]
         written = [x for x in self.handles if id(x) in self.written]
         init += map(operand_of, written)
         outputs += map(self.region.end_of, written)
-        step = self.region.function(outputs, [*(a for slot in self.slots for a in slot.avals), *map(aval_of, written)])
-        results = iter(self.repeated(step, init) if init else ())
-        for slot, (after, before) in zip(self.slots, pairs, strict=True):
-            slot.finish(results, after.value is before.value and slot.content.value is not UNBOUND)
-        for handle in written:
-            rebind(handle, next(results))
+        step = self.region.function(outputs, [*(a for slot in slots for a in slot.avals), *map(aval_of, written)])
+        results = list(self.repeated(step, init) if init else ())
+        for slot in slots:
+            count = len(slot.avals)
+            slot.finish(results[:count])
+            del results[:count]
+        for handle, result in zip(written, results, strict=True):
+            rebind(handle, result)
 
     def arguments(self, carried: Sequence[Any], read: Sequence[Any]) -> list[Any]:
         """Return the inputs of a traced piece, but for the item, from what is carried and what is only read."""
@@ -258,20 +287,27 @@ class StagedLoop:
         )
         return results
 
+    def changes(self, asked: Region) -> bool:
+        """Tell whether the condition changes variables or containers."""
+        return bool(asked.arrays) or any(
+            value is not asked.starts.get(identity, {}).get(key, UNBOUND)
+            for identity, contents in asked.contents.items()
+            for key, value in contents.items()
+        )
+
     def decision(self) -> Callable[..., Sequence[Any]]:
         """Return whether to go on as a function of what is carried and read."""
         test = self.test
         if test is None:
             return lambda *_: [np.True_]
-        with noted(*self.note):
-            asked = traced(self.kind, self.places, self.starts, test, self.handles)
-        if asked.written:
+        asked = traced(self.note, self.heap, test, self.start)
+        if asked.written or self.changes(asked):
             raise GraphError(
                 describe(
                     self.kind,
-                    "a condition that writes to a Tensor",
+                    "a condition that changes what there was before it",
                     "a condition that only reads is needed",
-                    "Write in the body",
+                    "Make the changes in the body",
                 )
                 + f"\n  {self.note[2]}"
             )
@@ -279,13 +315,13 @@ class StagedLoop:
         if not is_traced(truth):
             constant = np.bool_(bool(truth))
             return lambda *_: [constant]
-        decide = asked.function([truth], [aval_of(truth)])
+        decide = asked.function([asked.end_of(truth)], [aval_of(truth)])
         return lambda *xs: [as_truth(decide(*xs)[0])]
 
 
 def staged_loop(
     kind: str,
-    places: Sequence[Place],
+    site: Site,
     body: Callable[..., Any],
     test: Thunk | None,
     functions: Sequence[FunctionType],
@@ -297,7 +333,7 @@ def staged_loop(
 
     Args:
         kind: the statement, for errors.
-        places: the variables that the loop changes.
+        site: where it stands and the variables that it changes.
         body: one iteration, called with an item if the loop is counted.
         test: whether to go on, beside the count.
         functions: what the parts of the statement became.
@@ -305,7 +341,7 @@ def staged_loop(
         optional: whether to do nothing, and return False, if a variable cannot be carried.
         peeled: whether the first iteration has been carried out apart.
     """
-    found = StagedLoop(kind, places, body, test, functions, counted)
+    found = StagedLoop(kind, site, body, test, functions, counted)
     if not found.settle(optional):
         return False
     if peeled or not found.first_differs():
@@ -313,14 +349,14 @@ def staged_loop(
         return True
     if optional:
         return False
-    carry_out_first(found, [*places, *read_by(functions, places)])
+    carry_out_first(found)
     if counted is not None:
         item = counted.item
         counted = Counted(counted.count - 1, lambda k: item(k + 1))
-    return staged_loop(kind, places, body, test, functions, counted, peeled=True)
+    return staged_loop(kind, site, body, test, functions, counted, peeled=True)
 
 
-def carry_out_first(found: StagedLoop, places: Sequence[Place]) -> None:
+def carry_out_first(found: StagedLoop) -> None:
     """Carry out the first iteration of a loop, if there is one, as a statement of its own."""
     counted, test = found.counted, found.test
     first: Thunk = found.body if counted is None else lambda: found.body(counted.item(np.int64(0)))
@@ -328,6 +364,6 @@ def carry_out_first(found: StagedLoop, places: Sequence[Place]) -> None:
     if test is not None:
         more = and_(more, test)
     if is_traced(more):
-        choose(as_truth(more), places, first, lambda: None, found.note)
+        choose(as_truth(more), found.heap, first, lambda: None, found.note)
     elif more:
         first()

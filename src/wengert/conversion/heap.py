@@ -1,0 +1,343 @@
+"""The heap of a piece of the user's program: everything it can reach that it may change.
+
+Found from the closures of its functions: variables, the functions, methods and globals that these hold or use, lists,
+dictionaries, sets, objects and classes, arrays and Tensors. A traced piece changes them in place, and all is put back
+afterwards; so aliases stay what they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten
+from wengert.conversion.holders import Cell, Contents, Holder, Variables, holder_of
+from wengert.conversion.names import HIDDEN
+from wengert.conversion.places import Place, Site, is_undefined, line_text
+from wengert.conversion.source import is_library, is_library_file
+from wengert.core.tensor import Tensor, is_staged, make_tensor
+from wengert.core.views import base_and_path
+from wengert.errors import GraphError, describe
+
+__all__ = ["Heap", "tensors_in"]
+
+ATOMS = frozenset(
+    (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
+)
+SMALL = 4096
+"""Arrays with more elements are not copied but write-protected while a piece is traced."""
+
+
+class Heap:
+    """Find and keep what functions can reach that they may change.
+
+    Attributes:
+        holders: what has contents, by identity.
+        kept: the contents at the beginning, by identity of the holder.
+        handles: the Tensors that become inputs of the piece: they own their memory.
+        views: Tensors that are views of these.
+        arrays: ndarrays that may be written to.
+        lines: source lines that set a variable, in the body and in the `else`, by its place's identity.
+    """
+
+    def __init__(self, functions: Sequence[Any], site: Site | None = None) -> None:
+        self.holders: dict[int, Holder] = {}
+        self.handles: dict[int, Tensor] = {}
+        self.views: dict[int, Tensor] = {}
+        self.arrays: dict[int, Array] = {}
+        self.iterators: list[tuple[Any, Any]] = []
+        self.kept: dict[int, Contents] = {}
+        self.queue: list[tuple[Any, str, Any]] = []
+        self.seen: dict[int, Any] = {}
+        self.function: Any = functions[0] if functions else None
+        self.cells = self.own_cells(functions)
+        for name, cell in self.cells.items():
+            self.take(Cell(cell, name), True)
+        for function in functions:
+            self.look_into_code(function)
+        while self.queue:
+            self.look(*self.queue.pop())
+        self.lines = {} if site is None else dict(self.lines_of(site))
+
+    # The search
+
+    def own_cells(self, functions: Sequence[Any]) -> dict[str, CellType]:
+        """Return the variables of the piece, by name."""
+        found: dict[str, CellType] = {}
+        for function in functions:
+            found.update(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        return found
+
+    def take(self, holder: Holder, own: bool = False) -> None:
+        """Enter a holder, and look into its contents next."""
+        identity = id(holder.target)
+        if identity in self.holders:
+            return
+        self.holders[identity] = holder
+        contents = self.kept[identity] = holder.contents()
+        for key, value in contents.items():
+            if type(value) not in ATOMS:
+                if own:
+                    self.adopt(value)
+                self.queue.append((value, holder.entry_name(key), (holder, key)))
+
+    def adopt(self, value: Any) -> None:
+        """Let the Tensors that a variable of the piece itself holds be inputs, with elements or not."""
+        for leaf in tensors_in(value):
+            base, path = base_and_path(leaf)
+            if getattr(base._trace, "ended", False):  # whoever uses it will hear that it escaped
+                continue
+            self.handles[id(base)] = base
+            if path:
+                self.views[id(leaf)] = leaf
+
+    def look(self, value: Any, name: str, where: Any) -> None:
+        """Enter a value; `where` is the holder and key that it was found under, None if it is not to be replaced."""
+        if isinstance(value, np.ndarray):
+            if id(value) not in self.arrays:
+                self.arrays[id(value)] = Array(value, name)
+            self.arrays[id(value)].places.append(where)
+        if id(value) in self.seen or is_undefined(value):
+            return
+        self.seen[id(value)] = value
+        if type(value) is Tensor:
+            if is_staged(value):
+                self.adopt(value)
+        elif type(value) is FunctionType and is_library(value.__code__):
+            return
+        elif (holder := holder_of(value, name)) is not None:
+            self.take(holder)
+        self.look_around(value, name)
+
+    def look_around(self, value: Any, name: str) -> None:
+        """Look into what a value leads to that is not its contents."""
+        inside: Sequence[Any] = ()
+        if type(value) is FunctionType:
+            inside = (value.__defaults__, value.__kwdefaults__)
+            self.look_into_function(value)
+        elif isinstance(value, MethodType):
+            inside = (value.__self__, value.__func__)
+        elif isinstance(value, functools.partial):
+            inside = (value.func, value.args, value.keywords)
+        elif isinstance(value, property):
+            inside = (value.fget, value.fset, value.fdel)
+        elif isinstance(value, staticmethod | classmethod):
+            inside = (value.__func__,)
+        elif isinstance(value, tuple | frozenset):
+            inside = tuple(value)
+        elif isinstance(value, type):
+            inside = value.__mro__[1:-1]
+        elif id(value) in self.holders:
+            inside = (type(value),)
+        elif hasattr(type(value), "__next__"):
+            self.iterators.append((value, progress(value)))
+        self.queue += [(x, name, None) for x in inside if type(x) not in ATOMS]
+
+    def look_into_function(self, function: FunctionType) -> None:
+        """Look into the variables that a function which may be called reads."""
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            if not name.startswith(HIDDEN):
+                self.take(Cell(cell, name))
+        self.look_into_code(function)
+
+    def look_into_code(self, function: FunctionType) -> None:
+        """Look into the global variables that code may use."""
+        names = names_of(function.__code__)
+        self.look_into_module(function.__globals__, names)
+
+    def look_into_module(self, space: dict[str, Any], names: frozenset[str]) -> None:
+        """Look into those of a module's variables that code may use."""
+        holder = self.holders.get(id(space))
+        if holder is None:
+            holder = self.holders[id(space)] = Variables(space, "")
+            self.kept[id(space)] = {}
+        assert isinstance(holder, Variables)
+        for name in names - holder.names:
+            holder.names.add(name)  # one that is not there may be set
+            if name not in space:
+                continue
+            value = self.kept[id(space)][name] = space[name]
+            if isinstance(value, ModuleType):
+                filename = getattr(value, "__file__", None)
+                if filename is not None and not is_library_file(filename):
+                    self.look_into_module(vars(value), names)
+            elif type(value) not in ATOMS:
+                self.queue.append((value, name, (holder, name)))
+
+    # The state
+
+    def contents(self) -> dict[int, Contents]:
+        """Return the contents of the holders that have changed since the beginning."""
+        found = {}
+        for identity, holder in self.holders.items():
+            contents = holder.contents()
+            if holder.differs(self.kept[identity], contents):
+                found[identity] = contents
+        return found
+
+    def restore(self) -> None:
+        """Put back what was there at the beginning."""
+        for identity, contents in self.kept.items():
+            holder = self.holders[identity]
+            if holder.differs(contents, holder.contents()):
+                holder.restore(contents)
+        for array in self.arrays.values():
+            array.restore()
+
+    def changed_arrays(self) -> list[int]:
+        """Return the identities of the arrays that have been written to."""
+        return [identity for identity, array in self.arrays.items() if array.changed]
+
+    @contextmanager
+    def protected(self) -> Iterator[None]:
+        """Keep large arrays from being written to."""
+        large = [x.array for x in self.arrays.values() if x.copy is None and x.array.flags.writeable]
+        for array in large:
+            array.flags.writeable = False
+        try:
+            yield
+        finally:
+            for array in large:
+                array.flags.writeable = True
+
+    def require_iterators_unused(self, note: tuple[str, str, Any]) -> None:
+        """Raise if an iterator from outside has been advanced, which cannot be taken back."""
+        for iterator, before in self.iterators:
+            if progress(iterator) != before:
+                raise GraphError(
+                    describe(
+                        note[0],
+                        f"an iterator of type {type(iterator).__name__}, advanced where a traced value decides",
+                        "an iterator that does not depend on traced values is needed",
+                        "Take its items before, or index a list",
+                    )
+                    + f"\n  {note[2]}"
+                )
+
+    def promote(self, identities: Sequence[int], note: tuple[str, str, Any]) -> None:
+        """Let Tensors take the place of ndarrays that a piece wrote to: these can hold what is traced.
+
+        Raises:
+            GraphError: others may see the array, who would not see the Tensor.
+        """
+        for identity in identities:
+            found = self.arrays.pop(identity)
+            del self.seen[identity]
+            if self.seen_by_others(found):
+                raise GraphError(
+                    describe(
+                        note[0],
+                        f"a write to the ndarray {found.name}, which others may see, where a traced value decides",
+                        "an array that can hold what is traced is needed",
+                        "Make it with wengert.numpy, or write to it outside",
+                    )
+                    + f"\n  {note[2]}"
+                )
+            tensor = make_tensor(found.array.copy(), None, None)
+            self.handles[id(tensor)] = tensor
+            for holder, key in found.places:
+                holder.write(key, tensor)
+                self.kept[id(holder.target)] = holder.contents()
+
+    def seen_by_others(self, found: Array) -> bool:
+        """Tell whether an array, or memory of it, is held by something that cannot be given another array instead.
+
+        That is so if it is a view or has views, or if there are more references to it than the heap knows of.
+        """
+        array = found.array
+        if None in found.places or any(np.may_share_memory(x.array, array) for x in self.arrays.values()):
+            return True
+        if array.base is not None and sys.getrefcount(array.base) > 2:  # the array's own, and that of this call
+            return True
+        copies = sum(x is array for contents in self.kept.values() for x in contents.values())
+        return sys.getrefcount(array) > 3 + copies + len(found.places)
+
+    # Places
+
+    def place(self, holder: Holder, key: Any) -> Place:
+        """Return an entry as a place."""
+        return Place(holder, key, self.lines.get((id(holder.target), key), ("", "")))
+
+    def lines_of(self, site: Site) -> Iterator[tuple[Any, tuple[str, str]]]:
+        """Return the lines of a statement that set variables, by the identity of their places."""
+        for name, *lines in site.names:
+            found = self.entry(name)
+            if found is not None:
+                code = self.function.__code__
+                one, other = (line_text(code.co_filename, half[-1], code.co_qualname) if half else "" for half in lines)
+                yield (id(found[0].target), found[1]), (one, other)
+
+    def entry(self, name: str) -> tuple[Holder, Any] | None:
+        """Return the holder and the key of a variable or an attribute, by its dotted name."""
+        root, *path = name.split(".")
+        space = self.function.__globals__
+        holder = self.holders[id(self.cells[root])] if root in self.cells else self.holders.get(id(space))
+        key = "" if root in self.cells else root
+        for attribute in path:
+            value = holder.contents().get(key) if holder is not None else None
+            holder, key = self.holders.get(id(value)), attribute
+        return None if holder is None else (holder, key)
+
+    def named(self, site: Site) -> list[Place]:
+        """Return the variables that a statement binds or changes."""
+        found = [self.entry(name) for name, *_ in site.names]
+        return [self.place(*entry) for entry in found if entry is not None and entry[0].variable]
+
+
+class Array:
+    """Hold an ndarray that may be written to.
+
+    Attributes:
+        copy: its elements at the beginning; None for a large one.
+        places: the holders and keys it was found under; None for one that cannot be replaced.
+    """
+
+    def __init__(self, array: np.ndarray[Any, Any], name: str) -> None:
+        self.array = array
+        self.name = name
+        self.copy = array.copy() if array.size <= SMALL and array.flags.writeable else None
+        self.places: list[Any] = []
+
+    @property
+    def changed(self) -> bool:
+        """Whether it has been written to."""
+        return self.copy is not None and self.array.tobytes() != self.copy.tobytes()
+
+    def restore(self) -> None:
+        """Put back the elements."""
+        if self.copy is not None and self.changed:
+            self.array[...] = self.copy
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """Return the Tensors in a value."""
+    if type(value) is Tensor:
+        return [value]
+    if type(value) in ATOMS or is_undefined(value):
+        return []
+    return [leaf for leaf in flatten(value)[0] if type(leaf) is Tensor]
+
+
+@functools.lru_cache(maxsize=4096)
+def names_of(code: CodeType) -> frozenset[str]:
+    """Return the names that code uses, that of nested functions too: among them all its global variables."""
+    nested = [names_of(x) for x in code.co_consts if isinstance(x, CodeType)]
+    return frozenset(code.co_names).union(*nested)
+
+
+def progress(iterator: Any) -> Any:
+    """Return something that changes when an iterator is advanced."""
+    if isinstance(iterator, GeneratorType):
+        frame = iterator.gi_frame
+        return None if frame is None else (frame.f_lasti, [id(x) for x in frame.f_locals.values()])
+    if hasattr(iterator, "__length_hint__"):
+        return iterator.__length_hint__()
+    if isinstance(iterator, enumerate | zip | map | filter):
+        return [progress(x) if hasattr(type(x), "__next__") else x for x in iterator.__reduce__()[1]]
+    return repr(iterator)

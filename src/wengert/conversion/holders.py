@@ -1,0 +1,240 @@
+"""Holders: what has contents that a program may change, such as variables, containers, objects and classes."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from operator import is_not
+from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any, ClassVar
+
+from wengert.conversion.places import UNBOUND
+from wengert.conversion.source import is_library_file
+
+__all__ = ["Cell", "Contents", "Holder", "Variables", "holder_of"]
+
+Contents = dict[Any, Any]
+
+
+class Holder:
+    """Read and set the contents of something.
+
+    Attributes:
+        target: it.
+        name: what the user calls it.
+        variable: whether an entry may be missing or undefined: of variables and attributes, not of containers.
+    """
+
+    variable: ClassVar[bool] = False
+
+    def __init__(self, target: Any, name: str) -> None:
+        self.target = target
+        self.name = name
+
+    def contents(self) -> Contents:
+        """Return a copy of the contents, by key."""
+        raise NotImplementedError
+
+    def restore(self, contents: Contents) -> None:
+        """Let it have these contents and no others."""
+        raise NotImplementedError
+
+    def write(self, key: Any, value: Any) -> None:
+        """Set one entry; UNBOUND takes it away."""
+        contents = self.contents()
+        if value is UNBOUND:
+            contents.pop(key, None)
+        else:
+            contents[key] = value
+        self.restore(contents)
+
+    def differs(self, one: Contents, other: Contents) -> bool:
+        """Tell whether contents are not the same objects under the same keys in the same order."""
+        return len(one) != len(other) or any(map(is_not, one.values(), other.values())) or list(one) != list(other)
+
+    def entry_name(self, key: Any) -> str:
+        """Return what the user calls an entry."""
+        return f"{self.name}[{key!r}]"
+
+
+class Cell(Holder):
+    """Be a variable of a function, in its closure cell."""
+
+    target: CellType
+    variable = True
+
+    def contents(self) -> Contents:
+        """Return the value."""
+        try:
+            return {"": self.target.cell_contents}
+        except ValueError:
+            return {}
+
+    def restore(self, contents: Contents) -> None:
+        """Set the value."""
+        if contents:
+            self.target.cell_contents = contents[""]
+        elif self.contents():
+            del self.target.cell_contents
+
+    def entry_name(self, key: Any) -> str:
+        """Return the variable's name."""
+        return self.name
+
+
+class Variables(Holder):
+    """Be those global variables of a module that are of interest."""
+
+    target: dict[str, Any]
+    variable = True
+
+    def __init__(self, target: Any, name: str) -> None:
+        super().__init__(target, name)
+        self.names: set[str] = set()
+
+    def contents(self) -> Contents:
+        """Return the variables that there are."""
+        return {name: self.target[name] for name in self.names if name in self.target}
+
+    def restore(self, contents: Contents) -> None:
+        """Set the variables."""
+        for name in self.names:
+            if name in contents:
+                self.target[name] = contents[name]
+            else:
+                self.target.pop(name, None)
+
+    def entry_name(self, key: Any) -> str:
+        """Return the variable's name."""
+        return str(key)
+
+
+class Attributes(Holder):
+    """Be an object with attributes."""
+
+    variable = True
+
+    def contents(self) -> Contents:
+        """Return the attributes, in slots or not."""
+        found = dict(getattr(self.target, "__dict__", ()))
+        for name in slots_of(type(self.target)):
+            value = getattr(self.target, name, UNBOUND)
+            if value is not UNBOUND:
+                found[name] = value
+        return found
+
+    def restore(self, contents: Contents) -> None:
+        """Set the attributes, whatever the class does when they are set."""
+        before = self.contents()
+        for name in before.keys() - contents.keys():
+            object.__delattr__(self.target, name)
+        for name, value in contents.items():
+            if before.get(name, UNBOUND) is not value:
+                object.__setattr__(self.target, name, value)
+
+    def entry_name(self, key: Any) -> str:
+        """Return the attribute behind the object's name."""
+        return f"{self.name}.{key}"
+
+
+class ClassAttributes(Attributes):
+    """Be a class."""
+
+    target: type
+
+    def contents(self) -> Contents:
+        """Return the attributes of the class itself but for those that Python gave it."""
+        return {k: v for k, v in vars(self.target).items() if not (k.startswith("__") and k.endswith("__"))}
+
+    def restore(self, contents: Contents) -> None:
+        """Set the attributes."""
+        before = self.contents()
+        for name in before.keys() - contents.keys():
+            type.__delattr__(self.target, name)
+        for name, value in contents.items():
+            if before.get(name, UNBOUND) is not value:
+                type.__setattr__(self.target, name, value)
+
+
+class Sequence(Holder):
+    """Be a list or a deque."""
+
+    target: list[Any] | deque[Any]
+
+    def contents(self) -> Contents:
+        """Return the items by position."""
+        return dict(enumerate(self.target))
+
+    def restore(self, contents: Contents) -> None:
+        """Put in the items."""
+        self.target.clear()
+        self.target.extend(contents.values())
+
+
+class Mapping(Holder):
+    """Be a dictionary."""
+
+    target: dict[Any, Any]
+
+    def contents(self) -> Contents:
+        """Return a copy."""
+        return dict(self.target)
+
+    def restore(self, contents: Contents) -> None:
+        """Put in the items, in their order."""
+        dict.clear(self.target)
+        dict.update(self.target, contents)
+
+
+class Set(Holder):
+    """Be a set: its elements are the keys."""
+
+    target: set[Any]
+
+    def contents(self) -> Contents:
+        """Return the elements."""
+        return dict.fromkeys(self.target)
+
+    def differs(self, one: Contents, other: Contents) -> bool:
+        """Tell whether elements differ, in whatever order."""
+        return one.keys() != other.keys()
+
+    def restore(self, contents: Contents) -> None:
+        """Put in the elements."""
+        self.target.clear()
+        self.target.update(contents)
+
+
+def holder_of(value: Any, name: str) -> Holder | None:
+    """Return the holder that a value is; None if it cannot be changed, or is none of the user's business."""
+    if isinstance(value, list | deque):
+        return Sequence(value, name)
+    if isinstance(value, dict):
+        return Mapping(value, name)
+    if isinstance(value, set):
+        return Set(value, name)
+    if isinstance(value, type):
+        return ClassAttributes(value, value.__name__) if is_users(value) else None
+    if isinstance(value, FunctionType | SimpleNamespace):
+        return Attributes(value, name)
+    if isinstance(value, tuple | frozenset | str | bytes | int | float | complex) or not is_users(type(value)):
+        return None
+    return Attributes(value, name)
+
+
+def is_users(kind: type) -> bool:
+    """Tell whether a class is neither Python's nor of an installed package."""
+    module = sys.modules.get(kind.__module__)
+    if not isinstance(module, ModuleType) or kind.__module__ == "builtins":
+        return False
+    filename = getattr(module, "__file__", None)
+    return kind.__module__ == "__main__" if filename is None else not is_library_file(filename)
+
+
+def slots_of(kind: type) -> list[str]:
+    """Return the names of the slots of a class."""
+    found: list[str] = []
+    for base in kind.__mro__:
+        slots = vars(base).get("__slots__", ())
+        found += [slots] if isinstance(slots, str) else slots
+    return [name for name in found if name not in ("__dict__", "__weakref__")]
