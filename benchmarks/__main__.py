@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import eager, importing, operations, tracing, transforms
+from benchmarks import eager, importing, operations, programs, tracing, transforms
 from benchmarks.libraries import PEERS, installed
 from benchmarks.measure import Case, measure
 from benchmarks.report import print_table, results_table, write_json
@@ -20,12 +20,20 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "transforms": transforms.cases,
     "tracing": tracing.cases,
     "operations": operations.cases,
+    "programs": programs.cases,
 }
-COMPARED: dict[str, Sequence[str]] = {"import": ("numpy",), "transforms": ("jax-jit",), "operations": ("numpy",)}
+COMPARED: dict[str, Sequence[str]] = {
+    "import": ("numpy",),
+    "transforms": ("jax-jit",),
+    "operations": ("numpy",),
+    "programs": ("jax-jit",),
+}
 """What a suite compares with besides the peers."""
 SUMMED_UP = ("operations",)
 """Suites of many cases: a summary is printed, and the cases themselves if they are few."""
 FEW = 40
+SINGLE = ("operations", "programs")
+"""Suites in which every library has one thread, and processor time is measured."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """What libraries look at when they are loaded, for suites in which each has one thread."""
 
@@ -61,7 +69,7 @@ def with_one_thread() -> None:
 def main() -> None:
     """Run one suite."""
     chosen = arguments()
-    if chosen.suite in SUMMED_UP:
+    if chosen.suite in SINGLE:
         with_one_thread()
     peers = installed([name for name in chosen.peers.split(",") if name])
     libraries = ["wengert", *peers, *installed(COMPARED.get(chosen.suite, ()))]

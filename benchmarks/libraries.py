@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import wengert as wg
+from benchmarks.namespaces import namespace
 
 __all__ = ["LIBRARIES", "PEERS", "Library", "distribution", "installed"]
 
@@ -20,21 +21,35 @@ Loss = Callable[..., Any]
 class Library:
     """Do in one library what the benchmarks need: make arrays and run a forward and backward pass."""
 
+    name = ""
+
     def __init__(self, threads: int) -> None:
         """Load the library and let it use a number of threads."""
 
     @property
     def numpy(self) -> Any:
-        """The library's namespace of NumPy-like functions."""
-        raise NotImplementedError
+        """The library's functions under NumPy's names."""
+        return namespace(self.name)
 
     def array(self, values: np.ndarray[Any, Any] | float, differentiated: bool) -> Any:
         """Return an array, as a leaf if it is differentiated."""
         raise NotImplementedError
 
+    def data(self, values: np.ndarray[Any, Any]) -> Any:
+        """Return an array that is not differentiated, as the library's users hold it."""
+        return self.array(values, differentiated=False)
+
     def step(self, loss: Loss, differentiated: Sequence[Any], constants: Sequence[Any]) -> Callable[[], Any]:
         """Return a function that computes `loss(*differentiated, *constants)` and its gradients."""
         raise NotImplementedError
+
+    def gradient(self, loss: Loss) -> Callable[..., Any]:
+        """Return the function that computes the gradient of a function of an array."""
+        raise NotImplementedError
+
+    def finish(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that does everything that a computation of arrays does, and waits for it."""
+        return function
 
 
 class TapeLibrary(Library):
@@ -55,31 +70,43 @@ class TapeLibrary(Library):
 class Wengert(TapeLibrary):
     """Wengert's tape."""
 
-    @property
-    def numpy(self) -> Any:
-        """Its mirror of NumPy."""
-        return wg.numpy
+    name = "wengert"
 
     def array(self, values: np.ndarray[Any, Any] | float, differentiated: bool) -> Any:
         """Return a Tensor."""
         return wg.tensor(values, requires_grad=differentiated)
 
+    def data(self, values: np.ndarray[Any, Any]) -> Any:
+        """Return the ndarray itself."""
+        return values
+
+    def gradient(self, loss: Loss) -> Callable[..., Any]:
+        """Return the gradient function: of ndarrays, as NumPy's users write it."""
+        return wg.grad(loss)
+
 
 class Torch(TapeLibrary):
     """PyTorch, eager."""
+
+    name = "torch"
 
     def __init__(self, threads: int) -> None:
         self.torch = importlib.import_module("torch")
         self.torch.set_num_threads(threads)
 
-    @property
-    def numpy(self) -> Any:
-        """Its functions, many of which have NumPy's names."""
-        return self.torch
-
     def array(self, values: np.ndarray[Any, Any] | float, differentiated: bool) -> Any:
         """Return a float64 tensor."""
         return self.torch.tensor(values, dtype=self.torch.float64, requires_grad=differentiated)
+
+    def gradient(self, loss: Loss) -> Callable[..., Any]:
+        """Return a function that makes a leaf and runs forward and backward."""
+
+        def gradient(x: Any) -> Any:
+            leaf = x.detach().requires_grad_()
+            loss(leaf).backward()
+            return leaf.grad
+
+        return gradient
 
 
 class FunctionalLibrary(Library):
@@ -97,40 +124,59 @@ class FunctionalLibrary(Library):
         arguments = (*differentiated, *constants)
         return lambda: gradient(*arguments)
 
+    def gradient(self, loss: Loss) -> Callable[..., Any]:
+        """Return the library's gradient function."""
+        return self.grad(loss)  # type: ignore[no-any-return]  # of a module without types
+
 
 class Autograd(FunctionalLibrary):
     """HIPS autograd."""
 
+    name = "autograd"
+
     def __init__(self, threads: int) -> None:
         self.grad = importlib.import_module("autograd").grad
-
-    @property
-    def numpy(self) -> Any:
-        """Its wrapped NumPy."""
-        return importlib.import_module("autograd.numpy")
 
 
 class Jax(FunctionalLibrary):
     """JAX without jit, in double precision."""
 
+    name = "jax"
+
     def __init__(self, threads: int) -> None:
         jax = importlib.import_module("jax")
         jax.config.update("jax_enable_x64", True)
         self.block = jax.block_until_ready
-        self.transform = jax.grad
+        self.transform, self.jit = jax.grad, jax.jit
 
-    def grad(self, loss: Loss, argnums: Sequence[int]) -> Callable[..., Any]:
+    def grad(self, loss: Loss, argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
         """Return the gradient function; it waits for its result."""
-        gradient = self.transform(loss, argnums)
-        return lambda *args: self.block(gradient(*args))
+        return self.finish(self.transform(loss, argnums))
 
-    @property
-    def numpy(self) -> Any:
-        """Its NumPy-like namespace."""
-        return importlib.import_module("jax.numpy")
+    def gradient(self, loss: Loss) -> Callable[..., Any]:
+        """Return JAX's gradient function."""
+        return self.transform(loss)  # type: ignore[no-any-return]  # of a module without types
+
+    def finish(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that waits for its result."""
+        return lambda *arguments: self.block(function(*arguments))
 
 
-LIBRARIES: dict[str, type[Library]] = {"wengert": Wengert, "torch": Torch, "autograd": Autograd, "jax": Jax}
+class JaxJit(Jax):
+    """JAX with everything compiled beforehand."""
+
+    def finish(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a compiled function that waits for its result."""
+        return super().finish(self.jit(function))
+
+
+LIBRARIES: dict[str, type[Library]] = {
+    "wengert": Wengert,
+    "torch": Torch,
+    "autograd": Autograd,
+    "jax": Jax,
+    "jax-jit": JaxJit,
+}
 
 
 def distribution(peer: str) -> str:

@@ -79,13 +79,13 @@ class Result:
         }
 
 
-def timed(function: Callable[[], object]) -> Program:
-    """Return a program that runs a function and takes its time."""
+def timed(function: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> Program:
+    """Return a program that runs a function and takes its time, by the wall or by `time.process_time`."""
 
     def program() -> Times:
-        start = time.perf_counter()
+        start = clock()
         function()
-        return {"": time.perf_counter() - start}
+        return {"": clock() - start}
 
     return program
 

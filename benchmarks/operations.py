@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.agreement import check_agreement
 from benchmarks.measure import Case, Program, net
 from benchmarks.operation_list import OPERATIONS, Operation, identity
 from benchmarks.variants import VARIANTS, Problem, Run, programs
@@ -20,7 +21,6 @@ __all__ = ["Cell", "cases"]
 
 SIZES = (0, 10, 1_000, 100_000)
 FEW, MANY, MIDDLE = 2, 20, 10_000  # repetitions in a program, for arrays that are larger or smaller than the last
-TOLERANCE = 1e-9
 UNABLE = (
     AssertionError,
     AttributeError,
@@ -42,10 +42,6 @@ def cases(_threads: int) -> Iterator[Case]:
                 cell = Cell(operation, size, variant)
                 if cell.exists():
                     yield Case(cell.name, 1, cell.make, rounds=15, budget=0.4, labels=cell.labels)
-
-
-class DisagreementError(Exception):
-    """Report a library whose result is not that of the others."""
 
 
 class Cell:
@@ -112,20 +108,5 @@ class Cell:
     def checked(self, library: str) -> Program:
         """Return the timed program of a library that can do it."""
         run = self.run(library, self.problem)
-        for found, expected in zip(run(), self.expected, strict=True):
-            if not agree(found, expected):
-                raise DisagreementError(f"{library}: {self.name}")
+        check_agreement(run(), self.expected, f"{library}: {self.name}")
         return net(run, self.run(library, self.frame), programs(library).repeats(self.frame))
-
-
-def agree(found: Any, expected: Any) -> bool:
-    """Tell whether two results are the same but for rounding; None is a gradient that is zero."""
-    ours, theirs = (np.zeros(()) if values is None else plain(values) for values in (expected, found))
-    scale = max(1.0, float(np.max(np.abs(ours), initial=0.0)))
-    same_shape = found is None or expected is None or ours.shape == theirs.shape
-    return same_shape and np.allclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE * scale)
-
-
-def plain(values: Any) -> np.ndarray[Any, Any]:
-    """Return an ndarray of a result of any library."""
-    return np.asarray(values.numpy(force=True) if hasattr(values, "resolve_conj") else values)

@@ -1,12 +1,18 @@
 """The cases of the benchmarks run for Wengert, and find what NumPy finds."""
 
+import functools
+
 import numpy as np
 import pytest
 
+from benchmarks.libraries import LIBRARIES
 from benchmarks.operation_list import OPERATIONS
 from benchmarks.operations import Cell
+from benchmarks.program_list import HAMILTONIAN, PROGRAMS, log_density
+from benchmarks.programs import sampler_step, step
 from benchmarks.summary import summary
 from benchmarks.variants import LANES, VARIANTS
+from tools.benchmark_page import section
 
 
 def test_names_of_operations_are_unique():
@@ -51,3 +57,33 @@ def test_summary():
     assert plain.rows[0] == ["add", "10", "4 µs", "2.00", "4.00", "3 µs"]
     assert backward.columns[-1] == "NumPy / torch, forward"
     assert backward.rows == [["add", "10", "8 µs", "8.00", "", "0.50"], ["sin", "10", "8 µs", "2.00", "", "1.50"]]
+
+
+@pytest.mark.parametrize("example", PROGRAMS, ids=lambda example: example.name)
+def test_programs(example):
+    library = LIBRARIES["wengert"](1)
+    gradients = step(example, library)()
+    value = functools.partial(example.loss, np)
+    slope = sum(np.vdot(gradient, values) for gradient, values in zip(gradients, example.parameters, strict=True))
+    low, high = (value(*[p * (1 + h) for p in example.parameters], *example.data) for h in (-1e-5, 1e-5))
+    assert abs((high - low) / 2e-5 - slope) < 1e-6 * max(1.0, abs(slope))
+
+
+def test_sampler():
+    position, momentum = sampler_step(LIBRARIES["wengert"](1))()
+    start, push, features, labels = HAMILTONIAN
+    before, after = (
+        log_density(np, q, features, labels) - 0.5 * p @ p for q, p in ((start, push), (position, momentum))
+    )
+    assert abs(after - before) < 0.01 * abs(before)
+
+
+def test_page():
+    results = [row("x | y", "plain", 4e-6, torch=2e-6, numpy=1e-6)]
+    text = section({"suite": "operations", "results": results})
+    assert text.startswith(
+        "## Operations\n\n### Geometric means of ratios\n\n| variant | elements | / torch | / numpy |"
+    )
+    assert "| x \\| y | 10 | 4 µs | 2.00 | 4.00 | 3 µs |" in text
+    results = [{"case": "tree", "phase": "", "labels": {}, "seconds_per_operation": {"wengert": 1e-3}, "ratio": {}}]
+    assert "| | Wengert |\n|---|--:|\n| tree | 1 ms |" in section({"suite": "programs", "results": results})

@@ -1,7 +1,7 @@
 """Write docs/benchmarks.md from the files that `python -m benchmarks <suite> --json <file>` wrote.
 
-Run `python -m tools.benchmark_page eager.json operations.json transforms.json import.json` after measuring in a quiet
-moment, and read the difference before you commit it.
+Run `python -m tools.benchmark_page eager.json operations.json programs.json transforms.json import.json` after
+measuring in a quiet moment, and read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ column is Wengert's median time (for an operation, where a case is a chain of th
 peer's in the same round, the median over the rounds. Below 1 Wengert is faster. All compute in double precision on
 the processor and eagerly: nothing is compiled, except in the column `jax-jit`, where JAX has compiled the whole
 transformation before the first round. An empty cell says that the library has no such thing.
-Operations are measured one by one, in processor time with one thread for every library, without what is around them,
-leaves and starting a sweep included; for them there are geometric means and the worst. "High" are those above twice
+Operations and programs are measured in processor time, with one thread for every library: operations one by one and
+without what is around them, leaves and starting a sweep included, programs as a whole, value and gradient. Of the
+operations there are geometric means and the worst. "High" are those above twice
 PyTorch's time, "by NumPy" those among them in which NumPy's own function already takes longer than PyTorch's. Plain
 ones, on Tensors that nothing differentiates, are compared with NumPy: "high" are those more than half a microsecond
 over it.
