@@ -239,12 +239,14 @@ class Name:
         kind: the letter of its shape.
         number: "f" or "c".
         own: whether it may be written into: it is an array, and no part of an argument's memory.
+        bound: whether it may be bound anew here: it is no variable of a surrounding function.
     """
 
     text: str
     kind: str
     number: str = "f"
     own: bool = False
+    bound: bool = True
 
 
 @dataclass

@@ -108,8 +108,8 @@ def tripled(t):
 ).lstrip()
 TAIL = """
 
-def loss(x, y, s):
-    return total(program(x, y, s))
+def loss(x, y, r):
+    return total(program(x, y, r))
 """
 
 

@@ -79,7 +79,7 @@ def edits(tree: ast.Module) -> Iterator[Edit]:
                 yield from shorter(path, name, statements)
     place = next(i for i, s in enumerate(tree.body) if isinstance(s, ast.FunctionDef) and s.name == "program")
     for path, node in nodes:
-        if path[:1] == (("body", place),):
+        if path[:1] == (("body", place),) and path[1:2] != (("body", 0),):
             yield from simplified(path, node)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable, Iterable
 
@@ -213,7 +214,7 @@ class Statements:
 
     def rebinding(self, scope: Scope, _depth: int) -> Lines:
         """Bind an old name anew."""
-        names = [n for n in scope.names if n.text not in ("x", "y", "s") and n.number == "f" and "(" not in n.text]
+        names = [n for n in scope.names if n.bound and n.number == "f" and "(" not in n.text]
         if not names:
             return []
         name = self.choice.choice(names)
@@ -231,7 +232,7 @@ class Statements:
     def alias(self, scope: Scope, _depth: int) -> Lines:
         """Give an object another name, or two names at once."""
         name = self.make.fresh("v")
-        source = self.choice.choice([n for n in scope.names if n.text != "s" and n.number in "fc"])
+        source = self.choice.choice([n for n in scope.names if n.number in "fc"])
         scope.names.append(Name(name, source.kind, source.number, source.own))
         return [f"{name} = {source.text}"]
 
@@ -273,7 +274,7 @@ class Statements:
 
     def augmented(self, scope: Scope, _depth: int) -> Lines:
         """Change a whole array in place, or bind a scalar anew in the same words."""
-        names = [n for n in scope.names if n.number in "fc" and (n.own or (n.kind == "S" and n.text not in ("s",)))]
+        names = [n for n in scope.names if n.bound and n.number in "fc" and (n.own or n.kind == "S")]
         if not names:
             return []
         name = self.choice.choice(names[-8:])
@@ -345,7 +346,7 @@ class Statements:
 
     def container(self, scope: Scope, _depth: int) -> Lines:
         """Define a list, tuple or dictionary, unpack one, or append."""
-        arrays = [n for n in scope.names if n.number in "fc" and n.text != "s"]
+        arrays = [n for n in scope.names if n.number in "fc"]
         one, other = self.choice.choice(arrays), self.choice.choice(arrays)
         form = self.choice.choice(("list", "list", "dict", "tuple", "unpack", "rows", "append", "nested"))
         name = self.make.fresh("l")
@@ -470,23 +471,16 @@ class Statements:
         kind, result = self.kind("SVVMP"), self.kind("SVVMPQ")
         arrays = scope.writable(kind, "f")
         writes = bool(arrays) and self.choice.random() < 0.5
-        inner = scope.inner(Name(parameter, kind, own=writes))
-        inner.names = [n for n in inner.names if "(" not in n.text]
-        local = [n for n in scope.names if n.text.isidentifier() and n.text[0] == "v"]
+        outer = [n for n in scope.names if "(" not in n.text]
+        variables = [n for n in outer if n.text.isidentifier() and n.text[0] == "v" and n.number == "f" and n.bound]
+        changed = self.choice.choice(variables) if variables and self.make.having("nonlocal", 0.4) else None
+        names = [n if n is changed or not n.text.isidentifier() else dataclasses.replace(n, bound=False) for n in outer]
+        inner = Scope([*names, Name(parameter, kind, own=writes)], list(scope.rules))
         head: Lines = []
-        if local and self.make.having("nonlocal", 0.4):
-            rebound = self.choice.choice(local)
-            head = [
-                f"    nonlocal {rebound.text}",
-                f"    {rebound.text} = {rebound.text} * 0.5 + {self.value('S', scope)}",
-            ]
-            if rebound.number == "c":
-                head = []
-        body = [
-            "    " + line
-            for line in self.block(inner, self.choice.randint(0, 2), depth - 1)
-            if not rebinds(line, local)
-        ]
+        if changed is not None:
+            value = self.value("S", scope)
+            head = [f"    nonlocal {changed.text}", f"    {changed.text} = {changed.text} * 0.5 + {value}"]
+        body = ["    " + line for line in self.block(inner, self.choice.randint(0, 2), depth - 1)]
         lines = [f"def {name}({parameter}):", *head, *body]
         if self.make.having("exits", 0.25):
             lines += [f"    if {self.make.condition(inner, 1)}:", f"        return {self.value(result, inner)} * 1.0"]
@@ -506,17 +500,12 @@ class Statements:
         return [*lines, f"{called} = {name}({argument})"]
 
 
-def rebinds(line: str, local: list[Name]) -> bool:
-    """Tell whether a line would make a variable of the surrounding function one of the inner function."""
-    first, _, rest = line.strip().partition(" ")
-    return any(first == n.text for n in local) and rest[:2] in ("= ", "+=", "-=", "*=", "/=")
-
-
 def program(choice: random.Random, features: frozenset[str] = FEATURES) -> str:
     """Return the source text of a function of a vector, a matrix and a number that returns a tuple of arrays."""
-    scope = Scope([Name("x", "V"), Name("y", "M"), Name("s", "S")])
+    scope = Scope([Name("x", "V", bound=False), Name("y", "M", bound=False), Name("s", "S")])
     maker = Statements(choice, features)
     lines = maker.block(scope, choice.randint(2, 7), 2)
     results = [n.text for n in scope.names if n.text not in ("x", "y", "s") and n.number in "fc"]
     lines.append(f"return ({', '.join([*results[-6:], maker.value('S', scope)])},)")
-    return "\n".join(["def program(x, y, s):", *("    " + line for line in lines)]) + "\n"
+    lines.insert(0, "s = r * 1.0")  # NumPy's arguments of no dimensions are scalars, Tensors are arrays: ADR 0008
+    return "\n".join(["def program(x, y, r):", *("    " + line for line in lines)]) + "\n"
