@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor, checked, plain_array
-from wengert.core.tensor import FUNCTIONS, ArrayLike, Tensor, concrete, make_tensor
+from wengert.core.tensor import FUNCTIONS, ArrayLike, Tensor, array_tensor, concrete
 
 __all__ = ["asarray", "tensor"]
 
@@ -32,7 +32,7 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
     found = concrete("tensor", data, "Use wengert.numpy.copy")
     if isinstance(found, np.ndarray):
         found = plain_array("tensor", found)
-    made = make_tensor(checked("tensor", np.array(found, dtype=dtype)[()]), None, None)
+    made = array_tensor(checked("tensor", np.array(found, dtype=dtype)))
     return made.requires_grad_() if requires_grad else made
 
 

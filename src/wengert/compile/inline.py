@@ -44,7 +44,7 @@ def spliced(body: Graph, inputs: tuple[Any, ...], kept: list[Equation]) -> tuple
     known: Known = {v: of_dtype(x, v) for v, x in zip(body.inputs, inputs, strict=True)}
     for equation in body.equations:
         operands = renamed(known, equation.inputs)
-        outputs = tuple([Variable(v.shape, v.dtype, v.name) for v in equation.outputs])
+        outputs = tuple([Variable(v.shape, v.dtype, v.name, v.strides) for v in equation.outputs])
         known.update(zip(equation.outputs, outputs, strict=True))
         kept.append(Equation(equation.primitive, operands, equation.params, outputs, equation.origin))
     return renamed(known, body.outputs)

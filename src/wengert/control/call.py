@@ -28,6 +28,7 @@ from wengert.core.aval import aval_of
 from wengert.core.dispatch import apply
 from wengert.core.graph import Graph, evaluate
 from wengert.core.identity import identity
+from wengert.core.order import order_of
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.tensor import is_staged
 from wengert.errors import GraphError, describe
@@ -44,6 +45,7 @@ class Call(Structured):
     def __init__(self) -> None:
         super().__init__("call", self.run)
         self.abstract = lambda _inputs, params: tuple(map(aval_of, params["graph"].outputs))
+        self.order = lambda _inputs, params, _avals: order_of(params["graph"].outputs)
 
     def run(self, *operands: Any, graph: Graph, name: str) -> tuple[Any, ...]:
         """Evaluate the graph."""

@@ -96,6 +96,7 @@ class Loop(Structured):
     def __init__(self, name: str) -> None:
         super().__init__(name, self.repeat)
         self.abstract = self.avals
+        self.order = lambda *_: None
 
     # Evaluation
 

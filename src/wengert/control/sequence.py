@@ -83,6 +83,7 @@ class ZeroSequence(Structured):
     def __init__(self) -> None:
         super().__init__("zero_sequence", self.evaluation)
         self.abstract = lambda _inputs, params: (Aval(params["shape"], params["dtype"]),)
+        self.order = lambda *_: None
 
     def evaluation(self, _x: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Items]:
         """Evaluate to what stands for zeros."""

@@ -1,8 +1,9 @@
-"""Shapes and dtypes of results: what a primitive gives, without computing it.
+"""Shapes, dtypes and memory order of results: what a primitive gives, without computing it.
 
-NumPy is asked with examples, once for each primitive with the same shapes, dtypes and parameters. Where examples of
-the full size would cost time (sums, products of matrices), or where the shape depends on the elements, a primitive is
-declared with a rule of its own, `abstract(inputs, params)`.
+NumPy is asked with examples, once for each primitive with the same shapes, dtypes, strides and parameters. Where
+examples of the full size would cost time (sums, products of matrices), or where the shape depends on the elements, a
+primitive is declared with a rule of its own, `abstract(inputs, params)`; its memory order is then asked with examples
+that are two elements long, unless it is declared with a rule `order(inputs, params, avals)`.
 """
 
 from __future__ import annotations
@@ -14,25 +15,46 @@ import numpy as np
 
 from wengert.core.aval import Aval, aval_of
 from wengert.core.identity import identity_of_params, is_registered
+from wengert.core.order import Order, Strides, example, grown, of_array, order_of, shrunk, strides_of
 from wengert.core.primitive import Elementwise, Primitive
 from wengert.errors import GraphError, ShapeError, describe
 
-__all__ = ["MOST_KNOWN", "abstract", "asked", "like_first", "reduced", "shaped", "unknown_shape"]
+__all__ = [
+    "MOST_KNOWN",
+    "OrderRule",
+    "abstract",
+    "asked",
+    "like_first",
+    "order_at_length",
+    "order_of_first",
+    "order_of_small",
+    "placed",
+    "reduced",
+    "shaped",
+    "unknown_shape",
+]
 
 Avals = tuple[Aval, ...]
 Rule = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[Aval]]
+OrderRule = Callable[[Sequence[Any], Mapping[str, Any], Avals], Order]
 
 MOST_KNOWN = 1 << 14
-KNOWN: dict[Any, Avals] = {}
+LONGEST_KEY = 1024
+KNOWN: dict[Any, tuple[Avals, Order]] = {}
 """What was found for a primitive, operands and parameters: the same few shapes occur over and over."""
 
 
 def abstract(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Avals:
-    """Return shapes and dtypes of a primitive's results.
+    """Return shapes and dtypes of a primitive's results; see `placed`."""
+    return placed(primitive, inputs, params)[0]
+
+
+def placed(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Avals, Order]:
+    """Return shapes and dtypes of a primitive's results, and how they lie in memory.
 
     Args:
         primitive: the operation.
-        inputs: numbers, arrays, variables or anything else with a shape and dtype.
+        inputs: numbers, arrays, variables or anything else with a shape, dtype and strides.
         params: its parameters.
 
     Raises:
@@ -56,31 +78,40 @@ def abstract(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, A
 
 
 def key_of_operand(value: Any, diagonal: bool) -> Any:
-    """Return what of an operand decides about shapes and dtypes: never the elements of an elementwise operation.
+    """Return what of an operand decides about results: never the elements of an elementwise operation.
 
-    Elsewhere literal integers may be indices or counts, so results for them are not remembered.
+    Elsewhere literal integers may be indices or counts, so results are remembered for few of them only.
     """
     kind = type(value)
     if kind is float or kind is complex:
         return kind
     if kind is int or kind is bool:
         return kind, value
-    if not diagonal and isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "fc":
-        raise TypeError
-    return value.shape, value.dtype
+    if kind is np.ndarray:
+        if diagonal or value.dtype.kind in "fc":
+            return kind, value.shape, value.dtype, value.strides
+        if value.nbytes > LONGEST_KEY:
+            raise TypeError
+        return kind, value.shape, value.dtype, value.strides, value.tobytes()
+    if issubclass(kind, np.generic):
+        return kind, value if value.dtype.kind in "biu" and not diagonal else None
+    return value.shape, value.dtype, getattr(value, "strides", None)
 
 
-def found_for(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Avals:
-    """Return avals by the primitive's own rule, else by asking NumPy."""
+def found_for(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Avals, Order]:
+    """Return avals and order by the primitive's own rules, else by asking NumPy."""
     if primitive.abstract is not None:
-        return tuple(primitive.abstract(inputs, params))
+        avals = tuple(primitive.abstract(inputs, params))
+        rule = order_of_small(primitive.evaluate) if primitive.order is None else primitive.order
+        return avals, rule(inputs, params, avals)
     if isinstance(primitive, Elementwise) or isinstance(primitive.evaluate, np.ufunc):
         return of_elementwise(primitive, inputs, params)
-    return asked(primitive.evaluate, inputs, params)
+    results = tried(primitive.evaluate, inputs, params)
+    return tuple(map(aval_of, results)), order_of(results)
 
 
-def of_elementwise(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Avals:
-    """Return the broadcast shape, and the dtype that NumPy gives for one element."""
+def of_elementwise(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Avals, Order]:
+    """Return the broadcast shape, and what NumPy gives for one element, or for two where the order matters."""
     shapes = [aval_of(x).shape for x in inputs]
     try:  # equal shapes may be of sequences, whose lengths are not known
         shape = shapes[0] if all(s == shapes[0] for s in shapes) else np.broadcast_shapes(*shapes)
@@ -93,16 +124,29 @@ def of_elementwise(primitive: Primitive, inputs: Sequence[Any], params: Mapping[
                 "Reshape one of them",
             )
         ) from error
-    found = asked(primitive.evaluate, [x if is_number(x) else Aval((), aval_of(x).dtype) for x in inputs], params)
-    return tuple(Aval(shape, aval.dtype) for aval in found)
+    if any(map(strides_of, inputs)):
+        results = tried(primitive.evaluate, list(map(small_example, inputs)), params)
+    else:
+        samples = [x if is_number(x) else dummy(Aval((), aval_of(x).dtype), strides_of(x)) for x in inputs]
+        results = tried(primitive.evaluate, samples, params)
+    avals = tuple([Aval(shape, x.dtype) for x in map(aval_of, results)])
+    return avals, grown_order(results, avals)
+
+
+def tried(evaluate: Callable[..., Any], inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what an evaluation gives: literals stand for themselves, the others for examples."""
+    samples = [
+        x if is_number(x) or isinstance(x, np.ndarray | np.generic) else dummy(aval_of(x), strides_of(x))
+        for x in inputs
+    ]
+    with np.errstate(all="ignore"):
+        out = evaluate(*samples, **params)
+    return out if isinstance(out, tuple) else (out,)
 
 
 def asked(evaluate: Callable[..., Any], inputs: Sequence[Any], params: Mapping[str, Any]) -> Avals:
-    """Return the avals of what an evaluation gives: literals stand for themselves, the others for examples."""
-    samples = [x if is_number(x) or isinstance(x, np.ndarray | np.generic) else dummy(aval_of(x)) for x in inputs]
-    with np.errstate(all="ignore"):
-        out = evaluate(*samples, **params)
-    return tuple(map(aval_of, out)) if isinstance(out, tuple) else (aval_of(out),)
+    """Return the avals of what an evaluation gives for examples."""
+    return tuple(map(aval_of, tried(evaluate, inputs, params)))
 
 
 def is_number(value: Any) -> bool:
@@ -110,12 +154,61 @@ def is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float | complex)
 
 
-def dummy(aval: Aval) -> Any:
+def dummy(aval: Aval, strides: Strides = None) -> Any:
     """Return some array of a shape and dtype on which every primitive is defined: the identity for square matrices."""
+    made = example(aval.shape, strides, aval.dtype, 0 if aval.dtype.kind in "iu" else 1)
     if len(aval.shape) >= 2 and aval.shape[-1] == aval.shape[-2] and aval.dtype.kind in "fc":
-        return np.broadcast_to(np.eye(aval.shape[-1], dtype=aval.dtype), aval.shape)
-    fill = 0 if aval.dtype.kind in "iu" else 1
-    return np.full(aval.shape, fill, aval.dtype)[()]
+        made[...] = np.eye(aval.shape[-1])
+    return made
+
+
+def small_example(value: Any) -> Any:
+    """Return an array that lies in memory as a value, with no axis longer than two; numbers as they are."""
+    if is_number(value) or isinstance(value, np.generic):
+        return value
+    shape, dtype = aval_of(value)
+    small, strides = shrunk(shape, strides_of(value), dtype.itemsize)
+    return dummy(Aval(small, dtype), strides)
+
+
+# Rules for the memory order of results
+
+
+def grown_order(results: Sequence[Any], avals: Avals) -> Order:
+    """Return how results of new memory and these avals lie, from results that are two elements long."""
+    if order_of(results) is None:
+        return None
+    return tuple([grown(a.shape, of_array(x), a.dtype.itemsize) for a, x in zip(avals, results, strict=True)])
+
+
+def order_of_small(evaluate: Callable[..., Any]) -> OrderRule:
+    """Return the rule of a primitive whose results have memory of their own: lengths do not matter."""
+
+    def rule(inputs: Sequence[Any], params: Mapping[str, Any], avals: Avals) -> Order:
+        return grown_order(tried(evaluate, list(map(small_example, inputs)), params), avals)
+
+    return rule
+
+
+def order_at_length(evaluate: Callable[..., Any]) -> OrderRule:
+    """Return the rule of a primitive whose result may be a view: it takes no time to ask for all of it."""
+
+    def rule(inputs: Sequence[Any], params: Mapping[str, Any], _avals: Avals) -> Order:
+        samples = [x if isinstance(x, np.ndarray | np.generic) else unfilled(x) for x in inputs]
+        return order_of(tried(evaluate, samples, params))
+
+    return rule
+
+
+def unfilled(value: Any) -> Any:
+    """Return an array that lies as a value does; integers, which may be indices, are zeros."""
+    shape, dtype = aval_of(value)
+    return example(shape, strides_of(value), dtype, 0 if dtype.kind in "iu" else None)
+
+
+def order_of_first(inputs: Sequence[Any], _params: Mapping[str, Any], _avals: Avals) -> Order:
+    """Let a result lie as operand 0 does: the rule of assignments."""
+    return order_of(inputs[:1])
 
 
 # Rules for declarations

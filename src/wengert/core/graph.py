@@ -17,6 +17,7 @@ from wengert.core.abstract import abstract
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.identity import Composite, identity, identity_of_params, registered_name
+from wengert.core.order import Strides
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, position_of
 from wengert.errors import GraphError, ShapeError, describe
@@ -45,14 +46,16 @@ class Variable:
     Attributes:
         shape, dtype: of the values it stands for.
         name: what the printer calls it, where the user gave a name.
+        strides: how the values lie in memory; see `wengert.core.order`.
     """
 
-    __slots__ = ("dtype", "name", "shape")
+    __slots__ = ("dtype", "name", "shape", "strides")
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "") -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "", strides: Strides = None) -> None:
         self.shape = shape
         self.dtype = dtype
         self.name = name
+        self.strides = strides
 
     @property
     def aval(self) -> Aval:

@@ -104,7 +104,7 @@ class ArrayMethods(Members):
 
     def copy(self, order: str = "C") -> Tensor:
         """Return a copy, with the gradient following; `order` is the memory layout, as in NumPy."""
-        return call(np.copy, self, order=order)
+        return call("copy", self, order)
 
     def reshape(self, *shape: Any, order: str = "C") -> Tensor:
         """Return the elements in another shape."""

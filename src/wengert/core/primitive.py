@@ -43,11 +43,14 @@ class ShapeRules(TypedDict, total=False):
         batch: the same for several operands.
         abstract: `abstract(inputs, params)`: the avals of the results, where NumPy cannot simply be asked; see
             `wengert.core.abstract`.
+        order: `order(inputs, params, avals)`: the strides of the results, where there is a rule `abstract` and examples
+            two elements long do not tell the memory order.
     """
 
     steps: Rule | None
     batch: Rule | None
     abstract: Rule | None
+    order: Rule | None
 
 
 class Primitive:
@@ -61,7 +64,7 @@ class Primitive:
         outputs: the number of results; more than one come as a tuple.
         jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
         structured: whether parameters hold graphs that the operation runs; see `Structured`.
-        steps, batch, abstract: see `ShapeRules`.
+        steps, batch, abstract, order: see `ShapeRules`.
     """
 
     kind: ClassVar[str]
@@ -80,6 +83,7 @@ class Primitive:
         steps: Rule | None = None,
         batch: Rule | None = None,
         abstract: Rule | None = None,
+        order: Rule | None = None,
     ) -> None:
         if not callable(evaluate):
             raise misdeclared(name, f"the evaluation is {evaluate!r}", "a callable is needed")
@@ -88,6 +92,7 @@ class Primitive:
         self.steps = steps
         self.batch = batch
         self.abstract = abstract
+        self.order = order
 
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
@@ -214,8 +219,8 @@ class Linear(Primitive):
         accumulate: `accumulate(buffer, ct, *constants, **params)`: add the transpose of `ct` into a buffer.
         rewrite: `rewrite(value, kept, *others, **params)`: evaluate into the memory of operand 0, or a copy if `kept`.
         consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
-        **shapes: `steps` and `batch`, how it reads with leading batch axes, and `abstract`, the avals of the results;
-            see `ShapeRules`.
+        **shapes: `steps` and `batch`, how it reads with leading batch axes, `abstract` and `order`, the avals and
+            memory order of the results; see `ShapeRules`.
 
     Raises:
         RegistrationError: a transpose is missing.
@@ -286,8 +291,8 @@ class Bilinear(Primitive):
         name: its name, unique among primitives.
         evaluate: the operation on two arrays.
         transposes: `left(ct, aval_left, right, **params)` and `right(ct, aval_right, left, **params)`.
-        **shapes: `steps` and `batch`, how it reads with leading batch axes, and `abstract`, the avals of the results;
-            see `ShapeRules`.
+        **shapes: `steps` and `batch`, how it reads with leading batch axes, `abstract` and `order`, the avals and
+            memory order of the results; see `ShapeRules`.
 
     Raises:
         RegistrationError: a transpose is missing.
@@ -336,8 +341,8 @@ class Opaque(Primitive):
             for those that received no cotangent, and `out` a tuple.
         jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
         outputs: the number of results.
-        **shapes: `steps` and `batch`, how it reads with leading batch axes, and `abstract`, the avals of the results;
-            see `ShapeRules`.
+        **shapes: `steps` and `batch`, how it reads with leading batch axes, `abstract` and `order`, the avals and
+            memory order of the results; see `ShapeRules`.
 
     Raises:
         RegistrationError: the vjp takes too few arguments.
@@ -384,8 +389,8 @@ class Constant(Primitive):
         name: its name, unique among primitives.
         evaluate: the operation on arrays.
         outputs: the number of results.
-        **shapes: `steps` and `batch`, how it reads with leading batch axes, and `abstract`, the avals of the results;
-            see `ShapeRules`.
+        **shapes: `steps` and `batch`, how it reads with leading batch axes, `abstract` and `order`, the avals and
+            memory order of the results; see `ShapeRules`.
 
     >>> Constant("steps", np.floor)
     <constant primitive steps>

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from wengert.core.order import Strides, strides_of
 from wengert.core.tensor import Tensor, make_tensor
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ class Trace:
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
         """Return the shape of a Tensor of this trace."""
         return tensor._value.shape  # type: ignore[no-any-return]
+
+    def strides(self, tensor: Tensor) -> Strides:
+        """Return the strides of a Tensor of this trace; see `wengert.core.order`."""
+        return strides_of(tensor._value)
 
     def standing(self, tensor: Tensor) -> Tensor:
         """Return the Tensor that a handle of this trace stands for: itself, unless it is a view."""

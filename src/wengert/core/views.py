@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.abstract import MOST_KNOWN
+from wengert.core.order import Strides, example, strides_of
 from wengert.core.tensor import BORROWED, Tensor, is_concrete, is_staged, keep, make_tensor, raw, wrapped_constant
 from wengert.core.trace import Trace
 
@@ -80,6 +81,10 @@ class Alias(Trace):
 
     __slots__ = ()
 
+    def strides(self, tensor: Tensor) -> Strides:
+        """Return the strides of the Tensor that a view stands for; a view is an array, never a scalar."""
+        return strides_of(current(tensor)) if tensor.ndim else ()
+
     def standing(self, tensor: Tensor) -> Tensor:
         """Return the Tensor that a view stands for."""
         return current(tensor)
@@ -142,34 +147,37 @@ def is_mutated(tensor: Tensor) -> bool:
 
 
 def would_share_memory(base: Tensor, path: Sequence[Step]) -> bool:
-    """Tell whether NumPy would make these steps a view of a base in C order: for values that are not there yet."""
-    key = base.shape, path
+    """Tell whether NumPy would make these steps a view of a base that lies so: for values that are not there yet."""
+    kind = base.shape, base.dtype, strides_of(base)
+    key = kind, path
     try:
         shares = SHARING.get(key)
     except TypeError:  # slices cannot be keys
-        return tried_on_memory(base.shape, path)
+        return tried_on_memory(kind, path)
     if shares is None:
         if len(SHARING) >= MOST_KNOWN:
             SHARING.clear()
-        shares = SHARING[key] = tried_on_memory(base.shape, path)
+        shares = SHARING[key] = tried_on_memory(kind, path)
     return shares
 
 
-def tried_on_memory(shape: tuple[int, ...], path: Sequence[Step]) -> bool:
-    """Tell whether NumPy makes these steps a view of an array in C order."""
-    buffer: Any = np.empty(shape, np.bool_)
-    window = buffer
+def tried_on_memory(kind: tuple[Any, Any, Strides], path: Sequence[Step]) -> bool:
+    """Tell whether NumPy makes these steps a view of an array of some shape, dtype and strides."""
+    shape, dtype, strides = kind
+    buffer = window = example(shape, strides, dtype)
     for primitive, params in path:
         window = primitive.evaluate(window, **dict(params))
-    return isinstance(window, np.ndarray) and np.may_share_memory(window, buffer)
+    return isinstance(window, np.ndarray) and isinstance(buffer, np.ndarray) and np.may_share_memory(window, buffer)
 
 
-def is_window_of_lanes(tensor: Tensor) -> bool:
+def is_window_of_lanes(tensor: Tensor, source: Tensor) -> bool:
     """Tell whether a value that is no view, a scalar say, is one on the level below, where all lanes are one array."""
     if is_concrete(tensor):
         return False
     value = tensor._value
-    return value._trace is ALIAS if type(value) is Tensor else isinstance(value, np.ndarray) and not tensor.ndim
+    if type(value) is Tensor:
+        return value._trace is ALIAS
+    return isinstance(value, np.ndarray) and 0 in (tensor.ndim, source.ndim)
 
 
 def detached_buffer(tensor: Tensor) -> Tensor:
@@ -184,6 +192,8 @@ def share(tensor: Tensor) -> Tensor:
     found = current(tensor)
     other = make_tensor(found._value, found._trace, found._node)
     other._kept = base_and_path(tensor)[0]._kept
+    if hasattr(found, "_array"):
+        other._array = True
     return other
 
 
@@ -203,7 +213,7 @@ def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any]
         return tensor
     steps = (*path, (primitive, tuple(params.items())))
     if not shares_memory(tensor, source, base, steps):
-        return detached_buffer(tensor) if is_window_of_lanes(tensor) else tensor
+        return detached_buffer(tensor) if is_window_of_lanes(tensor, source) else tensor
     return make_tensor(View(dispatch, base, steps, tensor), ALIAS, None)
 
 
@@ -212,9 +222,12 @@ def shares_memory(result: Tensor, source: Tensor, base: Tensor, path: Sequence[S
     trace = result._trace
     if (trace is None or trace.fast) and type(result._value) is np.ndarray and type(source._value) is np.ndarray:
         return is_window(result._value, source._value)
-    if is_staged(result) or (not result.ndim and not is_concrete(result)):  # a scalar of a lane is a window below
+    scalars = 0 in (result.ndim, source.ndim)
+    if is_staged(result) or (scalars and not is_concrete(result)):  # a scalar of a lane is a window below
         return would_share_memory(base, path)
     window, buffer = raw(result), raw(source)
+    if isinstance(buffer, np.generic):
+        return would_share_memory(base, path)
     return type(window) is np.ndarray and type(buffer) is np.ndarray and is_window(window, buffer)
 
 

@@ -18,6 +18,8 @@ def snapshot(tensor: Tensor) -> Tensor:
     tensor._kept = tensor._kept or True
     found = make_tensor(tensor._value, tensor._trace, tensor._node)
     found._kept = tensor._kept
+    if hasattr(tensor, "_array"):
+        found._array = True
     return found
 
 

@@ -315,7 +315,7 @@ def mode_name(mode: str) -> str:
 def polyval(p: Any, x: Any) -> Any:
     """Return the values of a polynomial, its coefficients given from the highest power; see `numpy.polyval`."""
     coefficients, x = array("polyval", p), array("polyval", x)
-    result: Any = as_tensor(np.zeros(x.shape, x.dtype)[()])
+    result: Any = np.zeros_like(x)
     for k in range(coefficients.shape[0]):
         result = result * x + coefficients[k]
     return result

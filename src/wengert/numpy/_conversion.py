@@ -10,7 +10,7 @@ from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
 from wengert.numpy._naming import documented
-from wengert.numpy._ufuncs import replace, with_out
+from wengert.numpy._ufuncs import is_scalar, replace, with_out
 from wengert.primitives import conversion, elementwise
 from wengert.traces.operators import operand
 
@@ -29,8 +29,15 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
-    """Return a copy; see `numpy.copy`."""
-    return apply(conversion.copy, as_tensor(a), order=order)
+    """Return a copy, as an array; see `numpy.copy`."""
+    x = as_tensor(a)
+    return x[...] if is_scalar(x) else copy_method(x, order)
+
+
+@implements("copy")
+def copy_method(x: Tensor, order: str) -> Any:
+    """Return a copy: of a scalar a scalar."""
+    return apply(conversion.copy, x, order=order)
 
 
 # Complex numbers

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, checked, implements
+from wengert.core.order import example, strides_of
 from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._selection import NUMBERS
+from wengert.numpy._ufuncs import is_scalar
 from wengert.primitives import conversion, elementwise
 
 __all__: list[str] = []
@@ -31,12 +33,31 @@ def assembled(data: Any) -> Any:
     return FUNCTIONS[np.stack]([as_tensor(item) for item in items])
 
 
-@implements(np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray)
+@implements(np.asarray, np.asanyarray)
 def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None, like: Any = None
 ) -> Any:
     """Return data as a Tensor, without copying where possible; see `numpy.asarray`."""
-    return array(a, dtype, copy=copy)
+    return array(a, dtype, copy=copy, order=order)
+
+
+@implements(np.ascontiguousarray)
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """Return data as a Tensor in C order, with at least one axis; see `numpy.ascontiguousarray`."""
+    return array(a, dtype, copy=None, order="C", ndmin=1)
+
+
+@implements(np.asfortranarray)
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
+    """Return data as a Tensor in Fortran's order; see `numpy.asfortranarray`."""
+    return array(a, dtype, copy=None, order="F")
+
+
+def lies_in(order: Any, x: Tensor) -> bool:
+    """Tell whether a Tensor lies in the memory order that is asked for."""
+    flags = np.asarray(example(x.shape, strides_of(x), x.dtype)).flags
+    wanted = (order or "K").upper()
+    return flags.c_contiguous if wanted == "C" else flags.f_contiguous if wanted == "F" else True
 
 
 @implements(np.array)
@@ -58,16 +79,20 @@ def array(
     """
     data: Any = assembled(object)
     if type(data) is not Tensor:
-        made = np.array(data, dtype=dtype, copy=copy, ndmin=ndmin)
+        made = np.array(data, dtype=dtype, copy=copy, order=order, ndmin=ndmin)
         if made.dtype.kind == "O":
             return as_tensor(made)
         if made is data or not made.flags.owndata:
             return as_tensor(made)
-        return constant_tensor(checked("array", made if made.ndim else made[()]))
+        return constant_tensor(checked("array", made))
     if dtype is not None and data.dtype != dtype:
         data = data.astype(dtype)
+    elif is_scalar(data):
+        data = data[...]
     elif copy and data is object:
-        data = data.copy()
+        data = np.copy(data, order=order or "K")
+    if not lies_in(order, data):
+        data = np.copy(data, order=order)
     return data.reshape((1,) * (ndmin - data.ndim) + data.shape) if data.ndim < ndmin else data
 
 
@@ -146,11 +171,12 @@ def full_like(
     device: Any = None,
 ) -> Any:
     """Return a Tensor like another, filled with a value; see `numpy.full_like`."""
-    x = as_tensor(a)
-    return full(x.shape if shape is None else shape, fill_value, x.dtype if dtype is None else dtype)
+    made: Any = FUNCTIONS[np.empty_like](a, dtype, order, subok, shape)
+    made[...] = assembled(fill_value)
+    return made
 
 
-def filled_like(function: Any, fill: Callable[..., Any]) -> None:
+def filled_like(function: Any) -> None:
     """Enter a function that returns a Tensor filled with a constant, in the shape of another."""
 
     @implements(function)
@@ -165,12 +191,13 @@ def filled_like(function: Any, fill: Callable[..., Any]) -> None:
         device: Any = None,
     ) -> Any:
         x = as_tensor(a)
-        return constant_tensor(fill(x.shape if shape is None else shape, x.dtype if dtype is None else dtype)[()])
+        pattern = example(x.shape, strides_of(x), x.dtype)
+        return constant_tensor(function(pattern, dtype=dtype, order=order, shape=shape))
 
 
-filled_like(np.zeros_like, np.zeros)
-filled_like(np.ones_like, np.ones)
-filled_like(np.empty_like, np.empty)
+filled_like(np.zeros_like)
+filled_like(np.ones_like)
+filled_like(np.empty_like)
 
 
 @implements(np.diag_indices_from)

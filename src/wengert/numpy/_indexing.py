@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.order import strides_of
 from wengert.core.tensor import FUNCTIONS, Tensor, concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._selection import flattened, in_range
@@ -49,7 +50,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     if mode != "raise":
         chosen = in_range("take", chosen, x.shape[axis], mode)
     result = x[(*(slice(None),) * axis, np.asarray(chosen) if chosen.ndim == 0 else chosen)]
-    return with_out("take", result, out)
+    return with_out("take", result if strides_of(result) in (None, ()) else np.copy(result, order="C"), out)
 
 
 def along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:

@@ -315,7 +315,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     )
     if not sparse:
         grids = np.broadcast_arrays(*grids)
-    return tuple(np.copy(grid) for grid in grids) if copy else grids
+    return tuple(grid.copy() for grid in grids) if copy else grids
 
 
 @implements(np.vander)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.order import example, strides_of
 from wengert.core.tensor import Tensor, is_staged, raw
 from wengert.core.views import base_and_path
 from wengert.errors import ShapeError, UsageError, describe
@@ -29,14 +30,10 @@ def array_operand(name: str, value: Any) -> Any:
 def buffer_of(x: Tensor) -> Any:
     """Return the array in memory under a Tensor (under one lane of it, in a batch), for its strides.
 
-    What is being traced has no memory yet: there, arrays lie in C order, and views of them accordingly.
+    What is being traced has no memory yet: an example stands for it.
     """
     if is_staged(x):
-        base, path = base_and_path(x)
-        window: Any = np.empty(base.shape, np.bool_)
-        for primitive, params in path:
-            window = primitive.evaluate(window, **dict(params))
-        return np.asarray(window)
+        return np.asarray(example(x.shape, strides_of(x), x.dtype))
     buffer = raw(x)
     extra = buffer.ndim - x.ndim
     if extra and buffer.size:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.foreign import any_decides, deferred, foreign
+from wengert.core.order import strides_of
 from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -62,9 +64,18 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
         if dtype is not None:
             operands = [FUNCTIONS[np.astype](as_tensor(x), dtype) for x in operands]
         result = apply(primitive, *operands)
-        return with_out(name, result, out, where)
+        return result if out is None and where is True else with_out(name, filling(result, out), out, where)
 
     return function
+
+
+def filling(result: Any, out: Any) -> Any:
+    """Return the result of a ufunc in the shape of `out=`, which takes part in broadcasting."""
+    target = out[0] if isinstance(out, tuple) else out
+    shape = np.shape(target) if type(result) is Tensor and target is not None else None
+    if shape is None or shape == result.shape or np.broadcast_shapes(shape, result.shape) != shape:
+        return result
+    return FUNCTIONS[np.broadcast_to](result, shape)
 
 
 DEFAULTS: dict[str, Any] = {"casting": "same_kind", "order": "K", "subok": True, "signature": None}
@@ -139,12 +150,20 @@ def replace(name: str, target: Tensor, result: Any) -> Tensor:
     return target
 
 
+def is_scalar(x: Tensor) -> bool:
+    """Tell whether a value is a scalar of NumPy, which `+=` does not change, not an array without axes."""
+    trace = x._trace
+    if type(x._value) is ndarray and (trace is None or trace.fast):
+        return False
+    return x.ndim == 0 and strides_of(x) is None
+
+
 def in_place(name: str, operate: Callable[[Any, Any], Any]) -> Callable[[Tensor, Any], Any]:
     """Return the in-place form of a binary operator."""
 
     def operator_in_place(self: Tensor, other: Any) -> Any:
         result = operate(self, other)
-        return result if result is NotImplemented else replace(name, self, result)
+        return result if result is NotImplemented or is_scalar(self) else replace(name, self, result)
 
     return operator_in_place
 

@@ -19,7 +19,7 @@ from wengert.core.declare import bilinear, linear, opaque
 from wengert.core.primitive import Primitive
 from wengert.errors import ShapeError, describe
 from wengert.primitives.product_batches import Flags, Params, ranks
-from wengert.primitives.product_shapes import abstract_einsum
+from wengert.primitives.product_shapes import abstract_einsum, order_of_einsum
 
 Labels = tuple[int, ...]
 Subscripts = str | tuple[tuple[Any, ...], ...]
@@ -235,6 +235,7 @@ einsum_one = linear(
     view=True,
     batch=batch_einsum,
     abstract=abstract_einsum(evaluate, parse),
+    order=order_of_einsum(evaluate, parse),
 )
 einsum_two = bilinear(
     "einsum_two",

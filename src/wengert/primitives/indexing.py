@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.abstract import asked
+from wengert.core.abstract import asked, order_at_length, order_of_first
 from wengert.core.aval import Aval, aval_of, shape_of
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply, as_tensor, checked, innermost
 from wengert.core.objects import holds_objects
+from wengert.core.order import strides_of
 from wengert.core.primitive import Linear, Primitive
-from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, raw
+from wengert.core.tensor import Tensor, keep, make_tensor
 from wengert.core.views import Step, base_and_path, current, resolved, share
 from wengert.core.watch import WATCHES, noted
 from wengert.errors import GraphError, describe
@@ -148,6 +149,7 @@ getitem = linear(
     steps=steps_of_part,
     batch=batch_part,
     abstract=abstract_part,
+    order=order_at_length(take_part),
 )
 
 
@@ -284,6 +286,7 @@ assign = linear(
     consume=consume_assigned,
     batch=batch_assigned,
     abstract=abstract_assigned,
+    order=order_of_first,
 )
 assign.rebatch = rebatch_assigned
 
@@ -340,15 +343,14 @@ def is_same_view(value: Any, base: Tensor, path: Sequence[Step]) -> bool:
     return found is base and steps == path
 
 
-def same_layout(old: Any, new: Any) -> bool:
-    """Tell whether two values of one shape order their elements alike in memory, so that they have the same views.
-
-    What is being traced has no memory yet: it counts as lying in C order.
-    """
-    if is_staged(new):
-        return is_staged(old) or bool(raw(old).flags.c_contiguous)
-    before, after = raw(old), raw(new)
-    return before.ndim < 2 or bool(before.strides == after.strides)
+def same_layout(old: Tensor, new: Tensor) -> bool:
+    """Tell whether two values of one shape lie alike in memory, so that they have the same views."""
+    if hasattr(old, "_array"):  # it stays an array, whatever it stands for
+        return True
+    before, after = old._value, new._value
+    if type(before) is np.ndarray and type(after) is np.ndarray and old._trace is new._trace:
+        return before.strides == after.strides
+    return bool(strides_of(old) == strides_of(new))
 
 
 def add_at(target: Tensor, index: Any, value: Any) -> None:

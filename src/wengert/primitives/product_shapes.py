@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.abstract import asked
+from wengert.core.abstract import OrderRule, asked, order_at_length, order_of_small
 from wengert.core.aval import Aval, aval_of
+from wengert.core.order import Order
 
-__all__ = ["abstract_contraction", "abstract_einsum", "abstract_matmul"]
+__all__ = ["abstract_contraction", "abstract_einsum", "abstract_matmul", "order_of_einsum"]
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]
@@ -77,5 +78,16 @@ def abstract_einsum(evaluate: Callable[..., Any], parse: Callable[..., Any]) -> 
                 if lengths.setdefault(name, n) != n:
                     return asked(evaluate, avals, params)
         return of_shape(tuple([lengths[name] for name in output]), evaluate, avals, params)
+
+    return rule
+
+
+def order_of_einsum(evaluate: Callable[..., Any], parse: Callable[..., Any]) -> OrderRule:
+    """Return the rule for the memory order of Einstein sums of one operand: without sums they are views."""
+    of_view, of_sum = order_at_length(evaluate), order_of_small(evaluate)
+
+    def rule(inputs: Sequence[Any], params: Mapping[str, Any], avals: tuple[Aval, ...]) -> Order:
+        (labels,), output = parse(params["subscripts"], (len(aval_of(inputs[0]).shape),))
+        return (of_view if set(labels) == set(output) else of_sum)(inputs, params, avals)
 
     return rule

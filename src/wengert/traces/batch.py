@@ -9,9 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wengert.core.abstract import placed
 from wengert.core.aval import UNKNOWN, shape_of
 from wengert.core.batching import aligned, lead
 from wengert.core.dispatch import apply
+from wengert.core.graph import Variable
+from wengert.core.order import Strides, is_packed, permuted, strides_of
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
@@ -23,12 +26,21 @@ __all__ = ["Batch", "make_batched"]
 _warned: set[str] = set()
 
 
+ARRAY = ("array",)
+
+
 def make_batched(value: Any, trace: Batch) -> Tensor:
     """Return a Tensor of a batch trace from a value one level below whose first axis is the batch axis.
 
-    Its node is the place in the user's program that made it, for the error about values that escape.
+    Its node is the place in the user's program that made it, for the error about values that escape; `ARRAY` behind
+    it tells lanes that are arrays without axes from scalars.
     """
     return make_tensor(value, trace, caller())
+
+
+def make_arrays(value: Any, trace: Batch) -> Tensor:
+    """Return a Tensor whose lanes are arrays without axes, not scalars."""
+    return make_tensor(value, trace, caller() + ARRAY)
 
 
 class Batch(Transient):
@@ -47,8 +59,8 @@ class Batch(Transient):
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
         """Return the place that is the node."""
-        place: tuple[CodeType, int] = tensor._node
-        return place
+        code, offset, *_ = tensor._node
+        return code, offset
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
         """Return the shape of one lane."""
@@ -57,6 +69,16 @@ class Batch(Transient):
             return shape[1:]
         axis = shape.count(UNKNOWN)  # the arrays of a sequence have theirs in front, each
         return shape[:axis] + shape[axis + 1 :]
+
+    def strides(self, tensor: Tensor) -> Strides:
+        """Return the strides of one lane."""
+        shape = tensor.shape
+        if not shape:
+            return () if tensor._node[2:] == ARRAY else None
+        strides = strides_of(tensor._value)
+        if strides is None or len(strides) != len(shape) + 1:
+            return None
+        return None if is_packed(shape, strides[1:], tensor.itemsize) else strides[1:]
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
@@ -70,7 +92,7 @@ class Batch(Transient):
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value in a buffer of its own."""
-        return make_batched(tensor._value.copy(order="K"), self)
+        return make_tensor(tensor._value.copy(order="K"), self, tensor._node)
 
     def is_batched(self, operand: Any) -> bool:
         """Tell whether an operand has a batch axis of this trace."""
@@ -91,9 +113,27 @@ class Batch(Transient):
                 for item, flag in zip(found, lanes, strict=True)
             )
         out = self.compute(primitive, values, batched, params)
-        if isinstance(out, tuple):
-            return tuple(make_batched(array_below(item), self) for item in out)
-        return make_batched(array_below(out), self)
+        outs = tuple([array_below(item) for item in (out if isinstance(out, tuple) else (out,))])
+        found = self.laid_out(primitive, outs, operands, params)
+        return found if isinstance(out, tuple) else found[0]
+
+    def laid_out(
+        self, primitive: Primitive, outs: Sequence[Any], operands: Sequence[Any], params: Mapping[str, Any]
+    ) -> tuple[Tensor, ...]:
+        """Return computed values as Tensors whose lanes lie in memory as NumPy has the results of one lane."""
+        if not any(map(is_ordered, outs)):
+            return tuple([make_batched(out, self) for out in outs])
+        lanes = [
+            Variable(x.shape, x.dtype, "", strides_of(x)) if self.is_batched(x) else self.value_below(x)
+            for x in operands
+        ]
+        order = placed(primitive, lanes, params)[1] or (None,) * len(outs)
+        return tuple(
+            [
+                make_arrays(out, self) if strides == () else make_batched(rearranged(out, strides), self)
+                for out, strides in zip(outs, order, strict=True)
+            ]
+        )
 
     def elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
         """Compute an elementwise operation, whose operands only need their ranks aligned.
@@ -119,8 +159,12 @@ class Batch(Transient):
         if lowest < highest:
             values = aligned(values, [self.is_batched(x) for x in operands])
         if plain:
-            return make_batched(np.asarray(primitive.evaluate(*values, **params)), self)
-        return make_batched(array_below(apply(primitive, *values, **params)), self)
+            out = np.asarray(primitive.evaluate(*values, **params))
+            if out.flags.c_contiguous and (out.ndim > 1 or isinstance(primitive.evaluate, np.ufunc)):
+                return make_batched(out, self)
+        else:
+            out = array_below(apply(primitive, *values, **params))
+        return self.laid_out(primitive, (out,), operands, params)[0]
 
     def compute(
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
@@ -183,10 +227,30 @@ class Batch(Transient):
             base, kept = lead(base, False, self.size).copy(), False
         values = [base, *(self.value_below(x) for x in operands)]
         moved, changed = primitive.rebatch(self.size, values, batched, params)
+        is_array = strides_of(handle) == ()
         handle._value = primitive.rewrite(moved[0], kept, *moved[1:], **changed)
-        handle._trace, handle._node = self, caller()
+        handle._trace, handle._node = self, caller() + ARRAY if is_array else caller()
         handle._kept = False
         handle._mutated = True
+
+
+def is_ordered(out: Any) -> bool:
+    """Tell whether lanes may lie in memory in several ways: as scalars or arrays, or in several orders."""
+    return len(out.shape) != 2 or strides_of(out) is not None
+
+
+def rearranged(out: Any, strides: Strides) -> Any:
+    """Return an array whose lanes lie in an order, or the array itself if they do."""
+    if out.ndim == 1:
+        return out
+    found = strides_of(out)
+    if (found is None and strides is None) or (found is not None and found[1:] == strides):
+        return out
+    axes = [0, *range(1, out.ndim)] if strides is None else [0, *(1 + axis for axis in permuted(strides))]
+    if found is not None and is_packed([out.shape[i] for i in axes[1:]], [found[i] for i in axes[1:]], out.itemsize):
+        return out
+    back = sorted(range(out.ndim), key=axes.__getitem__)
+    return np.transpose(np.copy(np.transpose(out, axes), order="C"), back)
 
 
 def array_below(out: Any) -> Any:

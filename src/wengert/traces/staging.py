@@ -8,8 +8,10 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from wengert.core.abstract import placed
 from wengert.core.aval import Aval
-from wengert.core.graph import Equation, Graph, Variable, abstract, literal
+from wengert.core.graph import Equation, Graph, Variable, literal
+from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.source import Position, caller
 from wengert.core.tensor import Tensor, is_staged, make_tensor, own_memory
@@ -48,9 +50,9 @@ class Stage(Transient):
         origin = next(origins, None)
         return self.place if origin is None or isinstance(origin, Position) else origin
 
-    def input(self, aval: Aval, name: str = "") -> Tensor:
+    def input(self, aval: Aval, name: str = "", strides: Strides = None) -> Tensor:
         """Return a new input of the graph."""
-        variable = Variable(aval.shape, aval.dtype, name)
+        variable = Variable(aval.shape, aval.dtype, name, strides)
         self.inputs.append(variable)
         return self.tensor(variable)
 
@@ -76,7 +78,7 @@ class Stage(Transient):
         key = (id(operand._value), id(trace), id(operand._node))
         found = self.captured.get(key)
         if found is None:
-            variable = Variable(operand.shape, operand.dtype)
+            variable = Variable(operand.shape, operand.dtype, "", strides_of(operand))
             if is_staged(operand):  # what it is now, whatever is written to it later
                 operand = snapshot(operand)
             found = self.captured[key] = (operand, variable)
@@ -94,8 +96,11 @@ class Stage(Transient):
         if self.ended:
             raise self.escaped(operands)
         inputs = tuple([self.reference(x) for x in operands])
-        avals = abstract(primitive, inputs, params)
+        avals, order = placed(primitive, inputs, params)
         outputs = tuple([Variable(shape, dtype) for shape, dtype in avals])
+        if order is not None:
+            for variable, strides in zip(outputs, order, strict=True):
+                variable.strides = strides
         self.equations.append(Equation(primitive, inputs, dict(params) if params else NO_PARAMS, outputs, caller()))
         if primitive.outputs == 1:
             return self.tensor(outputs[0])
@@ -107,6 +112,11 @@ class Stage(Transient):
         result = self.process(primitive, (base, *operands), params)
         handle._value, handle._trace, handle._node = result._value, self, None
         handle._kept = True
+
+    def strides(self, tensor: Tensor) -> Strides:
+        """Return the strides of the variable."""
+        strides: Strides = tensor._value.strides
+        return strides
 
     def below(self, tensor: Tensor) -> NoReturn:
         """Refuse: a variable has no elements yet."""

@@ -158,7 +158,7 @@ def inner_value(value: Any) -> Any:
     if found._trace is None:
         own_memory(found)
         found._kept = True
-        return found._value
+        return np.asarray(found._value) if hasattr(found, "_array") else found._value
     snapshot = make_tensor(found._value, found._trace, found._node)
     snapshot._kept = found._kept = True
     return snapshot

@@ -16,6 +16,7 @@ from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.identity import identity_of_static
 from wengert.core.objects import leaves_of_result
+from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.trace import next_level
@@ -183,7 +184,7 @@ class Jitted:
         statics, dynamic = self.split(args, kwargs)
         given, structure = flatten(dynamic)
         leaves = [as_leaf(leaf) for leaf in given]
-        key = (structure, statics, tuple((x.shape, x.dtype) for x in leaves))
+        key = (structure, statics, tuple([(x.shape, x.dtype, order_of_argument(x)) for x in leaves]))
         entry = self.entries.get(key)
         if entry is None or not entry.fits():
             entry = self.entries[key] = self.trace(args, kwargs, leaves, structure)
@@ -243,7 +244,7 @@ class Jitted:
         """Trace one form of the function: as it was written, or converted."""
         stage = Stage(next_level(), name_of("jit", self.fun))
         try:
-            inputs = [stage.input(aval_of(leaf)) for leaf in leaves]
+            inputs = [stage.input(aval_of(leaf), "", order_of_argument(leaf)) for leaf in leaves]
             variables = [tensor._value for tensor in inputs]
             positional, keywords = unflatten(structure, inputs)
             arguments = self.join(args, positional)
@@ -302,6 +303,13 @@ def as_leaf(leaf: Any) -> Any:
             "Name it in static_argnums or static_argnames",
         )
     )
+
+
+def order_of_argument(x: Any) -> Strides:
+    """Return the strides of an argument; most are in C order, so that is asked first."""
+    if type(x) is np.ndarray and x.flags.c_contiguous and x.ndim:
+        return None
+    return strides_of(x)
 
 
 def own(value: Any, leaves: Sequence[Any]) -> Any:

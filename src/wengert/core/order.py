@@ -1,0 +1,128 @@
+"""Memory order: the strides of values that are not there yet, as NumPy would give them.
+
+Strides are in bytes. None stands for C order, and for a scalar among values without axes; `()` is that of an array
+without axes, which can be written to. Primitives ask NumPy with examples that lie in memory as the operands would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.tensor import Tensor
+
+__all__ = [
+    "Order",
+    "Strides",
+    "example",
+    "grown",
+    "is_packed",
+    "of_array",
+    "order_of",
+    "permuted",
+    "shrunk",
+    "strides_of",
+]
+
+Strides = tuple[int, ...] | None
+Order = tuple[Strides, ...] | None
+"""The strides of several values; None if all are scalars or in C order."""
+
+
+def of_array(x: Any) -> Strides:
+    """Return the strides of an evaluated value.
+
+    >>> of_array(np.ones((2, 3)).T), of_array(np.ones(3)), of_array(np.array(1.0)), of_array(np.float64(1.0))
+    ((8, 24), None, (), None)
+    """
+    if type(x) is not np.ndarray:  # a scalar has no memory that it could share
+        return None
+    if x.flags.c_contiguous:
+        return None if x.ndim else ()
+    return x.strides
+
+
+def strides_of(value: Any) -> Strides:
+    """Return the strides of a value of any trace; of one lane of it, in a batch."""
+    if type(value) is Tensor:
+        if hasattr(value, "_array"):
+            return ()
+        trace = value._trace
+        return strides_of(value._value) if trace is None else trace.strides(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return of_array(value)
+    return getattr(value, "strides", None)  # a variable has them, a Python number has not
+
+
+def order_of(values: Sequence[Any]) -> Order:
+    """Return the strides of several values."""
+    found = tuple([strides_of(value) for value in values])
+    return None if found.count(None) == len(found) else found
+
+
+def is_packed(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+    """Tell whether strides are those of C order.
+
+    >>> is_packed((2, 3), (24, 8), 8), is_packed((2, 3), (48, 8), 8)
+    (True, False)
+    """
+    step = itemsize
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if length != 1:
+            if stride != step:
+                return 0 in shape
+            step *= length
+    return True
+
+
+def permuted(strides: Sequence[int]) -> list[int]:
+    """Return the axes from the one that varies slowest to the fastest.
+
+    >>> permuted((8, 48, 24))
+    [1, 2, 0]
+    """
+    return sorted(range(len(strides)), key=lambda axis: (-abs(strides[axis]), axis))
+
+
+def example(shape: Sequence[int], strides: Strides, dtype: Any = np.bool_, fill: Any = None) -> Any:
+    """Return an array or scalar that lies in memory as a value would; its elements mean nothing unless filled."""
+    if strides is None:
+        plain = np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
+        return plain if shape else plain[()]
+    dtype = np.dtype(dtype)
+    spans = [(length - 1) * stride for length, stride in zip(shape, strides, strict=True)]
+    start = -sum(span for span in spans if span < 0)
+    length = (start + sum(span for span in spans if span > 0)) // dtype.itemsize + 1
+    memory = np.empty(length, dtype) if fill is None else np.full(length, fill, dtype)
+    return np.ndarray(tuple(shape), dtype, memory, start, strides)
+
+
+def shrunk(shape: Sequence[int], strides: Strides, itemsize: int) -> tuple[tuple[int, ...], Strides]:
+    """Return a shape of the same order in memory with no axis longer than two.
+
+    >>> shrunk((5, 1, 7), (8, 8, 40), 8)
+    ((2, 1, 2), (8, 8, 16))
+    """
+    small = tuple([min(length, 2) for length in shape])
+    return small, strides and tuple(
+        step if stride >= 0 else -step for step, stride in zip(close(small, strides, itemsize), strides, strict=True)
+    )
+
+
+def grown(shape: Sequence[int], strides: Strides, itemsize: int) -> Strides:
+    """Return the strides of new memory of full lengths, in the order that a small example has."""
+    if not shape:
+        return strides
+    return close(shape, strides, itemsize) if strides else None
+
+
+def close(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Return strides in the same order without gaps; axes along which elements repeat keep the stride zero."""
+    found, step = [0] * len(shape), itemsize
+    for axis in reversed(permuted(strides)):
+        if strides[axis] or shape[axis] == 1:
+            found[axis] = step
+            step *= max(shape[axis], 1)
+    return tuple(found)

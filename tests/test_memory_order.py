@@ -1,0 +1,183 @@
+"""Results lie in memory as NumPy's do, in every mode, so that views of them are views or copies as NumPy's are.
+
+`python -m tools.check_order` does the same for every function.
+"""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tools.check_order import CALLS, LAYOUTS, PROBES, mismatch
+from wengert.core.order import example, grown, shrunk, strides_of
+from wengert.core.tensor import raw
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+def test_writes_through_views_of_results_reach_what_they_do_in_numpy(call):
+    checked = [
+        (name, probe, mode, found)
+        for name, layout in LAYOUTS.items()
+        if len(call.shape) >= layout.least
+        for probe in PROBES
+        for mode in ("eager", "jit", "vmap")
+        if (found := mismatch(call, layout, probe, mode)) is not None
+    ]
+    wrong = [row for row in checked if row[-1] and not row[-1].startswith("refused: AssertionError")]
+    assert checked
+    assert not wrong
+
+
+def test_jit_traces_arguments_of_each_memory_order():
+    @wg.jit
+    def f(x):
+        x.ravel()[0] = 5.0
+        return x * 1.0
+
+    a = np.arange(6.0).reshape(2, 3)
+    assert f(a)[0, 0] == 5.0
+    assert f(np.asfortranarray(a))[0, 0] == 0.0
+    assert f.trace_count == 2
+
+
+def test_examples_lie_as_what_they_stand_for():
+    for x in (np.zeros((4, 5)).T, np.zeros((4, 6))[::-1, ::2], np.broadcast_to(np.zeros(3), (2, 3))):
+        made = example(x.shape, strides_of(x), x.dtype)
+        assert (made.shape, made.strides, made.dtype) == (x.shape, x.strides, x.dtype)
+    assert shrunk((5, 7), (8, -40), 8) == ((2, 2), (8, -16))
+    assert grown((5, 7), (8, 16), 4) == (4, 20)
+
+
+# 0-d values: scalars and arrays
+
+VIEWS = {
+    "[...]": lambda s: s[...],
+    "[None]": lambda s: s[None],
+    "reshape": lambda s: s.reshape(1),
+    "ravel": lambda s: s.ravel(),
+    "T": lambda s: s.T,
+    "atleast_2d": np.atleast_2d,
+    "squeeze": np.squeeze,
+    "itself": lambda s: s,
+    "real": lambda s: s.real,
+    "[None][0, ...]": lambda s: s[None][0, ...],
+}
+ZERO_D = {
+    "x[0]": lambda x: x[0],
+    "x.sum()": lambda x: x.sum(),
+    "x[0] * 2.": lambda x: x[0] * 2.0,
+    "array(0., like)": lambda x: np.array(0.0, like=x),
+    "array(x[0])": lambda x: np.array(x[0], like=x),
+    "asarray(x[0])": lambda x: np.asarray(x[0], like=x),
+    "copy(x[0])": lambda x: np.copy(x[0]),
+    "x[0].copy()": lambda x: x[0].copy(),
+    "zeros((), like)": lambda x: np.zeros((), like=x),
+    "zeros_like(0-d)": lambda x: np.zeros_like(x[0]),
+    "full_like(0-d)": lambda x: np.full_like(x[0], 2.0),
+    "x[0, ...]": lambda x: x[0, ...],
+    "x[0, ...] * 2": lambda x: x[0, ...] * 2.0,
+    "squeeze(x[1:2])": lambda x: np.squeeze(x[1:2]),
+    "x[0, ...].copy()": lambda x: x[0, ...].copy(),
+    "sum(out=)": lambda x: np.sum(x, out=np.zeros((), like=x)),
+    "where": lambda x: np.where(x[0] > 0, x[0], x[1]),
+    "take": lambda x: np.take(x, np.array(0)),
+    "polyval": lambda x: np.polyval(x, 2.0),
+    "max": lambda x: x.max(),
+    "inner": lambda x: np.inner(x, x),
+    "norm": lambda x: np.linalg.norm(x),
+    "sum of the kept": lambda x: np.reshape(np.sum(x, keepdims=True), ()),
+}
+
+
+def fill(v, x):
+    v[...] = x[2]
+    return v
+
+
+def add(v, x):
+    v += x[2]
+    return v
+
+
+def multiply(v, x):
+    return np.multiply(x[2], 3.0, out=v)
+
+
+WRITES = {"fill": fill, "add": add, "out=": multiply}
+MODES = {
+    "eager": lambda run, data: run(wg.tensor(data)),
+    "vjp": lambda run, data: wg.vjp(run, data)[0],
+    "vjp of vjp": lambda run, data: wg.vjp(lambda x: wg.vjp(run, x)[0], data)[0],
+    "jvp": lambda run, data: wg.jvp(run, (data,), (data,))[0],
+    "jit": lambda run, data: wg.jit(run)(data),
+    "vmap": lambda run, data: [r[0] for r in wg.vmap(run)(np.stack([data, data]))],
+    "jit of vmap": lambda run, data: [r[0] for r in wg.jit(wg.vmap(run))(np.stack([data, data]))],
+    "vmap of vjp": lambda run, data: [r[0] for r in wg.vmap(lambda x: wg.vjp(run, x)[0])(np.stack([data, data]))],
+}
+
+
+@pytest.mark.parametrize("make", ZERO_D.values(), ids=ZERO_D)
+def test_writes_through_views_of_0d_values_reach_what_they_do_in_numpy(make):
+    data = np.array([1.0, 2.0, 4.0])
+    compared = 0
+    for name, view in VIEWS.items():
+        for write in WRITES.values():
+
+            def run(x, view=view, write=write):
+                s = make(x)
+                v = view(s)
+                alias = v
+                v = write(v, x)
+                return x, s * 1.0, v * 1.0, alias * 1.0
+
+            try:
+                wanted = run(data.copy())
+            except (TypeError, ValueError):  # NumPy has no scalars that can be written to
+                continue
+            for mode, call in MODES.items():
+                found = call(run, data.copy())
+                compared += 1
+                for a, b in zip(wanted, found, strict=True):
+                    np.testing.assert_allclose(raw(b), a, err_msg=f"{name}, {write.__name__}, {mode}")
+    assert compared > 50
+
+
+def rebinds(x):
+    a = x
+    a += 1.0
+    return x * 2.0
+
+
+@pytest.mark.parametrize("argument", [3.0, np.float64(3.0), np.array(3.0)], ids=["float", "scalar", "array"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        lambda x: wg.jit(rebinds)(x),
+        lambda x: wg.value_and_grad(rebinds)(x)[0],
+        lambda x: wg.jvp(rebinds, (x,), (1.0,))[0],
+        lambda x: wg.jit(wg.value_and_grad(rebinds))(x)[0],
+    ],
+    ids=["jit", "grad", "jvp", "jit of grad"],
+)
+def test_arguments_without_axes_are_scalars_or_arrays_as_they_are_in_numpy(mode, argument):
+    wanted = rebinds(copy.copy(argument))
+    assert mode(copy.copy(argument)) == wanted
+    assert mode(copy.copy(argument)) == wanted  # of the trace that there is now
+
+
+def test_leaves_without_axes_are_changed_in_place():
+    parameters = [wg.tensor(3.0, requires_grad=True), wg.tensor([1.0, 2.0], requires_grad=True)]
+    (parameters[0] ** 2 * parameters[1].sum()).backward()
+    with wg.no_grad():
+        for p in parameters:
+            p -= 0.1 * p.grad
+    assert [p.tolist() for p in parameters] == [pytest.approx(1.2), [pytest.approx(0.1), pytest.approx(1.1)]]
+    assert all(p.is_leaf and p.requires_grad for p in parameters)
+
+
+def test_copies_and_pickles_keep_scalars_and_arrays_apart():
+    for x in (wg.tensor(3.0), wg.tensor([3.0])[0]):
+        for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            assert type(raw(made)) is type(raw(x))
