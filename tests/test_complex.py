@@ -444,3 +444,52 @@ def test_what_has_no_meaning_is_refused(name: str) -> None:
     with pytest.raises(DtypeError) as caught:
         call()
     assert str(caught.value) == text
+
+
+# Writes to parts
+
+
+def set_imaginary_part(x):
+    z = x * (1 + 2j)
+    z.imag = x**2
+    return z.imag[0] * 3 + z.imag[1]
+
+
+def write_to_views_of_parts(x):
+    z = x * (1 + 2j)
+    imaginary, same, real = z.imag, np.imag(z), np.real(z)[1:]
+    imaginary[0] = x[1] ** 2
+    same[1] = x[0] * 2
+    real += x[0] * same[1]
+    return np.sum(np.abs(z) ** 2) + imaginary[1] * same[0]
+
+
+def write_to_parts_of_parts(x):
+    z = np.outer(x, x) * (1 - 1j)
+    z.T[1].imag[:1] *= x[0]
+    z[1:].real[0, 0] -= x[1]
+    return np.sum((z * z).imag)
+
+
+def add_to_imaginary_part(x):
+    z = x * 1j
+    np.add(z.imag, x, out=z.imag)
+    np.add.at(z.imag, [0, 0], x)
+    return np.sum((z**3).imag * np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    "function", [set_imaginary_part, write_to_views_of_parts, write_to_parts_of_parts, add_to_imaginary_part]
+)
+def test_parts_of_complex_arrays_are_views_in_every_mode(function):
+    x, direction = np.array([0.5, 0.6]), np.array([1.0, -2.0])
+    value, step = function(x.copy()), 1e-6 * np.eye(2)
+    gradient = np.array([(function(x + s) - function(x - s)) / 2e-6 for s in step])
+    np.testing.assert_allclose(wg.jit(function)(x), value, rtol=1e-14)
+    for grad in (wg.grad(function), wg.jit(wg.grad(function)), wg.grad(wg.jit(function))):
+        np.testing.assert_allclose(grad(x), gradient, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(wg.jvp(function, (x,), (direction,)), (value, gradient @ direction), rtol=1e-7)
+    np.testing.assert_allclose(wg.vmap(wg.grad(function))(np.stack([x, x])), [gradient] * 2, rtol=1e-7, atol=1e-9)
+    second = [(wg.grad(function)(x + s) - wg.grad(function)(x - s)) / 2e-6 for s in step]
+    for hessian in (wg.hessian(function), wg.jit(wg.hessian(function)), wg.jacrev(wg.grad(function))):
+        np.testing.assert_allclose(hessian(x), second, rtol=1e-6, atol=1e-8)

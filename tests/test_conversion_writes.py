@@ -7,13 +7,14 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import queue
 
 import numpy as np
 import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
-from wengert.errors import GraphError
+from wengert.errors import EscapedValueError, GraphError
 
 POINT = np.array([0.55, 0.65])
 ELSEWHERE = np.array([7.0, 9.0])
@@ -1183,3 +1184,35 @@ def test_what_cannot_be_carried_is_refused_by_its_line(function, text, line):
         number = start + next(i for i, x in enumerate(lines) if x.strip() == line)
         assert str(caught.value).startswith(text)
         assert str(caught.value).endswith(f'File "{__file__}", line {number}, in {function.__qualname__}: {line}')
+
+
+# What leaves a branch by a road that nobody sees
+
+
+def through_a_queue(x):
+    waiting = queue.Queue()
+    if x > 0:
+        waiting.put(x * 2)
+    else:
+        waiting.put(-x)
+    return waiting.get()
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        wg.jit(through_a_queue),
+        wg.grad(wg.jit(through_a_queue)),
+        wg.jit(wg.grad(through_a_queue)),
+        wg.jit(wg.grad(wg.grad(through_a_queue))),
+        wg.jit(lambda x: wg.vjp(through_a_queue, x)[1](1.0)),
+        wg.jit(lambda x: wg.jvp(through_a_queue, (x,), (1.0,))[1]),
+        wg.jit(lambda x: wg.taylor(through_a_queue, (x,), (1.0,), 2)[1:]),
+    ],
+)
+def test_a_value_that_escapes_from_a_branch_is_refused(transformed):
+    with pytest.raises(EscapedValueError) as caught:
+        transformed(1.5)
+    text = str(caught.value)
+    assert text.startswith(f'if: a value that escaped, created at File "{__file__}", line ')
+    assert "in through_a_queue: waiting.put(" in text

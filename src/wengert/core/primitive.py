@@ -259,6 +259,7 @@ class Linear(Primitive):
         self.rewrite: Rule = rewrite or self.cannot_rewrite
         self.consume = consume
         self.rebatch: Rule = self.cannot_rewrite
+        self.negates = False  # of a view: whether what is written through it has the negated part of the cotangent
 
     def cannot_rewrite(self, *_operands: Any, **_params: Any) -> Any:
         """Refuse evaluation in place: the declaration gives none."""

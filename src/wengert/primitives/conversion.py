@@ -34,6 +34,7 @@ astype = linear("astype", convert, transpose=lambda ct, aval, dtype: match_dtype
 copy = linear("copy", duplicate, transpose=lambda ct, _aval, order="K": ct, steps=along())
 real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True, steps=along())
 imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True, steps=along())
+imag.negates = True  # z + i v has the cotangent of v i ct, whose real part is minus the imaginary part of ct
 
 
 # Rounding and replacing

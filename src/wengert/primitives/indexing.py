@@ -207,6 +207,8 @@ def read(ct: Any, *arrays: Any, path: Sequence[Step], index: Index, add: bool) -
     """Return the part of a cotangent that belongs to an assigned value; zero where a later write won."""
     window = window_of(ct, path)
     part = apply(getitem, window, *arrays, index=index)
+    if any(isinstance(primitive, Linear) and primitive.negates for primitive, _ in path):
+        part = -part
     if not add and any(array.dtype.kind in "iu" and array.size > 1 for array in arrays):
         part = np.where(last_writers(window.shape, part.shape, join_index(index, arrays)), part, 0)
     return part

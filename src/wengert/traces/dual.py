@@ -133,7 +133,7 @@ class Dual(Transient):
         if tangent is not None or tangents[0] is not None:
             if tangent is None:
                 tangent, kept = np.zeros(written.shape, written.dtype), False
-            source = np.zeros((), written.dtype)[()] if tangents[0] is None else tangents[0]
+            source = np.zeros((), written.dtype).real[()] if tangents[0] is None else tangents[0]
             if type(source) is Tensor and type(tangent) is not Tensor:
                 tangent = make_tensor(tangent, None, None)
                 tangent._kept = kept

@@ -19,6 +19,7 @@ from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tenso
 from wengert.core.trace import Trace
 from wengert.core.views import current, share
 from wengert.errors import DtypeError, UsageError, describe
+from wengert.traces.transient import Transient
 
 __all__ = [
     "as_given",
@@ -30,6 +31,7 @@ __all__ = [
     "require_complex",
     "require_sequences",
     "result_example",
+    "returned",
     "selected",
     "split_aux",
 ]
@@ -168,8 +170,20 @@ def lowered(value: Any, trace: Trace) -> Any:
     """Return a result as seen one level below a trace."""
     if type(value) is not Tensor:
         return value
-    found = current(value)
+    found = returned(value, trace)
     return found._value if found._trace is trace or found._trace is None else found
+
+
+def returned(value: Tensor, trace: Trace) -> Tensor:
+    """Return what a Tensor stands for that the function under a trace returned.
+
+    Raises:
+        EscapedValueError: it belongs to another transformation, which is over: to a branch, for instance.
+    """
+    found = current(value)
+    if isinstance(found._trace, Transient) and found._trace is not trace:
+        found._trace.require_alive((found,))
+    return found
 
 
 def result_example(leaves: Sequence[Any]) -> Any:

@@ -13,7 +13,6 @@ from wengert.core.dispatch import apply
 from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.core.trace import next_level
-from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, describe
 from wengert.primitives.barriers import barrier
 from wengert.traces.sweep import sweep
@@ -26,6 +25,7 @@ from wengert.transforms.boundary import (
     positions,
     require_complex,
     result_example,
+    returned,
     selected,
     split_aux,
 )
@@ -90,7 +90,7 @@ class Recording:
                 result, aux = split_aux(name, result)
                 self.aux = map_leaves(self.unwrapped, aux)
             found, self.structure = leaves_of_result(result)
-            self.outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
+            self.outputs = [returned(leaf, self.tape) if type(leaf) is Tensor else leaf for leaf in found]
         finally:
             self.tape.end()
 

@@ -12,10 +12,17 @@ from wengert.core.aval import Aval, aval_of
 from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
-from wengert.core.views import current
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.jet import Jet, Series
-from wengert.transforms.boundary import as_given, inner_value, name_of, require_sequences, result_example, selected
+from wengert.transforms.boundary import (
+    as_given,
+    inner_value,
+    name_of,
+    require_sequences,
+    result_example,
+    returned,
+    selected,
+)
 from wengert.transforms.results import require_differentiable_results
 
 __all__ = ["taylor"]
@@ -94,7 +101,7 @@ def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
 
 def coefficients(trace: Jet, leaf: Any, order: int) -> list[Any]:
     """Return the coefficients of a result; zeros beyond the first for a constant."""
-    found = current(leaf) if type(leaf) is Tensor else leaf
+    found = returned(leaf, trace) if type(leaf) is Tensor else leaf
     if type(found) is Tensor and found._trace is trace:
         series: Series = found._node
         return [series[k] for k in range(order + 1)]
