@@ -10,20 +10,24 @@ import numpy as np
 
 from tests.samples.base import Sample, fixed, integers, normal, positive, sample, spaced, uniform
 from wengert.core.dispatch import apply
+from wengert.core.primitive import PRIMITIVES
 from wengert.primitives import elementwise
 
 Array = np.ndarray[Any, Any]
 COMPLEX = normal(3, seed=1) + 1j * normal(3, seed=2)
 
 
-def unary(function: np.ufunc, make: Callable[..., Array] = normal) -> list[Sample]:
+def unary(function: Callable[..., Any], make: Callable[..., Array] = normal) -> list[Sample]:
     """Return samples of a function of one operand: a matrix, a vector, a 0-d and an empty array."""
     shapes = [(2, 3), (4,), (), (0, 2)]
     return [sample(function.__name__, function, make(*shape)) for shape in shapes]
 
 
 def binary(
-    function: np.ufunc, left: Callable[..., Array] = normal, right: Callable[..., Array] = normal, order: int = 2
+    function: Callable[..., Any],
+    left: Callable[..., Array] = normal,
+    right: Callable[..., Array] = normal,
+    order: int = 2,
 ) -> list[Sample]:
     """Return samples of a function of two operands: alike, broadcast, 0-d, a Python number on either side."""
     name = function.__name__
@@ -67,6 +71,18 @@ def large(*shape: int, seed: int = 0) -> Array:
     """Return numbers between 1.6 and 1.9: between 1 and 2 of them make a `low`."""
     return uniform(1.6, 1.9, *shape, seed=seed)
 
+
+def special(name: str, **params: Any) -> Callable[..., Any]:
+    """Return a primitive that is no function of NumPy's as a function."""
+
+    def function(*operands: Any) -> Any:
+        return apply(PRIMITIVES[name], *operands, **params)
+
+    function.__name__ = name
+    return function
+
+
+INVERSES = ("arcsin", "arctan", "arcsinh", "arccosh", "arctanh")
 
 ARITHMETIC = [
     *binary(np.add),
@@ -135,6 +151,19 @@ CIRCULAR = [
     *binary(np.hypot, off_zero, off_zero),
     sample("sin", np.sin, COMPLEX),
     sample("tanh", np.tanh, COMPLEX),
+]
+
+DERIVATIVES = [
+    *unary(special("arcsin_derivative"), inside),
+    *unary(special("arctan_derivative")),
+    *unary(special("arcsinh_derivative")),
+    *unary(special("arccosh_derivative"), above_one),
+    *unary(special("arctanh_derivative"), inside),
+    *(sample(f"{name}_derivative", special(f"{name}_derivative"), COMPLEX) for name in INVERSES),
+    *(sample(name, getattr(np, name), COMPLEX) for name in INVERSES),
+    *unary(special("logistic", base=1, sign=1)),
+    *unary(special("logistic", base=2, sign=-1)),
+    *binary(special("cosine"), off_zero, off_zero),
 ]
 
 SERIES = [
@@ -213,4 +242,4 @@ SEVERAL = [
     sample("frexp", np.frexp, positive()),
 ]
 
-SAMPLES = [*ARITHMETIC, *EXPONENTIALS, *CIRCULAR, *SERIES, *KINKS, *CONSTANTS, *SEVERAL]
+SAMPLES = [*ARITHMETIC, *EXPONENTIALS, *CIRCULAR, *DERIVATIVES, *SERIES, *KINKS, *CONSTANTS, *SEVERAL]

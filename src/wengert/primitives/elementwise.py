@@ -80,34 +80,46 @@ fmod = elementwise("fmod", np.fmod, d=(lambda t, _out, _x, _y: t, lambda t, _out
 
 exp = elementwise("exp", np.exp, d=lambda t, out, _x: t * out)
 exp2 = elementwise("exp2", np.exp2, d=lambda t, out, _x: t * out * LN2)
-expm1 = elementwise("expm1", np.expm1, d=lambda t, out, _x: t * (out + 1))
+expm1 = elementwise("expm1", np.expm1, d=lambda t, _out, x: t * np.exp(x))  # out + 1 is 0 from x = -37 on
 log = elementwise("log", np.log, d=lambda t, _out, x: t / x, singular=True)
-log2 = elementwise("log2", np.log2, d=lambda t, _out, x: t / (x * LN2), singular=True)
-log10 = elementwise("log10", np.log10, d=lambda t, _out, x: t / (x * LN10), singular=True)
+log2 = elementwise("log2", np.log2, d=lambda t, _out, x: t / LN2 / x, singular=True)
+log10 = elementwise("log10", np.log10, d=lambda t, _out, x: t / LN10 / x, singular=True)
 log1p = elementwise("log1p", np.log1p, d=lambda t, _out, x: t / (1 + x), singular=True)
 sqrt = elementwise("sqrt", np.sqrt, d=lambda t, out, _x: t / (2 * out), singular=True)
 cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), singular=True)
 
 
-def share(t: Any, part: Any, whole: Any, other: Any) -> Any:
-    """Return t exp(part - whole), with one half where the difference is undefined because both operands are -inf."""
-    tied = (part == other) & (part == whole)
-    weight = np.where(tied, 0.5, np.exp(np.where(tied, 0.0, part) - np.where(tied, 0.0, whole)))
-    return t * weight
+def logistic_value(x: Any, *, base: int, sign: int) -> Any:
+    """Evaluate 1 / (1 + b**(-sign x)), for b = e (base 1) or 2, where no tail loses accuracy or overflows."""
+    power = (np.exp2 if base == 2 else np.exp)(-np.abs(x))
+    return np.where(sign * x >= 0, 1, power) / (1 + power)
+
+
+def logistic_rule(t: Any, out: Any, x: Any, *, base: int, sign: int) -> Any:
+    """Differentiate the logistic function: out (1 - out), without the difference."""
+    slope = t * (out * apply(logistic, x, base=base, sign=-sign))
+    return slope * (sign * LN2 if base == 2 else sign)
+
+
+logistic: Elementwise = elementwise("logistic", logistic_value, d=logistic_rule)
+
+
+def share(t: Any, x: Any, y: Any, base: int, sign: int) -> Any:
+    """Return the part of t that x (sign 1) or y (sign -1) has in b**x + b**y; equal ones where both are infinite."""
+    tied = (x == y) & np.isinf(x)
+    difference = np.where(tied, 0.0, x) - np.where(tied, 0.0, y)
+    return t * apply(logistic, difference, base=base, sign=sign)
 
 
 logaddexp = elementwise(
     "logaddexp",
     np.logaddexp,
-    d=(lambda t, out, x, y: share(t, x, out, y), lambda t, out, x, y: share(t, y, out, x)),
+    d=(lambda t, _out, x, y: share(t, x, y, 1, 1), lambda t, _out, x, y: share(t, x, y, 1, -1)),
 )
 logaddexp2 = elementwise(
     "logaddexp2",
     np.logaddexp2,
-    d=(
-        lambda t, out, x, y: share(t, x * LN2, out * LN2, y * LN2),
-        lambda t, out, x, y: share(t, y * LN2, out * LN2, x * LN2),
-    ),
+    d=(lambda t, _out, x, y: share(t, x, y, 2, 1), lambda t, _out, x, y: share(t, x, y, 2, -1)),
 )
 
 
@@ -116,47 +128,117 @@ logaddexp2 = elementwise(
 sin = elementwise("sin", np.sin, d=lambda t, _out, x: t * np.cos(x))
 cos = elementwise("cos", np.cos, d=lambda t, _out, x: -t * np.sin(x))
 tan = elementwise("tan", np.tan, d=lambda t, out, _x: t * (1 + out * out))
-arcsin = elementwise("arcsin", np.arcsin, d=lambda t, _out, x: t / np.sqrt((1 - x) * (1 + x)), singular=True)
-arccos = elementwise("arccos", np.arccos, d=lambda t, _out, x: -t / np.sqrt((1 - x) * (1 + x)), singular=True)
-arctan = elementwise("arctan", np.arctan, d=lambda t, _out, x: t / (1 + x * x))
 sinh = elementwise("sinh", np.sinh, d=lambda t, _out, x: t * np.cosh(x))
 cosh = elementwise("cosh", np.cosh, d=lambda t, _out, x: t * np.sinh(x))
 tanh = elementwise("tanh", np.tanh, d=lambda t, out, _x: t * (1 - out * out))
 
 
-def arcsinh_rule(t: Any, _out: Any, x: Any) -> Any:
-    """Differentiate arcsinh: t / sqrt(x^2 + 1), without overflow of the square where x is real."""
-    return t / (np.sqrt(x * x + 1) if x.dtype.kind == "c" else np.hypot(x, 1))
+# Their inverses: derivatives are primitives whose own are products, of which none cancels, overflows or meets 0 times
+# infinity, so that derivatives of every order are right near 0, at +-1 and for the largest arguments. For complex
+# arguments on a branch cut the sign of a zero part tells the side: x - (-1) keeps it, x + 1 does not (-0.0 + 0.0).
 
 
-arcsinh = elementwise("arcsinh", np.arcsinh, d=arcsinh_rule)
-arccosh = elementwise("arccosh", np.arccosh, d=lambda t, _out, x: t / (np.sqrt(x - 1) * np.sqrt(x + 1)), singular=True)
-arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t / ((1 - x) * (1 + x)), singular=True)
+def arcsin_derivative_value(x: Any) -> Any:
+    """Evaluate (1 - x^2)^(-1/2), on the side of the cuts on which `numpy.arcsin` is."""
+    rest = -(x - 1) if np.iscomplexobj(x) else 1 - x
+    return 1 / (np.sqrt(rest) * np.sqrt(x - (-1)))
 
 
-def arctan2_rule(t: Any, x: Any, y: Any) -> Any:
-    """Return t x / (x^2 + y^2), without overflow of the squares."""
-    radius = np.hypot(x, y)
-    return t * (x / radius) / radius
+def arctan_derivative_value(x: Any) -> Any:
+    """Evaluate 1 / (1 + x^2), without overflow of the square."""
+    if np.iscomplexobj(x):
+        return 1 / (x - 1j) / (x + 1j)
+    length = np.hypot(x, 1)
+    return 1 / length / length
 
 
-arctan2 = elementwise(
-    "arctan2",
-    np.arctan2,
-    d=(lambda t, _out, y, x: arctan2_rule(t, x, y), lambda t, _out, y, x: -arctan2_rule(t, y, x)),
-    singular=True,
+def arcsinh_derivative_value(x: Any) -> Any:
+    """Evaluate (1 + x^2)^(-1/2), without overflow of the square; for complex x by arcsinh(x) = -i arcsin(i x)."""
+    if not np.iscomplexobj(x):
+        return 1 / np.hypot(x, 1)
+    turned = np.empty_like(x)
+    turned.real, turned.imag = -x.imag, x.real
+    return arcsin_derivative_value(turned)
+
+
+def arccosh_derivative_value(x: Any) -> Any:
+    """Evaluate (x^2 - 1)^(-1/2), on the side of the cut on which `numpy.arccosh` is."""
+    return 1 / np.sqrt(x - 1) / np.sqrt(x - (-1))
+
+
+def arctanh_derivative_value(x: Any) -> Any:
+    """Evaluate 1 / (1 - x^2)."""
+    return 1 / ((1 - x) * (1 + x))
+
+
+arcsin_derivative = elementwise(
+    "arcsin_derivative", arcsin_derivative_value, d=lambda t, out, x: t * (x * out) * out * out, singular=True
+)
+arctan_derivative = elementwise(
+    "arctan_derivative", arctan_derivative_value, d=lambda t, out, x: t * (-2 * (x * out)) * out, singular=True
+)
+arcsinh_derivative = elementwise(
+    "arcsinh_derivative", arcsinh_derivative_value, d=lambda t, out, x: -(t * (x * out) * out * out), singular=True
+)
+arccosh_derivative = elementwise(
+    "arccosh_derivative", arccosh_derivative_value, d=lambda t, out, x: -(t * (x * out) * out * out), singular=True
+)
+arctanh_derivative = elementwise(
+    "arctanh_derivative", arctanh_derivative_value, d=lambda t, out, x: t * (2 * (x * out)) * out, singular=True
 )
 
+arcsin = elementwise("arcsin", np.arcsin, d=lambda t, _out, x: t * apply(arcsin_derivative, x), singular=True)
+arccos = elementwise("arccos", np.arccos, d=lambda t, _out, x: -(t * apply(arcsin_derivative, x)), singular=True)
+arctan = elementwise("arctan", np.arctan, d=lambda t, _out, x: t * apply(arctan_derivative, x), singular=True)
+arcsinh = elementwise("arcsinh", np.arcsinh, d=lambda t, _out, x: t * apply(arcsinh_derivative, x), singular=True)
+arccosh = elementwise("arccosh", np.arccosh, d=lambda t, _out, x: t * apply(arccosh_derivative, x), singular=True)
+arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t * apply(arctanh_derivative, x), singular=True)
 
-def hypot_rule(t: Any, out: Any, x: Any) -> Any:
-    """Return t x / hypot(x, y), and 0 at the origin, as for every norm."""
-    return t * (x / np.where(out == 0, 1.0, out))
+
+# Angles and lengths
 
 
+def cosine_value(x: Any, y: Any) -> Any:
+    """Evaluate x / hypot(x, y), and 0 at the origin, as for the derivative of every norm."""
+    length = np.hypot(x, y)
+    least = np.finfo(length.dtype).smallest_normal
+    if np.any(length < least):  # there it has few digits, so the triangle is measured at a larger scale
+        scale = np.where(length < least, 1 / least, 1)
+        x, length = x * scale, np.hypot(x * scale, y * scale)
+    return x / np.where(length == 0, 1, length)
+
+
+def cosine_by_x(t: Any, _out: Any, x: Any, y: Any) -> Any:
+    """Differentiate x / r by x: y^2 / r^3, which is not taken from the difference of 1 and x^2 / r^2."""
+    sine = apply(cosine, y, x)
+    return t * sine * (sine / length_or_one(x, y))
+
+
+def cosine_by_y(t: Any, out: Any, x: Any, y: Any) -> Any:
+    """Differentiate x / r by y: -x y / r^3."""
+    return -t * out * (apply(cosine, y, x) / length_or_one(x, y))
+
+
+def length_or_one(x: Any, y: Any) -> Any:
+    """Return hypot(x, y), and 1 at the origin."""
+    length = np.hypot(x, y)
+    return np.where(length == 0, 1, length)
+
+
+cosine: Elementwise = elementwise("cosine", cosine_value, d=(cosine_by_x, cosine_by_y))
 hypot = elementwise(
     "hypot",
     np.hypot,
-    d=(lambda t, out, x, _y: hypot_rule(t, out, x), lambda t, out, _x, y: hypot_rule(t, out, y)),
+    d=(lambda t, _out, x, y: t * apply(cosine, x, y), lambda t, _out, x, y: t * apply(cosine, y, x)),
+)
+arctan2 = elementwise(
+    "arctan2",
+    np.arctan2,
+    d=(
+        lambda t, _out, y, x: t * apply(cosine, x, y) / np.hypot(x, y),
+        lambda t, _out, y, x: -(t * apply(cosine, y, x) / np.hypot(x, y)),
+    ),
+    singular=True,
 )
 deg2rad = elementwise("deg2rad", np.deg2rad, d=lambda t, _out, _x: t * (np.pi / 180))
 rad2deg = elementwise("rad2deg", np.rad2deg, d=lambda t, _out, _x: t * (180 / np.pi))

@@ -11,6 +11,7 @@ recurrences of their own (Griewank and Walther, Evaluating Derivatives, 2008, se
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
@@ -33,13 +34,17 @@ __all__ = ["Jet", "Series"]
 
 
 class Series:
-    """Hold the coefficients known so far, how to compute the next, and where in the user's program that was said."""
+    """Hold the coefficients known so far, how to compute the next, and where in the user's program that was said.
 
-    __slots__ = ("compute", "known", "place")
+    `degree` is that of a polynomial, whose further coefficients are structural zeros, and infinite otherwise.
+    """
 
-    def __init__(self, known: list[Any], compute: Callable[[int], Any]) -> None:
+    __slots__ = ("compute", "degree", "known", "place")
+
+    def __init__(self, known: list[Any], compute: Callable[[int], Any], degree: float = math.inf) -> None:
         self.known = known
         self.compute = compute
+        self.degree = degree
         self.place = caller()
 
     def __getitem__(self, k: int) -> Any:
@@ -200,7 +205,10 @@ class Jet(Transient):
         def compute(k: int) -> Any:
             if a is None or b is None:
                 return apply(primitive, x if a is None else a[k], y if b is None else b[k], **params)
-            return added([apply(primitive, a[j], b[k - j], **params) for j in range(k + 1)])
+            found = [
+                apply(primitive, a[j], b[k - j], **params) for j in range(k + 1) if j <= a.degree and k - j <= b.degree
+            ]
+            return added(found) if found else zero_of(out)
 
         return self.result(out, compute)
 
@@ -224,7 +232,7 @@ class Jet(Transient):
         x, r = operands
         base = self.series_of(x)
         if base is None or self.series_of(r) is not None:
-            if not logarithm_exists(raw(self.value_below(x))):
+            if base is None or not logarithm_exists(raw(self.value_below(x))):
                 return self.derived(primitive, operands, params, out)
             smooth = np.exp(r * np.log(x))
             return self.result(out, lambda k: smooth._node[k])
@@ -323,12 +331,13 @@ class Jet(Transient):
             aval = Aval((), np.dtype(float)) if rate is None else aval_of(rate)
             known = None if rate is None else self.series_of(current(as_tensor(rate)))
             constant = zero_of(aval) if rate is None else self.value_below(current(as_tensor(rate)))
-            found.append(known or Series([constant], zeros_like(aval)))
+            found.append(known or Series([constant], zeros_like(aval), 0))
         return found
 
     def rate(self, operand: Any, series: Series) -> Tensor:
         """Return the derivative of an operand's series."""
-        return self.tensor(aval_of(operand), Series([], lambda k: series[k + 1] * (k + 1)))
+        rate = Series([], lambda k: series[k + 1] * (k + 1), max(0, series.degree - 1))
+        return self.tensor(aval_of(operand), rate)
 
     @staticmethod
     def affine(primitive: Elementwise, series: Sequence[Series | None]) -> bool:

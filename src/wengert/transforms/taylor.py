@@ -96,7 +96,7 @@ def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
         step = step.astype(value.dtype)
     aval = aval_of(value)
     zero = np.zeros(aval.shape, aval.dtype)[()]
-    return trace.tensor(aval, Series([value, step, *[zero] * max(0, trace.order - 1)], lambda k: zero))
+    return trace.tensor(aval, Series([value, step, *[zero] * max(0, trace.order - 1)], lambda k: zero, 1))
 
 
 def coefficients(trace: Jet, leaf: Any, order: int) -> list[Any]:

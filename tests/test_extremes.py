@@ -1,0 +1,213 @@
+"""First and second derivatives of elementwise functions at extreme arguments, in every mode, against 60 digits.
+
+Tiny, subnormal and huge arguments, those next to a singular point, and the singular points themselves, where the
+derivative is the limit; and complex arguments on both sides of branch cuts, where it goes with NumPy's value.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import wengert as wg
+
+Function = Callable[[Any], Any]
+MOST_ULPS = 8
+
+
+@pytest.fixture(autouse=True)
+def _without_floating_point_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"), mpmath.workdps(60):
+        yield
+
+
+def root(x: Any) -> Any:
+    return mpmath.sqrt(x)
+
+
+HALVES = (lambda x: 1 / (2 * root(x)), lambda x: -1 / (4 * root(x) ** 3))
+EXACT: dict[str, tuple[Function, Function, Function]] = {
+    "sin": (np.sin, mpmath.cos, lambda x: -mpmath.sin(x)),
+    "tan": (np.tan, lambda x: 1 + mpmath.tan(x) ** 2, lambda x: 2 * mpmath.tan(x) * (1 + mpmath.tan(x) ** 2)),
+    "arcsin": (np.arcsin, lambda x: 1 / root(1 - x * x), lambda x: x / root(1 - x * x) ** 3),
+    "arccos": (np.arccos, lambda x: -1 / root(1 - x * x), lambda x: -x / root(1 - x * x) ** 3),
+    "arctan": (np.arctan, lambda x: 1 / (1 + x * x), lambda x: -2 * x / (1 + x * x) ** 2),
+    "sinh": (np.sinh, mpmath.cosh, mpmath.sinh),
+    "cosh": (np.cosh, mpmath.sinh, mpmath.cosh),
+    "arcsinh": (np.arcsinh, lambda x: 1 / root(1 + x * x), lambda x: -x / root(1 + x * x) ** 3),
+    "arccosh": (np.arccosh, lambda x: 1 / root(x * x - 1), lambda x: -x / root(x * x - 1) ** 3),
+    "arctanh": (np.arctanh, lambda x: 1 / (1 - x * x), lambda x: 2 * x / (1 - x * x) ** 2),
+    "exp": (np.exp, mpmath.exp, mpmath.exp),
+    "expm1": (np.expm1, mpmath.exp, mpmath.exp),
+    "exp2": (np.exp2, lambda x: 2**x * mpmath.ln2, lambda x: 2**x * mpmath.ln2**2),
+    "2**x": (lambda x: 2.0**x, lambda x: 2**x * mpmath.ln2, lambda x: 2**x * mpmath.ln2**2),
+    "log": (np.log, lambda x: 1 / x, lambda x: -1 / x**2),
+    "log2": (np.log2, lambda x: 1 / x / mpmath.ln2, lambda x: -1 / x**2 / mpmath.ln2),
+    "log10": (np.log10, lambda x: 1 / x / mpmath.ln10, lambda x: -1 / x**2 / mpmath.ln10),
+    "log1p": (np.log1p, lambda x: 1 / (1 + x), lambda x: -1 / (1 + x) ** 2),
+    "sqrt": (np.sqrt, *HALVES),
+    "x**0.5": (lambda x: x**0.5, *HALVES),
+    "x**3": (lambda x: x**3, lambda x: 3 * x * x, lambda x: 6 * x),
+    "x**-1": (lambda x: x**-1, lambda x: -1 / x**2, lambda x: 2 / x**3),
+    "hypot": (lambda x: np.hypot(x, 1e-8), lambda x: x / root(x * x + S**2), lambda x: S**2 / root(x * x + S**2) ** 3),
+    "hypot of a tiny one": (lambda x: np.hypot(5e-324, x), lambda x: x / root(x * x + T**2), lambda _: None),
+    "arctan2": (lambda x: np.arctan2(x, 1.0), lambda x: 1 / (1 + x * x), lambda x: -2 * x / (1 + x * x) ** 2),
+    "logaddexp": (lambda x: np.logaddexp(x, 0.0), lambda x: share(x), lambda x: share(x) * share(-x)),
+    "logaddexp2": (
+        lambda x: np.logaddexp2(0.0, x),
+        lambda x: share(x * mpmath.ln2),
+        lambda x: mpmath.ln2 * share(x * mpmath.ln2) * share(-x * mpmath.ln2),
+    ),
+}
+S, T = mpmath.mpf(1e-8), mpmath.mpf(5e-324)
+
+
+def share(x: Any) -> Any:
+    """Return 1 / (1 + exp(-x)) for x that may be too large for exp."""
+    return mpmath.mpf(x > 0) if abs(x) > 1e5 else 1 / (1 + mpmath.exp(-x))
+
+
+SMALL = [5e-324, 1e-310, 2.3e-308, 1e-200, 1e-100, 1e-20, 1e-8, 1e-3]
+MIDDLE = [0.3, 0.5, 1 - 2**-53, 1 - 2**-30, 1.0, 1 + 2**-52, 1.5, 3.7, 20.0, 40.0, 300.0, 700.0, 712.0]
+LARGE = [1e8, 1e20, 1e100, 1.2e154, 1.4e154, 1e160, 1e200, 1e300, 1e308, 1.7e308]
+POINTS = [0.0, -0.0, *(sign * x for x in [*SMALL, *MIDDLE, *LARGE] for sign in (1, -1))]
+
+
+def pulled(f: Function) -> Function:
+    return wg.elementwise_grad(f)
+
+
+def pushed(f: Function) -> Function:
+    return lambda x: wg.jvp(f, (x,), (np.ones(x.shape),))[1]
+
+
+FIRST: dict[str, Callable[[Function], Function]] = {
+    "vjp": pulled,
+    "jvp": pushed,
+    "jit of vjp": lambda f: wg.jit(pulled(f)),
+    "vjp of jit": lambda f: pulled(wg.jit(f)),
+    "jit of jvp": lambda f: wg.jit(pushed(f)),
+    "vmap of grad": lambda f: wg.vmap(wg.grad(f)),
+    "taylor": lambda f: lambda x: wg.taylor(f, (x,), (np.ones(x.shape),), 1)[1],
+}
+SECOND: dict[str, Callable[[Function], Function]] = {
+    "vjp of vjp": lambda f: pulled(pulled(f)),
+    "jvp of vjp": lambda f: pushed(pulled(f)),
+    "vjp of jvp": lambda f: pulled(pushed(f)),
+    "jvp of jvp": lambda f: pushed(pushed(f)),
+    "jit of vjp of vjp": lambda f: wg.jit(pulled(pulled(f))),
+    "vjp of vjp of jit": lambda f: pulled(pulled(wg.jit(f))),
+    "vmap of hessian": lambda f: wg.vmap(wg.hessian(f)),
+    "taylor": lambda f: lambda x: 2 * wg.taylor(f, (x,), (np.ones(x.shape),), 2)[2],
+}
+
+
+def rounded(exact: Function, x: float) -> float:
+    """Return a derivative of 60 digits as a float; NaN where there is none to compare with."""
+    try:
+        found = exact(mpmath.mpf(x))
+    except (ZeroDivisionError, ValueError):
+        return np.nan
+    return float(found) if isinstance(found, mpmath.mpf) else np.nan
+
+
+def ulps(found: Any, wanted: Any) -> Any:
+    """Return the difference in units of the last place."""
+    return np.where(found == wanted, 0.0, np.abs(found - wanted) / np.spacing(np.abs(wanted)))
+
+
+@pytest.mark.parametrize(("order", "modes"), [(1, FIRST), (2, SECOND)], ids=["first", "second"])
+@pytest.mark.parametrize("name", EXACT)
+def test_derivatives_are_right_to_a_few_units_of_the_last_place(name: str, order: int, modes: Any) -> None:
+    f = EXACT[name][0]
+    points = np.array([x for x in POINTS if np.isfinite(f(np.float64(x)))])
+    wanted = np.array([rounded(EXACT[name][order], x) for x in points])
+    known = ~np.isnan(wanted)
+    for mode, transformation in modes.items():
+        found = transformation(f)(points)
+        wrong = known & ~(ulps(found, wanted) <= MOST_ULPS)
+        report = list(zip(points[wrong], found[wrong], wanted[wrong], strict=True))
+        assert not report, f"{mode}: {report}"
+
+
+LIMITS = [
+    (np.arcsin, 1.0, np.inf, np.inf),
+    (np.arcsin, -1.0, np.inf, -np.inf),
+    (np.arccos, 1.0, -np.inf, -np.inf),
+    (np.arccos, -1.0, -np.inf, np.inf),
+    (np.arccosh, 1.0, np.inf, -np.inf),
+    (np.arctanh, 1.0, np.inf, np.inf),
+    (np.sqrt, 0.0, np.inf, -np.inf),
+    (np.arctan, 1e308, 0.0, 0.0),
+    (np.arctan, -1.7e308, 0.0, 0.0),
+]
+
+
+@pytest.mark.parametrize(("f", "x", "first", "second"), LIMITS)
+def test_derivatives_at_singular_points_are_the_limits_in_every_mode(
+    f: Any, x: float, first: float, second: float
+) -> None:
+    point = np.array([x])
+    assert {mode: make(f)(point)[0] for mode, make in FIRST.items()} == dict.fromkeys(FIRST, first)
+    assert {mode: make(f)(point)[0] for mode, make in SECOND.items()} == dict.fromkeys(SECOND, second)
+
+
+@pytest.mark.parametrize("make", [wg.hessian, lambda f: wg.jacfwd(wg.jacfwd(f)), lambda f: wg.jacrev(wg.jacrev(f))])
+@pytest.mark.parametrize("f", [np.arcsin, np.arccos, np.arctanh])
+def test_other_elements_do_not_see_a_singular_point(f: Any, make: Any) -> None:
+    found = make(lambda x: np.sum(f(x)))(np.array([1.0, 0.5]))
+    assert np.isinf(found[0, 0])
+    assert found[0, 1] == found[1, 0] == 0.0
+
+
+def test_a_saturated_tanh_is_right_to_the_rounding_of_its_value() -> None:
+    x = np.linspace(-40.0, 40.0, 161)
+    np.testing.assert_allclose(pulled(np.tanh)(x), 1 / np.cosh(x) ** 2, rtol=1e-15, atol=3e-16)
+
+
+# Branch cuts
+
+CUT: dict[str, Function] = {
+    name: getattr(np, name) for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt", "log")
+} | {"z**0.5": lambda z: z**0.5, "z**1.5": lambda z: z**1.5, "z**(0.3+0.2j)": lambda z: z ** (0.3 + 0.2j)}
+ZEROS = (0.0, -0.0)
+ON_AXES = [
+    *(complex(a, zero) for a, zero in itertools.product((-3.0, -2.0, -0.5, 0.5, 2.0, 3.0), ZEROS)),
+    *(complex(zero, b) for b, zero in itertools.product((-3.0, -2.0, -0.5, 0.5, 2.0, 3.0), ZEROS)),
+    complex(1.3, 0.4),
+]
+
+
+def along_axis(z: complex, step: float) -> Any:
+    """Return a number a step further along its axis, on the same side of it."""
+    return np.array(complex(z.real, z.imag + step) if z.real == 0 else complex(z.real + step, z.imag))
+
+
+def difference(f: Function, z: complex, h: float = 1e-3) -> Any:
+    """Return the derivative of f along the axis that z is on, by central differences of fourth order."""
+    near = f(along_axis(z, h)) - f(along_axis(z, -h))
+    far = f(along_axis(z, 2 * h)) - f(along_axis(z, -2 * h))
+    return (8 * near - far) / (12 * h)
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_complex_derivatives_are_on_numpys_side_of_branch_cuts(name: str) -> None:
+    f = CUT[name]
+
+    def slope(z: Any) -> Any:
+        return wg.grad(f, holomorphic=True)(z)
+
+    for z in ON_AXES:
+        point, direction = np.array(z), np.array(1j if z.real == 0 else 1.0 + 0j)
+        first = difference(f, z)
+        np.testing.assert_allclose(slope(point) * direction, first, rtol=1e-7, atol=1e-7, err_msg=str(z))
+        np.testing.assert_allclose(wg.jvp(f, (point,), (direction,))[1], first, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(wg.jit(slope)(point) * direction, first, rtol=1e-7, atol=1e-7)
+        second = difference(slope, z)
+        np.testing.assert_allclose(wg.jvp(slope, (point,), (direction,))[1], second, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(wg.grad(slope, holomorphic=True)(point) * direction, second, rtol=1e-7, atol=1e-7)
