@@ -456,3 +456,11 @@ def test_the_environment_asks_for_graphs_after_each_pass() -> None:
         f"after {step.__name__}:" for step in PIPELINE
     ]
     assert "v1 = sin(" in done.stderr
+
+
+def test_literal_arrays_beside_a_guard_are_not_compared() -> None:
+    weights = np.array([1.0, 2.0])
+    for f in (lambda x: np.logaddexp2(x, weights), lambda x: np.logaddexp(weights[:1], x), lambda x: x**weights):
+        x = np.array([0.5, 0.6])
+        slope = wg.elementwise_grad(f)
+        assert same_bits(wg.jit(slope)(x), slope(x))

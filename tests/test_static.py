@@ -1,7 +1,5 @@
 """The static style: expressions of placeholders, gradients as expressions, evaluation of what was asked for."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -84,7 +82,7 @@ def test_the_printed_form_says_what_it_is():
     assert repr(x * 2) == "tensor(shape=(2, 3), dtype=float32, expression)"
 
 
-@pytest.mark.parametrize("look", [bool, float, int, np.asarray, lambda x: x.item(), copy.deepcopy])
+@pytest.mark.parametrize("look", [bool, float, int, np.asarray, lambda x: x.item()])
 def test_expressions_have_no_elements(look):
     with pytest.raises(GraphError, match=r"^(expression|asarray|float|bool|int|index|item): "):
         look(placeholder("x"))

@@ -396,14 +396,34 @@ def test_copies_keep_value_dtype_and_requires_grad(duplicate: Any) -> None:
         assert not np.shares_memory(other.detach().numpy(), t.detach().numpy())
 
 
-def test_what_was_recorded_cannot_be_copied_apart_from_its_graph() -> None:
-    for duplicate in (copy.deepcopy, pickle.dumps):
-        with pytest.raises(GraphError) as error:
-            duplicate(leaf(1.0) * 2)
-        assert str(error.value) == (
-            "copy or pickle: a Tensor that multiply recorded; a leaf or a plain Tensor is needed, because the graph "
-            "is not copied. Call .detach() first."
-        )
+def test_what_was_recorded_cannot_be_pickled_apart_from_its_graph() -> None:
+    with pytest.raises(GraphError) as error:
+        pickle.dumps(leaf(1.0) * 2)
+    assert str(error.value) == (
+        "pickle: a Tensor that multiply recorded; a leaf or a plain Tensor is needed, because the graph is not "
+        "pickled. Call .detach() first."
+    )
+
+
+def test_deep_copies_of_what_is_computed_carry_the_gradient_in_every_mode() -> None:
+    def f(x: Any) -> Any:
+        found = copy.deepcopy({"twice": x * 2.0, "row": (x * x)[1:]})
+        found["row"] += 1.0
+        found["twice"][0] = found["row"][0]
+        return np.sum(found["twice"] ** 2 * x)
+
+    x, t = np.array([0.5, 0.6]), np.array([1.0, -2.0])
+    value, slope = 0.5 * 1.36**2 + 4 * 0.6**3, np.array([1.36**2, 0.5 * 2 * 1.36 * 1.2 + 12 * 0.6**2])
+    leaf_x = leaf(*x)
+    f(leaf_x).backward()
+    assert leaf_x.grad is not None
+    np.testing.assert_allclose(leaf_x.grad.numpy(), slope)
+    np.testing.assert_allclose(wg.jvp(f, (x,), (t,)), (value, slope @ t))
+    np.testing.assert_allclose(wg.vmap(wg.grad(f))(x[None]), slope[None])
+    np.testing.assert_allclose(wg.jit(f)(x), value)
+    np.testing.assert_allclose(wg.jit(wg.grad(f))(x), slope)
+    np.testing.assert_allclose(wg.grad(wg.jit(f))(x), slope)
+    np.testing.assert_allclose(wg.taylor(f, (x,), (t,), 1), [value, slope @ t])
 
 
 def test_containers_of_tensors_are_copied_once() -> None:

@@ -265,7 +265,9 @@ def drop_guard(equation: Equation, definitions: Definitions) -> Any:
     if both is None or result is None or both.primitive.name != "bitwise_and" or type(zero) is Variable:
         return None
     undefined, vanishing = (binding(x, definitions) for x in both.inputs)
-    if undefined is None or vanishing is None or undefined.inputs != (r, r) or not same_aval(r, equation.outputs[0]):
+    if undefined is None or vanishing is None or not same_aval(r, equation.outputs[0]):
+        return None
+    if any(x is not r for x in undefined.inputs):  # not by ==: there may be arrays among them
         return None
     if (undefined.primitive.name, vanishing.primitive.name) != ("not_equal", "equal"):
         return None

@@ -81,8 +81,12 @@ class Trace:
         """Return what the printed form of a Tensor says of this trace."""
         raise NotImplementedError
 
+    def is_leaf(self, tensor: Tensor) -> bool:
+        """Tell whether a Tensor is a leaf of the base tape, which stands for itself and not for a computation."""
+        return False
+
     def state(self, tensor: Tensor) -> Any:
-        """Return what a pickle or copy of a Tensor keeps besides its elements, or raise if it cannot be copied."""
+        """Return what a pickle of a Tensor keeps besides its elements, or raise if it means nothing elsewhere."""
         raise NotImplementedError
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:

@@ -104,15 +104,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         )
     result = as_tensor(np.zeros(x.shape, x.dtype)[()])
     for condition, function in zip(conditions, funclist, strict=True):
-        if not callable(function):
-            result[condition] = function
-            continue
         if not is_concrete(condition):  # how many elements there are is not known, so all are computed
-            result = where(condition, as_tensor(function(x, *args, **kw)).astype(x.dtype), result)
-            continue
-        part = x[condition]
-        if part.size:
-            result[condition] = function(part, *args, **kw)
+            value = function(x, *args, **kw) if callable(function) else function
+            result = where(condition, as_tensor(value).astype(x.dtype), result)
+        elif condition.any():
+            result[condition] = function(x[condition], *args, **kw) if callable(function) else function
     return result
 
 

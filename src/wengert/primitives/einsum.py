@@ -228,12 +228,22 @@ def batch_einsum(_primitive: Primitive, _size: int, operands: Sequence[Any], bat
     return result if dtype is None else result.astype(dtype)
 
 
+def steps_of_einsum(
+    primitive: Primitive, _size: int, shape: tuple[int, ...], params: Params
+) -> list[tuple[Primitive, dict[str, Any]]]:
+    """Give the batch axis of the only operand a label of its own, which the output has in front too."""
+    (own,), output = parse(params["subscripts"], (len(shape),))
+    labels = {label: i for i, label in enumerate(dict.fromkeys(own), 1)}
+    subscripts = tuple((0, *[labels[label] for label in names]) for names in (own, output))
+    return [(primitive, {**params, "subscripts": subscripts})]
+
+
 einsum_one = linear(
     "einsum_one",
     evaluate,
     transpose=transpose_one,
     view=True,
-    batch=batch_einsum,
+    steps=steps_of_einsum,
     abstract=abstract_einsum(evaluate, parse),
     order=order_of_einsum(evaluate, parse),
 )

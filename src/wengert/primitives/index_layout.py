@@ -118,9 +118,17 @@ def expanded(
                 )
             )
         if array.ndim == 0:
-            raise UsageError(
-                describe("vmap", "a single boolean as an index", "an array or None is needed", "Write None for True")
-            )
+            if not array or len(arrays) > 1 or any(isinstance(other, int) for other in index):
+                raise UsageError(
+                    describe(
+                        "vmap",
+                        "a single boolean as an index, which is False or beside other indices",
+                        "an array or None is needed",
+                        "Write None for True",
+                    )
+                )
+            entries.append(None)
+            continue
         consumed += array.ndim
         for positions in np.nonzero(array):
             entries.append(OPERAND)

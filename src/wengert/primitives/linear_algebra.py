@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,14 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
+from wengert.core.primitive import Primitive
+from wengert.core.tensor import is_staged, raw
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.product_batches import batch_broadcast, batch_norm, batch_solve
 from wengert.primitives.reductions import restore_axes
 
 Axis = int | tuple[int, ...] | None
+CONDITION = 100.0
 
 
 # Norms
@@ -81,31 +86,79 @@ solve = opaque("solve", evaluate_solve, vjp=vjp_solve, batch=batch_solve)
 # Determinants
 
 
-def evaluate_cofactors(a: Any) -> Any:
-    """Evaluate the matrix of cofactors, det(A) A^-T; also where A is singular."""
-    determinant = np.linalg.det(a)
-    if np.all(determinant != 0):
-        return determinant[..., None, None] * np.linalg.inv(a).mT
-    return singular_cofactors(a)
+def evaluate_cofactors(a: Any, *directions: Any) -> Any:
+    """Evaluate the matrix of cofactors det(A) A^-T, the gradient of det; with directions, its derivative along them.
+
+    Also where A is singular. (For A that is nearly singular det and inv have the same rounding errors, which cancel.)
+    """
+    if not directions:
+        determinant = np.linalg.det(a)
+        if np.all(determinant != 0):
+            return determinant[..., None, None] * np.linalg.inv(a).mT
+    finite = np.isfinite(a).all(axis=(-2, -1), keepdims=True)
+    return np.where(finite, cofactors_by_singular_values(np.where(finite, a, 0), directions), np.nan)
 
 
-def singular_cofactors(a: Any) -> Any:
-    """Return the cofactors by singular values: det(U) det(V^H) conj(U P V^H), P the products of all but one of them."""
+def cofactors_by_singular_values(a: Any, directions: Sequence[Any]) -> Any:
+    """Return the gradient, by the last of k directions, of the derivative of det(A) along all of them.
+
+    For A = U S V^H that is det(U V^H) times the sum, over places i_1 to i_k and permutations p, of sign(p) times the
+    singular values at all other places times the elements (i_m, i_p(m)) of U^H X_m V. No quotient occurs, so A may
+    have any rank. (R. Bhatia and T. Jain, Higher order derivatives and perturbation bounds for determinants, 2009.)
+    """
     u, s, vh = np.linalg.svd(a)
-    size = s.shape[-1]
-    others = np.where(np.eye(size, dtype=bool), 1.0, s[..., None, :]).prod(axis=-1)
+    last = len(directions)
+    others = products_of_others(s, last + 1)
+    turned = [u.mT.conj() @ x @ vh.mT.conj() for x in directions]
+    weights = np.zeros_like(u)
+    for places in permutations(range(last + 1)):
+        sign = (-1) ** sum(i > j for i, j in combinations(places, 2))
+        pairs: list[Any] = [others, [..., *range(last + 1)]]
+        for m, x in enumerate(turned):
+            pairs += [x, [..., m, places[m]]]
+        kept = [last] if places[last] == last else [last, places[last]]
+        found = np.einsum(*pairs, [..., *kept])
+        weights = weights + sign * (found[..., None] * np.eye(s.shape[-1]) if len(kept) == 1 else found)
     phase = np.linalg.det(u) * np.linalg.det(vh)
-    return phase[..., None, None] * ((u * others[..., None, :]) @ vh).conj()
+    return (phase[..., None, None] * (u.conj() @ weights @ vh.conj())).astype(np.result_type(a, *directions))
 
 
-def vjp_cofactors(ct: Any, out: Any, a: Any) -> Any:
-    """Differentiate C = det(A) A^-T: dC = C tr(A^-1 dA) - A^-T dA^T C, for A that is not singular."""
-    transposed = np.linalg.inv(a).mT
-    scale = (ct * out).sum(axis=(-2, -1), keepdims=True)
-    return scale * transposed - out @ ct.mT @ transposed
+def products_of_others(s: Any, count: int) -> Any:
+    """Return the products of all elements along the last axis but those at `count` places, an axis for each place."""
+    if count == 1:
+        ones = np.ones_like(s[..., :1])
+        before = np.concatenate([ones, s[..., :-1]], axis=-1).cumprod(axis=-1)
+        after = np.concatenate([ones, s[..., :0:-1]], axis=-1).cumprod(axis=-1)[..., ::-1]
+        return before * after
+    return products_of_others(np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]), count - 1)
 
 
-cofactors = opaque("cofactors", evaluate_cofactors, vjp=vjp_cofactors, batch=batch_broadcast)
+def vjp_cofactors(ct: Any, out: Any, a: Any, *directions: Any) -> tuple[Any, ...]:
+    """Differentiate the derivatives of det, which are symmetric in their directions, of which ct is one.
+
+    With more directions than rows they vanish. Their number grows with each order, so where inverses are known
+    to be accurate they are used instead: C = det(A) A^-T has dC = C tr(A^-1 dA) - A^-T dA^T C.
+    """
+    if not directions and not is_staged(a) and is_regular(raw(a)):
+        transposed = np.linalg.inv(a).mT
+        scale = (ct * out).sum(axis=(-2, -1), keepdims=True)
+        return (scale * transposed - out @ ct.mT @ transposed,)
+    others = [directions[:i] + directions[i + 1 :] for i in range(len(directions))]
+    found = [unbroadcast(apply(cofactors, a, *given, ct), x.shape) for given, x in zip(others, directions, strict=True)]
+    if len(directions) + 2 > a.shape[-1]:
+        return (None, *found)
+    return (unbroadcast(apply(cofactors, a, *directions, ct), a.shape), *found)
+
+
+def is_regular(a: Any) -> bool:
+    """Tell whether matrices are well conditioned: second derivatives by inverses lose about the square of this."""
+    if np.any(np.linalg.det(a) == 0):
+        return False
+    inverse = np.linalg.inv(a)
+    return bool(np.all(np.abs(a).sum(axis=-1).max(axis=-1) * np.abs(inverse).sum(axis=-1).max(axis=-1) < CONDITION))
+
+
+cofactors: Primitive = opaque("cofactors", evaluate_cofactors, vjp=vjp_cofactors, batch=batch_broadcast)
 det = opaque(
     "det", np.linalg.det, vjp=lambda ct, _out, a: ct[..., None, None] * apply(cofactors, a), batch=batch_broadcast
 )

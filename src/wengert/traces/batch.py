@@ -85,9 +85,9 @@ class Batch(Transient):
         return f"batch of {self.size}"
 
     def state(self, tensor: Tensor) -> Any:
-        """Refuse: a lane cannot be copied on its own."""
+        """Refuse: a lane cannot be pickled on its own."""
         raise GraphError(
-            describe("copy or pickle", f"a Tensor of {self.owner_name}", "a plain Tensor is needed", "Return it first")
+            describe("pickle", f"a Tensor of {self.owner_name}", "a plain Tensor is needed", "Return it first")
         )
 
     def duplicate(self, tensor: Tensor) -> Tensor:

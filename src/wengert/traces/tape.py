@@ -322,15 +322,19 @@ class Tape(Transient):
         node = tensor._node
         return "requires_grad=True" if type(node) is Leaf else f"grad_fn=<{node.name}>"
 
+    def is_leaf(self, tensor: Tensor) -> bool:
+        """Tell whether a Tensor is a leaf, and this the base tape."""
+        return self.level == 0 and type(tensor._node) is Leaf
+
     def state(self, tensor: Tensor) -> Any:
-        """Return True for a leaf of the base tape; other recorded values cannot be copied apart from their graph."""
-        if self.level == 0 and type(tensor._node) is Leaf:
+        """Return True for a leaf of the base tape; other recorded values are nothing apart from their graph."""
+        if self.is_leaf(tensor):
             return True
         raise GraphError(
             describe(
-                "copy or pickle",
+                "pickle",
                 f"a Tensor that {tensor._node.name} recorded",
-                "a leaf or a plain Tensor is needed, because the graph is not copied",
+                "a leaf or a plain Tensor is needed, because the graph is not pickled",
                 "Call .detach() first",
             )
         )
@@ -477,7 +481,7 @@ class Tape(Transient):
 
     def require_writable(self, handle: Tensor) -> None:
         """Raise a GraphError if a handle is a leaf of the base tape, which is recording."""
-        if self.level == 0 and type(handle._node) is Leaf and recording(self):
+        if self.is_leaf(handle) and recording(self):
             raise GraphError(
                 describe(
                     "assignment",

@@ -68,7 +68,7 @@ class Transient(Trace):
         """Refuse: what the trace knows of a Tensor means nothing outside its transformation."""
         raise GraphError(
             describe(
-                "copy or pickle",
+                "pickle",
                 f"a Tensor of {self.owner_name}",
                 "a plain Tensor is needed",
                 "Use wengert.stop_gradient first",
