@@ -26,7 +26,7 @@ from tests.samples.calls import call_of, same_bits
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, TRANSFORMATIONS
 from wengert import _config
 from wengert.core import dispatch
-from wengert.core.primitive import PRIMITIVES, Elementwise
+from wengert.core.primitive import PRIMITIVES
 from wengert.errors import UsageError
 from wengert.native import elementwise, engine, team
 from wengert.native.elementwise import LARGE, shared
@@ -37,7 +37,9 @@ UFUNCS = sorted(
     {
         p.evaluate
         for p in PRIMITIVES.values()
-        if isinstance(p, Elementwise) and p.evaluate_large is not None and p.evaluate is not np.ldexp  # takes integers
+        if isinstance(p.evaluate, np.ufunc)
+        and p.evaluate_large is not None
+        and p.evaluate is not np.ldexp  # takes integers
     },
     key=lambda ufunc: ufunc.__name__,
 )

@@ -16,7 +16,9 @@ INFIX = {
     "divide": "/",
     "floor_divide": "//",
     "remainder": "%",
+    "complex_product": "*",
     "power": "**",
+    "pow": "**",
     "matmul": "@",
     "less": "<",
     "less_equal": "<=",
@@ -29,7 +31,7 @@ INFIX = {
     "bitwise_xor": "^",
 }
 PREFIX = {"negative": "-", "positive": "+", "invert": "~"}
-RENAMED = {"absolute": "abs"}
+RENAMED = {"absolute": "abs", "complex_size": "abs"}
 OPERANDS = 8  # operands of one operation that are all shown
 SHORT = 6  # elements of an array that are all shown
 EXACT = 100  # elements of a result that are shown with all their digits

@@ -213,7 +213,7 @@ COMPACT: dict[str, tuple[Elementwise, Callable[[Any, Any], Any]]] = {
     "sub": (elementwise.subtract, operator.sub),
     "mul": (elementwise.multiply, operator.mul),
     "truediv": (elementwise.divide, operator.truediv),
-    "pow": (elementwise.power, operator.pow),
+    "pow": (elementwise.raised, operator.pow),
     "mod": (elementwise.remainder, operator.mod),
 }
 GENERAL: dict[str, Any] = {
@@ -242,7 +242,7 @@ def install(name: str, function: Callable[..., Any]) -> None:
 
 
 for _name, (_primitive, _compute) in COMPACT.items():
-    _operate = binary_operator(_primitive, _compute)
+    _operate = binary_operator(_primitive, _compute, elementwise.complex_product if _name == "mul" else None)
     install(_name, _operate)
     install(f"r{_name}", reflected_operator(_primitive, _compute))
     install(f"i{_name}", in_place(_primitive.name, _operate))
@@ -254,7 +254,7 @@ for _name, _function in GENERAL.items():
 for _name, (_function, _compute) in COMPARISONS.items():
     install(_name, constant_operator(_function.__name__, _compute, through_function(_function)))
 install("neg", unary_function(elementwise.negative, operator.neg))
-install("abs", unary_function(elementwise.absolute, operator.abs))
+install("abs", unary_function(elementwise.absolute, operator.abs, elementwise.complex_size))
 install("pos", lambda self: FUNCTIONS[np.positive](self))
 install("invert", lambda self: FUNCTIONS[np.invert](self))
 install("getitem", read_part)

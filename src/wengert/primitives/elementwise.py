@@ -7,6 +7,7 @@ the strong zero of singular primitives see the division by zero itself.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from wengert.core.declare import constant, elementwise, opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Elementwise
+from wengert.native.elementwise import shared
 
 LN2 = np.log(2.0)
 LN10 = np.log(10.0)
@@ -64,6 +66,20 @@ def power_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
 
 
 power = elementwise("power", np.power, d=(power_base, power_exponent), singular=True)
+power_large = shared(np.power)
+
+
+def raised_large(x: Any, y: Any) -> Any:
+    """Evaluate x**y for large arrays: on several threads, unless the power is a number, for which NumPy is quicker."""
+    return power_large(x, y) if type(x) is type(y) is np.ndarray else x**y
+
+
+# Python's operators where NumPy evaluates them to other bits than its ufunc: x**2 is a square, and numbers are raised,
+# and complex numbers multiplied and measured, by scalar arithmetic
+
+raised = elementwise("pow", operator.pow, d=(power_base, power_exponent), singular=True)
+raised.evaluate_large = raised_large
+complex_product = elementwise("complex_product", operator.mul, d=multiply.rules)
 float_power = elementwise("float_power", np.float_power, d=(power_base, power_exponent), singular=True)
 
 
@@ -300,6 +316,7 @@ def absolute_rule(t: Any, out: Any, x: Any) -> Any:
 
 
 absolute = elementwise("absolute", np.absolute, d=absolute_rule)
+complex_size = elementwise("complex_size", operator.abs, d=absolute_rule)
 fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x))
 
 

@@ -13,13 +13,11 @@ from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import is_staged, raw
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.product_batches import batch_broadcast, batch_norm, batch_solve
 from wengert.primitives.reductions import restore_axes
 
 Axis = int | tuple[int, ...] | None
-CONDITION = 100.0
 
 
 # Norms
@@ -133,29 +131,16 @@ def products_of_others(s: Any, count: int) -> Any:
     return products_of_others(np.where(np.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]), count - 1)
 
 
-def vjp_cofactors(ct: Any, out: Any, a: Any, *directions: Any) -> tuple[Any, ...]:
+def vjp_cofactors(ct: Any, _out: Any, a: Any, *directions: Any) -> tuple[Any, ...]:
     """Differentiate the derivatives of det, which are symmetric in their directions, of which ct is one.
 
-    With more directions than rows they vanish. Their number grows with each order, so where inverses are known
-    to be accurate they are used instead: C = det(A) A^-T has dC = C tr(A^-1 dA) - A^-T dA^T C.
+    Those of orders greater than the number of rows vanish.
     """
-    if not directions and not is_staged(a) and is_regular(raw(a)):
-        transposed = np.linalg.inv(a).mT
-        scale = (ct * out).sum(axis=(-2, -1), keepdims=True)
-        return (scale * transposed - out @ ct.mT @ transposed,)
     others = [directions[:i] + directions[i + 1 :] for i in range(len(directions))]
     found = [unbroadcast(apply(cofactors, a, *given, ct), x.shape) for given, x in zip(others, directions, strict=True)]
     if len(directions) + 2 > a.shape[-1]:
         return (None, *found)
     return (unbroadcast(apply(cofactors, a, *directions, ct), a.shape), *found)
-
-
-def is_regular(a: Any) -> bool:
-    """Tell whether matrices are well conditioned: second derivatives by inverses lose about the square of this."""
-    if np.any(np.linalg.det(a) == 0):
-        return False
-    inverse = np.linalg.inv(a)
-    return bool(np.all(np.abs(a).sum(axis=-1).max(axis=-1) * np.abs(inverse).sum(axis=-1).max(axis=-1) < CONDITION))
 
 
 cofactors: Primitive = opaque("cofactors", evaluate_cofactors, vjp=vjp_cofactors, batch=batch_broadcast)

@@ -154,11 +154,11 @@ class Jet(Transient):
         if isinstance(primitive, Linear):
             return self.linear(primitive, operands, params, out)
         name = registered_name(primitive)
-        if isinstance(primitive, Bilinear) or name == "multiply":
+        if isinstance(primitive, Bilinear) or name in ("multiply", "complex_product"):
             return self.product(primitive, operands, params, out)
         if name == "divide":
             return self.quotient(operands, out)
-        if name in ("power", "float_power"):
+        if name in ("power", "pow", "float_power"):
             return self.power(primitive, operands, params, out)
         if isinstance(primitive, Elementwise) and self.affine(primitive, [self.series_of(x) for x in operands]):
             return self.affine_result(primitive, operands, params, out)

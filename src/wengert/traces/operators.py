@@ -45,14 +45,15 @@ ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
 """Operations that are given arrays instead of Python numbers, with which NumPy takes twice as long."""
 
 
-def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
+def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Elementwise | None = None) -> Operator:
     """Return `a (op) b` for a Tensor `a` and anything `b`.
 
     Args:
         primitive: an elementwise primitive with rules for both operands.
         compute: the operation on values one level below.
+        of_complex: the primitive for two numbers, if NumPy's arithmetic of complex ones has other bits.
     """
-    compute_large = large_operator(primitive, compute)
+    compute_large = primitive.evaluate_large or compute
     converts = compute in ARITHMETIC
     left_out, right_out = primitive.needs_out(0), primitive.needs_out(1)
     left_x, left_y = primitive.needs(0, 0), primitive.needs(0, 1)
@@ -146,6 +147,8 @@ def binary_operator(primitive: Elementwise, compute: Operator) -> Operator:
         trace = a._trace
         if trace is ALIAS or (type(b) is Tensor and b._trace is ALIAS):
             return resolved(operate, a, b)
+        if of_complex is not None and are_complex(a, b):
+            return apply(of_complex, a, b)
         if trace is not None and (type(b) is float or type(b) is int or (type(b) is Tensor and b._trace is trace)):
             return trace.process(primitive, (a, b), {})
         if type(b) is Tensor or type(b) is float or type(b) is int:
@@ -165,7 +168,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         primitive: an elementwise primitive with rules for both operands.
         compute: the operation on values one level below.
     """
-    compute_large = large_operator(primitive, compute)
+    compute_large = primitive.evaluate_large or compute
     converts = compute in ARITHMETIC
     needs_x, needs_y, needs_out = primitive.needs(1, 0), primitive.needs(1, 1), primitive.needs_out(1)
     ufunc: np.ufunc = getattr(np, primitive.name)
@@ -219,12 +222,15 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
     return operate
 
 
-def unary_function(primitive: Elementwise, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def unary_function(
+    primitive: Elementwise, compute: Callable[[Any], Any], of_complex: Elementwise | None = None
+) -> Callable[[Any], Any]:
     """Return a function of one operand.
 
     Args:
         primitive: an elementwise primitive of one operand.
         compute: the operation on values one level below.
+        of_complex: the primitive for a number, if NumPy's arithmetic of complex ones has other bits.
     """
     compute_large = primitive.evaluate_large or compute
     needs_x, needs_out = primitive.needs(0, 0), primitive.needs_out(0)
@@ -238,7 +244,7 @@ def unary_function(primitive: Elementwise, compute: Callable[[Any], Any]) -> Cal
             out = compute_large(x) if type(x) is ndarray and x.size >= LARGE else compute(x)
             return make_tensor(out, None, None)
         if SPECIAL or not trace.fast:
-            return apply(primitive, a)
+            return apply(primitive if of_complex is None or not are_complex(a) else of_complex, a)
         if type(x) is ndarray and x.size >= LARGE:
             out = compute_large(x)
             node: Unary = LargeUnary()
@@ -272,6 +278,13 @@ def unary_function(primitive: Elementwise, compute: Callable[[Any], Any]) -> Cal
     return operate
 
 
+def are_complex(*operands: Any) -> bool:
+    """Tell whether operands are numbers, of no axes, and at least one is complex."""
+    if not any(x.dtype.kind == "c" for x in operands if type(x) is Tensor):
+        return False
+    return all(np.ndim(x) == 0 for x in operands)
+
+
 def constant_operator(name: str, compute: Operator, general: Operator) -> Operator:
     """Return `a (op) b` for a Tensor `a` and anything `b`, an operation without derivatives.
 
@@ -301,21 +314,6 @@ def constant_operator(name: str, compute: Operator, general: Operator) -> Operat
         return make_tensor(out, None, None)
 
     return operate
-
-
-def large_operator(primitive: Elementwise, compute: Operator) -> Operator:
-    """Return what computes an operator on large operands: on several threads where that gives the operator's bits.
-
-    `x ** 2` is not `numpy.power` but a square, so powers with numbers are left to NumPy's operator.
-    """
-    evaluate_large = primitive.evaluate_large or compute
-    if compute is not operator.pow:
-        return evaluate_large
-
-    def compute_large(x: Any, y: Any) -> Any:
-        return evaluate_large(x, y) if type(x) is type(y) is ndarray else compute(x, y)
-
-    return compute_large
 
 
 def operand(name: str, value: Any) -> Any:

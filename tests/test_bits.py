@@ -1,0 +1,137 @@
+"""One evaluation for each operation: operators, functions and methods give NumPy's bits in every mode.
+
+What a user writes decides, not the mode: `x**2` is a square and `numpy.power(x, 2)` is not, and NumPy computes numbers
+by scalar arithmetic where arrays run its loops. Lanes are arrays to `vmap`, so lanes of numbers have those bits.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.samples.calls import same_bits
+
+Function = Callable[..., Any]
+
+DTYPES = ("f8", "f4", "f2", "c16", "c8")
+SHAPES = ((), (7,), (2, 3))
+NUMBERS = (2, 3, 0.5, -1.0, 1, 0, 2.0, 1.7, np.float64(2), np.float32(3))
+
+BINARY: dict[str, Function] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+    "//": operator.floordiv,
+    "**": operator.pow,
+    "divmod": lambda x, y: divmod(x, y)[1],
+    **{name: getattr(np, name) for name in ("add", "multiply", "divide", "remainder", "power", "float_power")},
+    "maximum": np.maximum,
+}
+IN_PLACE: dict[str, Function] = {
+    "+=": operator.iadd,
+    "-=": operator.isub,
+    "*=": operator.imul,
+    "/=": operator.itruediv,
+    "%=": operator.imod,
+    "**=": operator.ipow,
+}
+UNARY: dict[str, Function] = {
+    "-x": operator.neg,
+    "+x": operator.pos,
+    "abs": abs,
+    **{name: getattr(np, name) for name in ("absolute", "sqrt", "reciprocal", "exp", "tanh", "cbrt", "sort")},
+    **{
+        name: operator.methodcaller(name)
+        for name in ("sum", "mean", "prod", "std", "var", "max", "min", "cumsum", "cumprod", "ravel", "conj", "copy")
+    },
+    "sum of rows": lambda x: np.sum(x, axis=0),
+    "mean of rows": lambda x: x.mean(axis=0),
+    "round": lambda x: x.round(2),
+    "clip": lambda x: x.clip(-1, 1),
+    "dot": lambda x: x.dot(x.T) if x.ndim else x,
+    "parts": lambda x: x.real * 2 + x.imag,
+}
+
+
+@pytest.fixture(autouse=True)
+def _without_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+MODES: dict[str, Callable[[Function, Any], Any]] = {
+    "plain": lambda f, x: f(wg.asarray(x)),
+    "tape": lambda f, x: f(wg.tensor(x, requires_grad=True)),
+    "vjp": lambda f, x: wg.vjp(f, x)[0],
+    "jvp": lambda f, x: wg.jvp(f, (x,), (np.ones_like(x),))[0],
+    "taylor": lambda f, x: wg.taylor(f, (x,), (np.ones_like(x),), 1)[0],
+    "jit": lambda f, x: wg.jit(f)(x),
+    "jit of vjp": lambda f, x: wg.jit(lambda x: wg.vjp(f, x)[0])(x),
+    "jit of jvp": lambda f, x: wg.jit(lambda x: wg.jvp(f, (x,), (np.ones_like(x),))[0])(x),
+    "vjp of jit": lambda f, x: wg.vjp(wg.jit(f), x)[0],
+    "vmap": lambda f, x: wg.vmap(f)(np.stack([x, x]))[1],
+}
+
+
+def operands(dtype: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Return two arrays of random numbers, positive if they are real; NumPy scalars for the shape ()."""
+    rng = np.random.default_rng(0)
+    x, y = (np.abs(rng.normal(size=(2, *shape))) * 3).astype(dtype)
+    if dtype.startswith("c"):
+        x, y = x + 1j * rng.normal(size=shape).astype("f4"), y - 1j * rng.normal(size=shape).astype("f4")
+    return x.astype(dtype), y.astype(dtype)
+
+
+def check(f: Function, x: Any, label: Any, modes: Any = MODES) -> None:
+    """Assert that a function gives the bits of plain NumPy in every mode, if NumPy takes this operand at all."""
+    try:
+        want = f(x.copy())
+    except (TypeError, np.exceptions.AxisError):
+        return
+    for mode in modes:
+        found = MODES[mode](f, x)
+        found = found.detach().numpy()[()] if isinstance(found, wg.Tensor) else found
+        assert same_bits(found, want), f"{label} {mode}: {found!r} instead of {want!r}"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_operators_and_functions_of_two(dtype: str, shape: tuple[int, ...]) -> None:
+    x, y = operands(dtype, shape)
+    modes = [mode for mode in MODES if shape or mode != "vmap"]
+    for name, f in BINARY.items():
+        check(lambda v, f=f: f(v, y), x, name, modes)
+        if shape:  # a NumPy scalar on the left calls the ufunc
+            check(lambda v, f=f: f(y, v), x, name, modes)
+        check(lambda v, f=f: f(v, v), x, name, modes)
+    for name in ("**", "power", "%", "/"):  # of which NumPy evaluates some with numbers in other ways
+        f = BINARY[name]
+        for number in NUMBERS:
+            check(lambda v, f=f, number=number: f(v, number), x, (name, number), modes)
+            if shape or not isinstance(number, np.generic):
+                check(lambda v, f=f, number=number: f(number, v), x, (number, name), modes)
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_operators_in_place(dtype: str, shape: tuple[int, ...]) -> None:
+    x, y = operands(dtype, shape)
+    for name, f in IN_PLACE.items():
+        for other in (y, 2, 0.5):
+            check(lambda v, f=f, other=other: f(np.copy(v), other), x, (name, other))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_functions_and_methods_of_one(dtype: str, shape: tuple[int, ...]) -> None:
+    x, _ = operands(dtype, shape)
+    for name, f in UNARY.items():
+        if name != "sort" or shape:
+            check(f, x, name, [mode for mode in MODES if shape or mode != "vmap"])
