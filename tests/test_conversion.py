@@ -988,7 +988,7 @@ def test_source_that_is_not_available():
     function = type(fresh)(inner, namespace)
     assert error_of(function, 1.0, kind=UsageError) == (
         "jit: typed decides by a traced value, and its source is not available; a function in a file is needed to "
-        f"convert it. {USE}"
+        f"convert it, or Python 3.13, which keeps what is typed at the prompt. {USE}"
     )
 
 

@@ -5,6 +5,8 @@ import importlib
 import inspect
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,10 +56,30 @@ def test_examples_of_pages(page):
     run(examples(page, (ROOT / page).read_text()))
 
 
-def test_every_python_block_of_the_readme_is_an_example():
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+def python_blocks() -> list[str]:
+    """The blocks of Python in the README."""
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_tour_runs_when_typed_at_the_prompt():
+    blocks = python_blocks()
     assert blocks, "the README has a tour"
-    assert [block for block in blocks if not block.startswith(">>> ")] == []
+    lines = [x.source for block in blocks for x in doctest.DocTestParser().get_examples(block) if not x.exc_msg]
+    typed = "\n".join(["import warnings; warnings.simplefilter('error')\n", *lines])
+    command = [sys.executable, "-i", "-q"]
+    found = subprocess.run(command, input=typed, capture_output=True, text=True, timeout=120, check=True)
+    assert "Error" not in found.stderr, found.stderr
+
+
+def test_the_readmes_file_runs_as_a_file(tmp_path):
+    (block,) = [block for block in python_blocks() if not block.startswith(">>> ")]
+    path = tmp_path / "readme_file.py"
+    path.write_text("import wengert as wg\n" + block)
+    specification = importlib.util.spec_from_file_location("readme_file", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    assert [round(wengert.grad(module.root)(x), 9) for x in (4.0, 16.0)] == [0.25, 0.125]
+    assert module.root.trace_count == 1
 
 
 @pytest.mark.parametrize("page", PAGES)

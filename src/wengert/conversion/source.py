@@ -79,7 +79,11 @@ def definition_of(function: FunctionType) -> Definition:
     code = function.__code__
     source = "".join(linecache.getlines(code.co_filename, function.__globals__))
     if not source:
-        raise refused(function, "its source is not available", "a function in a file is needed to convert it")
+        raise refused(
+            function,
+            "its source is not available",
+            "a function in a file is needed to convert it, or Python 3.13, which keeps what is typed at the prompt",
+        )
     try:
         candidates = definitions(code.co_filename, source).get(code.co_firstlineno, [])
     except SyntaxError as error:
