@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import wengert as wg
 import wengert.numpy as wnp
 from wengert.errors import DtypeError, GraphError
+from wengert.testing import check_grads
 
 Array = Any
 Instruction = tuple[int, int, int, int, int]
@@ -804,3 +805,20 @@ def test_filling_inside_a_transformation_is_differentiated() -> None:
     slope = wg.grad(lambda z: fill_elements(z, n))(x)
     assert slope == pytest.approx((fill_elements(x + 1.0, n) - fill_elements(x, n)).item())
     assert wg.grad(wg.grad(lambda z: fill_elements(z * z, n)))(x) == pytest.approx(2 * slope)
+
+
+@pytest.mark.parametrize("key", [slice(0, 3), slice(None, None, 2), [0, 2, 1], (None, slice(3))], ids=str)
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 1, 1), (1, 3), (1, 1, 3)], ids=str)
+def test_values_with_axes_of_length_one_in_front_get_their_gradient(key: Any, shape: tuple[int, ...]) -> None:
+    x = np.array([0.5, 0.6, -0.3])
+
+    def f(x: Any) -> Any:
+        y = np.ones(5, like=x) * x[0]
+        y[key] = x[: shape[-1]].reshape(shape) * 2.0
+        return np.sum(y**2 * np.arange(1.0, 6.0))
+
+    check_grads(f, (x,), order=2, modes=("rev", "fwd"))
+    slope = wg.grad(f)(x)
+    np.testing.assert_allclose(wg.jit(wg.grad(f))(x), slope)
+    np.testing.assert_allclose(wg.grad(wg.jit(f))(x), slope)
+    np.testing.assert_allclose(wg.vmap(wg.grad(f))(x[None]), slope[None])

@@ -28,8 +28,9 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
     have = ct.shape
     if have == shape:
         return ct
-    if len(have) < len(shape):  # a rule may return less than the full shape when its value does not vary
-        return np.broadcast_to(ct, shape)
+    if len(have) < len(shape):  # a value that does not vary, or one assigned with axes of length one in front
+        ct = ct.reshape((1,) * (len(shape) - len(have)) + have)
+        have = ct.shape
     extra = len(have) - len(shape)
     stretched = [i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1]
     axes = (*range(extra), *stretched)
