@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from tools.check_order import CALLS, LAYOUTS, PROBES, mismatch
+from tools.check_order import CALLS, LAYOUTS, mismatch
 from wengert.core.order import example, grown, shrunk, strides_of
 from wengert.core.tensor import raw
 
@@ -21,7 +21,7 @@ def test_writes_through_views_of_results_reach_what_they_do_in_numpy(call):
         (name, probe, mode, found)
         for name, layout in LAYOUTS.items()
         if len(call.shape) >= layout.least
-        for probe in PROBES
+        for probe in ("itself", "ravel", "reshape F", "half")
         for mode in ("eager", "jit", "vmap")
         if (found := mismatch(call, layout, probe, mode)) is not None
     ]

@@ -52,6 +52,8 @@ SAMPLES = [
     sample("transpose", np.rollaxis, normal(2, 3, 2), 2),
     sample("transpose", np.rollaxis, normal(2, 3, 2), 0, 3),
     sample("transpose", np.rollaxis, normal(2, 3, 2), -2, -1),
+    sample("read_only", lambda x: apply(shapes.read_only, x), normal(2, 3)),
+    sample("read_only", lambda x: apply(shapes.read_only, x), normal(0)),
     sample("flip", np.flip, normal(2, 3)),
     sample("flip", np.flip, normal(2, 3), -1),
     sample("flip", np.flip, normal(2, 3, 2), fixed((0, 2))),

@@ -16,6 +16,7 @@ from wengert.core.tensor import Tensor
 __all__ = [
     "Order",
     "Strides",
+    "arranged",
     "example",
     "grown",
     "is_packed",
@@ -84,6 +85,19 @@ def permuted(strides: Sequence[int]) -> list[int]:
     [1, 2, 0]
     """
     return sorted(range(len(strides)), key=lambda axis: (-abs(strides[axis]), axis))
+
+
+def arranged(x: Any, axes: Sequence[int]) -> Any:
+    """Return a value whose axes from slowest to fastest are these: itself if they are, without gaps.
+
+    >>> arranged(np.ones((2, 3)), [1, 0]).strides
+    (8, 16)
+    """
+    memory = x if type(x) is np.ndarray else np.asarray(example(x.shape, strides_of(x), x.dtype))
+    if memory.transpose(axes).flags.c_contiguous:
+        return x
+    back = sorted(range(len(axes)), key=axes.__getitem__)
+    return np.transpose(np.copy(np.transpose(x, axes), order="C"), back)
 
 
 def example(shape: Sequence[int], strides: Strides, dtype: Any = np.bool_, fill: Any = None) -> Any:

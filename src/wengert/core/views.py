@@ -164,10 +164,12 @@ def would_share_memory(base: Tensor, path: Sequence[Step]) -> bool:
 def tried_on_memory(kind: tuple[Any, Any, Strides], path: Sequence[Step]) -> bool:
     """Tell whether NumPy makes these steps a view of an array of some shape, dtype and strides."""
     shape, dtype, strides = kind
-    buffer = window = example(shape, strides, dtype)
+    window = example(shape, strides, dtype)
     for primitive, params in path:
-        window = primitive.evaluate(window, **dict(params))
-    return isinstance(window, np.ndarray) and isinstance(buffer, np.ndarray) and np.may_share_memory(window, buffer)
+        before, window = window, primitive.evaluate(window, **dict(params))
+        if type(before) is not np.ndarray or type(window) is not np.ndarray or not is_window(window, before):
+            return False
+    return True
 
 
 def is_window_of_lanes(tensor: Tensor, source: Tensor) -> bool:
@@ -236,5 +238,7 @@ def is_window(window: np.ndarray[Any, Any], buffer: np.ndarray[Any, Any]) -> boo
     owner = buffer if buffer.base is None else buffer.base
     if window is buffer or window.base is owner or window.base is buffer:
         return True
-    indirect = window.base is not None and type(window.base) is not np.ndarray  # as_strided puts an object between
-    return indirect and np.may_share_memory(window, buffer)
+    if window.base is None or type(window.base) is np.ndarray:
+        return False
+    between = getattr(window.base, "base", None)  # as_strided puts an object between
+    return between is buffer or between is owner or np.may_share_memory(window, buffer)

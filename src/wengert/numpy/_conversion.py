@@ -8,10 +8,11 @@ import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, constant_tensor
 from wengert.numpy._naming import documented
+from wengert.numpy._order import order_of_copy
 from wengert.numpy._ufuncs import is_scalar, replace, with_out
-from wengert.primitives import conversion, elementwise
+from wengert.primitives import conversion, elementwise, shapes
 from wengert.traces.operators import operand
 
 __all__: list[str] = []
@@ -51,8 +52,12 @@ def real(val: Any) -> Any:
 
 @implements(np.imag)
 def imag(val: Any) -> Any:
-    """Return the imaginary part; see `numpy.imag`."""
-    return apply(conversion.imag, as_tensor(val))
+    """Return the imaginary part; see `numpy.imag`. That of reals is read-only, as in NumPy."""
+    x = as_tensor(val)
+    if x.dtype.kind == "c" or is_scalar(x):
+        return apply(conversion.imag, x)
+    zeros = constant_tensor(np.zeros(x.shape, x.dtype, order_of_copy(x)))  # type: ignore[call-overload]  # as above
+    return apply(shapes.read_only, zeros)
 
 
 @implements(np.angle)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, checked, implements
-from wengert.core.order import example, strides_of
 from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
+from wengert.numpy._order import lies_in, memory_of
 from wengert.numpy._selection import NUMBERS
 from wengert.numpy._ufuncs import is_scalar
 from wengert.primitives import conversion, elementwise
@@ -51,13 +51,6 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """Return data as a Tensor in Fortran's order; see `numpy.asfortranarray`."""
     return array(a, dtype, copy=None, order="F")
-
-
-def lies_in(order: Any, x: Tensor) -> bool:
-    """Tell whether a Tensor lies in the memory order that is asked for."""
-    flags = np.asarray(example(x.shape, strides_of(x), x.dtype)).flags
-    wanted = (order or "K").upper()
-    return flags.c_contiguous if wanted == "C" else flags.f_contiguous if wanted == "F" else True
 
 
 @implements(np.array)
@@ -191,8 +184,7 @@ def filled_like(function: Any) -> None:
         device: Any = None,
     ) -> Any:
         x = as_tensor(a)
-        pattern = example(x.shape, strides_of(x), x.dtype)
-        return constant_tensor(function(pattern, dtype=dtype, order=order, shape=shape))
+        return constant_tensor(function(memory_of(x), dtype=dtype, order=order, shape=shape))
 
 
 filled_like(np.zeros_like)
@@ -289,12 +281,12 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     first, last = first.astype(common), last.astype(common)
     sign = np.sign(first)
     first, last = first / sign, last / sign
-    made: Any = as_tensor(logspace(np.log10(first), np.log10(last), num, endpoint, 10.0, common)).copy()
+    made: Any = np.copy(as_tensor(logspace(np.log10(first), np.log10(last), num, endpoint, 10.0, common)))
     if num > 0:
         made[0] = first
     if num > 1 and endpoint:
         made[-1] = last
-    made = made * sign
+    made *= sign
     if axis != 0:
         made = np.moveaxis(made, 0, axis)
     return made if dtype is None else made.astype(dtype)

@@ -298,8 +298,14 @@ def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise"
 
 
 @implements(np.ix_)
-def ix_(*args: Any) -> tuple[Tensor, ...]:
+def ix_(*args: Any) -> tuple[Any, ...]:
     """Return arrays of numbers that together index every combination; see `numpy.ix_`."""
+    views = [type(arg) is Tensor and arg.dtype.kind != "b" and arg.size > 0 for arg in args]
+    arrays = [
+        np.empty(arg.shape, arg.dtype) if is_view else np.asarray(concrete("ix_", arg, "Reshape the indices"))
+        for arg, is_view in zip(args, views, strict=True)
+    ]
     return tuple(
-        as_tensor(part) for part in np.ix_(*(np.asarray(concrete("ix_", arg, "Reshape the indices")) for arg in args))
+        np.reshape(arg, part.shape) if is_view else as_tensor(part)
+        for arg, part, is_view in zip(args, np.ix_(*arrays), views, strict=True)
     )

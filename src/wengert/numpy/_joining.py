@@ -11,8 +11,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.order import arranged, permuted
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._order import laid_out, memory_of, order_of_copy
 from wengert.numpy._shapes import array_operand, as_shape
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import joining
@@ -128,7 +130,7 @@ def block(arrays: Any) -> Any:
         return np.reshape(x, (1,) * (ndim - x.ndim) + x.shape)
 
     result = joined(arrays, depth)
-    return result if depth else np.copy(result)
+    return result if depth else result.copy()
 
 
 # Repeating
@@ -152,7 +154,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     counts = np.asarray(repeats)
     if counts.size == 1:
         return apply(joining.repeat, x, repeats=operator.index(counts.ravel()[0]), axis=along)
-    return pick(x, np.repeat(np.arange(x.shape[along]), counts), along)
+    return laid_out(pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")
 
 
 @implements(np.roll)
@@ -233,7 +235,10 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     x, along = flat_or_along("delete", arr, axis)
     numbers = np.arange(x.shape[along]).reshape([-1 if i == along else 1 for i in range(x.ndim)])
     chosen = np.asarray(obj) if type(obj) is Tensor else obj
-    return pick(x, np.delete(numbers, chosen, along).ravel(), along)
+    kept = pick(x, np.delete(numbers, chosen, along).ravel(), along)
+    if isinstance(chosen, slice) or np.size(chosen) == 1:
+        return laid_out(kept, order_of_copy(x))
+    return arranged(kept, permuted(memory_of(x)[(*(slice(None),) * along, [0] * x.shape[along])].strides))
 
 
 def flat_or_along(name: str, array: Any, axis: Any) -> tuple[Any, int]:
@@ -260,7 +265,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     order = places.argsort(kind="stable")
     positions = np.empty_like(places)
     positions[order] = places[order] + np.arange(len(places))
-    result = constant_tensor(np.zeros((*x.shape[:along], length + len(places), *x.shape[along + 1 :]), x.dtype))
+    shape = (*x.shape[:along], length + len(places), *x.shape[along + 1 :])
+    result = constant_tensor(np.zeros(shape, x.dtype, order_of_copy(x)))  # type: ignore[call-overload]  # as above
     before = (slice(None),) * along
     result[(*before, as_slice(positions))] = new
     result[(*before, as_slice(np.delete(np.arange(length + len(places)), positions)))] = x

@@ -11,6 +11,7 @@ from wengert.core.dispatch import apply, implements
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._joining import concatenate, pick
+from wengert.numpy._order import laid_out, order_of_copy
 from wengert.numpy._shapes import array_operand
 from wengert.primitives import joining
 
@@ -46,6 +47,11 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     The mode "empty" gives zeros. A function as the mode is refused, as it would write into ndarrays.
     """
     x = array_operand("pad", array)
+    return laid_out(padded(x, pad_width, mode, kwargs), order_of_copy(x))
+
+
+def padded(x: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:
+    """Return an array extended on all sides, in any memory order."""
     option = checked_option(mode, kwargs)
     widths = width_pairs(pad_width, x.ndim)
     if mode == "empty":

@@ -10,6 +10,7 @@ import numpy as np
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.numpy._order import laid_out
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import elementwise, selection
 from wengert.traces.operators import operand
@@ -82,7 +83,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     result: Any = np.broadcast_to(converted.pop(), shape)
     for condition, choice in zip(reversed(conditions), reversed(converted), strict=True):
         result = where(condition, choice, result)
-    return result
+    return laid_out(result, "C")
 
 
 @implements(np.piecewise)
@@ -222,8 +223,8 @@ def histogram(
     The counts are constant in the data, as are the edges, and linear in the weights.
     """
     x = as_tensor(a)
-    bins = bins if isinstance(bins, int | str) else np.asarray(bins)
     edges = histogram_bin_edges(x, bins, range)
+    bins = bins if isinstance(bins, int | str) else np.asarray(bins)
     if weights is None:
         counts = apply(selection.histogram_counts, x, bins=bins, range=range)
     else:
@@ -246,5 +247,7 @@ def histogram(
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """Return the edges of the bins of a histogram; see `numpy.histogram_bin_edges`."""
+    given = bins
     bins = bins if isinstance(bins, int | str) else np.asarray(bins)
-    return apply(selection.histogram_bin_edges, as_tensor(a), bins=bins, range=range)
+    edges = apply(selection.histogram_bin_edges, as_tensor(a), bins=bins, range=range)
+    return as_tensor(given) if np.ndim(bins) else edges

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.order import example, strides_of
 from wengert.core.tensor import Tensor, is_staged, raw
 from wengert.core.views import base_and_path
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._order import memory_of
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
@@ -33,7 +33,7 @@ def buffer_of(x: Tensor) -> Any:
     What is being traced has no memory yet: an example stands for it.
     """
     if is_staged(x):
-        return np.asarray(example(x.shape, strides_of(x), x.dtype))
+        return memory_of(x)
     buffer = raw(x)
     extra = buffer.ndim - x.ndim
     if extra and buffer.size:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.order import arranged
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
 from wengert.errors import UsageError, describe
@@ -143,7 +144,11 @@ def distinct(ar: Any, axis: int | None, equal_nan: bool) -> Any:
     """Return the distinct elements, their first indices, the inverse and the counts."""
     x = as_tensor(ar)
     first, inverse, counts = apply(sorting.unique, x, axis=axis, equal_nan=equal_nan)
-    return np.take(x, first, axis=axis), first, inverse, counts
+    values = np.take(x, first, axis=axis)
+    if axis is not None:
+        along = normalize_axis_index(axis, x.ndim)
+        values = arranged(values, [along, *(i for i in range(x.ndim) if i != along)])
+    return values, first, inverse, counts
 
 
 @implements(np.unique)

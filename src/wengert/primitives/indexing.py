@@ -15,7 +15,7 @@ from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply, as_tensor, checked, innermost
 from wengert.core.objects import holds_objects
-from wengert.core.order import strides_of
+from wengert.core.order import example, strides_of
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.tensor import Tensor, keep, make_tensor
 from wengert.core.views import Step, base_and_path, current, resolved, share
@@ -97,9 +97,17 @@ def abstract_part(inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Ava
     return asked(take_part, (np.broadcast_to(np.zeros((), x.dtype), x.shape), *arrays), params)
 
 
+def require_writable_window(base: Any, path: Sequence[Step]) -> None:
+    """Raise what NumPy raises where a view that is written to is read-only."""
+    if path:
+        window = window_of(example(base.shape, strides_of(base), aval_of(base).dtype), path)
+        window[(slice(0, 0),) * window.ndim] = 0
+
+
 def abstract_assigned(inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Aval, ...]:
     """Return the aval of the array assigned to; NumPy says if the value does not fit, where no mask is unknown."""
     x, value, arrays = aval_of(inputs[0]), aval_of(inputs[1]).shape, inputs[2:]
+    require_writable_window(inputs[0], params["path"])
     if value and not any(map(unknown_mask, arrays)):
         window = np.broadcast_to(np.zeros((), np.bool_), x.shape)
         for primitive, step in params["path"]:

@@ -54,8 +54,8 @@ CHOOSE_INSTEAD = "Use numpy.where(condition, x, y), which keeps the shape"
 
 
 def places(x: Any) -> Any:
-    """Evaluate `nonzero` as one array, one row for each axis."""
-    return np.stack(np.nonzero(x))
+    """Evaluate `nonzero` as one array, one row for each axis, which lies in memory as NumPy's do: side by side."""
+    return np.stack(np.nonzero(x), axis=-1).T
 
 
 nonzero = constant("nonzero", places, abstract=unknown_shape("nonzero", CHOOSE_INSTEAD, places))

@@ -92,6 +92,16 @@ flip = linear(
 )
 
 
+def unwritable(x: Any) -> Any:
+    """Evaluate a view that cannot be written to."""
+    window = np.asarray(x).view()
+    window.flags.writeable = False
+    return window
+
+
+read_only = linear("read_only", unwritable, transpose=lambda ct, _aval: ct, view=True, steps=along())
+
+
 # Diagonals: taking one and placing one are each other's transposes
 
 

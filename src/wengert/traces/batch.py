@@ -14,7 +14,7 @@ from wengert.core.aval import UNKNOWN, shape_of
 from wengert.core.batching import aligned, lead
 from wengert.core.dispatch import apply
 from wengert.core.graph import Variable
-from wengert.core.order import Strides, is_packed, permuted, strides_of
+from wengert.core.order import Strides, arranged, is_packed, permuted, strides_of
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
@@ -75,10 +75,7 @@ class Batch(Transient):
         shape = tensor.shape
         if not shape:
             return () if tensor._node[2:] == ARRAY else None
-        strides = strides_of(tensor._value)
-        if strides is None or len(strides) != len(shape) + 1:
-            return None
-        return None if is_packed(shape, strides[1:], tensor.itemsize) else strides[1:]
+        return lane_strides(tensor._value)
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
@@ -216,6 +213,14 @@ class Batch(Transient):
             )
         return np.stack(lanes)
 
+    def spread(self, value: Any) -> Any:
+        """Return a value that is the same in every lane as one that may differ, in new memory that lies as it does."""
+        strides = strides_of(value)
+        axes = [0, *(1 + axis for axis in (permuted(strides) if strides else range(len(value.shape))))]
+        lanes = lead(value, False, self.size)
+        found = arranged(lanes, axes)
+        return found.copy() if found is lanes else found
+
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value in every lane."""
         if self.ended:
@@ -224,7 +229,7 @@ class Batch(Transient):
         base = self.handle_below(handle)
         kept = handle._kept
         if not batched[0]:
-            base, kept = lead(base, False, self.size).copy(), False
+            base, kept = self.spread(base), False
         values = [base, *(self.value_below(x) for x in operands)]
         moved, changed = primitive.rebatch(self.size, values, batched, params)
         is_array = strides_of(handle) == ()
@@ -239,18 +244,21 @@ def is_ordered(out: Any) -> bool:
     return len(out.shape) != 2 or strides_of(out) is not None
 
 
+def lane_strides(value: Any) -> Strides:
+    """Return the strides of one lane of a value with a batch axis in front; sequences of arrays have none."""
+    strides = strides_of(value)
+    if not strides or len(strides) != len(value.shape):
+        return None
+    return None if is_packed(value.shape[1:], strides[1:], value.dtype.itemsize) else strides[1:]
+
+
 def rearranged(out: Any, strides: Strides) -> Any:
-    """Return an array whose lanes lie in an order, or the array itself if they do."""
-    if out.ndim == 1:
+    """Return an array whose lanes lie as these strides say, or the array itself if they do."""
+    if len(out.shape) == 1:
         return out
-    found = strides_of(out)
-    if (found is None and strides is None) or (found is not None and found[1:] == strides):
+    if lane_strides(out) == strides:
         return out
-    axes = [0, *range(1, out.ndim)] if strides is None else [0, *(1 + axis for axis in permuted(strides))]
-    if found is not None and is_packed([out.shape[i] for i in axes[1:]], [found[i] for i in axes[1:]], out.itemsize):
-        return out
-    back = sorted(range(out.ndim), key=axes.__getitem__)
-    return np.transpose(np.copy(np.transpose(out, axes), order="C"), back)
+    return arranged(out, [*range(out.ndim)] if strides is None else [0, *(1 + axis for axis in permuted(strides))])
 
 
 def array_below(out: Any) -> Any:
