@@ -795,3 +795,122 @@ def test_vmap_warns_once_and_names_the_function() -> None:
 
     with pytest.warns(UserWarning, match="^vmap: Unbatched has no batch rule and runs lane by lane; declare one for"):
         wg.vmap(Unbatched.apply)(np.ones(3))
+
+
+# In graphs
+
+
+class Tenfold(Function):
+    """The square of x times k, with ten times its gradient, so that nobody takes it for the derivative of forward."""
+
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.k = k
+        return x * x * k
+
+    @staticmethod
+    def backward(ctx, ct):
+        (x,) = ctx.saved_tensors
+        return ct * 20 * x * ctx.k, None
+
+
+class Product(Function):
+    """Two results, in the form without a context."""
+
+    @staticmethod
+    def forward(x, y):
+        return x * y, x + y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.count = len(inputs) + len(output)
+
+    @staticmethod
+    def backward(ctx, first, second):
+        x, y = ctx.saved_tensors
+        assert ctx.count == 4
+        return first * y + second, first * x + second
+
+
+def tenfold(x):
+    return Tenfold.apply(x, 3.0)
+
+
+CALLS = {
+    "alone": tenfold,
+    "scan": lambda x: wg.scan(lambda c, e: (c + tenfold(e), tenfold(c) * e), 0.5, x)[1],
+    "while": lambda x: wg.while_loop(lambda s: np.sum(s) < 50.0, tenfold, x),
+    "cond": lambda x: wg.cond(x[0] > 0, tenfold, lambda x: x, x),
+    "call": lambda x: wg.call(tenfold, x) * 2.0,
+    "several results": lambda x: np.add(*Product.apply(x, x * 2.0)),
+}
+
+
+@pytest.mark.parametrize("program", CALLS.values(), ids=CALLS.keys())
+def test_calls_stand_in_graphs(program):
+    def loss(x):
+        return np.sum(program(x))
+
+    traced, gradient = wg.jit(program), wg.grad(loss)
+    for x in (np.array([0.5, 0.6]), np.array([1.5, 0.1])):  # the second runs what was traced for the first
+        np.testing.assert_allclose(traced(x), program(x))
+        for other in (wg.jit(gradient), wg.grad(wg.jit(loss)), wg.grad(lambda x: np.sum(traced(x)))):
+            np.testing.assert_allclose(other(x), gradient(x))
+        value, tangent = wg.jvp(wg.jit(program), (x,), (x,))
+        np.testing.assert_allclose(wg.jit(lambda x: wg.jvp(program, (x,), (x,)))(x), (value, tangent))
+        np.testing.assert_allclose(tangent, wg.jvp(program, (x,), (x,))[1])
+    np.testing.assert_allclose(wg.jit(wg.vmap(program))(x[None]), [program(x)])
+
+
+def test_graphs_with_calls_are_differentiated_by_their_rules():
+    graph = wg.graph.trace(lambda x: np.sum(tenfold(x)))(np.ones(2))
+    assert str(graph).count("Tenfold(") == 1
+    np.testing.assert_array_equal(wg.graph.gradient(graph)(np.array([1.0, 2.0]))[1], [60.0, 120.0])
+
+
+class Stretched(Function):
+    """Keep on the context what depends on values."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.largest = float(np.max(x.numpy()))
+        return x * ctx.largest
+
+    @staticmethod
+    def backward(ctx, ct):
+        return ct * ctx.largest
+
+
+def test_a_traced_gradient_does_not_take_an_example_for_a_value():
+    x = np.array([0.5, 0.6])
+    np.testing.assert_array_equal(wg.jit(Stretched.apply)(x), x * 0.6)
+    for function in (
+        wg.jit(wg.grad(lambda x: np.sum(Stretched.apply(x)))),
+        wg.grad(wg.jit(lambda x: np.sum(Stretched.apply(x)))),
+    ):
+        with pytest.raises(
+            GraphError, match=r"^Stretched\.forward: ctx\.largest, which depends on values that are being"
+        ):
+            function(x)
+
+
+class Varying(Function):
+    """Save as many Tensors as the values say."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(*[wg.asarray(np.ones(2)) for _ in range(int(np.sum(x.numpy())))])
+        return x * 1.0
+
+    @staticmethod
+    def backward(ctx, ct):
+        return ct
+
+
+def test_a_traced_call_saves_as_much_as_every_other():
+    with pytest.raises(
+        GraphError, match=r"^Varying\.forward: 2 results and saved Tensors where 3 were traced; as many in"
+    ):
+        wg.jit(Varying.apply)(np.array([0.5, 0.6]))

@@ -25,7 +25,7 @@ from wengert.graph import check, gradient, load, save, trace
 from wengert.graph.bounds import claimed
 from wengert.graph.files import decoded, encoded
 
-CONTENT = "wengert graph 1 sha256:"
+CONTENT = "wengert graph 2 sha256:"
 
 
 def signed(body):
@@ -279,7 +279,7 @@ TILE = ("equations", 1)
         (b"", "does not begin like a graph file"),
         (b"\x80\x04.", "does not begin like a graph file"),
         (signed(simple())[:-1], "does not fit its digest"),
-        (signed(simple()).replace(b"graph 1", b"graph 2"), "version 2 of the format; version 1 is needed"),
+        (signed(simple()).replace(b"graph 2", b"graph 1"), "version 1 of the format; version 2 is needed"),
         (signed(b"{"), "content that is not JSON"),
         (signed(b"\xff"), "content that is not JSON"),
         (signed(b"[" * 100_000), "content that is not JSON"),

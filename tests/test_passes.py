@@ -188,7 +188,7 @@ def test_a_guard_stays_where_the_divisor_may_vanish() -> None:
 def test_literals_are_folded_unless_they_are_large_or_fail() -> None:
     x = Variable((), FLOAT)
     y, z = Variable((), FLOAT), Variable((), FLOAT)
-    graph = Graph((x,), (Equation(multiply, (2.0, 3.0), {}, (y,)), Equation(add, (x, y), {}, (z,))), (z,))
+    graph = Graph((x,), (Equation(multiply, (np.float64(2.0), 3.0), {}, (y,)), Equation(add, (x, y), {}, (z,))), (z,))
     folded = simplify(graph)
     assert operations(folded) == ["add"]
     assert folded.equations[0].inputs[1] == 6.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.samples.base import fixed, normal, positive, sample, spaced, uniform
+from wengert.core.dispatch import weakened
 
 COMPLEX = normal(3, seed=1) + 1j * normal(3, seed=2)
 HOLES = np.array([1.5, np.nan, -np.inf, np.inf, -2.0])
@@ -52,4 +53,5 @@ SAMPLES = [
     sample("broadcast_to", lambda x: np.full_like(x, x.sum()), normal(2, 2)),
     sample("astype", lambda x: np.zeros_like(x) + np.ones_like(x) * x.astype(float), normal(3)),
     sample("nan_to_num", np.nan_to_num, fixed(np.arange(3))),
+    sample("number", lambda x: x * weakened(np.sum(x)), normal(3)),
 ]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.equations import Known, everywhere, renamed
+from wengert.core.aval import is_number
 from wengert.core.graph import Equation, Graph, Variable, subgraphs
 from wengert.core.identity import registered_name
 
@@ -44,7 +45,7 @@ def spliced(body: Graph, inputs: tuple[Any, ...], kept: list[Equation]) -> tuple
     known: Known = {v: of_dtype(x, v) for v, x in zip(body.inputs, inputs, strict=True)}
     for equation in body.equations:
         operands = renamed(known, equation.inputs)
-        outputs = tuple([Variable(v.shape, v.dtype, v.name, v.strides) for v in equation.outputs])
+        outputs = tuple([Variable.of(v.aval, v.name, v.strides) for v in equation.outputs])
         known.update(zip(equation.outputs, outputs, strict=True))
         kept.append(Equation(equation.primitive, operands, equation.params, outputs, equation.origin))
     return renamed(known, body.outputs)
@@ -52,6 +53,6 @@ def spliced(body: Graph, inputs: tuple[Any, ...], kept: list[Equation]) -> tuple
 
 def of_dtype(value: Any, variable: Variable) -> Any:
     """Return an operand; a Python number, whose dtype would give way inside, in the dtype that the call gives it."""
-    if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
+    if is_number(value) and not variable.weak:
         return np.asarray(value, variable.dtype)[()]
     return value

@@ -19,9 +19,11 @@ import numpy as np
 
 from wengert.compile.equations import Known, everywhere, renamed
 from wengert.core.aval import aval_of
+from wengert.core.dispatch import evaluated
 from wengert.core.graph import Equation, Graph, Variable, literal
 from wengert.core.identity import is_registered, registered_name
 from wengert.core.primitive import Elementwise, Primitive
+from wengert.primitives.conversion import astype
 from wengert.primitives.elementwise import negative
 from wengert.primitives.shapes import broadcast_to
 
@@ -77,7 +79,11 @@ def rewrites_of(equation: Equation) -> tuple[Rewrite, ...]:
     else:
         return (fold,)
     own = REWRITES.get(registered_name(equation.primitive), ())
-    return (*own, drop_broadcasts) if len(equation.inputs) > 1 and is_elementwise(equation.primitive) else own
+    return (
+        (*own, drop_broadcasts, drop_conversions)
+        if len(equation.inputs) > 1 and is_elementwise(equation.primitive)
+        else own
+    )
 
 
 def is_elementwise(primitive: Primitive) -> bool:
@@ -98,14 +104,16 @@ def fold(equation: Equation, _definitions: Definitions) -> Any:
         return None
     try:
         with np.errstate(all="ignore"):
-            found = equation.primitive.evaluate(*equation.inputs, **equation.params)
+            found = evaluated(equation.primitive, equation.inputs, equation.params)
     except (ValueError, ArithmeticError, LookupError, TypeError):
         return None
-    return literal(found) if same_aval(found, variable) else None
+    return literal(found) if aval_of(found) == variable.aval else None
 
 
 def constant(value: Any, variable: Variable) -> Any:
     """Return a literal of a variable's shape and dtype with one value everywhere, in the memory of one element."""
+    if variable.weak:
+        return variable.aval.number(value)
     element = np.asarray(value, variable.dtype)
     return np.broadcast_to(element, variable.shape) if variable.shape else element[()]
 
@@ -146,10 +154,10 @@ def is_boolean(value: Any) -> bool:
 
 
 def same_aval(value: Any, variable: Variable) -> bool:
-    """Tell whether a value has a variable's shape and dtype; Python numbers, whose dtype gives way, do not."""
+    """Tell whether a value has a variable's shape, dtype and weakness; literal numbers are not considered."""
     if not isinstance(value, Variable | np.ndarray | np.generic):
         return False
-    return value.shape == variable.shape and value.dtype == variable.dtype
+    return aval_of(value) == variable.aval
 
 
 # Arithmetic on reals
@@ -167,12 +175,21 @@ def neutral_factor(equation: Equation, _definitions: Definitions) -> Any:
     """
     variable, (x, y) = equation.outputs[0], equation.inputs
     for kept, factor in ((x, y), (y, x)):
-        if type(factor) is not Variable and is_real(variable) and same_aval(kept, variable):
+        if type(factor) is not Variable and is_real(variable):
+            if holds(factor, 1) and is_number_of(kept, variable):
+                return Equation(astype, (kept,), {"dtype": variable.dtype}, equation.outputs, equation.origin)
+            if not same_aval(kept, variable):
+                continue
             if holds(factor, 1):
                 return kept
             if holds(factor, -1):
                 return negated(equation, kept)
     return None
+
+
+def is_number_of(value: Any, variable: Variable) -> bool:
+    """Tell whether a value is a variable for a Python number, and another one for an array of its dtype."""
+    return type(value) is Variable and value.weak and value.aval.firm == variable.aval
 
 
 def neutral_divisor(equation: Equation, _definitions: Definitions) -> Any:
@@ -374,14 +391,28 @@ def drop_broadcasts(equation: Equation, definitions: Definitions) -> Any:
     return None if inputs is equation.inputs else equation.using(inputs)
 
 
+def drop_conversions(equation: Equation, definitions: Definitions) -> Any:
+    """Give elementwise operations a Python number as it is, instead of as the array that another operand is too."""
+    inputs = equation.inputs
+    for i, x in enumerate(inputs):
+        before = binding(x, definitions)
+        if before is None or before.primitive is not astype or not is_number_of(before.inputs[0], x):
+            continue
+        others = (*inputs[:i], *inputs[i + 1 :])
+        if any(not aval_of(y).weak and aval_of(y).dtype == x.dtype for y in others):
+            inputs = (*inputs[:i], before.inputs[0], *inputs[i + 1 :])
+    return None if inputs is equation.inputs else equation.using(inputs)
+
+
 def source(x: Any, definitions: Definitions) -> Any:
     """Return the variable that was broadcast to give an operand, or the one element of a literal array; else itself."""
     if type(x) is np.ndarray and x.ndim and is_uniform(x):
         return x.flat[0]
     before = binding(x, definitions)
-    if before is None or before.primitive.name != "broadcast_to" or type(before.inputs[0]) is not Variable:
+    if before is None or before.primitive.name != "broadcast_to":
         return x
-    return before.inputs[0]
+    narrower = before.inputs[0]
+    return narrower if type(narrower) is Variable and not narrower.weak else x
 
 
 REWRITES: dict[str, tuple[Rewrite, ...]] = {
@@ -395,6 +426,7 @@ REWRITES: dict[str, tuple[Rewrite, ...]] = {
     "positive": (drop_identity,),
     "copy": (drop_identity,),
     "astype": (drop_identity,),
+    "number": (drop_identity,),
     "real": (drop_identity,),
     "where": (choose, drop_guard),
     "bitwise_and": (known_logic,),

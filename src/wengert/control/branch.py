@@ -178,7 +178,7 @@ class Branch(Structured):
         )
         residuals = found[len(outs) :]
         near = staged_among(values)
-        cts_avals = chosen(outs, results)
+        cts_avals = [a.firm for a in chosen(outs, results)]
         backward = tuple(
             backward_branch(item, [*avals, *slots, *cts_avals], len(avals), len(slots), place)
             for item, place in zip(cuts, places, strict=True)

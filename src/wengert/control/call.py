@@ -86,7 +86,7 @@ class Call(Structured):
         )
         found = apply(self, *values, **{**params, "graph": cuts.forward})
         count = len(graph.outputs)
-        avals, near = chosen(list(map(aval_of, graph.outputs)), results), staged_among(values)
+        avals, near = [aval_of(x).firm for x in chosen(graph.outputs, results)], staged_among(values)
 
         def pull(cts: Any) -> list[Any]:
             given = [zeros(a, near) if c is None else c for c, a in zip(chosen(cts, results), avals, strict=True)]

@@ -17,8 +17,10 @@ from wengert.control.staged import (
     started,
     with_common_constants,
 )
+from wengert.control.subgraphs import closed
 from wengert.core.aval import aval_of
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, conformed
+from wengert.core.graph import Graph, evaluate
 from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -130,7 +132,24 @@ def chosen_graph(name: str, index: Any, functions: Sequence[Flat], names: Sequen
     first = functions[0].structure
     for own, function, graph in zip(names, functions, graphs, strict=True):
         check_alike(name, (names[0], own), (first, function.structure), (graphs[0].outputs, graph.outputs))
+    graphs = alike(graphs)
     return unflatten(first, apply(branch, index, *constants, *leaves, branches=tuple(graphs)))
+
+
+def alike(graphs: Sequence[Graph]) -> list[Graph]:
+    """Return graphs whose outputs are Python numbers everywhere or nowhere."""
+    columns = zip(*([aval_of(x) for x in graph.outputs] for graph in graphs), strict=True)
+    wanted = [column[0] if all(a.weak for a in column) else column[0].firm for column in columns]
+    if all([aval_of(x) for x in graph.outputs] == wanted for graph in graphs):
+        return list(graphs)
+    return [
+        closed(
+            lambda *xs, graph=graph: list(map(conformed, evaluate(graph, xs), wanted)),
+            [v.aval for v in graph.inputs],
+            "",
+        )
+        for graph in graphs
+    ]
 
 
 def compared(name: str, functions: Sequence[Flat], names: Sequence[str]) -> list[Callable[..., list[Any]]]:

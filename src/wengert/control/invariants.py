@@ -87,6 +87,6 @@ def separated(body: Graph, constant: set[Variable], certain: bool) -> tuple[list
 def moved_out(equation: Equation, outside: dict[Variable, Any]) -> Equation:
     """Return an equation of a body with operands and results that stand outside of the loop."""
     inputs = tuple(outside[x] if type(x) is Variable else x for x in equation.inputs)
-    outputs = tuple(Variable(v.shape, v.dtype, v.name, v.strides) for v in equation.outputs)
+    outputs = tuple(Variable.of(v.aval, v.name, v.strides) for v in equation.outputs)
     outside.update(zip(equation.outputs, outputs, strict=True))
     return Equation(equation.primitive, inputs, equation.params, outputs, equation.origin)

@@ -50,7 +50,7 @@ __all__ = ["Loop", "masked", "scan_loop", "while_loop"]
 
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
-COUNTER = Aval((), np.dtype(np.int64))
+COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
 class Parts(NamedTuple):
@@ -379,8 +379,8 @@ class Loop(Structured):
         near = staged_among(values)
         body = backward_body(cuts.backward, len(constants), len(sequences), len(saved), carried, left, wide)
         avals = self.avals(values, params)
-        out_avals = chosen(avals, [*carried, *left])
-        sums = [aval_of(x) for x in chosen(given.constants, wide.constants)]
+        out_avals = [a.firm for a in chosen(avals, [*carried, *left])]
+        sums = [aval_of(x).firm for x in chosen(given.constants, wide.constants)]
 
         def pull(cts: Any) -> list[Any]:
             given_cts = chosen(cts, [*carried, *left])
@@ -427,7 +427,7 @@ class Loop(Structured):
             results = apply(
                 self,
                 *given.constants,
-                np.int64(0),
+                0,
                 *given.carried,
                 *given.sequences,
                 **{

@@ -25,7 +25,7 @@ class Items:
     __slots__ = ("arrays", "dtype", "shape")
 
     def __init__(self, aval: Aval, arrays: list[Any] | None) -> None:
-        self.shape, self.dtype = aval
+        self.shape, self.dtype, _ = aval
         self.arrays = arrays
 
     def __getitem__(self, i: int) -> Any:
@@ -53,7 +53,7 @@ def sequence_aval(aval: Aval, length: int | None) -> Aval:
     """Return the aval of a sequence of `length` arrays; None for a length that is not known.
 
     >>> sequence_aval(Aval((2,), np.dtype(float)), None)
-    Aval(shape=(-1, 2), dtype=dtype('float64'))
+    Aval(shape=(-1, 2), dtype=dtype('float64'), weak=False)
     """
     known = length is not None and UNKNOWN not in aval.shape
     return Aval((length if known and length is not None else UNKNOWN, *aval.shape), aval.dtype)
@@ -112,6 +112,8 @@ register(zero_sequence)
 
 def zeros(aval: Aval, near: Any) -> Any:
     """Return zeros of an aval; those of a sequence where the value `near` is known."""
+    if aval.weak:
+        return aval.number(0)
     if UNKNOWN in aval.shape:
         return apply(zero_sequence, near, shape=aval.shape, dtype=aval.dtype)[0]
     return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)[()]

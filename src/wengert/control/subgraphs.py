@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert.compile.passes import eliminate_dead, simplified
 from wengert.control.sequence import lane_shape, zeros
-from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
+from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable, is_number
 from wengert.core.dispatch import apply
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.primitive import Structured
@@ -60,7 +60,9 @@ def traced(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: 
     try:
         with Watch() as watch:
             found = function(*[stage.input(aval) for aval in avals])
-            graph = stage.graph([current(x) if type(x) is Tensor else np.asarray(x)[()] for x in found])
+            graph = stage.graph(
+                [current(x) if type(x) is Tensor else x if is_number(x) else np.asarray(x)[()] for x in found]
+            )
     finally:
         stage.end()
     require_unwritten(watch, name)
@@ -80,6 +82,11 @@ def require_unwritten(watch: Watch, name: str) -> None:
         )
 
 
+def output_of(value: Any) -> Any:
+    """Return a result as a graph may have it: a Tensor, a Python number or an array."""
+    return current(value) if type(value) is Tensor else value if is_number(value) else np.asarray(value)[()]
+
+
 def closed(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str) -> Graph:
     """Return the graph of a function that captures nothing."""
     graph, captured = traced(function, avals, name)
@@ -94,7 +101,7 @@ def permuted(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -> Gra
 
 def with_extra_inputs(graph: Graph, places: Sequence[int | Aval]) -> Graph:
     """Return a graph with inputs in another order; where an aval stands, one more that it does not use."""
-    inputs = [graph.inputs[place] if isinstance(place, int) else Variable(place.shape, place.dtype) for place in places]
+    inputs = [graph.inputs[place] if isinstance(place, int) else Variable.of(place) for place in places]
     return Graph(inputs, graph.equations, graph.outputs)
 
 
@@ -302,14 +309,14 @@ def halves(
         run = sweep(seeds)
         found = [run.result(leaf._node) for leaf in leaves.values()]
         cotangents = [
-            zeros(aval_of(primals[i]), args[0]) if ct is None else ct for i, ct in zip(leaves, found, strict=True)
+            zeros(aval_of(primals[i]).firm, args[0]) if ct is None else ct for i, ct in zip(leaves, found, strict=True)
         ]
         return [*(lowered(x, tape) for x in outs), *cotangents]
 
     avals = [v.aval for v in graph.inputs]
     outs = [aval_of(x) for x in graph.outputs]
     added = [a for a, want, flag in zip(avals, wanted, summed, strict=True) if want and flag]
-    whole = closed(joint, [*avals, *chosen(outs, results), *added], name)
+    whole = closed(joint, [*avals, *(a.firm for a in (*chosen(outs, results), *added))], name)
     return cut(whole, count, len(outs), at_hand, fixed)
 
 

@@ -18,8 +18,8 @@ from wengert.control.staged import (
     started,
     with_common_constants,
 )
-from wengert.core.aval import Aval, aval_of
-from wengert.core.dispatch import apply
+from wengert.core.aval import Aval, aval_of, is_number, united
+from wengert.core.dispatch import apply, conformed, is_weak
 from wengert.core.graph import Graph
 from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, describe
@@ -110,7 +110,7 @@ def checked_condition(value: Any) -> Any:
 
 def weakness(leaves: Sequence[Any]) -> list[bool]:
     """Return which leaves are Python numbers, whose dtype gives way."""
-    return [isinstance(leaf, int | float | complex) and not isinstance(leaf, np.generic) for leaf in leaves]
+    return list(map(is_weak, leaves))
 
 
 def finished(structure: Any, carried: Sequence[Any], leaves: Sequence[Any]) -> Any:
@@ -142,14 +142,14 @@ def emitted(
         sequences: arrays that the iterations read one after the other.
         reverse: whether from their ends.
     """
-    starts = [leaf if isinstance(leaf, Tensor) else np.asarray(leaf)[()] for leaf in leaves]
+    starts = [leaf if isinstance(leaf, Tensor) or is_number(leaf) else np.asarray(leaf)[()] for leaf in leaves]
     elements = [Aval(aval_of(x).shape[1:], aval_of(x).dtype) for x in sequences]
     avals = list(map(aval_of, starts))
     avals, graphs, constants = carried_graphs(name, body, cond, avals, elements, structure, weakness(leaves))
     results: Sequence[Any] = apply(
         loop.scan_loop if cond is None else loop.while_loop,
         *constants,
-        *converted(starts, avals),
+        *map(conformed, starts, avals),
         *sequences,
         body=graphs[0],
         cond=None if cond is None else graphs[1],
@@ -188,13 +188,25 @@ def carried_graphs(
     check_alike(name, CARRIED, (structure, structure), (found, avals), weak=weak)
     if found == avals:
         return avals, graphs, constants
-    grown = [Aval(a.shape, np.promote_types(a.dtype, b.dtype)) for a, b in zip(avals, found, strict=True)]
-    return carried_graphs(name, body, cond, grown, elements, structure, [False] * len(weak))
+    grown = [united(a, b) if a.weak else a for a, b in zip(avals, found, strict=True)]
+    next_body = Conforming(body, avals) if grown == avals else body
+    return carried_graphs(name, next_body, cond, grown, elements, structure, [a.weak for a in grown])
 
 
-def converted(starts: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:
-    """Return values in the dtypes that a loop carries."""
-    return [x if aval_of(x).dtype == a.dtype else x.astype(a.dtype) for x, a in zip(starts, avals, strict=True)]
+class Conforming:
+    """Be a body that gives what a loop carries: a Python number in place of an array without axes, or the reverse."""
+
+    def __init__(self, body: Body, avals: Sequence[Aval]) -> None:
+        self.body = body
+        self.avals = avals
+        self.structure: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        """Take one step."""
+        found = self.body(*leaves)
+        self.structure = self.body.structure
+        count = len(self.avals)
+        return [*map(conformed, found[:count], self.avals), *found[count:]]
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:

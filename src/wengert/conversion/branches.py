@@ -28,7 +28,7 @@ from wengert.conversion.regions import (
     traced,
 )
 from wengert.conversion.rewriting import RETURNED
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import Aval, aval_of, united
 from wengert.core.primitive import Elementwise
 from wengert.core.source import caller, position_of
 from wengert.errors import GraphError, describe
@@ -286,14 +286,13 @@ def common_aval(a: Any, b: Any) -> Aval | None:
     """Return the one shape and dtype of two leaves; None if they differ. Python numbers adapt."""
     if not all(is_array(x) or is_number(x) for x in (a, b)):
         return None
-    if is_number(a) and is_number(b):
-        return Aval((), np.result_type(np.asarray(a), np.asarray(b)))
-    if is_number(b):
-        a, b = b, a
-    if is_number(a):
-        aval = aval_of(b)
-        return aval if aval.shape == () and np.result_type(a, aval.dtype) == aval.dtype else None
     one, other = aval_of(a), aval_of(b)
+    if one.weak and other.weak:
+        return united(one, other)
+    if other.weak:
+        one, other = other, one
+    if one.weak:
+        return other if other.shape == () and united(one, other) == other else None
     return one if one == other else None
 
 

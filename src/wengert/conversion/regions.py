@@ -13,8 +13,8 @@ from wengert.conversion.heap import Heap, tensors_in
 from wengert.conversion.holders import Contents, Holder
 from wengert.conversion.places import UNBOUND
 from wengert.core.aval import Aval, aval_of
-from wengert.core.dispatch import apply
-from wengert.core.graph import Graph, Variable, literal
+from wengert.core.dispatch import apply, conformed
+from wengert.core.graph import Graph, Variable
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, current
@@ -27,7 +27,6 @@ __all__ = [
     "Region",
     "aligned",
     "as_truth",
-    "cast",
     "is_array",
     "is_number",
     "operand_of",
@@ -123,7 +122,7 @@ class Region:
 
     def graph(self, outputs: Sequence[Any]) -> tuple[Graph, list[Tensor]]:
         """Return the graph of some outputs, and the Tensors it captured."""
-        graph = self.stage.graph([x if is_array(x) else np.asarray(x)[()] for x in outputs])
+        graph = self.stage.graph(outputs)
         return graph, [tensor for tensor, _ in self.stage.captured.values()]
 
     def function(self, outputs: Sequence[Any], avals: Sequence[Aval]) -> Callable[..., tuple[Any, ...]]:
@@ -132,7 +131,7 @@ class Region:
 
         def run(*args: Any) -> tuple[Any, ...]:
             found = replay(graph, [*args, *captured])
-            return tuple(cast(x, aval.dtype) for x, aval in zip(found, avals, strict=True))
+            return tuple(conformed(x, aval) for x, aval in zip(found, avals, strict=True))
 
         return run
 
@@ -201,13 +200,6 @@ def replay(graph: Graph, args: Sequence[Any]) -> list[Any]:
                 trace.equations[-1].origin = equation.origin
         values.update(zip(equation.outputs, results, strict=True))
     return [values[x] if type(x) is Variable else x for x in graph.outputs]
-
-
-def cast(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a value in a dtype."""
-    if not is_array(value):
-        return literal(np.asarray(value, dtype)[()])
-    return value if value.dtype == dtype else value.astype(dtype)
 
 
 def as_truth(value: Any) -> Any:

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, unflatten
+from wengert.control.sequence import zeros
 from wengert.conversion.places import UNBOUND, Place, Undefined, is_undefined, shown
-from wengert.conversion.regions import Note, Region, aligned, cast, is_array, is_number, operand_of, same
-from wengert.core.aval import Aval, aval_of
+from wengert.conversion.regions import Note, Region, aligned, is_array, is_number, operand_of, same
+from wengert.core.aval import Aval, aval_of, united
+from wengert.core.dispatch import conformed
 from wengert.core.tensor import Tensor
 from wengert.core.views import current
 from wengert.errors import GraphError, describe
@@ -132,7 +134,7 @@ class Slot:
         if isinstance(found, Undefined):
             found.refuse()
         leaves, self.structure = flatten(found)
-        self.leaves = [np.zeros(*aval_of(x))[()] if is_array(x) or is_number(x) else x for x in leaves]
+        self.leaves = [zeros(aval_of(x), None) if is_array(x) or is_number(x) else x for x in leaves]
         self.carried = [aval_of(x) if is_array(x) else None for x in self.leaves]
         self.value = unflatten(self.structure, self.leaves)
         self.undefined = None
@@ -171,7 +173,7 @@ class Slot:
         """Return what is carried into the first iteration."""
         pairs = zip(self.leaves, self.carried, strict=True)
         values = [(operand_of(current(x)) if type(x) is Tensor else x, aval) for x, aval in pairs if aval is not None]
-        return [cast(x, aval.dtype) for x, aval in values]
+        return [conformed(x, aval) for x, aval in values]
 
     def finish(self, results: Sequence[Any]) -> None:
         """Let the place hold what the loop left; raise if it changed its kind and cannot be undefined."""
@@ -195,11 +197,9 @@ def joint_aval(old: Any, aval: Aval | None, leaf: Any) -> Aval | None:
         return None
     new = aval_of(leaf)
     if aval is None:  # a Python number that an iteration changes
-        if new.shape != ():
-            return None
-        return Aval((), new.dtype if is_array(leaf) else np.result_type(np.asarray(old), np.asarray(leaf)))
-    if is_number(leaf):
-        return aval if aval.shape == () and np.result_type(leaf, aval.dtype) == aval.dtype else None
-    if is_number(old) and new.shape == ():
-        return Aval((), np.promote_types(aval.dtype, new.dtype))
+        return united(aval_of(old), new) if new.shape == () else None
+    if new.weak and not aval.weak:
+        return aval if aval.shape == () and united(new, aval) == aval else None
+    if (aval.weak or is_number(old)) and new.shape == ():
+        return united(aval, new)
     return aval if new == aval else None

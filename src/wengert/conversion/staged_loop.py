@@ -31,7 +31,7 @@ __all__ = ["Counted", "staged_loop"]
 Thunk = Callable[[], Any]
 EXPECTED: dict[CodeType, dict[str, list[bool]]] = {}
 """Which leaves of its variables a loop was found to replace, by its code: nested loops are traced many times."""
-COUNTER = Aval((), np.dtype(np.int64))
+COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
 class Counted(NamedTuple):
@@ -262,7 +262,7 @@ class StagedLoop:
                 return [more]
             return [np.logical_and(more, decide(*self.arguments(xs[count + 1 :], xs[:count]))[0])]
 
-        return self.apply(loop.while_loop, [advance, go_on], [np.int64(0), *init])[1:]
+        return self.apply(loop.while_loop, [advance, go_on], [0, *init])[1:]
 
     def apply(
         self, primitive: Any, functions: Sequence[Callable[..., Sequence[Any]]], init: Sequence[Any]

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import Aval, aval_of, is_number, strong
 from wengert.core.identity import identity_of_params, is_registered
+from wengert.core.numbers import calculated
 from wengert.core.order import Order, Strides, example, grown, of_array, order_of, shrunk, strides_of
 from wengert.core.primitive import Elementwise, Primitive
 from wengert.errors import GraphError, ShapeError, describe
@@ -95,19 +96,24 @@ def key_of_operand(value: Any, diagonal: bool) -> Any:
         return kind, value.shape, value.dtype, value.strides, value.tobytes()
     if issubclass(kind, np.generic):
         return kind, value if value.dtype.kind in "biu" and not diagonal else None
-    return value.shape, value.dtype, getattr(value, "strides", None)
+    return value.shape, value.dtype, getattr(value, "strides", None), getattr(value, "weak", False)
 
 
 def found_for(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Avals, Order]:
     """Return avals and order by the primitive's own rules, else by asking NumPy."""
+    if primitive.firm:
+        inputs = [strong(x) if is_number(x) else aval_of(x).firm if getattr(x, "weak", False) else x for x in inputs]
     if primitive.abstract is not None:
         avals = tuple(primitive.abstract(inputs, params))
+        if primitive.structured or primitive.gives_number:
+            return avals, None if primitive.order is None else primitive.order(inputs, params, avals)
+        avals = tuple(aval.firm for aval in avals)
         rule = order_of_small(primitive.evaluate) if primitive.order is None else primitive.order
         return avals, rule(inputs, params, avals)
     if isinstance(primitive, Elementwise) or isinstance(primitive.evaluate, np.ufunc):
         return of_elementwise(primitive, inputs, params)
     results = tried(primitive.evaluate, inputs, params)
-    return tuple(map(aval_of, results)), order_of(results)
+    return tuple(map(strong_aval, results)), order_of(results)
 
 
 def of_elementwise(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Avals, Order]:
@@ -124,38 +130,48 @@ def of_elementwise(primitive: Primitive, inputs: Sequence[Any], params: Mapping[
                 "Reshape one of them",
             )
         ) from error
+    if primitive.operator is not None and all(aval_of(x).weak for x in inputs):
+        number = calculated(primitive.name, primitive.operator, primitive.evaluate, list(map(example_of, inputs)))
+        return (aval_of(number),), None
     if any(map(strides_of, inputs)):
         results = tried(primitive.evaluate, list(map(small_example, inputs)), params)
     else:
-        samples = [x if is_number(x) else dummy(Aval((), aval_of(x).dtype), strides_of(x)) for x in inputs]
+        samples = [x if is_number(x) else dummy(aval_of(x)._replace(shape=()), strides_of(x)) for x in inputs]
         results = tried(primitive.evaluate, samples, params)
-    avals = tuple([Aval(shape, x.dtype) for x in map(aval_of, results)])
+    avals = tuple([Aval(shape, x.dtype) for x in map(strong_aval, results)])
     return avals, grown_order(results, avals)
 
 
 def tried(evaluate: Callable[..., Any], inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what an evaluation gives: literals stand for themselves, the others for examples."""
-    samples = [
-        x if is_number(x) or isinstance(x, np.ndarray | np.generic) else dummy(aval_of(x), strides_of(x))
-        for x in inputs
-    ]
     with np.errstate(all="ignore"):
-        out = evaluate(*samples, **params)
+        out = evaluate(*map(example_of, inputs), **params)
     return out if isinstance(out, tuple) else (out,)
 
 
 def asked(evaluate: Callable[..., Any], inputs: Sequence[Any], params: Mapping[str, Any]) -> Avals:
     """Return the avals of what an evaluation gives for examples."""
-    return tuple(map(aval_of, tried(evaluate, inputs, params)))
+    return tuple(map(strong_aval, tried(evaluate, inputs, params)))
 
 
-def is_number(value: Any) -> bool:
-    """Tell whether a value is a Python number, whose dtype gives way to that of arrays."""
-    return isinstance(value, bool | int | float | complex)
+def strong_aval(value: Any) -> Aval:
+    """Return the aval of a result, which is never a Python number: only operators between these give one."""
+    return aval_of(strong(value))
+
+
+def example_of(value: Any) -> Any:
+    """Return a literal itself, and for anything else an example."""
+    literal = is_number(value) or isinstance(value, np.ndarray | np.generic)
+    return value if literal else dummy(aval_of(value), strides_of(value))
 
 
 def dummy(aval: Aval, strides: Strides = None) -> Any:
-    """Return some array of a shape and dtype on which every primitive is defined: the identity for square matrices."""
+    """Return some array of a shape and dtype on which every primitive is defined: the identity for square matrices.
+
+    For a Python number it is one: 1, which divides and raises to powers.
+    """
+    if aval.weak:
+        return aval.number(1)
     made = example(aval.shape, strides, aval.dtype, 0 if aval.dtype.kind in "iu" else 1)
     if len(aval.shape) >= 2 and aval.shape[-1] == aval.shape[-2] and aval.dtype.kind in "fc":
         made[...] = np.eye(aval.shape[-1])
@@ -166,9 +182,9 @@ def small_example(value: Any) -> Any:
     """Return an array that lies in memory as a value, with no axis longer than two; numbers as they are."""
     if is_number(value) or isinstance(value, np.generic):
         return value
-    shape, dtype = aval_of(value)
+    shape, dtype, weak = aval_of(value)
     small, strides = shrunk(shape, strides_of(value), dtype.itemsize)
-    return dummy(Aval(small, dtype), strides)
+    return dummy(Aval(small, dtype, weak), strides)
 
 
 # Rules for the memory order of results
@@ -202,7 +218,7 @@ def order_at_length(evaluate: Callable[..., Any]) -> OrderRule:
 
 def unfilled(value: Any) -> Any:
     """Return an array that lies as a value does; integers, which may be indices, are zeros."""
-    shape, dtype = aval_of(value)
+    shape, dtype, _ = aval_of(value)
     return example(shape, strides_of(value), dtype, 0 if dtype.kind in "iu" else None)
 
 

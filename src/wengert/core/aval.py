@@ -6,30 +6,81 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["UNKNOWN", "Aval", "aval_of", "is_differentiable", "shape_of"]
+__all__ = ["NUMBERS", "UNKNOWN", "Aval", "aval_of", "is_differentiable", "is_number", "shape_of", "strong", "united"]
 
 UNKNOWN = -1
 """The length of a sequence of arrays that is known only at run time, in front of the shape of each."""
 
+NUMBERS: dict[type, np.dtype[Any]] = {kind: np.dtype(kind) for kind in (float, int, complex, bool)}
+"""Python's number types, with the dtype that each has where no array decides."""
+
 
 class Aval(NamedTuple):
-    """Hold the shape and dtype of an array."""
+    """Hold the shape and dtype of an array.
+
+    Attributes:
+        shape: the lengths of its axes.
+        dtype: the type of its elements.
+        weak: whether it is a Python number, whose dtype gives way to that of arrays.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    weak: bool = False
+
+    @property
+    def firm(self) -> Aval:
+        """The aval of the same value with a dtype of its own: that of cotangents."""
+        return self._replace(weak=False) if self.weak else self
+
+    @property
+    def number(self) -> type:
+        """The type of Python numbers of this dtype."""
+        return type(self.dtype.type(0).item())
+
+
+def united(a: Aval, b: Aval) -> Aval:
+    """Return what can hold scalars of either aval: a Python number takes the dtype of an array.
+
+    >>> united(aval_of(1.0), aval_of(np.float32(1.0))).dtype, united(aval_of(1), aval_of(1.0)).weak
+    (dtype('float32'), True)
+    """
+    if a.weak == b.weak:
+        return Aval((), np.promote_types(a.dtype, b.dtype), a.weak)
+    weak, firm = (a, b) if a.weak else (b, a)
+    return Aval((), np.result_type(weak.number(1), firm.dtype))
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a Python number, whose dtype gives way to that of arrays."""
+    return type(value) in NUMBERS
+
+
+def strong(value: Any) -> Any:
+    """Return a Python number as a NumPy scalar, and everything else as it is.
+
+    >>> strong(2.0)
+    np.float64(2.0)
+    """
+    kind = type(value)
+    return NUMBERS[kind].type(value) if kind in NUMBERS else value
 
 
 def aval_of(value: Any) -> Aval:
     """Return the shape and dtype of an array, a Tensor or a Python number.
 
     >>> aval_of(1.5)
-    Aval(shape=(), dtype=dtype('float64'))
+    Aval(shape=(), dtype=dtype('float64'), weak=True)
     """
+    kind = type(value)
+    if kind in NUMBERS:
+        return Aval((), NUMBERS[kind], True)
     try:
-        return Aval(value.shape, value.dtype)
+        shape, dtype = value.shape, value.dtype
     except AttributeError:
         array = np.asarray(value)
         return Aval(array.shape, array.dtype)
+    return Aval(shape, dtype, kind is not np.ndarray and getattr(value, "weak", False))
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

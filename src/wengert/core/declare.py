@@ -42,7 +42,7 @@ elementwise = declaration(
     """>>> from wengert.extend import apply
 >>> cube = elementwise("example.cube", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
 >>> apply(cube, 2.0)
-8.0""",
+np.float64(8.0)""",
 )
 linear = declaration(
     Linear,
@@ -51,7 +51,7 @@ linear = declaration(
     """>>> from wengert.extend import apply
 >>> halve = linear("example.halve", lambda x: x / 2, transpose=lambda ct, _aval: ct / 2)
 >>> apply(halve, 3.0)
-1.5""",
+np.float64(1.5)""",
 )
 bilinear = declaration(
     Bilinear,
@@ -60,7 +60,7 @@ bilinear = declaration(
     """>>> from wengert.extend import apply
 >>> scale = bilinear("example.scale", lambda x, y: x * y, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
 >>> apply(scale, 2.0, 3.0)
-6.0""",
+np.float64(6.0)""",
 )
 opaque = declaration(
     Opaque,
@@ -79,5 +79,5 @@ constant = declaration(
     """>>> from wengert.extend import apply
 >>> parity = constant("example.parity", lambda x: x % 2)
 >>> apply(parity, 5.0)
-1.0""",
+np.float64(1.0)""",
 )

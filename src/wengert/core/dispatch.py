@@ -8,16 +8,32 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from wengert.core.aval import NUMBERS, Aval, strong
 from wengert.core.broadcast import check_broadcast
+from wengert.core.numbers import calculated
 from wengert.core.objects import holds_objects, read_objects
-from wengert.core.primitive import Primitive
+from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import apply_view
 from wengert.errors import DtypeError, describe
 from wengert.native.elementwise import LARGE
 
-__all__ = ["ARRAYS", "apply", "as_tensor", "checked", "dispatch", "evaluated", "implements", "innermost", "plain_array"]
+__all__ = [
+    "ARRAYS",
+    "apply",
+    "as_tensor",
+    "checked",
+    "conformed",
+    "dispatch",
+    "evaluated",
+    "implements",
+    "innermost",
+    "is_weak",
+    "plain_array",
+    "strengthened",
+    "weakened",
+]
 
 ARRAYS = (ndarray, np.generic)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,7 +70,7 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     """
     if primitive.view and type(operands[0]) is Tensor:
         return apply_view(dispatch, primitive, operands, params)
-    if primitive.structured and not any(map(is_staged, operands)):  # its graphs run on the operands as they are
+    if primitive.structured and (primitive.unfolds or not any(map(is_staged, operands))):  # its graphs run as they are
         return primitive.evaluate(*operands, **params)
     return dispatch(primitive, operands, params)
 
@@ -73,23 +89,33 @@ def dispatch(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
 
 
 def evaluated(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> Any:
-    """Evaluate a primitive on ndarrays and numbers."""
+    """Evaluate a primitive on ndarrays and numbers; only operators between Python numbers give one."""
     evaluate = primitive.evaluate
     if primitive.evaluate_large is not None:
         for value in values:
             if type(value) is ndarray and value.size >= LARGE:
                 evaluate = primitive.evaluate_large
                 break
+    if primitive.firm:
+        for value in values:
+            if type(value) in NUMBERS:
+                values = list(map(strong, values))
+                break
+    elif primitive.operator is not None and type(values[0]) in NUMBERS and type(values[-1]) in NUMBERS:
+        return calculated(primitive.name, primitive.operator, evaluate, values)
     try:
-        return evaluate(*values, **params)
+        out = evaluate(*values, **params)
     except ValueError:
         if primitive.kind == "elementwise":
             check_broadcast(primitive.name, values)
         raise
+    return strong(out) if type(out) in NUMBERS and not primitive.gives_number else out
 
 
 def checked(name: str, value: Any) -> Any:
-    """Return an evaluated value as ndarray or NumPy scalar; what is not numeric is refused."""
+    """Return an evaluated value as ndarray, NumPy scalar or Python number; what is not numeric is refused."""
+    if type(value) in NUMBERS:
+        return value
     if type(value) is not ndarray and not isinstance(value, ARRAYS):
         value = np.asarray(value)[()]
     if not isinstance(value, ARRAYS) or value.dtype.kind not in "biufc":
@@ -155,10 +181,37 @@ def _calculates_as_ndarray(kind: type[np.ndarray[Any, Any]]) -> bool:
     return kind.__mul__ is np.ndarray.__mul__ and kind.__array_ufunc__ is np.ndarray.__array_ufunc__
 
 
-def as_tensor(value: Any) -> Tensor:
-    """Return a value as a Tensor: itself, or a constant around its array."""
+def is_weak(value: Any) -> bool:
+    """Tell whether a value is, or stands for, a Python number."""
+    return value.weak if type(value) is Tensor else type(value) in NUMBERS
+
+
+def strengthened(value: Any) -> Any:
+    """Return a value that is, or stands for, a Python number as a NumPy scalar or Tensor with a dtype of its own."""
     if type(value) is Tensor:
-        return value
+        return apply(PRIMITIVES["astype"], value, dtype=value.dtype) if value.weak else value
+    return strong(value)
+
+
+def weakened(value: Any) -> Any:
+    """Return a value without axes as what stands for a Python number; others as they are."""
+    if type(value) is Tensor:
+        return value if value.weak or value.shape != () else apply(PRIMITIVES["number"], value)
+    return value.item() if isinstance(value, ARRAYS) and not value.ndim else value
+
+
+def conformed(value: Any, aval: Aval) -> Any:
+    """Return a scalar, or an array of the same dtype, as an aval says: as a Python number, or with its dtype."""
+    if type(value) in NUMBERS:
+        return aval.number(value) if aval.weak else np.asarray(value, aval.dtype)[()]
+    converted = value if value.dtype == aval.dtype else value.astype(aval.dtype)
+    return weakened(converted) if aval.weak else strengthened(converted)
+
+
+def as_tensor(value: Any) -> Tensor:
+    """Return a value as a Tensor: itself, or a constant around its array. Python numbers become arrays without axes."""
+    if type(value) is Tensor:
+        return strengthened(value)  # type: ignore[no-any-return]  # what it returns for a Tensor is one
     if isinstance(value, list | tuple):  # there may be Tensors in it, whose gradients are kept
         return FUNCTIONS[np.array](value)  # type: ignore[no-any-return]
     array = plain_array("asarray", value)

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from wengert.core.abstract import abstract
-from wengert.core.aval import Aval, aval_of
-from wengert.core.dispatch import apply
+from wengert.core.aval import Aval, aval_of, united
+from wengert.core.dispatch import apply, conformed
 from wengert.core.identity import Composite, identity, identity_of_params, registered_name
 from wengert.core.order import Strides
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, position_of
-from wengert.errors import GraphError, ShapeError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, describe
 
 __all__ = [
     "FAILURES",
@@ -45,22 +45,36 @@ class Variable:
 
     Attributes:
         shape, dtype: of the values it stands for.
+        weak: whether these are Python numbers.
         name: what the printer calls it, where the user gave a name.
         strides: how the values lie in memory; see `wengert.core.order`.
     """
 
-    __slots__ = ("dtype", "name", "shape", "strides")
+    __slots__ = ("dtype", "name", "shape", "strides", "weak")
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "", strides: Strides = None) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        name: str = "",
+        strides: Strides = None,
+        weak: bool = False,
+    ) -> None:
         self.shape = shape
         self.dtype = dtype
+        self.weak = weak
         self.name = name
         self.strides = strides
+
+    @classmethod
+    def of(cls, aval: Aval, name: str = "", strides: Strides = None) -> Variable:
+        """Return a new variable for values of an aval."""
+        return cls(aval.shape, aval.dtype, name, strides, aval.weak)
 
     @property
     def aval(self) -> Aval:
         """Shape and dtype together."""
-        return Aval(self.shape, self.dtype)
+        return Aval(self.shape, self.dtype, self.weak)
 
     def __repr__(self) -> str:
         return f"{self.name or 'v'}: {aval_text(self)}"
@@ -165,9 +179,9 @@ def is_variable(value: Any) -> bool:
 
 
 def aval_text(value: Any) -> str:
-    """Return shape and dtype as the printer shows them."""
+    """Return shape and dtype as the printer shows them; Python numbers have Python's name of their type."""
     aval = aval_of(value)
-    return f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
+    return aval.number.__name__ if aval.weak else f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
 
 
 def subgraphs(params: Mapping[str, Any]) -> Iterator[tuple[str, Graph]]:
@@ -200,10 +214,11 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
 
     Args:
         graph: the graph.
-        args: one array or Tensor for each input, of its shape.
+        args: one array, number or Tensor for each input, of its shape and dtype.
 
     Raises:
         ShapeError: the number of arguments or a shape differs.
+        DtypeError: a dtype differs.
     """
     if len(args) != len(graph.inputs):
         raise ShapeError(
@@ -214,17 +229,10 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
                 "Pass as many",
             )
         )
+    values: dict[Variable, Any] = {}
     for variable, value in zip(graph.inputs, args, strict=True):
-        if aval_of(value).shape != variable.shape:
-            raise ShapeError(
-                describe(
-                    "graph",
-                    f"shape {aval_of(value).shape} for input {variable!r}",
-                    f"shape {variable.shape} is needed",
-                    "Trace the function anew for other shapes",
-                )
-            )
-    values: dict[Variable, Any] = dict(zip(graph.inputs, args, strict=True))
+        plain = type(value) is np.ndarray and value.dtype is variable.dtype and value.shape == variable.shape
+        values[variable] = value if plain and not variable.weak else fitting(variable, value)
     last = graph._last_uses
     if last is None:
         last = graph._last_uses = last_uses(graph)
@@ -238,6 +246,37 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
         for variable in last.get(i, ()):
             del values[variable]
     return tuple(values[x] if type(x) is Variable else x for x in graph.outputs)
+
+
+def fitting(variable: Variable, value: Any) -> Any:
+    """Return an argument as the input that it is for; Python numbers fit dtypes that hold them.
+
+    Raises:
+        ShapeError: the shape is another one.
+        DtypeError: the dtype is another one.
+    """
+    aval, wanted = aval_of(value), variable.aval
+    if aval == wanted:
+        return value
+    if aval.shape != wanted.shape:
+        raise ShapeError(
+            describe(
+                "graph",
+                f"shape {aval.shape} for input {variable!r}",
+                f"shape {wanted.shape} is needed",
+                "Trace the function anew for other shapes",
+            )
+        )
+    if aval.dtype == wanted.dtype or (aval.weak and united(aval, wanted).dtype == wanted.dtype):
+        return conformed(value, wanted)
+    raise DtypeError(
+        describe(
+            "graph",
+            f"{aval_text(value)} for input {variable!r}",
+            f"the dtype {wanted.dtype} is needed",
+            "Convert the argument with .astype, or trace the function anew for other dtypes",
+        )
+    )
 
 
 def last_uses(graph: Graph) -> dict[int, list[Variable]]:
@@ -311,10 +350,15 @@ def fresh_name(name: str, taken: set[str]) -> str:
 
 
 def literal_text(value: Any) -> str:
-    """Return a literal as the printer shows it: numbers whole, arrays by shape and dtype if they are long."""
-    if isinstance(value, np.ndarray) and value.size > 4:
+    """Return a literal as the printer shows it: numbers whole, arrays by shape and dtype if they are long.
+
+    A Python number, whose dtype gives way, is shown as such, and a NumPy scalar with its dtype.
+    """
+    if not isinstance(value, np.ndarray | np.generic):
+        return repr(value)
+    if value.size > 4:
         return f"const {aval_text(value)}"
-    return repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
+    return repr(value.tolist()) if value.ndim else f"{value.dtype}({value.item()!r})"
 
 
 def param_text(value: Any) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from wengert.core.aval import Aval
 from wengert.core.cotangent import strong_zero, unbroadcast
+from wengert.core.numbers import OPERATORS
 from wengert.core.rule import Rule, Signature, misdeclared
 from wengert.native.elementwise import shared
 
@@ -64,6 +65,11 @@ class Primitive:
         outputs: the number of results; more than one come as a tuple.
         jvp: a direct forward rule, where there is one; otherwise it follows from the kind.
         structured: whether parameters hold graphs that the operation runs; see `Structured`.
+        operator: Python's operator of the same meaning, which Python numbers alone are given; None for functions.
+        firm: whether Python numbers among the operands become NumPy scalars: where NumPy would not heed that their
+            dtypes give way.
+        unfolds: whether it is always evaluated on its operands as they are, whatever their traces.
+        gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
         steps, batch, abstract, order: see `ShapeRules`.
     """
 
@@ -74,6 +80,10 @@ class Primitive:
     outputs = 1
     jvp: Rule | None = None
     evaluate_large: Callable[..., Any] | None = None
+    operator: Callable[..., Any] | None = None
+    gives_number = False
+    firm = True
+    unfolds = False
 
     def __init__(
         self,
@@ -97,6 +107,10 @@ class Primitive:
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
 
+    def lasting(self, _avals: Sequence[Aval]) -> Primitive:
+        """Return what an equation with results of these avals holds: the primitive, unless it is of one call only."""
+        return self
+
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Return whether the output, and which operands, the vjp needs, given which operands want a cotangent."""
         raise NotImplementedError
@@ -117,6 +131,9 @@ def register(primitive: Primitive) -> None:
     if primitive.name in PRIMITIVES:
         raise misdeclared(primitive.name, "the name is already registered", "each primitive is declared once")
     PRIMITIVES[primitive.name] = primitive
+    primitive.operator = OPERATORS.get(primitive.name)
+    if primitive.operator is not None:
+        primitive.firm = False
 
 
 class Elementwise(Primitive):
@@ -156,6 +173,7 @@ class Elementwise(Primitive):
             raise misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
         if isinstance(evaluate, np.ufunc) and evaluate.nin != len(rules):
             raise misdeclared(name, f"{len(rules)} rules were given", f"{evaluate.nin} operands need one each")
+        self.firm = len(rules) == 1
         self.signatures = tuple(r and Signature(name, r, 2, len(rules)) for r in rules)
         self.savings: dict[tuple[bool, ...], tuple[bool, Callable[[int], bool]]] = {}
         self.singular = singular
@@ -404,6 +422,7 @@ class Constant(Primitive):
     ) -> None:
         super().__init__(name, evaluate, **shapes)
         self.outputs = outputs
+        self.firm = not isinstance(evaluate, np.ufunc)
 
 
 class Structured(Primitive):
@@ -416,6 +435,7 @@ class Structured(Primitive):
 
     kind = "structured"
     structured = True
+    firm = False
     outputs = 0
 
     def trimmed(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, final
 import numpy as np
 
 from wengert._tree import flatten, unflatten
-from wengert.core.aval import is_differentiable
+from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
 from wengert.core.methods import FUNCTIONS, ArrayMethods, call
@@ -32,6 +32,7 @@ __all__ = [
     "check_dtype",
     "concrete",
     "constant_tensor",
+    "copied",
     "innermost_trace",
     "is_concrete",
     "is_staged",
@@ -92,12 +93,30 @@ class Tensor(ArrayMethods):
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes."""
         trace = self._trace
-        return self._value.shape if trace is None or trace.fast else trace.shape(self)
+        try:
+            return self._value.shape if trace is None or trace.fast else trace.shape(self)
+        except AttributeError:
+            if type(self._value) in NUMBERS:
+                return ()
+            raise
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype of the elements."""
-        return self._value.dtype  # type: ignore[no-any-return]  # whatever the trace, its value has one
+        try:
+            return self._value.dtype  # type: ignore[no-any-return]  # whatever the trace, its value has one
+        except AttributeError:
+            if type(self._value) in NUMBERS:
+                return NUMBERS[type(self._value)]
+            raise
+
+    @property
+    def weak(self) -> bool:
+        """Whether the Tensor stands for a Python number, whose dtype gives way to that of arrays."""
+        value: Any = self
+        while type(value) is Tensor:
+            value = value._value
+        return type(value) in NUMBERS or getattr(value, "weak", False)
 
     @property
     def ndim(self) -> int:
@@ -440,10 +459,12 @@ def raw(value: Any) -> Any:
     >>> raw(wg.tensor([1.0]))
     array([1.])
     """
+    if type(value) is not Tensor:
+        return value
     while type(value) is Tensor:
         trace = value._trace
         value = value._value if trace is None else trace.below(value)
-    return value
+    return strong(value)
 
 
 LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
@@ -470,7 +491,7 @@ def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:
                 )
             )
         below = below._value if trace is None else trace.below(below)
-    return below
+    return strong(below)
 
 
 def is_concrete(value: Any) -> bool:
@@ -504,6 +525,11 @@ def keep(tensor: Tensor) -> None:
         value._kept = value._kept or True
         trace = value._trace
         value = value._value if trace is None else trace.owner(value)
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of a value that a Tensor holds; a Python number has no memory."""
+    return value if type(value) in NUMBERS else value.copy(order="K")
 
 
 def own_memory(tensor: Tensor) -> None:
@@ -543,4 +569,5 @@ def wrapped_constant(out: Any) -> Any:
         return tuple(map(wrapped_constant, out))
     if type(out) is Tensor:
         return out
-    return make_tensor(out if isinstance(out, np.ndarray | np.generic) else np.asarray(out)[()], None, None)
+    kept = isinstance(out, np.ndarray | np.generic) or type(out) in NUMBERS
+    return make_tensor(out if kept else np.asarray(out)[()], None, None)

@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from wengert.core.aval import shape_of
 from wengert.core.order import Strides, strides_of
-from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.tensor import Tensor, copied, make_tensor
 
 if TYPE_CHECKING:
     from wengert.core.primitive import Linear, Primitive
@@ -41,7 +42,7 @@ class Trace:
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
         """Return the shape of a Tensor of this trace."""
-        return tensor._value.shape  # type: ignore[no-any-return]
+        return shape_of(tensor._value)
 
     def strides(self, tensor: Tensor) -> Strides:
         """Return the strides of a Tensor of this trace; see `wengert.core.order`."""
@@ -75,7 +76,7 @@ class Trace:
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value, known to this trace in the same way, in a buffer of its own."""
-        return make_tensor(tensor._value.copy(order="K"), self, tensor._node)
+        return make_tensor(copied(tensor._value), self, tensor._node)
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says of this trace."""

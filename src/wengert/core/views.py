@@ -15,7 +15,17 @@ import numpy as np
 
 from wengert.core.abstract import MOST_KNOWN
 from wengert.core.order import Strides, example, strides_of
-from wengert.core.tensor import BORROWED, Tensor, is_concrete, is_staged, keep, make_tensor, raw, wrapped_constant
+from wengert.core.tensor import (
+    BORROWED,
+    Tensor,
+    copied,
+    is_concrete,
+    is_staged,
+    keep,
+    make_tensor,
+    raw,
+    wrapped_constant,
+)
 from wengert.core.trace import Trace
 
 if TYPE_CHECKING:
@@ -185,7 +195,7 @@ def is_window_of_lanes(tensor: Tensor, source: Tensor) -> bool:
 def detached_buffer(tensor: Tensor) -> Tensor:
     """Return the same value, known to its trace by the same node, in a buffer of its own."""
     trace = tensor._trace
-    return make_tensor(tensor._value.copy(order="K"), None, None) if trace is None else trace.duplicate(tensor)
+    return make_tensor(copied(tensor._value), None, None) if trace is None else trace.duplicate(tensor)
 
 
 def share(tensor: Tensor) -> Tensor:

@@ -21,12 +21,12 @@ def to_dot(graph: Graph) -> str:
     >>> print(to_dot(trace(lambda x: x + 1.0)(2.0)))
     digraph {
       node [fontname="monospace"];
-      g_x0 [label="x: float64[]", shape=box];
+      g_x0 [label="x: float", shape=box];
       g_e0 [label="add", shape=ellipse];
       g_x0 -> g_e0 [label="0"];
       g_l0 [label="1.0", shape=plaintext];
       g_l0 -> g_e0 [label="1"];
-      g_o0 [label="output 0: float64[]", shape=box, style=bold];
+      g_o0 [label="output 0: float", shape=box, style=bold];
       g_e0 -> g_o0 [label="v1"];
     }
     """

@@ -22,7 +22,7 @@ from wengert.graph.values import (
     JSON,
     Decoder,
     Encoder,
-    dtype_text,
+    aval_form,
     entries,
     invalid,
     items,
@@ -35,7 +35,7 @@ from wengert.graph.values import (
 
 __all__ = ["decoded", "encoded", "load", "save"]
 
-VERSION = 1
+VERSION = 2
 HEADER = re.compile(rb"wengert graph ([0-9]{1,9}) sha256:([0-9a-f]{64})\n")
 LONGEST_HEADER = 100
 LONGEST_NAME = 200
@@ -115,7 +115,7 @@ def graph_form(graph: Graph) -> JSON:
 
     def bind(variable: Variable) -> JSON:
         numbers[variable] = len(numbers)
-        return {"dtype": dtype_text(variable.dtype), "shape": list(variable.shape)}
+        return aval_form(variable.aval)
 
     def use(value: Any) -> JSON:
         return numbers[value] if type(value) is Variable else {"literal": encoder.value(value)}
@@ -212,9 +212,9 @@ class Reader:
         bound: list[Variable] = []
         names: set[str] = set()
         for one in items(fields["inputs"]):
-            parts = dict(entries(one, "name", "dtype", "shape"))
-            name = self.name(parts.pop("name"), names)
-            bound.append(Variable(*self.decoder.aval(parts), name))
+            parts = dict(one) if isinstance(one, dict) else entries(one, "name")
+            name = self.name(parts.pop("name", None), names)
+            bound.append(Variable.of(self.decoder.aval(parts), name))
         inputs = tuple(bound)
         equations = [self.equation(one, bound, depth) for one in items(fields["equations"])]
         return Graph(inputs, equations, [self.operand(one, bound, depth) for one in items(fields["outputs"])])
@@ -237,7 +237,7 @@ class Reader:
         if not isinstance(fields["params"], dict):
             raise invalid(f"{shown(fields['params'])} in the place of parameters", "an object is needed")
         params = {key: self.decoder.value(one, depth) for key, one in fields["params"].items()}
-        outputs = tuple(Variable(*self.decoder.aval(one)) for one in items(fields["outputs"]))
+        outputs = tuple(Variable.of(self.decoder.aval(one)) for one in items(fields["outputs"]))
         self.require_moderate(primitive, inputs, params)
         bound += outputs
         return Equation(primitive, inputs, params, outputs)

@@ -76,8 +76,9 @@ class Expressions(Trace):
         """Define the results of a primitive."""
         found = [self.reference(x) for x in operands]
         inputs = tuple(x for x, _ in found)
-        outputs = tuple(Variable(a.shape, a.dtype) for a in abstract(primitive, inputs, params))
-        equation = Equation(primitive, inputs, dict(params), outputs, caller())
+        avals = abstract(primitive, inputs, params)
+        outputs = tuple(map(Variable.of, avals))
+        equation = Equation(primitive.lasting(avals), inputs, dict(params), outputs, caller())
         definition = Definition(equation, tuple(d for _, d in found if d is not None))
         results = tuple(expression(variable, definition) for variable in outputs)
         return results[0] if primitive.outputs == 1 else results
@@ -91,7 +92,7 @@ class Expressions(Trace):
         operand._kept = True
         if operand._trace is None:
             return literal(operand._value), None
-        variable = Variable(operand.shape, operand.dtype)
+        variable = Variable.of(aval_of(operand))
         return variable, Definition(None, variable=variable, tensor=operand)
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
@@ -411,7 +412,7 @@ class Executor:
 def fed(variable: Variable, value: Any) -> Any:
     """Return a value for a placeholder in its dtype, checking its shape."""
     found = value if isinstance(value, Tensor | np.ndarray | np.generic) else np.asarray(value)[()]
-    shape, dtype = aval_of(found)
+    shape, dtype, _ = aval_of(found)
     if shape != variable.shape:
         raise ShapeError(
             describe(

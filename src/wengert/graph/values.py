@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import UNKNOWN, Aval
+from wengert.core.aval import NUMBERS, UNKNOWN, Aval
 from wengert.core.graph import Graph
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.errors import FileFormatError, UsageError, describe
@@ -26,6 +26,7 @@ __all__ = [
     "JSON",
     "Decoder",
     "Encoder",
+    "aval_form",
     "dtype_text",
     "entries",
     "invalid",
@@ -41,6 +42,7 @@ JSON = Any
 DEEPEST = 32
 MOST_AXES = 64
 DTYPE = re.compile(r"[<>|=]?[biufc][0-9]{1,2}")
+NUMBER_TYPES = {kind.__name__: kind for kind in NUMBERS}
 UFUNCS = {name: value for name, value in vars(np).items() if isinstance(value, np.ufunc)}
 
 
@@ -123,6 +125,13 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
     return dtype.str
 
 
+def aval_form(aval: Aval) -> JSON:
+    """Return a shape and dtype as JSON; of a Python number its type."""
+    if aval.weak:
+        return {"number": aval.number.__name__}
+    return {"dtype": dtype_text(aval.dtype), "shape": list(aval.shape)}
+
+
 def bits(value: float) -> str:
     """Return the bits of a float in hexadecimal."""
     return struct.pack(">d", value).hex()
@@ -190,7 +199,10 @@ class Decoder:
         return tuple(lengths)
 
     def aval(self, form: JSON) -> Aval:
-        """Return a shape and dtype; the sequences that loops leave have lengths that are not known."""
+        """Return a shape and dtype, or that of a Python number; sequences that loops leave have unknown lengths."""
+        if isinstance(form, dict) and "number" in form:
+            kind = named(NUMBER_TYPES, entries(form, "number")["number"], "type of number")
+            return Aval((), NUMBERS[kind], weak=True)
         fields = entries(form, "dtype", "shape")
         return Aval(self.shape(fields["shape"], UNKNOWN), dtype_of(fields["dtype"]))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
 from wengert.core.order import strides_of
 from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
@@ -63,6 +63,8 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
         refuse_options(name, options, "out, where and dtype")
         if dtype is not None:
             operands = [FUNCTIONS[np.astype](as_tensor(x), dtype) for x in operands]
+        if primitive.operator is not None and all(map(is_weak, operands)):
+            operands[0] = strengthened(operands[0])  # a function of NumPy never gives a Python number
         result = apply(primitive, *operands)
         return result if out is None and where is True else with_out(name, filling(result, out), out, where)
 
@@ -169,7 +171,8 @@ def in_place(name: str, operate: Callable[[Any, Any], Any]) -> Callable[[Tensor,
 
 
 def through_function(function: Any, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
-    """Return a binary operator that calls the meaning of a NumPy function."""
+    """Return a binary operator that calls the meaning of a NumPy function, or for Python numbers Python's."""
+    primitive = PRIMITIVES.get(function.__name__)
 
     def operate(self: Tensor, other: Any) -> Any:
         kind = type(other)
@@ -179,10 +182,18 @@ def through_function(function: Any, *, reflected: bool = False) -> Callable[[Any
             other = operator_operand(function.__name__, other)
             if other is NotImplemented:
                 return NotImplemented
+        if is_weak(other) and self.weak:
+            operands = (other, self) if reflected else (self, other)
+            return apply(primitive, *operands) if primitive else divmod_of_numbers(*operands)
         meaning = FUNCTIONS[function]
         return meaning(other, self) if reflected else meaning(self, other)
 
     return operate
+
+
+def divmod_of_numbers(x: Any, y: Any) -> Any:
+    """Return quotient and remainder of Python numbers."""
+    return x // y, x % y
 
 
 def divmod_function(x: Any, y: Any, **options: Any) -> Any:
@@ -255,7 +266,7 @@ for _name, (_function, _compute) in COMPARISONS.items():
     install(_name, constant_operator(_function.__name__, _compute, through_function(_function)))
 install("neg", unary_function(elementwise.negative, operator.neg))
 install("abs", unary_function(elementwise.absolute, operator.abs, elementwise.complex_size))
-install("pos", lambda self: FUNCTIONS[np.positive](self))
+install("pos", lambda self: apply(elementwise.positive, self))
 install("invert", lambda self: FUNCTIONS[np.invert](self))
 install("getitem", read_part)
 install("setitem", write_part)

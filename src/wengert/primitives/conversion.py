@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval
+from wengert.core.aval import Aval, aval_of
 from wengert.core.batching import aligned, along, shift
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import constant, elementwise, linear, opaque
@@ -32,6 +32,14 @@ def transpose_imaginary(ct: Any, aval: Aval) -> Any:
 
 astype = linear("astype", convert, transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype), steps=along())
 copy = linear("copy", duplicate, transpose=lambda ct, _aval, order="K": ct, steps=along())
+number = linear(
+    "number",
+    lambda x: x.item() if isinstance(x, np.ndarray | np.generic) else x,
+    transpose=lambda ct, aval: match_dtype(ct, aval.dtype),
+    steps=lambda _primitive, _size, _shape, _params: [],  # numbers that differ from lane to lane are an array
+    abstract=lambda inputs, _params: [aval_of(inputs[0])._replace(weak=True)],
+)
+number.gives_number = True
 real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True, steps=along())
 imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True, steps=along())
 imag.negates = True  # z + i v has the cotangent of v i ct, whose real part is minus the imaginary part of ct
@@ -114,3 +122,4 @@ def batch_ends(
 
 
 linspace = linear("linspace", spaced, transpose=(transpose_start, transpose_stop), batch=batch_ends)
+linspace.firm = False

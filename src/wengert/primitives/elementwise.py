@@ -54,7 +54,8 @@ def power_base(t: Any, _out: Any, x: Any, y: Any) -> Any:
     if isinstance(y, int | float):
         if y == 2:
             return t * (2 * x)
-        return t * (y * x ** (y - 1)) if y else t * 0.0
+        base = np.float64(x) if type(x) is float else x  # Python's 0.0 raises for a negative exponent
+        return t * (y * base ** (y - 1)) if y else t * 0.0
     exponent = np.where(y == 0, 1, y) - 1
     return t * (y * x**exponent)
 
@@ -85,7 +86,7 @@ float_power = elementwise("float_power", np.float_power, d=(power_base, power_ex
 
 def remainder_divisor(t: Any, _out: Any, x: Any, y: Any) -> Any:
     """Differentiate x mod y = x - y floor(x / y) by y, away from the jumps."""
-    return -t * np.floor(x / y)
+    return -t * np.floor(np.divide(x, y))
 
 
 remainder = elementwise("remainder", np.remainder, d=(lambda t, _out, _x, _y: t, remainder_divisor))

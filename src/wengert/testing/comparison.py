@@ -33,7 +33,7 @@ class Check:
 
     def direction(self, leaf: Any) -> Array:
         """Return a random direction or cotangent for a leaf, with no element near zero."""
-        shape, dtype = aval_of(leaf)
+        shape, dtype, _ = aval_of(leaf)
         found = self.generator.uniform(0.5, 1.0, shape) * self.generator.choice([-1.0, 1.0], shape)
         if dtype.kind == "c":
             found = found + 1j * self.generator.uniform(0.5, 1.0, shape) * self.generator.choice([-1.0, 1.0], shape)
@@ -73,7 +73,7 @@ class Check:
         self, problem: Problem, i: int, cts: Leaves, along: Callable[[Array], float]
     ) -> tuple[tuple[int, ...], float, float] | None:
         """Return the element of an input with the largest error, found and expected; None if there are many."""
-        shape, dtype = aval_of(problem.point[i])
+        shape, dtype, _ = aval_of(problem.point[i])
         if not shape or math.prod(shape) > LARGEST_SEARCH:
             return None
         found = []

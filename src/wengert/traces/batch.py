@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wengert.core.abstract import placed
-from wengert.core.aval import UNKNOWN, shape_of
+from wengert.core.aval import UNKNOWN, shape_of, strong
 from wengert.core.batching import aligned, lead
 from wengert.core.dispatch import apply
 from wengert.core.graph import Variable
@@ -109,6 +109,8 @@ class Batch(Transient):
                 make_batched(item, self) if flag else wrapped_constant(item)
                 for item, flag in zip(found, lanes, strict=True)
             )
+        if primitive.firm:
+            values = list(map(strong, values))
         out = self.compute(primitive, values, batched, params)
         outs = tuple([array_below(item) for item in (out if isinstance(out, tuple) else (out,))])
         found = self.laid_out(primitive, outs, operands, params)

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import aval_of, is_differentiable
+from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong
 from wengert.core.cotangent import match_dtype
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, weakened
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
+from wengert.core.tensor import Tensor, copied, make_tensor, settled, wrapped_constant
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.traces.sweep import sweep
@@ -60,7 +60,7 @@ class Dual(Transient):
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value and tangent in buffers of their own."""
-        return make_tensor(tensor._value.copy(order="K"), self, Moving(tensor._node.tangent.copy(order="K")))
+        return make_tensor(copied(tensor._value), self, Moving(copied(tensor._node.tangent)))
 
     def tangent_below(self, operand: Any) -> Any:
         """Return the tangent of an operand; None if it is a constant to this trace."""
@@ -87,6 +87,8 @@ class Dual(Transient):
         if isinstance(primitive, Structured):
             found, moved = primitive.tangent(values, tangents, params)
             return tuple(self.paired(settled(o), t) for o, t in zip(found, moved, strict=True))
+        if primitive.firm and any(type(x) in NUMBERS for x in values):
+            values, tangents = list(map(strong, values)), list(map(strong, tangents))
         if isinstance(primitive, Elementwise):
             return self.elementwise(primitive, values, tangents, params)
         out = apply(primitive, *values, **params)
@@ -104,6 +106,8 @@ class Dual(Transient):
     ) -> Tensor:
         """Compute an elementwise operation; only rules of singular ones can divide by zero without meaning it."""
         out = settled(apply(primitive, *values, **params))
+        if type(out) in NUMBERS:  # rules calculate as NumPy does, without Python's exceptions
+            values, tangents = list(map(strong, values)), list(map(strong, tangents))
         if not primitive.singular:
             return self.paired(out, propagate_elementwise(primitive, tangents, out, values, params))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -111,14 +115,23 @@ class Dual(Transient):
 
     def paired(self, out: Any, tangent: Any) -> Tensor:
         """Return an output with its tangent, or as a constant where that is a structural zero."""
+        if type(out) in NUMBERS or (type(out) is Tensor and out.weak):
+            return self.paired_numbers(out, tangent)
         if tangent is None or not is_differentiable(out.dtype):
             return wrapped_constant(out)  # type: ignore[no-any-return]
-        tangent = settled(tangent)
+        tangent = strong(settled(tangent))
         if tangent.shape != out.shape:
             tangent = np.broadcast_to(tangent, out.shape)
         if tangent.dtype != out.dtype:
             tangent = match_dtype(tangent, out.dtype)
         return make_dual(out, settled(tangent), self)
+
+    def paired_numbers(self, out: Any, tangent: Any) -> Tensor:
+        """Return a Python number with its tangent, which is one too."""
+        dtype = aval_of(out).dtype
+        if tangent is None or not is_differentiable(dtype):
+            return wrapped_constant(out)  # type: ignore[no-any-return]
+        return make_dual(out, settled(weakened(match_dtype(strong(settled(tangent)), dtype))), self)
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value, and the same part of its tangent."""

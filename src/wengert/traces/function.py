@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.core.aval import Aval
+from wengert.core.abstract import example_of
+from wengert.core.aval import Aval, aval_of, is_differentiable, strong
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import Constant, Primitive
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, settled
@@ -89,7 +90,11 @@ class Function:
 
     Subclasses define static methods: `forward(ctx, *args, **kwargs)`, which returns a Tensor or a tuple of them,
     `backward(ctx, *cts)`, which takes a cotangent for each output and returns one for each argument of `forward`
-    (None for arguments without), and optionally `jvp(ctx, *tangents)`.
+    (None for arguments without), and optionally `jvp(ctx, *tangents)`. With a static method
+    `setup_context(ctx, inputs, output)`, which saves and marks, `forward(*args, **kwargs)` gets no context.
+
+    Calls work in every transformation. In a traced function a call is one equation, which runs `forward` anew on the
+    values of each evaluation; what depends on values must then be saved with `save_for_backward`.
 
     >>> import wengert as wg, numpy as np
     >>> class Cube(Function):
@@ -116,6 +121,10 @@ class Function:
         )
 
     @staticmethod
+    def setup_context(ctx: Context, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save and mark what `backward` needs of the arguments and results, where `forward` gets no context."""
+
+    @staticmethod
     def backward(ctx: Context, *cts: Any) -> Any:
         """Compute a cotangent for each argument of `forward`."""
         raise UsageError(
@@ -133,13 +142,9 @@ class Function:
         """
         refuse_hidden_tensors(cls.__name__, args, kwargs)
         call = Call(cls, args, kwargs)
-        results = apply(call, *call.operands)
-        call.forget_arguments()
-        outs: list[Any] = list(results[: call.shown]) if isinstance(results, tuple) else [results]
+        outs = call.results()[: call.shown]
         if not call.places:
             outs = [as_tensor(out) for out in outs]
-        for index in call.constant:
-            outs[index] = apply(_as_constant, outs[index])
         for argument, index in call.dirty.items():
             rebind(args[argument], outs[index])
             outs[index] = args[argument]
@@ -154,16 +159,21 @@ class Call(Primitive):
     """
 
     kind = "opaque"
+    firm = False
 
-    def __init__(self, cls: type[Function], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, cls: type[Function], args: tuple[Any, ...], kwargs: Mapping[str, Any], places: Sequence[int] | None = None
+    ) -> None:
         super().__init__(cls.__name__, self.run)
         self.cls = cls
         self.args = args
         self.kwargs = kwargs
         self.count = len(args)
-        self.places = [i for i, x in enumerate(args) if type(x) is Tensor]
+        self.places = [i for i, x in enumerate(args) if type(x) is Tensor] if places is None else places
         self.operands = [args[i] for i in self.places]
         self.needs_input_grad = tuple(type(x) is Tensor and innermost_trace(x) is not None for x in args)
+        self.used = False
+        self.depending: list[str] = []
         self.context: Context | None = None
         self.shown = 0
         self.returns_tuple = False
@@ -173,6 +183,32 @@ class Call(Primitive):
         self.out_avals: list[Aval] = []
         if hasattr(cls, "jvp"):
             self.jvp = self.push
+
+    def results(self) -> list[Any]:
+        """Make the call: return its results, then what it saved besides."""
+        found = apply(self, *self.operands)
+        self.forget_arguments()
+        outs = list(found) if isinstance(found, tuple) else [found]
+        for index in self.constant:
+            outs[index] = apply(_as_constant, outs[index])
+        return outs
+
+    def lasting(self, avals: Sequence[Aval]) -> Primitive:
+        """Return what stands for the call in a graph."""
+        if self.context is not None and len(public_attributes(self.context)) > 1:
+            self.compare_examples()
+        return CallInGraph(self, avals)
+
+    def compare_examples(self) -> None:
+        """Find out whether attributes of the context depend on values, which are examples here: try others."""
+        examples = [strong(example_of(x)) for x in self.operands]
+        halved = [x * x.dtype.type(0.5) if is_differentiable(x.dtype) else x for x in examples]
+        other = Call(self.cls, self.args, self.kwargs, self.places)
+        other.needs_input_grad = self.needs_input_grad
+        other.run(*halved)
+        assert self.context is not None
+        assert other.context is not None
+        self.depending = different_attributes(self.context, other.context)
 
     def forget_arguments(self) -> None:
         """Let the arguments go: what is needed of them is saved where it was recorded."""
@@ -187,12 +223,16 @@ class Call(Primitive):
             tensor._kept = True
         context = Context(self.needs_input_grad)
         with no_grad():
-            result = self.cls.forward(context, *arguments, **self.kwargs)
+            if self.cls.setup_context is Function.setup_context:
+                result = self.cls.forward(context, *arguments, **self.kwargs)
+            else:
+                result = self.cls.forward(*arguments, **self.kwargs)
+                self.cls.setup_context(context, tuple(arguments), result)
         outs = list(result) if isinstance(result, tuple) else [result]
         self.note(context, arguments, outs, isinstance(result, tuple))
         taken = [x for x in arguments if type(x) is Tensor]
         values_out = [own_value(self.name, out, taken) for out in outs]
-        self.out_avals = [Aval(value.shape, value.dtype) for value in values_out]
+        self.out_avals = [aval_of(value).firm for value in values_out]
         hidden = [own_value(self.name, x, taken) for x in self.hidden(context, arguments, outs)]
         context._let_go()
         self.outputs = len(values_out) + len(hidden)
@@ -210,7 +250,7 @@ class Call(Primitive):
                 )
             )
         if self.context is not None:
-            require_same_attributes(self.name, self.context, context)
+            require_same_attributes(self.name, self.context, context, LANES)
         self.context = context
         self.shown, self.returns_tuple = len(outs), returns_tuple
         self.constant = [self.index("mark_non_differentiable", x, outs) for x in context._constant]
@@ -267,6 +307,9 @@ class Call(Primitive):
         """Return the context with the saved Tensors of the level where it is needed."""
         context = copy.copy(self.context)
         assert context is not None
+        if self.depending:
+            raise attribute_error(self.name, self.depending[0], TRACED)
+        self.used = True
         found = {"operand": operands, "output": out if self.outputs > 1 else (out,)}
         context._saved = tuple(x if kind == "value" else readable(found[kind][x]) for kind, x in self.sources)
         return context
@@ -369,6 +412,55 @@ class Call(Primitive):
         )
 
 
+class CallInGraph(Primitive):
+    """Stand for a call of a Function in a graph: each evaluation is a call of its own, with its own context.
+
+    Args:
+        traced: the call that was traced, on examples.
+        avals: those of its results.
+    """
+
+    kind = "opaque"
+    structured = True
+    unfolds = True
+    firm = False
+
+    def __init__(self, traced: Call, avals: Sequence[Aval]) -> None:
+        super().__init__(traced.name, self.call, abstract=lambda _inputs, _params: avals)
+        self.traced = traced
+        self.outputs = len(avals)
+        self.places = traced.places
+        self.args = tuple(None if i in set(traced.places) else x for i, x in enumerate(traced.args))
+        self.kwargs = traced.kwargs
+
+    def call(self, *values: Any) -> Any:
+        """Call the function on values of any kind."""
+        arguments = list(self.args)
+        for place, value in zip(self.places, values, strict=True):
+            arguments[place] = value
+        traced = self.traced
+        again = Call(traced.cls, tuple(arguments), self.kwargs, self.places)
+        needs = zip(again.needs_input_grad, traced.needs_input_grad, strict=True)
+        again.needs_input_grad = tuple(now or then for now, then in needs)
+        results = again.results()
+        if traced.used and traced.context is not None and again.context is not None:
+            require_same_attributes(self.name, traced.context, again.context, TRACED)
+        if len(results) != self.outputs:
+            raise GraphError(
+                describe(
+                    f"{self.name}.forward",
+                    f"{len(results)} results and saved Tensors where {self.outputs} were traced",
+                    "as many in every call are needed in a traced function",
+                    "Return and save the same whatever the values are",
+                )
+            )
+        return tuple(results) if self.outputs > 1 else results[0]
+
+
+LANES = "which differs from lane to lane under vmap", "attributes of ctx must be the same for all lanes"
+TRACED = "which depends on values that are being traced", "attributes of ctx must not while a gradient is traced"
+
+
 def refuse_hidden_tensors(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Raise a GraphError for Tensors where no cotangent could be returned for them."""
     containers = [x for x in args if isinstance(x, list | tuple | dict)]
@@ -384,19 +476,23 @@ def refuse_hidden_tensors(name: str, args: Sequence[Any], kwargs: Mapping[str, A
             )
 
 
-def require_same_attributes(name: str, before: Context, after: Context) -> None:
-    """Raise a GraphError if `forward` stored different attributes on its context for two lanes of a batch."""
-    old, new = public_attributes(before), public_attributes(after)
-    different = [key for key in {**old, **new} if key not in old or key not in new or not alike(old[key], new[key])]
+def require_same_attributes(name: str, before: Context, after: Context, why: tuple[str, str]) -> None:
+    """Raise a GraphError if `forward` stored different attributes on its context in calls that share a backward."""
+    different = different_attributes(before, after)
     if different:
-        raise GraphError(
-            describe(
-                f"{name}.forward",
-                f"ctx.{different[0]}, which differs from lane to lane under vmap",
-                "attributes of ctx must be the same for all lanes",
-                "Pass what depends on values to ctx.save_for_backward",
-            )
-        )
+        raise attribute_error(name, different[0], why)
+
+
+def attribute_error(name: str, attribute: str, why: tuple[str, str]) -> GraphError:
+    """Return the error about an attribute of a context that differs between calls."""
+    action = "Pass what depends on values to ctx.save_for_backward"
+    return GraphError(describe(f"{name}.forward", f"ctx.{attribute}, {why[0]}", why[1], action))
+
+
+def different_attributes(one: Context, other: Context) -> list[str]:
+    """Return the names of what a user stored differently on two contexts."""
+    old, new = public_attributes(one), public_attributes(other)
+    return [key for key in {**old, **new} if key not in old or key not in new or not alike(old[key], new[key])]
 
 
 def public_attributes(context: Context) -> dict[str, Any]:

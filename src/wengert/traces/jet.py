@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of, is_differentiable
+from wengert.core.aval import Aval, aval_of, is_differentiable, is_number, strong
 from wengert.core.cotangent import match_dtype
-from wengert.core.dispatch import apply, as_tensor
+from wengert.core.dispatch import apply, as_tensor, weakened
 from wengert.core.identity import registered_name
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
 from wengert.core.source import caller
@@ -135,7 +135,7 @@ class Jet(Transient):
         found, moved = primitive.moved([self.value_below(x) for x in operands], parts, params, self.order)
         results = []
         for out, coefficients in zip(map(settled, found), moved, strict=True):
-            if coefficients is None or not is_differentiable(out.dtype):
+            if coefficients is None or not is_differentiable(aval_of(out).dtype):
                 results.append(wrapped_constant(out))
             else:
                 rest = map(settled, coefficients)
@@ -166,17 +166,19 @@ class Jet(Transient):
 
     def result(self, out: Any, compute: Callable[[int], Any]) -> Tensor:
         """Return a Tensor from its value and a function that computes the other coefficients."""
-        shape, dtype = out.shape, out.dtype
+        aval = shape, dtype, weak = aval_of(out)
         if not is_differentiable(dtype):
             return wrapped_constant(out)  # type: ignore[no-any-return]
 
         def coefficient(k: int) -> Any:
-            found = compute(k)
+            found = strong(compute(k))
             if found.dtype != dtype:
                 found = match_dtype(found, dtype)
+            if weak:
+                return settled(weakened(found))
             return found if found.shape == shape else np.broadcast_to(found, shape)
 
-        return self.tensor(Aval(shape, dtype), Series([out], coefficient))
+        return self.tensor(aval, Series([out], coefficient))
 
     def value_or_none(self, operand: Any) -> Any:
         """Return the value of a constant operand."""
@@ -215,13 +217,15 @@ class Jet(Transient):
     def quotient(self, operands: Sequence[Any], out: Any) -> Tensor:
         """Divide series: y = a / b gives b_0 y_k = a_k - sum of b_j y_{k-j}."""
         a, b = map(self.series_of, operands)
-        y = self.value_or_none(operands[1])
+        divisor = self.value_below(operands[1])
+        if is_number(out):  # Python numbers raise where they are divided by zero
+            divisor = strong(divisor)
 
         def compute(k: int) -> Any:
             top = a[k] if a is not None else 0.0
             if b is None:
-                return top / y
-            return (top - added([b[j] * known[k - j] for j in range(1, k + 1)])) / b[0]
+                return top / divisor
+            return (top - added([b[j] * known[k - j] for j in range(1, k + 1)])) / divisor
 
         result = self.result(out, compute)
         known: Series = result._node
@@ -241,9 +245,11 @@ class Jet(Transient):
         r = self.value_below(r)
         at_zero = self.power_at_zero(x, base, r, out) if np.any(raw(base[0]) == 0) else None
 
+        divisor = strong(base[0]) if is_number(out) else base[0]
+
         def compute(k: int) -> Any:
             terms = [(r * j - (k - j)) * base[j] * known[k - j] for j in range(1, k + 1)]
-            found = added(terms) / (k * base[0])
+            found = added(terms) / (k * divisor)
             return found if at_zero is None else np.where(base[0] == 0, at_zero(k), found)
 
         result = self.result(out, compute)
@@ -372,7 +378,8 @@ class Jet(Transient):
 
 def zero_of(like: Any) -> Any:
     """Return zeros of a shape and dtype."""
-    return np.zeros(like.shape, like.dtype)[()]
+    aval = aval_of(like)
+    return np.zeros(aval.shape, aval.dtype)[()]
 
 
 def zeros_like(like: Any) -> Callable[[int], Any]:

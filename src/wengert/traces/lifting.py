@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.aval import is_number
 from wengert.core.tensor import make_tensor
 from wengert.traces.tape import Node, Tape
 
@@ -14,7 +15,7 @@ __all__ = ["lifted", "lifted_output"]
 
 def lifted(value: Any, node: Node | None, tape: Tape) -> Any:
     """Return a residual as the Tensor it was, so that rules applied to it are recorded."""
-    if value is None or not isinstance(value, np.ndarray | np.generic):
+    if not isinstance(value, np.ndarray | np.generic) and (node is None or not is_number(value)):
         return value
     tensor = make_tensor(value, None if node is None else tape, node)
     tensor._kept = True
@@ -30,7 +31,7 @@ def lifted_output(out: Any, node: Node, tape: Tape) -> Any:
 
 def lifted_part(value: Any, index: int, node: Node, tape: Tape) -> Any:
     """Return one of several saved outputs as the Tensor it was."""
-    if not isinstance(value, np.ndarray | np.generic):
+    if not isinstance(value, np.ndarray | np.generic) and not is_number(value):
         return value
     tensor = tape.output(node, index, value, True)  # type: ignore[arg-type]  # several outputs are of a Record
     tensor._kept = True

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from wengert.core.aval import strong
 from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply, as_tensor, checked, dispatch, plain_array
+from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened
 from wengert.core.foreign import deferred, foreign
 from wengert.core.objects import holds_objects, read_objects
 from wengert.core.primitive import Elementwise
@@ -41,6 +42,7 @@ PYTHON_NUMBERS = frozenset({float, int, complex, bool})
 _getframe = sys._getframe
 array = np.array
 DOUBLE = np.dtype(np.float64)
+float64 = np.float64
 ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
 """Operations that are given arrays instead of Python numbers, with which NumPy takes twice as long."""
 
@@ -55,6 +57,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
     """
     compute_large = primitive.evaluate_large or compute
     converts = compute in ARITHMETIC
+    function = isinstance(compute, np.ufunc)
     left_out, right_out = primitive.needs_out(0), primitive.needs_out(1)
     left_x, left_y = primitive.needs(0, 0), primitive.needs(0, 1)
     right_x, right_y = primitive.needs(1, 0), primitive.needs(1, 1)
@@ -89,6 +92,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             except ValueError:
                 check_broadcast(primitive.name, (a._value, y))
                 raise
+            except ArithmeticError:
+                return general(a, b)
             result._trace = result._node = None
             result._kept = False
             return result
@@ -100,21 +105,29 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             if type(x) is not ndarray:
                 out = compute(x, y)
                 node = Binary()
+                if type(out) is float64 or type(out) is float:
+                    node.shape, node.dtype = (), DOUBLE
+                elif type(out) is complex:
+                    return general(a, b)
+                else:
+                    node.shape, node.dtype = out.shape, out.dtype
             elif x.size >= LARGE and type(y) is not Tensor:
                 out = compute_large(x, y)
                 node = LargeBinary()
+                node.shape, node.dtype = out.shape, out.dtype
             else:
                 if kind is not Tensor and converts and x.dtype is DOUBLE:
                     y = array(y, DOUBLE)
                 out = compute(x, y)
                 node = Binary()
+                node.shape, node.dtype = out.shape, out.dtype
         except ValueError:
             check_broadcast(primitive.name, (x, y))
             raise
+        except ArithmeticError:  # Python numbers raise where NumPy's are infinite
+            return general(a, b)
         node.number = next(NUMBERS)
         node.primitive = primitive
-        node.shape = out.shape
-        node.dtype = out.dtype
         node.hooks = None
         node.left = left
         node.right = right
@@ -144,6 +157,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
         return result
 
     def general(a: Any, b: Any) -> Any:
+        if function and is_weak(b):
+            a = strengthened(a)
         trace = a._trace
         if trace is ALIAS or (type(b) is Tensor and b._trace is ALIAS):
             return resolved(operate, a, b)
@@ -184,8 +199,13 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
             return x if x is NotImplemented else apply(primitive, x, a)
         y = a._value
         if type(y) is not ndarray:
-            out = compute(b, y)
+            try:
+                out = compute(b, y)
+            except ArithmeticError:
+                return apply(primitive, b, a)
             node = Binary()
+            if type(out) is complex:
+                return apply(primitive, b, a)
         elif y.size >= LARGE:
             out = compute_large(b, y)
             node = LargeBinary()
@@ -196,8 +216,10 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
             node = Binary()
         node.number = next(NUMBERS)
         node.primitive = primitive
-        node.shape = out.shape
-        node.dtype = out.dtype
+        if type(out) is float:
+            node.shape, node.dtype = (), DOUBLE
+        else:
+            node.shape, node.dtype = out.shape, out.dtype
         node.hooks = None
         node.left = None
         node.right = a._node
@@ -233,6 +255,7 @@ def unary_function(
         of_complex: the primitive for a number, if NumPy's arithmetic of complex ones has other bits.
     """
     compute_large = primitive.evaluate_large or compute
+    function = isinstance(compute, np.ufunc)
     needs_x, needs_out = primitive.needs(0, 0), primitive.needs_out(0)
 
     def operate(a: Any) -> Any:
@@ -244,10 +267,19 @@ def unary_function(
             out = compute_large(x) if type(x) is ndarray and x.size >= LARGE else compute(x)
             return make_tensor(out, None, None)
         if SPECIAL or not trace.fast:
-            return apply(primitive if of_complex is None or not are_complex(a) else of_complex, a)
-        if type(x) is ndarray and x.size >= LARGE:
+            if of_complex is not None and are_complex(a):
+                return apply(of_complex, a)
+            return apply(primitive, strengthened(a) if function and primitive.operator is not None else a)
+        if type(x) is not ndarray:
+            if type(x) is float or type(x) is complex:
+                if not function:
+                    return apply(primitive, a)
+                x = strong(x)
+            out = compute(x)
+            node: Unary = Unary()
+        elif x.size >= LARGE:
             out = compute_large(x)
-            node: Unary = LargeUnary()
+            node = LargeUnary()
         else:
             out = compute(x)
             node = Unary()

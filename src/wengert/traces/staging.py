@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from wengert.core.abstract import placed
-from wengert.core.aval import Aval
+from wengert.core.aval import Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable, literal
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
@@ -52,7 +52,7 @@ class Stage(Transient):
 
     def input(self, aval: Aval, name: str = "", strides: Strides = None) -> Tensor:
         """Return a new input of the graph."""
-        variable = Variable(aval.shape, aval.dtype, name, strides)
+        variable = Variable.of(aval, name, strides)
         self.inputs.append(variable)
         return self.tensor(variable)
 
@@ -78,7 +78,7 @@ class Stage(Transient):
         key = (id(operand._value), id(trace), id(operand._node))
         found = self.captured.get(key)
         if found is None:
-            variable = Variable(operand.shape, operand.dtype, "", strides_of(operand))
+            variable = Variable.of(aval_of(operand), "", strides_of(operand))
             if is_staged(operand):  # what it is now, whatever is written to it later
                 operand = snapshot(operand)
             found = self.captured[key] = (operand, variable)
@@ -97,11 +97,12 @@ class Stage(Transient):
             raise self.escaped(operands)
         inputs = tuple([self.reference(x) for x in operands])
         avals, order = placed(primitive, inputs, params)
-        outputs = tuple([Variable(shape, dtype) for shape, dtype in avals])
+        outputs = tuple([Variable(shape, dtype, "", None, weak) for shape, dtype, weak in avals])
         if order is not None:
             for variable, strides in zip(outputs, order, strict=True):
                 variable.strides = strides
-        self.equations.append(Equation(primitive, inputs, dict(params) if params else NO_PARAMS, outputs, caller()))
+        lasting = primitive.lasting(avals)
+        self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, caller()))
         if primitive.outputs == 1:
             return self.tensor(outputs[0])
         return tuple([self.tensor(variable) for variable in outputs])

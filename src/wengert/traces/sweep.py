@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert.core.aval import Aval
+from wengert.core.aval import Aval, strong
 from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.primitive import Elementwise
 from wengert.core.tensor import Tensor, is_staged, make_tensor, raw
@@ -61,7 +61,7 @@ def sweep(
         run.path = leading_to((node for node, _ in seeds), wanted)
     for node, ct in seeds:
         if run.path is None or node in run.path:
-            run.add(node, ct, False)
+            run.add(node, strong(ct), False)
     # rules of singular primitives divide by zero where the strong zero then decides
     with np.errstate(all="ignore"):
         run.to_the_leaves()

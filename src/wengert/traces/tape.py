@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.aval import is_differentiable
+from wengert.core.aval import NUMBERS as PYTHON
+from wengert.core.aval import aval_of, is_differentiable, strong
 from wengert.core.dispatch import ARRAYS, apply, checked, evaluated
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of
@@ -278,7 +279,8 @@ def new_record(primitive: Primitive, inputs: tuple[Node | None, ...], params: Ma
 def make_leaf(value: Any, tape: Tape) -> Tensor:
     """Return a Tensor that is a leaf of a tape; the tape does not keep it alive."""
     tensor = make_tensor(value, tape, None)
-    tensor._node = new_leaf(value.shape, value.dtype, tensor)
+    aval = aval_of(value)
+    tensor._node = new_leaf(aval.shape, aval.dtype, tensor)
     return tensor
 
 
@@ -365,11 +367,11 @@ class Tape(Transient):
                 out = settled(out)
             elif not isinstance(out, ARRAYS):
                 out = checked(primitive.name, out)
-            dtype = out.dtype
+            shape, dtype = ((), PYTHON[type(out)]) if type(out) in PYTHON else (out.shape, out.dtype)
             if not is_differentiable(dtype):
                 return wrapped_constant(out)
             node, kept = self.record(primitive, operands, tuple(inputs), out, params)
-            node.shape, node.dtype = out.shape, dtype
+            node.shape, node.dtype = shape, dtype
             result = make_tensor(out, self, node)
             result._kept = kept
             return result
@@ -407,6 +409,8 @@ class Tape(Transient):
             return node, False  # without constant operands nothing needs to be saved
         need_out, need = primitive.saved([node is not None for node in inputs])
         node.operands = tuple([self.residual(x) if need(i) else None for i, x in enumerate(operands)])
+        if primitive.firm or len(inputs) == 1:
+            node.operands = tuple(map(strong, node.operands))
         if need_out:
             node.out = primitive.kept_output(out)
         if SPECIAL and STATE.packing:
@@ -436,12 +440,13 @@ class Tape(Transient):
 
     def output(self, source: Record, index: int, value: Any, kept: bool) -> Tensor:
         """Return one of the outputs of a recorded operation."""
-        if not is_differentiable(value.dtype):
+        shape, dtype, _ = aval_of(value)
+        if not is_differentiable(dtype):
             return wrapped_constant(value)  # type: ignore[no-any-return]
         node = Output()
         node.number = next(NUMBERS)
         node.primitive = source.primitive
-        node.shape, node.dtype = value.shape, value.dtype
+        node.shape, node.dtype = shape, dtype
         node.code, node.offset = source.code, source.offset
         node.hooks = None
         node.source, node.index = source, index

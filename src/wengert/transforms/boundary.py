@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import aval_of
-from wengert.core.dispatch import plain_array
+from wengert.core.aval import aval_of, is_number
+from wengert.core.dispatch import is_weak, plain_array, weakened
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor, own_memory
 from wengert.core.trace import Trace
 from wengert.core.views import current, share
@@ -108,7 +108,7 @@ def narrowed(function: Callable[..., Any], args: Sequence[Any], chosen: Sequence
 
 
 def selected(name: str, leaf: Any) -> Any:
-    """Return a leaf of a differentiated argument as an array or Tensor whose dtype has derivatives."""
+    """Return a leaf of a differentiated argument as an array, Tensor or number whose dtype has derivatives."""
     if type(leaf) is Tensor:
         check_dtype(name, leaf.dtype)
         return leaf
@@ -132,9 +132,10 @@ def selected(name: str, leaf: Any) -> Any:
         )
     if isinstance(leaf, np.ndarray):
         leaf = plain_array(name, leaf)
-    array = leaf if isinstance(leaf, np.ndarray | np.generic) else np.asarray(leaf)[()]
-    check_dtype(name, array.dtype)
-    return array
+    if not isinstance(leaf, np.ndarray | np.generic) and not is_number(leaf):
+        leaf = np.asarray(leaf)[()]
+    check_dtype(name, aval_of(leaf).dtype)
+    return leaf
 
 
 def require_complex(name: str, what: str, leaves: Sequence[Any], needed: bool, action: str) -> None:
@@ -214,16 +215,23 @@ def split_aux(name: str, result: Any) -> tuple[Any, Any]:
 
 
 def as_given(value: Any, example: Any) -> Any:
-    """Return a value in the form of an example: Tensor, ndarray, NumPy scalar or Python number."""
+    """Return a value in the form of an example: Tensor, ndarray, NumPy scalar or Python number.
+
+    What is a Python number by itself stays one.
+    """
+    if is_number(value) and type(example) is not Tensor:
+        return value
+    if is_weak(example):
+        value = weakened(value)
     if type(value) is Tensor and value._trace is not None:
         return share(value)
     if type(example) is Tensor:
         return share(constant_tensor(value))
-    array = value._value if type(value) is Tensor else value
+    found = value._value if type(value) is Tensor else value
     if example is None:
-        return array[()] if array.ndim == 0 else array
+        return found[()] if isinstance(found, np.ndarray) and found.ndim == 0 else found
     if isinstance(example, np.generic):
-        return array[()] if isinstance(array, np.ndarray) else array
+        return found[()] if isinstance(found, np.ndarray) else found
     if isinstance(example, np.ndarray):
-        return np.asarray(array)
-    return array.item() if array.ndim == 0 else array
+        return np.asarray(found)
+    return found.item() if isinstance(found, np.ndarray | np.generic) and found.ndim == 0 else found

@@ -90,6 +90,7 @@ class CustomCall(Primitive):
     """Be one call of a function with rules: a primitive whose operands are the Tensors among its arguments' leaves."""
 
     kind = "opaque"
+    firm = False
 
     def __init__(self, rule: CustomRule, leaves: Sequence[Any], structure: Any, places: Sequence[int]) -> None:
         super().__init__(getattr(rule, "__qualname__", repr(rule.fun)), self.run)

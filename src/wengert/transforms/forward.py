@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten
+from wengert.core.aval import aval_of
+from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, settled
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, describe
@@ -99,23 +101,24 @@ def dual_arguments(trace: Dual, primals: Sequence[Any], tangents: Sequence[Any])
 def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
     """Return one differentiated leaf with its tangent."""
     value = inner_value(selected("jvp", leaf))
-    tangent = inner_value(direction if isinstance(direction, Tensor) else np.asarray(direction)[()])
-    if tangent.shape != value.shape:
+    tangent = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
+    aval = aval_of(value)
+    if tangent.shape != aval.shape:
         raise mismatch(
-            f"a tangent of shape {tangent.shape} for a primal of shape {value.shape}", "the same shape is needed"
+            f"a tangent of shape {tangent.shape} for a primal of shape {aval.shape}", "the same shape is needed"
         )
-    if tangent.dtype.kind == "c" and value.dtype.kind != "c":
+    if tangent.dtype.kind == "c" and aval.dtype.kind != "c":
         raise DtypeError(
             describe(
                 "jvp",
-                f"a tangent of dtype {tangent.dtype} for a primal of dtype {value.dtype}",
+                f"a tangent of dtype {tangent.dtype} for a primal of dtype {aval.dtype}",
                 "a real tangent is needed for a real primal",
                 "Pass its .real, or convert the primal with .astype(complex)",
             )
         )
-    if tangent.dtype != value.dtype:
-        tangent = tangent.astype(value.dtype)
-    return make_dual(value, tangent, trace)
+    if tangent.dtype != aval.dtype:
+        tangent = tangent.astype(aval.dtype)
+    return make_dual(value, settled(weakened(tangent)) if aval.weak else tangent, trace)
 
 
 def mismatch(given: str, needed: str) -> ShapeError:

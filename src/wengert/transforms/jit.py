@@ -12,9 +12,10 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.compile.partition import Partition, cut
 from wengert.compile.passes import simplified
-from wengert.core.aval import Aval, aval_of, is_differentiable
+from wengert.core.aval import NUMBERS, Aval, aval_of, is_differentiable, is_number
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.identity import identity_of_static
+from wengert.core.numbers import LARGEST
 from wengert.core.objects import leaves_of_result
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Primitive
@@ -26,7 +27,7 @@ from wengert.traces.modes import STATE, recording
 from wengert.traces.staging import Stage
 from wengert.traces.tape import Tape, new_record
 from wengert.transforms.boundary import as_given, name_of, narrowed, result_example
-from wengert.transforms.reverse import pulled
+from wengert.transforms.reverse import Recording
 from wengert.transforms.tracing import as_function, trace_function
 
 __all__ = ["Jitted", "jit"]
@@ -79,13 +80,11 @@ def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
     def joint(*values: Any) -> Any:
         inputs, cts = values[:count], values[count:]
         function = narrowed(as_function(graph), inputs, chosen)
-        outputs, pullback = pulled("jit", function, [inputs[i] for i in chosen], any_result=True)
-        given: list[Any] = [np.zeros(aval_of(x).shape, float) for x in graph.outputs]
-        for i, ct in zip(floats, cts, strict=True):
-            given[i] = ct
-        return (*outputs, *pullback(tuple(given)))
+        run = Recording("jit", function, [inputs[i] for i in chosen], {}, range(len(chosen)), False)
+        given = dict(zip(floats, cts, strict=True))
+        return (*run.values(), *run.swept([given.get(i) for i in range(len(graph.outputs))], retain=False))
 
-    avals = [Aval(v.shape, v.dtype) for v in graph.inputs] + [aval_of(graph.outputs[i]) for i in floats]
+    avals = [v.aval for v in graph.inputs] + [aval_of(graph.outputs[i]).firm for i in floats]
     return trace_function(joint, "jit", avals, lambda xs: (xs, {})).graph
 
 
@@ -93,6 +92,7 @@ class GraphCall(Primitive):
     """Be one recorded call of a traced function: the vjp runs the backward half on the saved residuals."""
 
     kind = "opaque"
+    firm = False
 
     def __init__(self, entry: Entry, wanted: tuple[bool, ...]) -> None:
         super().__init__(entry.name, as_function(entry.graph))
@@ -147,9 +147,9 @@ def recorded(entry: Entry, tape: Tape, values: Sequence[Any], below: Sequence[An
     node = new_record(GraphCall(entry, wanted), inputs, {})
     node.operands = tuple(tape.residual(x) for x in values)
     node.out = tuple(results[count:])
-    outs = [np.asarray(x)[()] for x in results[:count]]
-    if count == 1 and is_differentiable(outs[0].dtype):
-        node.shape, node.dtype = outs[0].shape, outs[0].dtype
+    outs = [x if is_number(x) else np.asarray(x)[()] for x in results[:count]]
+    if count == 1 and is_differentiable(aval_of(outs[0]).dtype):
+        node.shape, node.dtype, _ = aval_of(outs[0])
         result = make_tensor(outs[0], tape, node)
         result._kept = True
         return [result]
@@ -184,7 +184,7 @@ class Jitted:
         statics, dynamic = self.split(args, kwargs)
         given, structure = flatten(dynamic)
         leaves = [as_leaf(leaf) for leaf in given]
-        key = (structure, statics, tuple([(x.shape, x.dtype, order_of_argument(x)) for x in leaves]))
+        key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else kind_of(x) for x in leaves]))
         entry = self.entries.get(key)
         if entry is None or not entry.fits():
             entry = self.entries[key] = self.trace(args, kwargs, leaves, structure)
@@ -253,7 +253,7 @@ class Jitted:
             outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
             donated = self.written(args, inputs, variables, structure, len(outputs))
             outputs += [inputs[position] for position, _ in donated]
-            graph = stage.graph([x if isinstance(x, Tensor) else np.asarray(x)[()] for x in outputs])
+            graph = stage.graph([x if isinstance(x, Tensor) or is_number(x) else np.asarray(x)[()] for x in outputs])
         finally:
             stage.end()
         captured = [tensor for tensor, _ in stage.captured.values()]
@@ -289,8 +289,25 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, int | str) else tuple(value)
 
 
+def kind_of(leaf: Any) -> tuple[Any, ...]:
+    """Return what of an array or Tensor a function is traced for."""
+    return leaf.shape, leaf.dtype, order_of_argument(leaf), type(leaf) is Tensor and leaf.weak
+
+
 def as_leaf(leaf: Any) -> Any:
-    """Return a dynamic argument as an array or Tensor."""
+    """Return a dynamic argument as an array, a Tensor or a number."""
+    kind = type(leaf)
+    if kind in NUMBERS:
+        if kind is int and not -LARGEST <= leaf < LARGEST:
+            raise OverflowError(
+                describe(
+                    "jit",
+                    f"an integer of {leaf.bit_length()} bits",
+                    "at most 63 and a sign are needed",
+                    "Name the argument in static_argnums, or pass a float",
+                )
+            )
+        return leaf
     if isinstance(leaf, Tensor | np.ndarray | np.generic):
         return leaf
     if isinstance(leaf, bool | int | float | complex):
@@ -314,7 +331,7 @@ def order_of_argument(x: Any) -> Strides:
 
 def own(value: Any, leaves: Sequence[Any]) -> Any:
     """Return a result as an array or Tensor, in memory that is neither an argument's nor a constant's of the graph."""
-    if isinstance(value, Tensor | np.generic):
+    if isinstance(value, Tensor | np.generic) or is_number(value):
         return value
     array = np.asarray(value)[()]
     if not isinstance(array, np.ndarray):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, strengthened
 from wengert.core.objects import leaves_of_result
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.core.trace import next_level
@@ -100,6 +100,10 @@ class Recording:
             return leaf
         return as_given(lowered(leaf, self.tape), result_example(self.leaves))
 
+    def values(self) -> list[Any]:
+        """Return the leaves of the function's result as they are one level below."""
+        return [lowered(leaf, self.tape) for leaf in self.outputs]
+
     def result(self) -> Any:
         """Return the function's result."""
         return unflatten(self.structure, [self.unwrapped(leaf) for leaf in self.outputs])
@@ -107,18 +111,20 @@ class Recording:
     def cotangents(
         self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None
     ) -> tuple[Any, ...]:
-        """Sweep from cotangents of the outputs; return those of the differentiated arguments."""
+        """Sweep from cotangents of the outputs; return those of the differentiated arguments, in their form."""
+        found = self.swept(cts, retain=retain, watch=watch)
+        return self.structured([as_given(ct, leaf) for ct, leaf in zip(found, self.leaves, strict=True)])
+
+    def swept(self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None) -> list[Any]:
+        """Sweep from cotangents of the outputs; return those of the differentiated leaves as they are below."""
         seeds = [
             (leaf._node, ct)
             for leaf, ct in zip(self.outputs, cts, strict=True)
             if type(leaf) is Tensor and leaf._trace is self.tape and ct is not None
         ]
         run = sweep(seeds, retain=retain, watch=watch)
-        found = []
-        for node, leaf in zip(self.nodes, self.leaves, strict=True):
-            ct = run.result(node)
-            found.append(as_given(np.zeros(node.shape, node.dtype)[()] if ct is None else ct, leaf))
-        return self.structured(found)
+        found = [(node, run.result(node)) for node in self.nodes]
+        return [np.zeros(node.shape, node.dtype)[()] if ct is None else ct for node, ct in found]
 
     def structured(self, found: Sequence[Any]) -> tuple[Any, ...]:
         """Return one value for each differentiated leaf in the containers of their arguments."""
@@ -328,7 +334,7 @@ def shown_structure(structure: Any) -> str:
 
 def matched(output: Any, ct: Any) -> Any:
     """Return a given cotangent as the sweep needs it, checking its shape."""
-    value = inner_value(ct) if type(ct) is Tensor else np.asarray(ct)[()]
+    value = inner_value(strengthened(ct)) if type(ct) is Tensor else np.asarray(ct)[()]
     shape = output.shape if isinstance(output, Tensor | np.ndarray) else ()
     if value.shape != shape:
         raise ShapeError(

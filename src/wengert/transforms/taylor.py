@@ -9,8 +9,9 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of
+from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, settled
 from wengert.core.trace import next_level
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.jet import Jet, Series
@@ -82,20 +83,22 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
 def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
     """Return an argument as the series of a point moving along a line."""
     value = inner_value(selected("taylor", leaf))
-    step = inner_value(direction if isinstance(direction, Tensor) else np.asarray(direction)[()])
-    if step.shape != value.shape:
+    step = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
+    aval = aval_of(value)
+    if step.shape != aval.shape:
         raise ShapeError(
             describe(
                 "taylor",
-                f"a tangent of shape {step.shape} for a primal of shape {value.shape}",
+                f"a tangent of shape {step.shape} for a primal of shape {aval.shape}",
                 "the same shape is needed",
                 "Build the tangents like the primals",
             )
         )
-    if step.dtype != value.dtype:
-        step = step.astype(value.dtype)
-    aval = aval_of(value)
+    if step.dtype != aval.dtype:
+        step = step.astype(aval.dtype)
     zero = np.zeros(aval.shape, aval.dtype)[()]
+    if aval.weak:
+        step, zero = settled(weakened(step)), weakened(zero)
     return trace.tensor(aval, Series([value, step, *[zero] * max(0, trace.order - 1)], lambda k: zero, 1))
 
 

@@ -81,9 +81,9 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
 
     >>> import numpy as np
     >>> print(trace(lambda x, y: np.log(x) + x * y)(2.0, 5.0))
-    graph(x: float64[], y: float64[])
+    graph(x: float, y: float)
       v1 = log(x)  # float64[]
-      v2 = multiply(x, y)  # float64[]
+      v2 = multiply(x, y)  # float
       v3 = add(v1, v2)  # float64[]
       return v3
     """
@@ -172,7 +172,7 @@ def gradient(graph: Graph, wrt: int | str | Sequence[int | str] | None = None, *
         function = narrowed(as_function(graph), args, chosen)
         run = Recording("gradient", function, [args[i] for i in chosen], {}, range(len(chosen)), False)
         seeds = [ones_for(x) if i == position else None for i, x in enumerate(run.outputs)]
-        return (*run.result(), *run.cotangents(seeds, retain=False))
+        return (*run.values(), *run.swept(seeds, retain=False))
 
     avals = [variable.aval for variable in graph.inputs]
     return trace_function(both, "gradient", avals, lambda xs: (xs, {}), [v.name for v in graph.inputs]).graph
@@ -185,7 +185,7 @@ def output_position(graph: Graph, output: int) -> int:
         raise UsageError(
             describe("gradient", f"output={output} of a graph with {count} outputs", "one of them is needed", "Name it")
         )
-    shape, dtype = aval_of(graph.outputs[output])
+    shape, dtype, _ = aval_of(graph.outputs[output])
     if shape != ():
         raise ShapeError(
             describe(

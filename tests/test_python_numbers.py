@@ -1,0 +1,250 @@
+"""Python numbers: their dtypes give way to those of arrays in every mode, as plain NumPy says (NEP 50)."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.core.aval import aval_of
+from wengert.errors import DtypeError
+from wengert.graph import check, load, save, trace
+
+OPERATORS = (
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.mod, operator.floordiv),
+    *(operator.lt, operator.ge, operator.eq, operator.ne),
+)
+FUNCTIONS = (np.add, np.multiply, np.divide, np.power, np.maximum, np.arctan2, np.hypot, np.less, np.logaddexp)
+DTYPES = ("f2", "f4", "f8", "i1", "i4", "i8", "u1", "?", "c8", "c16")
+NUMBERS = (2.0, 3, True, 2j)
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> Any:
+    """Return what a function gives, as dtype and value; Python numbers by their type; what it raises as a name."""
+    try:
+        with np.errstate(all="ignore"):
+            found = function(*args)
+    except (TypeError, OverflowError, ZeroDivisionError, np._core._exceptions._UFuncNoLoopError):  # type: ignore[attr-defined]
+        return "raises"
+    kind = type(found).__name__ if aval_of(found).weak else found.dtype.str
+    return kind, np.asarray(found).tolist()
+
+
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two outcomes have one type and, up to rounding, one value."""
+    if one == "raises" or other == "raises":
+        return bool(one == other)
+    return one[0] == other[0] and np.allclose(one[1], other[1], rtol=1e-3, equal_nan=True)
+
+
+def without_numpy_scalars(found: Any, *numbers: Any) -> Any:
+    """Return an outcome as a transformation gives it: for floats alone a Python number."""
+    if found == "raises" or any(type(x) is not float for x in numbers):
+        return found
+    return {"<f8": "float", "|b1": "bool"}.get(found[0], found[0]), found[1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("compute", [*OPERATORS, *FUNCTIONS], ids=lambda f: f.__name__)
+def test_an_array_decides_in_traced_functions(compute, dtype):
+    for array in (np.array([1, 2], dtype), np.array(2).astype(dtype)[()]):
+        for number in NUMBERS:
+            for args in ((array, number), (number, array)):
+                if type(array) is np.float64 and type(number) is complex:
+                    continue  # Python's complex takes a NumPy float for a Python one
+                plain = outcome(compute, *args)
+                traced = outcome(wg.jit(compute), *args)
+                assert same(plain, traced), (args, plain, traced)
+
+
+@pytest.mark.parametrize("compute", [*OPERATORS, *FUNCTIONS], ids=lambda f: f.__name__)
+def test_operators_between_python_numbers_give_one_and_functions_do_not(compute):
+    probe = np.ones(2, "f4")
+    for x in (2.5, 3, True):
+        for y in (2.0, 3, True):
+            plain = outcome(compute, x, y)
+            assert same(without_numpy_scalars(plain, x, y), outcome(wg.jit(compute), x, y)), (x, y)
+            mixed = lambda x, y: compute(x, y) * probe
+            assert same(outcome(mixed, x, y), outcome(wg.jit(mixed), x, y)), (x, y)
+
+
+ARRAY = np.array([1.0, 2.0], "f4")
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "product": lambda a, c: a * c,
+    "numbers first": lambda a, c: (2 * c + 1) / c * a,
+    "power": lambda a, c: a**c + c**2 * a,
+    "negative": lambda a, c: -c * a + abs(c) * a - +c,
+    "function of the number": lambda a, c: np.sin(c) * a,
+    "function of two numbers": lambda a, c: np.multiply(c, 2.0) * a,
+    "function of both": lambda a, c: np.maximum(a, c) + np.where(a > c, a, c),
+    "clip": lambda a, c: np.clip(a, 0.5, c),
+    "sum": lambda a, c: np.sum(a * c) * c * a,
+    "as an array": lambda a, c: np.reshape(c, (1,)) * a,
+    "stack": lambda a, c: np.stack([a[0] * c, a[1]]),
+    "reflected": lambda a, c: 1 / (c * a) - c // 1 * a + c % 2 * a,
+    "comparison as a factor": lambda a, c: (c > 1.0) * 2.0 * a,
+    "nested gradient": lambda a, c: a * wg.grad(lambda x: x * x)(c),
+}
+MODES: dict[str, Callable[[Any], Any]] = {
+    "jit": lambda f: wg.jit(f)(ARRAY, 2.0),
+    "vjp": lambda f: wg.vjp(f, ARRAY, 2.0)[0],
+    "jvp": lambda f: wg.jvp(f, (ARRAY, 2.0), (ARRAY, 1.0))[0],
+    "jvp of the number": lambda f: wg.jvp(lambda c: f(ARRAY, c), (2.0,), (1.0,))[1],
+    "linearize": lambda f: wg.linearize(lambda c: f(ARRAY, c), 2.0)[1](1.0),
+    "taylor": lambda f: wg.taylor(lambda c: f(ARRAY, c), (2.0,), (1.0,), 2)[2],
+    "second derivative": lambda f: wg.jacfwd(wg.jacfwd(lambda c: f(ARRAY, c)))(2.0),
+    "jit of jvp": lambda f: wg.jit(lambda c: wg.jvp(lambda c: f(ARRAY, c), (c,), (1.0,))[1])(2.0),
+    "jvp of jit": lambda f: wg.jvp(wg.jit(lambda c: f(ARRAY, c)), (2.0,), (1.0,))[1],
+    "vmap": lambda f: wg.vmap(f, (0, None))(ARRAY[None], 2.0)[0],
+    "vmap of jit": lambda f: wg.vmap(wg.jit(f), (0, None))(ARRAY[None], 2.0)[0],
+    "jit of vmap": lambda f: wg.jit(wg.vmap(f, (0, None)))(ARRAY[None], 2.0)[0],
+    "call": lambda f: wg.jit(lambda a, c: wg.call(f, a, c))(ARRAY, 2.0),
+    "cond": lambda f: wg.jit(lambda a, c: wg.cond(c > 0, f, lambda a, c: f(a, c), a, c))(ARRAY, 2.0),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_results_have_the_dtypes_of_plain_programs(program, mode):
+    plain = PROGRAMS[program](ARRAY, 2.0)
+    assert MODES[mode](PROGRAMS[program]).dtype == plain.dtype
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_gradients_are_the_same_in_every_mode(program):
+    def loss(a, c):
+        return np.sum(PROGRAMS[program](a, c))
+
+    one = wg.grad(loss, (0, 1))(ARRAY, 2.0)
+    for function in (wg.jit(wg.grad(loss, (0, 1))), wg.grad(wg.jit(loss), (0, 1))):
+        other = function(ARRAY, 2.0)
+        assert [aval_of(x) for x in one] == [aval_of(x) for x in other]
+        np.testing.assert_allclose(one[0], other[0], rtol=1e-6)
+        np.testing.assert_allclose(one[1], other[1], rtol=1e-6)
+    value, gradient = wg.value_and_grad(loss, 1)(ARRAY, 2.0)
+    assert type(value) is type(gradient) is float or value.dtype == loss(ARRAY, 2.0).dtype
+
+
+def test_a_jitted_function_is_traced_for_each_kind_of_number():
+    twice = wg.jit(lambda x: x * 2)
+    for number in (2, 2.0, True, 2j, np.float64(2.0), np.float32(2.0)):
+        plain = number * 2
+        found = twice(number)
+        assert type(found) is type(plain)
+        assert found == plain
+    assert twice.trace_count == 6
+
+
+@pytest.mark.parametrize(
+    ("program", "dtype"),
+    [
+        (lambda a: wg.scan(lambda s, x: (s + x, s * x), 0.0, a)[1], "f4"),
+        (lambda a: wg.scan(lambda s, x: (s + x, x), 0, a)[0], "f4"),
+        (lambda a: wg.fori_loop(0, 3, lambda i, s: s + i * a[0], 0.0), "f4"),
+        (lambda a: wg.while_loop(lambda s: s < 3, lambda s: s + a[0], 0.0), "f4"),
+        (lambda a: wg.while_loop(lambda s: s[0] < 3.0, lambda s: (s[0] + 1, s[1] * 2.0), (0, 1.0))[1] * a, "f4"),
+        (lambda a: wg.cond(a[0] > 0, lambda: 1.0, lambda: 2.0) * a, "f4"),
+        (lambda a: wg.cond(a[0] > 0, lambda: 1, lambda: 2) * a, "f4"),
+    ],
+)
+def test_loops_and_branches_of_numbers(program, dtype):
+    for found in (program(ARRAY), wg.jit(program)(ARRAY), wg.jvp(wg.jit(program), (ARRAY,), (ARRAY,))[1]):
+        assert np.asarray(found).dtype == np.dtype(dtype)
+    traced = wg.jit(wg.grad(lambda a: np.sum(program(a))))(ARRAY)
+    np.testing.assert_allclose(traced, wg.grad(lambda a: np.sum(program(a)))(ARRAY), rtol=1e-6)
+
+
+def converted(a):
+    total = 0.0
+    for i in range(3):
+        if a[0] > i:
+            total = total + a[1] * i
+    step = 2.0 if a[0] > 0 else 1.0
+    while total < 5.0:
+        total += step
+    return total * a
+
+
+def test_converted_control_flow_keeps_numbers_weak():
+    found = wg.jit(converted)(ARRAY)
+    assert found.dtype == converted(ARRAY).dtype
+    np.testing.assert_allclose(found, converted(ARRAY))
+
+
+def test_numbers_that_are_not_defined_in_python_are_as_in_numpy():
+    with np.errstate(all="ignore"):
+        for function in (lambda x: 1.0 / x, lambda x: x**-0.5, lambda x: x % 0.0, lambda x: (x - 8.0) ** (1 / 3)):
+            for run in (lambda f: wg.jit(f)(0.0), lambda f: wg.vjp(f, 0.0)[0], lambda f: wg.jvp(f, (0.0,), (1.0,))[0]):
+                found = run(function)
+                assert type(found) is float
+                assert not math.isfinite(found)
+        assert wg.grad(lambda x: x**0.5)(0.0) == math.inf
+        assert wg.jit(lambda x: x * x)(1e200) == math.inf
+
+
+def test_integers_calculate_exactly_or_refuse():
+    assert wg.jit(lambda n: n * n - 1)(3037000499) == 3037000499**2 - 1
+    with pytest.raises(OverflowError, match=r"^multiply: an integer of 64 bits; at most 63 and a sign are needed"):
+        wg.jit(lambda n: n * n)(3037000500)
+    with pytest.raises(
+        OverflowError, match=r"^jit: an integer of 65 bits; at most 63 and a sign are needed\. Name the"
+    ):
+        wg.jit(lambda n: n)(2**64)
+    with pytest.raises(OverflowError, match=r"^pow: the integer 2 to the power -1; an exponent from 0 is needed"):
+        wg.jit(lambda n, k: n**k)(2, -1)
+    with pytest.raises(ZeroDivisionError):
+        wg.jit(lambda n, k: n // k)(2, 0)
+    with pytest.raises(OverflowError):
+        wg.jit(lambda a, n: a + n)(np.ones(2, "u1"), 300)
+
+
+def test_a_tensor_tells_whether_it_stands_for_a_number():
+    seen = []
+    wg.grad(lambda x: seen.append((x.weak, (x * 2).weak, np.sin(x).weak, (x > 0).weak, x.dtype, x.shape)) or x)(2.0)
+    wg.jit(lambda x: seen.append((x.weak, (x * 2).weak, np.sin(x).weak, (x > 0).weak, x.dtype, x.shape)) or x)(2.0)
+    assert seen == [(True, True, False, True, np.dtype(float), ())] * 2
+    assert not wg.tensor(2.0).weak
+    assert wg.grad(lambda x: x.sum() * x[()] + x.reshape(1)[0] + x.astype("f4"))(2.0) == 6.0
+
+
+def test_graphs_show_numbers_by_their_types():
+    graph = trace(lambda x, n: (x * 2.0 + n, x * np.float64(2.0), np.float32(3.0)))(1.0, 2)
+    assert (
+        str(graph)
+        == """\
+graph(x: float, n: int)
+  v1 = multiply(x, 2.0)  # float
+  v2 = add(v1, n)  # float
+  v3 = multiply(x, float64(2.0))  # float64[]
+  return v2, v3, float32(3.0)"""
+    )
+    assert graph != trace(lambda x, n: (x * 2.0 + n, x * 2.0, np.float32(3.0)))(1.0, 2)
+    assert graph != trace(lambda x, n: (x * 2.0 + n, x * np.float64(2.0), np.float32(3.0)))(np.float64(1.0), 2)
+
+
+def test_files_keep_what_is_a_number(tmp_path):
+    graph = trace(lambda x, n, a: (x * n * a, x > 0, 2.0, np.float64(2.0)))(1.0, 2, ARRAY)
+    check(graph)
+    save(graph, tmp_path / "numbers.graph")
+    back = load(tmp_path / "numbers.graph")
+    assert back == graph
+    assert [v.aval for v in back.inputs] == [v.aval for v in graph.inputs]
+    assert [type(x) for x in back(1.0, 2, ARRAY)] == [np.ndarray, bool, float, np.float64]
+
+
+def test_arguments_of_graphs_have_the_dtypes_they_were_traced_for():
+    graph = trace(lambda x, y: x * y)(ARRAY, 1.0)
+    with pytest.raises(
+        DtypeError, match=r"^graph: float64\[2\] for input x: float32\[2\]; the dtype float32 is needed"
+    ):
+        graph(np.ones(2), 1.0)
+    with pytest.raises(DtypeError, match=r"^graph: complex for input y: float; the dtype float64 is needed"):
+        graph(ARRAY, 1j)
+    for number in (2, 2.0, np.float64(2.0)):
+        assert graph(ARRAY, number)[0].dtype == np.float32
+    assert type(trace(lambda x: x + 1)(np.float64(1.0))(1.0)[0]) is np.float64
