@@ -101,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     indices = options.only or range(options.programs)
     counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     reasons: collections.Counter[str] = collections.Counter()
+    lines: dict[str, str] = {}
     shown = failed = rejected = 0
     with multiprocessing.Pool(options.jobs, maxtasksperchild=500) as pool:
         for report in pool.imap_unordered(examine, indices):
@@ -110,6 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 counts[mode][result.verdict] += 1
                 if result.verdict == "refused":
                     reasons[reason(mode, result.text)] += 1
+                    lines[reason(mode, result.text)] = result.line
             if report.rejected:
                 reasons[f"rejected: {report.rejected[:90]}"] += 1
             if report.failure and shown < options.show:
@@ -122,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{mode:18}{count['agreed']:10}{count['refused']:10}{count['disagreed']:11}")
     if options.refusals:
         for text, number in reasons.most_common(60):
-            print(f"{number:6}  {text}")
+            print(f"{number:6}  {text}\n        {lines.get(text, '')}")
     seconds = time.perf_counter() - start
     spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     print(f"{len(indices)} programs, {rejected} not comparable, {failed} failed; {seconds:.0f} s, {spent:.0f} of work")

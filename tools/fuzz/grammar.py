@@ -220,7 +220,7 @@ CONTROL = templates(
     wg.fori_loop(0, 3, lambda i, {t}: np.sin({X:t}), {X})
     wg.fori_loop(0, 2, lambda i, {t}: {t} * 0.5 + {X:t} * i, {X})
     wg.switch(np.argmax({V}), [lambda {t}: {X:t}, np.cos, lambda {t}: {X:t}], {X})
-    wg.while_loop(lambda {t}: np.sum({t} * {t}) > 0.6, lambda {t}: {t} * 0.6 + np.sin({X:}) * 0.01, {X})
+    wg.while_loop(lambda {t}: abs(np.sum({t} * {t}) - 50.3) < 49.7, lambda {t}: {t} * 0.6 + np.sin({X:}) * 0.01, {X})
     wg.scan(lambda {t}, {u}: (np.sin({t} + {u}), {t}), {X}, {V})[0]
     wg.scan(lambda {t}, {u}: ({X:t} * 0.5 + {u}, None), {X}, {V}, reverse=True)[0]
     np.sum(wg.scan(lambda {t}, {u}: (np.cos({t}) * {u}, {t} * {u}), {X}, {V})[1], axis=0)

@@ -41,11 +41,12 @@ class Endless(BaseException):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Say how a mode compares: "agreed", "refused" or "disagreed", the way it disagreed, and the particulars."""
+    """Say how a mode compares: "agreed", "refused" or "disagreed", in which way, the particulars, and the line."""
 
     verdict: str
     way: str = ""
     text: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True)
@@ -374,7 +375,7 @@ def outcome(mode: str, this: Subject) -> Outcome:
         except Endless:
             return Outcome("disagreed", "endless", f"it did not end within {SECONDS} seconds")
         except WengertError as error:
-            return Outcome("refused", type(error).__name__, f"{error} [{users_line(error, this)}]")
+            return Outcome("refused", type(error).__name__, str(error), users_line(error, this))
         except Exception as error:  # noqa: BLE001 - whatever else the library raises is what is looked for
             return Outcome("disagreed", type(error).__name__, traceback.format_exc(limit=-6))
     return Outcome("agreed")

@@ -333,8 +333,9 @@ class Statements:
     def counter(self, scope: Scope, _depth: int) -> Lines:
         """Define a Python number, or count on."""
         counters = [n for n in scope.names if n.number == "k"]
-        if counters and self.choice.random() < 0.7:
-            return [f"{self.choice.choice(counters).text} += 1"]
+        bound = [n.text for n in counters if n.bound]
+        if bound and self.choice.random() < 0.7:
+            return [f"{self.choice.choice(bound)} += 1"]
         if self.choice.random() < 0.4:
             name = self.make.fresh("v")
             scope.names.append(Name(name, "S"))
