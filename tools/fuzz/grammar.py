@@ -123,7 +123,7 @@ SHAPED = {
         np.take_along_axis({M}, np.argsort({M}, axis=1), axis=1) ; ({M} - np.mean({M}, axis=1, keepdims=True))
         np.swapaxes({W}, 0, 1) ; np.arange(6).reshape(2, 3) ; np.ones((2, 3)) ; np.moveaxis({W}, 0, -1)
         np.split({F}, 2)[1] * {M} ; np.flip({M}, 1) ; np.tensordot({M}, {Q}, 1) ; np.kron({P}[:, None], {V})
-        np.einsum('i,j->ij', {P}, {V}) ; np.asfortranarray({M}) ; np.diff({Q}, axis=0) ; np.rot90({W})
+        np.einsum('i,j->ij', {P}, {V}) ; np.array({M}, order='F', like=x) ; np.diff({Q}, axis=0) ; np.rot90({W})
         """
     ),
     "W": templates(
@@ -184,7 +184,7 @@ VIEWS = {
     ),
     "Q": templates(
         """
-        Q: {}.T ; Q: {}[::-1, ::-1] ; Q: np.asarray({}) ; Q: np.squeeze({}[None])
+        Q: {}.T ; Q: {}[::-1, ::-1] ; Q: np.asarray({}, like=x) ; Q: np.squeeze({}[None])
         """
     ),
 }
@@ -196,7 +196,7 @@ MAYBE_VIEWS = {
     ),
     "M": templates(
         """
-        W: {}.T.reshape(2, 3) ; M: np.ascontiguousarray({}) ; M: np.zeros_like({}.T).T ; W: np.copy({}.T)
+        W: {}.T.reshape(2, 3) ; M: np.asarray({}, order='C', like=x) ; M: np.zeros_like({}.T).T ; W: np.copy({}.T)
         """
     ),
     "W": templates(

@@ -125,7 +125,7 @@ THROUGH = {
     ),
     "Q": templates(
         """
-        {a}.T[0] += {V} ; {a}[1:].T[2] = {P} ; np.asarray({a})[0, 1:] *= {P}
+        {a}.T[0] += {V} ; {a}[1:].T[2] = {P} ; np.asarray({a}, like=x)[0, 1:] *= {P}
         """
     ),
 }
@@ -490,15 +490,12 @@ class Statements:
             scope.rules.append((result, f"{name}({{{kind}}})"))
         called = self.make.fresh("v")
         argument = self.choice.choice(arrays).text if writes else self.value(kind, scope)
+        lines.append(f"{called} = {name}({argument})")
+        if self.choice.random() < 0.3:
+            before = f"{called} = {self.value(result, scope)} * 1.0"
+            lines[-1:] = [before, f"if {self.make.condition(scope, 1)}:", f"    {lines[-1]}"]
         scope.names.append(Name(called, result))
-        if self.choice.random() < 0.3 and depth > 0:
-            return [
-                *lines,
-                f"{called} = {self.value(result, scope)} * 1.0",
-                f"if {self.make.condition(scope, 1)}:",
-                f"    {called} = {name}({argument})",
-            ]
-        return [*lines, f"{called} = {name}({argument})"]
+        return lines
 
 
 def program(choice: random.Random, features: frozenset[str] = FEATURES) -> str:
