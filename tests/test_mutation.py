@@ -588,6 +588,15 @@ def test_scalars_can_be_written_to() -> None:
     assert buffer.shape == ()
 
 
+def test_an_array_without_dimensions_may_be_written_to_last() -> None:
+    def program(x: Any) -> Any:
+        value = np.array(x[0] * 3.0, like=x)
+        value[()] -= x[1]
+        return value * 2.0  # its cotangent is a scalar, which cannot be written to
+
+    np.testing.assert_array_equal(wg.grad(program)(np.array([2.0, 5.0])), [6.0, -2.0])
+
+
 def test_in_place_operators_of_each_kind() -> None:
     a, b = wg.tensor(np.arange(4) + 1), np.arange(4) + 1
     for name in ("iadd", "isub", "imul", "ifloordiv", "imod", "ior", "ixor", "iand", "ilshift", "irshift", "ipow"):

@@ -397,7 +397,7 @@ class Sweep:
         if right is not None:
             self.add(right, unbroadcast(ct[index], right.shape).copy(), True)
         if left is not None:
-            if not owns:
+            if not owns or isinstance(ct, np.generic):
                 ct = own(ct)
             ct[index] = 0.0
             self.add(left, ct, True)
