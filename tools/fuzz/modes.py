@@ -401,18 +401,18 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def limited() -> Iterator[None]:
-    """Raise Endless where something does not end."""
+    """Raise Endless where something takes too much of the processor's time."""
 
     def stop(_number: int, _frame: Any) -> None:
         raise Endless
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS, 1)
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS, 1)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def outcomes(program: Program, modes: tuple[str, ...]) -> dict[str, Outcome]:
