@@ -18,6 +18,8 @@ import pytest
 import wengert as wg
 from wengert.errors import WengertError
 
+pytestmark = pytest.mark.filterwarnings("ignore:vmap. .* has no batch rule")
+
 Function = Callable[[Any], Any]
 Program = Callable[[Any, Any], Any]
 
@@ -320,6 +322,32 @@ def inner_custom_rule(x: Any, m: Any) -> Any:
     return np.sum(sine(x) * x)
 
 
+def inner_forward_rule(x: Any, m: Any) -> Any:
+    if m is EXTENDED:
+        return m.sum(x * m.exp(x[0] * x))
+    return np.sum(scaled_exponential(x[0], x))
+
+
+def inner_paired_rule(x: Any, m: Any) -> Any:
+    if m is EXTENDED:
+        return m.sum(m.sin(x) * x[1]) * m.sum(m.cos(x * x[1]))
+    sines, cosines = sine_and_cosine(x, x[1])
+    return np.sum(sines) * np.sum(cosines)
+
+
+def inner_function(x: Any, m: Any) -> Any:
+    if m is EXTENDED:
+        return m.sum(m.tanh(x * x[2]) ** 2)
+    return np.sum(Saturated.apply(x, x[2]) ** 2)
+
+
+def inner_paired_function(x: Any, m: Any) -> Any:
+    if m is EXTENDED:
+        return m.sum(x**3) * m.sum(x * x[0]) ** 2
+    cube, product = CubeAndProduct.apply(x, x[0])
+    return np.sum(cube) * np.sum(product) ** 2
+
+
 def _declared_sine() -> Any:
     rule = wg.custom_rule(lambda y: np.sin(y))
     rule.defvjp(lambda y: (np.sin(y), y), lambda y, ct: (ct * np.cos(y),))
@@ -327,11 +355,73 @@ def _declared_sine() -> Any:
     return rule
 
 
-sine = _declared_sine()
+def _declared_exponential() -> Any:
+    rule = wg.custom_rule(lambda scale, y: y * np.exp(scale * y))
+
+    def push(primals: Any, tangents: Any) -> Any:
+        (scale, y), (dscale, dy) = primals, tangents
+        power = np.exp(scale * y)
+        return y * power, dy * power * (1.0 + scale * y) + dscale * y * y * power
+
+    rule.defjvp(push)
+    return rule
+
+
+def _declared_pair() -> Any:
+    rule = wg.custom_rule(lambda y, scale: (np.sin(y) * scale, np.cos(y * scale)))
+
+    def pull(saved: Any, cts: Any) -> Any:
+        (y, scale), (left, right) = saved, cts
+        slope = -np.sin(y * scale) * right
+        return left * np.cos(y) * scale + slope * scale, np.sum(left * np.sin(y) + slope * y)
+
+    rule.defvjp(lambda y, scale: ((np.sin(y) * scale, np.cos(y * scale)), (y, scale)), pull)
+    return rule
+
+
+class Saturated(wg.autograd.Function):
+    """Save the output; forward mode is derived."""
+
+    @staticmethod
+    def forward(ctx: Any, y: Any, scale: Any) -> Any:
+        out = np.tanh(y * scale)
+        ctx.save_for_backward(y, scale, out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> Any:
+        y, scale, out = ctx.saved_tensors
+        slope = ct * (1.0 - out * out)
+        return slope * scale, np.sum(slope * y)
+
+
+class CubeAndProduct(wg.autograd.Function):
+    """Have two outputs, and rules for both modes."""
+
+    @staticmethod
+    def forward(ctx: Any, y: Any, scale: Any) -> Any:
+        ctx.save_for_backward(y, scale)
+        return y * y * y, y * scale
+
+    @staticmethod
+    def backward(ctx: Any, left: Any, right: Any) -> Any:
+        y, scale = ctx.saved_tensors
+        return left * 3.0 * y * y + right * scale, np.sum(right * y)
+
+    @staticmethod
+    def jvp(ctx: Any, dy: Any, dscale: Any) -> Any:
+        y, scale = ctx.saved_tensors
+        return dy * 3.0 * y * y, dy * scale + y * dscale
+
+
+sine, scaled_exponential, sine_and_cosine = _declared_sine(), _declared_exponential(), _declared_pair()
 
 CAPTURING: dict[str, Program] = {
     p.__name__: p
-    for p in (inner_grad, inner_jvp, inner_vmap, inner_hessian, inner_linearize, inner_checkpoint, inner_custom_rule)
+    for p in (
+        *(inner_grad, inner_jvp, inner_vmap, inner_hessian, inner_linearize, inner_checkpoint),
+        *(inner_custom_rule, inner_forward_rule, inner_paired_rule, inner_function, inner_paired_function),
+    )
 }
 
 
