@@ -16,11 +16,12 @@ Times = dict[str, float]
 
 Program = Callable[[], Times]
 
-ENOUGH = 1e-3
-"""Seconds for which a short program is repeated: well above what a clock or another program's caches cost."""
+ENOUGH = 5e-4
+"""Seconds for which a short program is repeated, three times, of which the least counts: its difference to another
+would be lost in what other programs do to the caches."""
 
-LEAST = 0.02
-"""The least share of a run that counts as its operations, lest noise make them nothing or less."""
+LEAST = 0.1
+"""The least share of a run that counts as its operations: what is less is lost in noise."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,12 @@ def net(run: Callable[[], object], frame: Callable[[], object], operations: int)
         frame: does everything else that `run` does, so that what is around the operations does not count.
         operations: the number of operations in a run.
     """
-    times = max(1, min(1_000, math.ceil(ENOUGH / processor_time(run, 2))))
+    once = processor_time(run, 2)
+    times = max(1, min(1_000, math.ceil(ENOUGH / once)))
+    batches = range(3 if once < ENOUGH else 1)
 
     def program() -> Times:
-        whole, around = processor_time(run, times), processor_time(frame, times)
+        whole, around = (min(processor_time(part, times) for _ in batches) for part in (run, frame))
         return {"": max(whole - around, whole * LEAST) / operations}
 
     return program

@@ -1,7 +1,7 @@
 """Single operations: what each costs in every library, at several sizes, however it is differentiated.
 
 One thread for every library, and processor time. A program does the operation many times, as a longer computation
-would; what the program costs without it, on the fewest elements, is measured beside it and does not count.
+would; what the program costs without it is measured beside it and does not count.
 """
 
 from __future__ import annotations
@@ -80,8 +80,13 @@ class Cell:
 
     @functools.cached_property
     def frame(self) -> Problem:
-        """A problem that does nothing to the smallest operand: its programs are what is around the operation."""
-        operand = self.operation.operands[0].make(np.random.default_rng(0), self.smallest)
+        """A problem that does nothing to the first operand: its programs are what is around the operation.
+
+        Where gradients are added to those of leaves that depends on the number of elements; elsewhere the fewest do,
+        lest copies that nothing but this problem makes count.
+        """
+        size = self.size if self.variant == "backward" else self.smallest
+        operand = self.operation.operands[0].make(np.random.default_rng(0), size)
         return Problem(identity, (operand,), (), self.repeats)
 
     @functools.cached_property

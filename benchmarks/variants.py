@@ -131,15 +131,15 @@ class Tape(Programs):
         return [(xp, *operands, *constants) for operands in leaves]
 
     def backward(self, problem: Problem) -> Run:
-        """Compute forward and backward, all repetitions in one sweep."""
+        """Compute forward and backward, all repetitions in one sweep; runs after the first add to what is in `.grad`.
+
+        So that a library that hands the cotangent over as `.grad` and one that copies it do the same.
+        """
         function, backward, leaves = problem.function, self.autograd.backward, self.leaves(problem)
         calls = self.calls(problem, leaves)
-        every = [leaf for operands in leaves for leaf in operands]
         cotangents = [self.array(problem.cotangent) for _ in leaves]
 
         def run() -> Sequence[Any]:
-            for leaf in every:
-                leaf.grad = None
             backward([function(*call) for call in calls], cotangents)
             return [leaf.grad for leaf in leaves[0]]
 
