@@ -99,8 +99,8 @@ exp = elementwise("exp", np.exp, d=lambda t, out, _x: t * out)
 exp2 = elementwise("exp2", np.exp2, d=lambda t, out, _x: t * out * LN2)
 expm1 = elementwise("expm1", np.expm1, d=lambda t, _out, x: t * np.exp(x))  # out + 1 is 0 from x = -37 on
 log = elementwise("log", np.log, d=lambda t, _out, x: t / x, singular=True)
-log2 = elementwise("log2", np.log2, d=lambda t, _out, x: t / LN2 / x, singular=True)
-log10 = elementwise("log10", np.log10, d=lambda t, _out, x: t / LN10 / x, singular=True)
+log2 = elementwise("log2", np.log2, d=lambda t, _out, x: t * (1 / LN2) / x, singular=True)
+log10 = elementwise("log10", np.log10, d=lambda t, _out, x: t * (1 / LN10) / x, singular=True)
 log1p = elementwise("log1p", np.log1p, d=lambda t, _out, x: t / (1 + x), singular=True)
 sqrt = elementwise("sqrt", np.sqrt, d=lambda t, out, _x: t / (2 * out), singular=True)
 cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), singular=True)
@@ -108,7 +108,12 @@ cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), si
 
 def logistic_value(x: Any, *, base: int, sign: int) -> Any:
     """Evaluate 1 / (1 + b**(-sign x)), for b = e (base 1) or 2, where no tail loses accuracy or overflows."""
-    power = (np.exp2 if base == 2 else np.exp)(-np.abs(x))
+    exponential = np.exp2 if base == 2 else np.exp
+    with np.errstate(over="ignore"):
+        power = exponential(-sign * x)
+    if not np.isinf(power).any():
+        return 1 / (1 + power)
+    power = exponential(-np.abs(x))
     return np.where(sign * x >= 0, 1, power) / (1 + power)
 
 
@@ -157,22 +162,33 @@ tanh = elementwise("tanh", np.tanh, d=lambda t, out, _x: t * (1 - out * out))
 
 def arcsin_derivative_value(x: Any) -> Any:
     """Evaluate (1 - x^2)^(-1/2), on the side of the cuts on which `numpy.arcsin` is."""
-    rest = -(x - 1) if np.iscomplexobj(x) else 1 - x
-    return 1 / (np.sqrt(rest) * np.sqrt(x - (-1)))
+    if np.iscomplexobj(x):
+        return 1 / (np.sqrt(-(x - 1)) * np.sqrt(x - (-1)))
+    return 1 / np.sqrt((1 - x) * (1 + x))
 
 
 def arctan_derivative_value(x: Any) -> Any:
     """Evaluate 1 / (1 + x^2), without overflow of the square."""
     if np.iscomplexobj(x):
         return 1 / (x - 1j) / (x + 1j)
+    square = squared(x)
+    if not np.isinf(square).any():
+        return 1 / (1 + square)
     length = np.hypot(x, 1)
     return 1 / length / length
+
+
+def squared(x: Any) -> Any:
+    """Return x^2, or infinity."""
+    with np.errstate(over="ignore"):
+        return x * x
 
 
 def arcsinh_derivative_value(x: Any) -> Any:
     """Evaluate (1 + x^2)^(-1/2), without overflow of the square; for complex x by arcsinh(x) = -i arcsin(i x)."""
     if not np.iscomplexobj(x):
-        return 1 / np.hypot(x, 1)
+        square = squared(x)
+        return 1 / (np.hypot(x, 1) if np.isinf(square).any() else np.sqrt(1 + square))
     turned = np.empty_like(x)
     turned.real, turned.imag = -x.imag, x.real
     return arcsin_derivative_value(turned)
@@ -215,9 +231,8 @@ arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t * apply(arct
 # Angles and lengths
 
 
-def cosine_value(x: Any, y: Any) -> Any:
-    """Evaluate x / hypot(x, y), and 0 at the origin, as for the derivative of every norm."""
-    length = np.hypot(x, y)
+def cosine_value(x: Any, y: Any, length: Any) -> Any:
+    """Evaluate x / length for the length hypot(x, y), and 0 at the origin, as for the derivative of every norm."""
     least = np.finfo(length.dtype).smallest_normal
     if np.any(length < least):  # there it has few digits, so the triangle is measured at a larger scale
         scale = np.where(length < least, 1 / least, 1)
@@ -225,36 +240,33 @@ def cosine_value(x: Any, y: Any) -> Any:
     return x / np.where(length == 0, 1, length)
 
 
-def cosine_by_x(t: Any, _out: Any, x: Any, y: Any) -> Any:
+def cosine_by_x(t: Any, _out: Any, x: Any, y: Any, length: Any) -> Any:
     """Differentiate x / r by x: y^2 / r^3, which is not taken from the difference of 1 and x^2 / r^2."""
-    sine = apply(cosine, y, x)
-    return t * sine * (sine / length_or_one(x, y))
+    sine = apply(cosine, y, x, length)
+    return t * sine * (sine / np.where(length == 0, 1, length))
 
 
-def cosine_by_y(t: Any, out: Any, x: Any, y: Any) -> Any:
+def cosine_by_y(t: Any, out: Any, x: Any, y: Any, length: Any) -> Any:
     """Differentiate x / r by y: -x y / r^3."""
-    return -t * out * (apply(cosine, y, x) / length_or_one(x, y))
+    return -t * out * (apply(cosine, y, x, length) / np.where(length == 0, 1, length))
 
 
-def length_or_one(x: Any, y: Any) -> Any:
-    """Return hypot(x, y), and 1 at the origin."""
+def angle_rule(t: Any, x: Any, y: Any) -> Any:
+    """Return t x / (x^2 + y^2), without overflow of the squares."""
     length = np.hypot(x, y)
-    return np.where(length == 0, 1, length)
+    return t * apply(cosine, x, y, length) / length
 
 
-cosine: Elementwise = elementwise("cosine", cosine_value, d=(cosine_by_x, cosine_by_y))
+cosine: Elementwise = elementwise("cosine", cosine_value, d=(cosine_by_x, cosine_by_y, None))
 hypot = elementwise(
     "hypot",
     np.hypot,
-    d=(lambda t, _out, x, y: t * apply(cosine, x, y), lambda t, _out, x, y: t * apply(cosine, y, x)),
+    d=(lambda t, out, x, y: t * apply(cosine, x, y, out), lambda t, out, x, y: t * apply(cosine, y, x, out)),
 )
 arctan2 = elementwise(
     "arctan2",
     np.arctan2,
-    d=(
-        lambda t, _out, y, x: t * apply(cosine, x, y) / np.hypot(x, y),
-        lambda t, _out, y, x: -(t * apply(cosine, y, x) / np.hypot(x, y)),
-    ),
+    d=(lambda t, _out, y, x: angle_rule(t, x, y), lambda t, _out, y, x: -angle_rule(t, y, x)),
     singular=True,
 )
 deg2rad = elementwise("deg2rad", np.deg2rad, d=lambda t, _out, _x: t * (np.pi / 180))
