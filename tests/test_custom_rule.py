@@ -421,3 +421,62 @@ def test_vmap_without_a_batch_rule_warns_once_and_names_the_function() -> None:
         "batch rule and runs lane by lane; declare one for speed"
     ]
     assert caught[0].filename == __file__
+
+
+# Forward mode needs a rule that is linear
+
+
+def with_rule(backward):
+    """Return sin with a reverse rule."""
+    rule = wg.custom_rule(np.sin)
+    rule.defvjp(lambda x: (rule(x), x), lambda x, ct: (backward(x, ct),))
+    return rule
+
+
+def thresholded(x, ct):
+    return ct * 0.0 if float(wg.stop_gradient(np.sum(ct))) > 3.0 else ct * np.cos(x)
+
+
+NONLINEAR = {
+    "clipped": lambda x, ct: np.clip(ct, -1e6, 1e6) * np.cos(x),
+    "sign": lambda x, ct: np.sign(ct) * np.cos(x),
+    "masked by the cotangent": lambda x, ct: np.where(np.abs(ct) > 1e6, 0.0, ct) * np.cos(x),
+    "squared": lambda x, ct: ct * ct * np.cos(x),
+    "divided by itself": lambda x, ct: np.cos(x) / ct,
+    "a constant added": lambda x, ct: ct * np.cos(x) + 1.0,
+    "constant": lambda x, ct: np.cos(x),
+    "normed": lambda x, ct: ct / np.linalg.norm(ct) * np.cos(x),
+    "sorted": lambda x, ct: np.sort(ct) * np.cos(x),
+    "decided in Python": thresholded,
+}
+LINEAR = {
+    "plain": lambda x, ct: ct * np.cos(x),
+    "sums": lambda x, ct: (np.concatenate([ct, np.zeros(2)])[:2] - -ct) / 2 * np.cos(x),
+    "selected": lambda x, ct: np.where(x > 1e9, 0.0, ct * np.cos(x)),
+    "products": lambda x, ct: np.einsum("ij,j->i", np.diag(np.cos(x)), ct),
+    "solved": lambda x, ct: np.linalg.solve(np.diag(1 / np.cos(x)), ct),
+    "in place": lambda x, ct: written(np.zeros_like(ct), ct * np.cos(x)),
+}
+
+
+def written(target, value):
+    target[:] = value
+    return target
+
+
+@pytest.mark.parametrize("backward", NONLINEAR.values(), ids=NONLINEAR.keys())
+def test_a_rule_that_is_not_linear_gives_no_forward_mode(backward):
+    function, x = with_rule(backward), np.array([0.5, 0.6])
+    for run in (lambda: wg.jvp(function, (x,), (x,)), lambda: wg.jacfwd(function)(x)):
+        with pytest.raises(
+            GraphError, match=r"^sin \(vjp rule\): a rule that is not linear in the cotangent .* a jvp rule is"
+        ):
+            run()
+    assert wg.vjp(function, x)[1](x)[0].shape == (2,)
+
+
+@pytest.mark.parametrize("backward", LINEAR.values(), ids=LINEAR.keys())
+def test_a_linear_rule_gives_forward_mode(backward):
+    function, x = with_rule(backward), np.array([0.5, 0.6])
+    for run in (wg.jvp, lambda f, *args: wg.jit(lambda x: wg.jvp(f, (x,), (x,)))(x)):
+        np.testing.assert_allclose(run(function, (x,), (x,))[1], x * np.cos(x))

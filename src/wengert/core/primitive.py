@@ -69,6 +69,7 @@ class Primitive:
         firm: whether Python numbers among the operands become NumPy scalars: where NumPy would not heed that their
             dtypes give way.
         unfolds: whether it is always evaluated on its operands as they are, whatever their traces.
+        given_by_user: whether the vjp is a user's function, which may not be linear in the cotangent.
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
         steps, batch, abstract, order: see `ShapeRules`.
     """
@@ -84,6 +85,7 @@ class Primitive:
     gives_number = False
     firm = True
     unfolds = False
+    given_by_user = False
 
     def __init__(
         self,

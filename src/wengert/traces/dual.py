@@ -21,6 +21,7 @@ from wengert.core.source import caller
 from wengert.core.tensor import Tensor, copied, make_tensor, settled, wrapped_constant
 from wengert.core.trace import next_level
 from wengert.core.views import current
+from wengert.traces.linearity import require_linear
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
@@ -229,8 +230,12 @@ def propagate_opaque(
     tape = Tape(next_level(), f"the jvp of {primitive.name}")
     smooth = [i for i, o in enumerate(outs) if is_differentiable(o.dtype)]
     leaves = {i: make_leaf(np.ones(outs[i].shape, outs[i].dtype)[()], tape) for i in smooth}
-    ct = [leaves.get(i) for i in range(len(outs))] if isinstance(out, tuple) else leaves[0]
-    cts = primitive.vjp(ct, out if need_out else None, kept, avals, params)
+
+    def rule(given: Mapping[int, Any]) -> Sequence[Any]:
+        ct = [given.get(i) for i in range(len(outs))] if isinstance(out, tuple) else given[0]
+        return primitive.vjp(ct, out if need_out else None, kept, avals, params)
+
+    cts = rule(leaves)
     tape.end()
     seeds = []
     for c, tangent in zip(cts, tangents, strict=True):
@@ -238,6 +243,9 @@ def propagate_opaque(
         if found is not None and found._trace is tape and tangent is not None:
             seeds.append((found._node, tangent))
     run = sweep(seeds)
+    if primitive.given_by_user:
+        ct_avals = [aval_of(outs[i]).firm for i in smooth]
+        require_linear(primitive, lambda given: rule(dict(zip(smooth, given, strict=True))), ct_avals)
     moved = tuple(run.result(leaves[i]._node) if i in leaves else None for i in range(len(outs)))
     return moved if isinstance(out, tuple) else moved[0]
 

@@ -160,6 +160,7 @@ class Call(Primitive):
 
     kind = "opaque"
     firm = False
+    given_by_user = True
 
     def __init__(
         self, cls: type[Function], args: tuple[Any, ...], kwargs: Mapping[str, Any], places: Sequence[int] | None = None

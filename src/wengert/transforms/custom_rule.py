@@ -99,6 +99,7 @@ class CustomCall(Primitive):
         self.structure = structure
         self.places = places
         self.out_structure: Any = None
+        self.given_by_user = rule.backward is not None
         if rule.pushforward is not None:
             self.jvp = self.push
         if rule.batching is not None:

@@ -1,0 +1,165 @@
+"""Whether a reverse rule that a user gave is linear in the cotangent: only then does forward mode follow from it.
+
+The rule is traced to a graph, and the kinds of the primitives decide. What the kinds leave open, opaque operations and
+loops, is tried with numbers; so is a rule that looks at values, and cannot be traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import Aval, aval_of
+from wengert.core.graph import Equation, Graph, Variable
+from wengert.core.identity import registered_name
+from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive
+from wengert.core.tensor import is_concrete, raw
+from wengert.core.trace import next_level
+from wengert.core.views import current
+from wengert.errors import GraphError, TracedTruthError, describe
+from wengert.traces.staging import Stage
+
+__all__ = ["require_linear"]
+
+TERMS = frozenset({"add", "subtract", "where"})
+"""Elementwise operations that are linear in all of their array operands together."""
+FACTORS = frozenset({"multiply", "complex_product"})
+SCALED = frozenset({"negative", "positive", "conjugate", "divide", "ldexp", "deg2rad", "rad2deg", "radians", "degrees"})
+"""Those that are linear in the first."""
+
+Rule = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+def require_linear(primitive: Primitive, rule: Rule, avals: Sequence[Aval]) -> None:
+    """Raise a GraphError unless a rule is linear.
+
+    Args:
+        primitive: whose rule it is.
+        rule: from the cotangents of the results to those of the operands, None where there are none.
+        avals: those of the cotangents.
+    """
+    found = decided(primitive, rule, avals)
+    if found is None:
+        found = tried(rule, avals)
+    if not found:
+        raise GraphError(
+            describe(
+                f"{primitive.name} (vjp rule)",
+                "a rule that is not linear in the cotangent (one that clips or thresholds it, for instance)",
+                "a jvp rule is needed for forward mode, which follows only from a linear one",
+                "Give a jvp: defjvp of a custom_rule, or the static method jvp of a Function",
+            )
+        )
+
+
+def decided(primitive: Primitive, rule: Rule, avals: Sequence[Aval]) -> bool | None:
+    """Return whether the kinds of what a rule does make it linear; None if they do not tell."""
+    stage = Stage(next_level(), f"the vjp rule of {primitive.name}")
+    try:
+        results = [current(x) if not is_plain(x) else x for x in rule([stage.input(aval) for aval in avals])]
+        graph = stage.graph([x for x in results if x is not None])
+    except TracedTruthError:
+        return None
+    finally:
+        stage.end()
+    flags = [True] * len(avals) + [False] * (len(graph.inputs) - len(avals))
+    return Walk().graph(graph, flags)
+
+
+def is_plain(value: Any) -> bool:
+    """Tell whether a result is no Tensor."""
+    return value is None or not hasattr(value, "_trace")
+
+
+class Walk:
+    """Follow the cotangents through a graph.
+
+    Attributes:
+        linear: the variables that are linear in them.
+        zeros: those that are zero.
+        steps: those that are constant where they are smooth: comparisons of cotangents.
+    """
+
+    def __init__(self) -> None:
+        self.linear: set[Variable] = set()
+        self.zeros: set[Variable] = set()
+        self.steps: set[Variable] = set()
+
+    def graph(self, graph: Graph, flags: Sequence[bool]) -> bool | None:
+        """Return whether all outputs are linear in the flagged inputs; None if that is not known."""
+        self.linear.update(v for v, flag in zip(graph.inputs, flags, strict=True) if flag)
+        for equation in graph.equations:
+            if not self.follow(equation):
+                return self.answer
+        return all(map(self.fits, graph.outputs))
+
+    answer: bool | None = False
+
+    def follow(self, equation: Equation) -> bool:
+        """Take in an equation; return False, with `answer` set, if it is not linear or that is not known."""
+        inputs = equation.inputs
+        if any(type(x) is Variable and x in self.steps for x in inputs):
+            self.answer = False
+            return False
+        moving = [type(x) is Variable and x in self.linear for x in inputs]
+        primitive, name = equation.primitive, registered_name(equation.primitive)
+        if not any(moving):
+            if isinstance(primitive, Linear) and all(map(self.is_zero, arguments_of(primitive, inputs))):
+                self.zeros.update(equation.outputs)
+            return True
+        if primitive.kind == "constant":
+            self.steps.update(equation.outputs)
+            return True
+        if isinstance(primitive, Linear):
+            count = len(arguments_of(primitive, inputs))
+            good = not any(moving[count:]) and all(map(self.fits, inputs[:count]))
+        elif isinstance(primitive, Bilinear) or name in FACTORS or name == "einsum_many":
+            good = sum(moving) == 1
+        elif name in TERMS:
+            first = int(name == "where")
+            good = not any(moving[:first]) and all(map(self.fits, inputs[first:]))
+        elif name in SCALED:
+            good = not any(moving[1:])
+        else:
+            self.answer = False if isinstance(primitive, Elementwise) and name else None
+            return False
+        self.answer = False
+        self.linear.update(equation.outputs)
+        return good
+
+    def fits(self, value: Any) -> bool:
+        """Tell whether a value is linear in the cotangents: zero is."""
+        return (type(value) is Variable and value in self.linear) or self.is_zero(value)
+
+    def is_zero(self, value: Any) -> bool:
+        """Tell whether a value is known to be zero."""
+        return value in self.zeros if type(value) is Variable else not np.any(value)
+
+
+def arguments_of(primitive: Linear, inputs: Sequence[Any]) -> Sequence[Any]:
+    """Return the operands in which an operation is linear."""
+    return inputs if primitive.variadic else inputs[: len(primitive.transposes)]
+
+
+def tried(rule: Rule, avals: Sequence[Aval]) -> bool:
+    """Return whether a rule is linear for a few numbers; true where it has none."""
+    generator = np.random.default_rng(len(avals))
+
+    def some() -> list[Any]:
+        return [np.asarray(np.abs(generator.normal(size=a.shape)) * 10.0).astype(a.dtype)[()] for a in avals]
+
+    x, y = some(), [-a for a in some()]
+    both = [-1.75 * a + b for a, b in zip(x, y, strict=True)]
+    found = [rule(cts) for cts in (x, y, [b.astype(a.dtype) for a, b in zip(avals, both, strict=True)])]
+    for a, b, c in zip(*found, strict=True):
+        values = [0.0 if item is None else item for item in (a, b, c)]
+        if not all(map(is_concrete, values)):
+            continue
+        p, q, r = map(raw, values)
+        size = 100 * np.finfo(aval_of(r).dtype if aval_of(r).dtype.kind in "fc" else float).eps
+        scale = np.max(np.abs(p), initial=0.0) + np.max(np.abs(q), initial=0.0)
+        if not np.all(np.abs(-1.75 * p + q - r) <= 100 * size * scale):
+            return False
+    return True
