@@ -6,6 +6,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import gc
 import inspect
 import queue
 
@@ -14,6 +15,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from wengert.core.watch import KIN
 from wengert.errors import EscapedValueError, GraphError
 
 POINT = np.array([0.55, 0.65])
@@ -1033,6 +1035,49 @@ def a_local_function_counts_in_nested_branches(x):
     return np.sum(t * t) * n
 
 
+@program
+def a_name_of_one_of_two_arrays_is_written_to(x):
+    a, b = x * 1.0, x * 2.0
+    if x[0] > 1:
+        y = a
+    else:
+        y = b
+    y[0] = 5.0
+    return np.sum(a)
+
+
+@program
+def one_of_two_arrays_of_a_name_is_written_to(x):
+    a, b = x * 1.0, x * 2.0
+    if x[0] > 1:
+        y = a
+    else:
+        y = b
+    a[0] = 5.0
+    return np.sum(y) + np.sum(b)
+
+
+@program
+def an_array_that_may_be_new_is_written_to(x):
+    a = x * 1.0
+    y = a
+    if x[0] > 1:
+        y = a * 2
+    y += 1.0
+    return np.sum(y) + np.sum(a)
+
+
+@program
+def one_of_two_arrays_is_written_to_that_nobody_reads_later(x):
+    a, b = x * 1.0, x * 2.0
+    y = a if x[0] > 1 else b
+    y += 1.0
+    for _ in range(int(x[1] * 3)):
+        y = y * 2.0 if x[0] > 1 else y
+        y[0] += x[1]
+    return np.sum(y * y)
+
+
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_writes_reach_what_they_reach_in_python(function):
     value, gradient = float(function(POINT.copy())), differences(function, POINT)
@@ -1175,6 +1220,41 @@ def a_list_grows_in_a_loop(x):
     return x[0]
 
 
+SHARED = (
+    "an array that shares memory, or not, with one that has been written to since, as a traced value decides; it must "
+    "be known which array a write changes. Copy what is written to first."
+)
+
+
+@refused(f"conditional expression: {SHARED}", "part = a[:1] if x[0] > 1 else a[1:]")
+def one_of_two_views_is_written_to(x):
+    a = x * 1.0
+    part = a[:1] if x[0] > 1 else a[1:]
+    part[0] = x[0]
+    return np.sum(a)
+
+
+@refused(f"while: {SHARED}", "while k < x[1]:")
+def an_array_that_a_loop_may_replace_is_written_to(x):
+    a, k = x * 1.0, x[0] * 0
+    y = a
+    while k < x[1]:
+        y = y * 2.0
+        k = k + 1
+    y[0] = 7.0
+    return np.sum(y * a)
+
+
+@refused(f"for: {SHARED}", "for _ in range(int(x[0] * 3)):")
+def arrays_are_swapped_and_read_by_their_old_names(x):
+    a, b = x * 1.0, x * 2.0
+    pair = [a, b]
+    for _ in range(int(x[0] * 3)):
+        pair[0], pair[1] = pair[1], pair[0]
+        pair[0][0] += x[1]
+    return np.sum(a) + np.sum(pair[1])
+
+
 @pytest.mark.parametrize(("function", "text", "line"), REFUSALS)
 def test_what_cannot_be_carried_is_refused_by_its_line(function, text, line):
     for transformed in (wg.jit(function), wg.grad(wg.jit(function)), wg.jit(wg.grad(function))):
@@ -1216,3 +1296,20 @@ def test_a_value_that_escapes_from_a_branch_is_refused(transformed):
     text = str(caught.value)
     assert text.startswith(f'if: a value that escaped, created at File "{__file__}", line ')
     assert "in through_a_queue: waiting.put(" in text
+
+
+def test_arrays_that_share_memory_by_a_condition_are_forgotten():
+    gc.collect()
+    before = set(KIN)
+
+    @wg.jit
+    def function(x):
+        a, b = x * 1.0, x * 2.0
+        for _ in range(3):
+            y = a if x[0] > 1 else b
+            y[0] += 1.0
+        return y + a
+
+    np.testing.assert_array_equal(function(POINT), [2 * POINT[0] + 3 + POINT[0], 3 * POINT[1]])
+    gc.collect()
+    assert KIN.keys() <= before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from types import FunctionType
 from typing import Any, NoReturn, TypeAlias
@@ -25,12 +26,16 @@ from wengert.conversion.regions import (
     is_traced,
     operand_of,
     same,
+    shared_text,
     traced,
 )
 from wengert.conversion.rewriting import RETURNED
 from wengert.core.aval import Aval, aval_of, united
 from wengert.core.primitive import Elementwise
 from wengert.core.source import caller, position_of
+from wengert.core.tensor import Tensor
+from wengert.core.views import base_and_path
+from wengert.core.watch import kin, lose
 from wengert.errors import GraphError, describe
 from wengert.primitives.indexing import rebind
 
@@ -77,13 +82,17 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note) -> Any
     merged = Merge(heap, regions, note)
     answer = merged.value("the value of the conditional expression", [region.result for region in regions])
     changes = [merged.change(holder) for holder in merged.changed()]
-    written = list({id(x): x for region in regions for x in region.written}.values())
+    lost = {key: item for region in regions for key, item in region.lost.items()}
+    written = list({id(x): x for region in regions for x in region.written if id(x) not in lost}.values())
     ends = [merged.output([region.end_of(x) for region in regions], aval_of(x)) for x in written]
     results = merged.run(test)
     for change in changes:
         change(results)
     for handle, position in zip(written, ends, strict=True):
         rebind(handle, results[position])
+    for handle, text in lost.values():
+        lose(handle, text)
+    merged.relate(test, results)
     return answer(results)
 
 
@@ -99,6 +108,7 @@ class Merge:
     Attributes:
         left: which branches return from the function for sure, so that nobody reads what its variables hold after them.
         taken: how to get the values that have been merged, by their identities in both branches.
+        arrays: the positions of outputs that stand for one of two Tensors, with these.
     """
 
     def __init__(self, heap: Heap, regions: Sequence[Region], note: Note) -> None:
@@ -108,6 +118,7 @@ class Merge:
         self.outputs: tuple[list[Any], list[Any]] = ([], [])
         self.avals: list[Aval] = []
         self.taken: dict[tuple[int, int], Take] = {}
+        self.arrays: list[tuple[int, Pair]] = []
         flags = [heap.holders[id(cell)] for name, cell in heap.cells.items() if name == RETURNED]
         self.left = [any(region.value(flag, "") is True for flag in flags) for region in regions]
 
@@ -216,8 +227,28 @@ class Merge:
             aval = common_aval(one, other)
             assert aval is not None, "agree has found that there is one"
             ends = [region.end_of(x) for region, x in zip(self.regions, pair, strict=True)]
-            known = self.taken[id(one), id(other)] = itemgetter(self.output(ends, aval))
+            position = self.output(ends, aval)
+            known = self.taken[id(one), id(other)] = itemgetter(position)
+            self.arrays += [(position, pair)] if aval.shape else []
         return known
+
+    def relate(self, test: Any, results: Sequence[Any]) -> None:
+        """Enter which results may share memory, with one another or with a Tensor from before.
+
+        What a branch made itself is in nobody's hands any more.
+        """
+        text = shared_text(self.note)
+        for half in (0, 1):
+            truth = np.logical_not(test) if half and self.arrays else test
+            groups: dict[int, list[tuple[Tensor, bool]]] = {}
+            for position, pair in self.arrays:
+                if type(pair[half]) is Tensor:
+                    base, path = base_and_path(pair[half])
+                    members = groups.setdefault(id(base), [(base, True)])
+                    for member, whole in members:
+                        chosen = partial(where, truth) if whole and not path else None
+                        kin(member, results[position], text, chosen)
+                    members.append((results[position], not path))
 
     def differing(self, place: Place | str, pair: Pair) -> Take:
         """Let a place be undefined because the branches give it different kinds of values."""
@@ -273,6 +304,11 @@ class Merge:
         ends = [np.zeros(aval.shape, aval.dtype)[()]] * 2
         ends[half] = self.regions[half].end_of(leaf)
         return itemgetter(self.output(ends, aval))
+
+
+def where(truth: Any, mine: Any, written: Any) -> Any:
+    """Return what an array holds that another, which has been written to, is where a condition holds."""
+    return np.where(truth, written, mine)
 
 
 def inside(holder: Holder, contents: Contents) -> str:

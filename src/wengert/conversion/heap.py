@@ -42,6 +42,7 @@ class Heap:
         kept: the contents at the beginning, by identity of the holder.
         handles: the Tensors that become inputs of the piece: they own their memory.
         views: Tensors that are views of these.
+        lost: those of which nobody knows what they hold, with the text of the error about their use.
         arrays: ndarrays that may be written to.
         lines: source lines that set a variable, in the body and in the `else`, by its place's identity.
     """
@@ -50,6 +51,7 @@ class Heap:
         self.holders: dict[int, Holder] = {}
         self.handles: dict[int, Tensor] = {}
         self.views: dict[int, Tensor] = {}
+        self.lost: dict[int, tuple[Tensor, str]] = {}
         self.arrays: dict[int, Array] = {}
         self.iterators: list[tuple[Any, Any]] = []
         self.kept: dict[int, Contents] = {}

@@ -18,7 +18,7 @@ from wengert.core.graph import Graph, Variable
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, current
-from wengert.core.watch import Watch, snapshot
+from wengert.core.watch import Watch, lose, snapshot
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.traces.staging import Stage
 
@@ -31,6 +31,7 @@ __all__ = [
     "is_number",
     "operand_of",
     "same",
+    "shared_text",
     "traced",
 ]
 
@@ -73,6 +74,7 @@ class Region:
         contents: those of the holders that differ from before at its end.
         arrays: the ndarrays that it wrote to, by identity.
         written: the Tensors from outside that it wrote to.
+        lost: those of which nobody knows what they hold at its end, with the text of the error about their use.
         ends: what Tensors stand for at its end, by identity: inputs, those written to and those it leaves anywhere.
         captured: Tensors from outside that it uses, the last inputs of its graphs.
     """
@@ -85,6 +87,7 @@ class Region:
         self.contents: dict[int, Contents] = {}
         self.arrays: list[int] = []
         self.written: list[Tensor] = []
+        self.lost: dict[int, tuple[Tensor, str]] = {}
         self.ends: dict[int, tuple[Tensor, Tensor]] = {}
 
     def finish(self, result: Any, watch: Watch) -> None:
@@ -94,8 +97,10 @@ class Region:
         self.contents = heap.contents()
         self.arrays = heap.changed_arrays()
         self.written = watch.written()
+        self.lost = watch.lost()
         changed = {id(x) for x in self.written}
-        self.keep([*heap.handles.values(), *self.written, result])
+        self.keep([x for x in (*heap.handles.values(), *self.written) if id(x) not in self.lost])
+        self.keep([result])
         self.keep([x for x in heap.views.values() if id(base_and_path(x)[0]) in changed])
         for identity, contents in self.contents.items():
             kept = heap.kept[identity]
@@ -159,6 +164,8 @@ def traced(
                 region.starts = heap.contents()
             for handle in heap.handles.values():
                 watch.adopt(handle, stage.input(aval_of(handle)))
+            for handle, text in heap.lost.values():
+                lose(handle, text)
             region.finish(run(), watch)
     finally:
         stage.end()
@@ -180,6 +187,19 @@ def aligned(pair: Sequence[Any], known: Container[int]) -> tuple[list[Any], list
         inner -= set(map(id, pair))
     (one, form), (other, other_form) = (flatten(value, lambda x: id(x) in inner) for value in pair)
     return (one, other, form) if form == other_form else ([pair[0]], [pair[1]], None)
+
+
+def shared_text(note: Note) -> str:
+    """Return the text of the error about a Tensor that may share memory with one that has been written to."""
+    return (
+        describe(
+            note[0],
+            "an array that shares memory, or not, with one that has been written to since, as a traced value decides",
+            "it must be known which array a write changes",
+            "Copy what is written to first",
+        )
+        + f"\n  {note[2]}"
+    )
 
 
 def operand_of(handle: Tensor) -> Tensor:

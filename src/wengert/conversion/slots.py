@@ -19,6 +19,7 @@ from wengert.core.aval import Aval, aval_of, united
 from wengert.core.dispatch import conformed
 from wengert.core.tensor import Tensor
 from wengert.core.views import current
+from wengert.core.watch import lost_text
 from wengert.errors import GraphError, describe
 from wengert.traces.staging import Stage
 
@@ -68,7 +69,8 @@ class Slot:
             return False
         self.expected = False
         ends = [] if is_undefined(found) else [id(x) for x in flatten(found)[0]]
-        self.disappointed = any(x is not None and (x[0]._value is not x[1] or id(x[0]) in ends) for x in self.inputs)
+        starts = [x for x in self.inputs if x is not None]
+        self.disappointed = any(x._value is not value or lost_text(x) or id(x) in ends for x, value in starts)
         if self.disappointed:
             self.leaves, self.carried, self.inputs = [], [], []
         return self.disappointed
@@ -158,11 +160,15 @@ class Slot:
 
     def outputs(self, region: Region) -> list[Any]:
         """Return the leaves that an iteration hands on."""
+        return [region.end_of(x) for x in self.left(region)]
+
+    def left(self, region: Region) -> list[Any]:
+        """Return what an iteration leaves of that which is carried."""
         if not self.avals:
             return []
         found = region.value(self.place.holder, self.place.key)
-        _, leaves, _ = aligned((self.value, found), region.heap.holders)
-        return [region.end_of(x) for x, aval in zip(leaves, self.carried, strict=True) if aval is not None]
+        leaves = aligned((self.value, found), region.heap.holders)[1]
+        return [x for x, aval in zip(leaves, self.carried, strict=True) if aval is not None]
 
     @property
     def avals(self) -> list[Aval]:
@@ -171,9 +177,13 @@ class Slot:
 
     def initial(self) -> list[Any]:
         """Return what is carried into the first iteration."""
-        pairs = zip(self.leaves, self.carried, strict=True)
-        values = [(operand_of(current(x)) if type(x) is Tensor else x, aval) for x, aval in pairs if aval is not None]
-        return [conformed(x, aval) for x, aval in values]
+        values = [operand_of(current(x)) if type(x) is Tensor else x for x in self.olds]
+        return [conformed(x, aval) for x, aval in zip(values, self.avals, strict=True)]
+
+    @property
+    def olds(self) -> list[Any]:
+        """What is carried, as it was before the loop."""
+        return [x for x, aval in zip(self.leaves, self.carried, strict=True) if aval is not None]
 
     def finish(self, results: Sequence[Any]) -> None:
         """Let the place hold what the loop left; raise if it changed its kind and cannot be undefined."""

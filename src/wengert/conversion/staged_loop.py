@@ -14,7 +14,16 @@ from wengert.conversion.branches import and_, choose
 from wengert.conversion.heap import Heap
 from wengert.conversion.holders import Holder
 from wengert.conversion.places import UNBOUND, Site
-from wengert.conversion.regions import Region, as_truth, is_traced, operand_of, same, traced
+from wengert.conversion.regions import (
+    Region,
+    as_truth,
+    is_number,
+    is_traced,
+    operand_of,
+    same,
+    shared_text,
+    traced,
+)
 from wengert.conversion.slots import Slot
 from wengert.core.abstract import MOST_KNOWN
 from wengert.core.aval import Aval, aval_of
@@ -22,6 +31,7 @@ from wengert.core.dispatch import apply
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
 from wengert.core.views import base_and_path
+from wengert.core.watch import kin, lose
 from wengert.errors import GraphError, describe
 from wengert.primitives.indexing import rebind
 from wengert.traces.staging import Stage
@@ -105,7 +115,7 @@ class StagedLoop:
             if self.arrays_written():
                 continue
             news = [slot.grow(self.found(slot), self.heap.holders) for slot in self.slots.values()]
-            news += [self.others_changed(), self.others_written()]
+            news += [self.others_changed(), self.others_written(), self.others_lost()]
             if optional and (self.writes_rows() or any(slot.spoiled for slot in defined)):
                 return False
             if not any(news):
@@ -170,6 +180,14 @@ class StagedLoop:
         self.written |= {id(x) for x in self.region.written} & handles.keys()
         return bool(strangers) and not anew
 
+    def others_lost(self) -> bool:
+        """Leave out the Tensors of which nobody knows what they hold then; tell whether there are new ones."""
+        before = len(self.heap.lost)
+        self.heap.lost.update(self.region.lost)
+        for identity in self.heap.lost:
+            self.heap.handles.pop(identity, None)
+        return len(self.heap.lost) > before
+
     def arrays_written(self) -> bool:
         """Let Tensors take the place of the ndarrays that the body wrote to; tell whether there are any."""
         arrays = self.region.arrays
@@ -224,12 +242,46 @@ class StagedLoop:
         outputs += map(self.region.end_of, written)
         step = self.region.function(outputs, [*(a for slot in slots for a in slot.avals), *map(aval_of, written)])
         results = list(self.repeated(step, init) if init else ())
+        carried, rest = results[: self.own], iter(results)
         for slot in slots:
-            count = len(slot.avals)
-            slot.finish(results[:count])
-            del results[:count]
-        for handle, result in zip(written, results, strict=True):
+            slot.finish([next(rest) for _ in slot.avals])
+        for handle, result in zip(written, rest, strict=True):
             rebind(handle, result)
+        for handle, text in self.heap.lost.values():
+            lose(handle, text)
+        self.relate(carried)
+
+    def relate(self, results: Sequence[Any]) -> None:
+        """Enter which results may share memory, with one another or with a Tensor from before.
+
+        A result may be what its place held before the loop, or what an iteration leaves there that it did not make.
+        """
+        text = shared_text(self.note)
+        olds = [x for slot in self.slots.values() for x in slot.olds]
+        left = [x for slot in self.slots.values() for x in slot.left(self.region)]
+        starts = {
+            id(x[0]): old
+            for slot in self.slots.values()
+            for x, old in zip(slot.inputs, slot.leaves, strict=True)
+            if x is not None
+        }
+        swapped = [base_and_path(starts[id(x)])[0] for x in left if id(x) in starts and type(starts[id(x)]) is Tensor]
+        certain = self.test is None and self.counted is not None and is_number(self.counted.count)
+        members: dict[int, list[Tensor]] = {}
+        for result, old, new in zip(results, olds, left, strict=True):
+            if type(old) is not Tensor or type(new) is not Tensor or not old.ndim:
+                continue
+            base = base_and_path(new)[0]
+            for other in members.setdefault(id(base), [base]):
+                kin(result, other, text)
+            members[id(base)].append(result)
+            if not certain:
+                kin(result, base_and_path(old)[0], text)
+            for other in swapped if id(new) in starts else ():
+                kin(result, other, text)
+        stale = self.written - {id(x) for x in self.region.written}
+        for handle in [x for x in self.handles if id(x) in stale]:
+            lose(handle, text)
 
     def arguments(self, carried: Sequence[Any], read: Sequence[Any]) -> list[Any]:
         """Return the inputs of a traced piece, but for the item, from what is carried and what is only read."""
@@ -349,21 +401,21 @@ def staged_loop(
         return True
     if optional:
         return False
-    carry_out_first(found)
-    if counted is not None:
-        item = counted.item
-        counted = Counted(counted.count - 1, lambda k: item(k + 1))
-    return staged_loop(kind, site, body, test, functions, counted, peeled=True)
-
-
-def carry_out_first(found: StagedLoop) -> None:
-    """Carry out the first iteration of a loop, if there is one, as a statement of its own."""
-    counted, test = found.counted, found.test
-    first: Thunk = found.body if counted is None else lambda: found.body(counted.item(np.int64(0)))
-    more = True if counted is None else counted.count > 0
+    more: Any = True if counted is None else counted.count > 0
     if test is not None:
         more = and_(more, test)
+
+    def first_and_rest() -> None:
+        rest = counted
+        if counted is None:
+            body()
+        else:
+            body(counted.item(np.int64(0)))
+            rest = Counted(counted.count - 1, lambda k: counted.item(k + 1))
+        staged_loop(kind, site, body, test, functions, rest, peeled=True)
+
     if is_traced(more):
-        choose(as_truth(more), found.heap, first, lambda: None, found.note)
+        choose(as_truth(more), found.heap, first_and_rest, lambda: None, found.note)
     elif more:
-        first()
+        first_and_rest()
+    return True

@@ -417,10 +417,11 @@ def make_tensor(value: Any, trace: Trace | None, node: Any) -> Tensor:
 
 
 class Watching(threading.local):
-    """Hold the watches of this thread, innermost last; see `wengert.core.watch`."""
+    """Hold the watches of this thread, innermost last, and whether a write is being handed on to kin."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
+        self.kin = False
 
 
 WATCHES: list[Any] = []

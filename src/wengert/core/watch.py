@@ -1,16 +1,44 @@
 """Watches: which Tensors that were there before are written to while a piece of a program is traced, by whatever road.
 
 Every write re-binds the handle that owns the memory. A watch keeps what each stood for before its first write; handles
-made while it watches are nobody else's.
+made while it watches are nobody else's. Handles that share memory, or not, as a traced value decides are kin: a write
+to one changes the other as that value says, or leaves it lost, so that its use raises.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from wengert.core.tensor import WATCHES, WATCHING, Tensor, make_tensor
+from wengert.core.trace import Trace
+from wengert.errors import GraphError
 
-__all__ = ["WATCHES", "Watch", "noted", "snapshot"]
+__all__ = ["KIN", "WATCHES", "Watch", "kin", "kin_written", "lose", "lost_text", "noted", "snapshot"]
+
+Choice: TypeAlias = Callable[[Any, Any], Any]
+
+
+class Kin(NamedTuple):
+    """Hold a handle that shares memory with another, or not, as a traced value decides.
+
+    Attributes:
+        handle: it.
+        identity: its identity, also when it is no more.
+        chosen: what it stands for when the other has been written to, of (itself, the other); None if nobody knows.
+        text: what the error about its use says then.
+    """
+
+    handle: weakref.ref[Tensor]
+    identity: int
+    chosen: Choice | None
+    text: str
+
+
+KIN: dict[int, list[Kin]] = {}
+"""The kin of a handle, by its identity."""
 
 
 def snapshot(tensor: Tensor) -> Tensor:
@@ -71,11 +99,104 @@ class Watch:
         rebound(handle, start)
 
     def written(self) -> list[Tensor]:
-        """Return the handles that were written to."""
-        return [x for key, (x, _) in self.log.items() if x._value is not self.starts.get(key)]
+        """Return the handles that were written to and are not lost."""
+        return [
+            x for key, (x, _) in self.log.items() if x._value is not self.starts.get(key) and type(x._trace) is not Lost
+        ]
+
+    def lost(self) -> dict[int, tuple[Tensor, str]]:
+        """Return the handles that are lost, with the text of the error about their use."""
+        return {key: (x, lost_text(x)) for key, (x, _) in self.log.items() if type(x._trace) is Lost}
 
 
 def noted(handle: Tensor) -> None:
     """Let the innermost watch of this thread know of a write that is about to happen."""
     if WATCHING.stack:
         WATCHING.stack[-1].note(handle)
+
+
+def kin(one: Tensor, other: Tensor, text: str, chosen: Choice | None = None) -> None:
+    """Enter two handles that may share memory."""
+    for x, y in ((one, other), (other, one)) if one is not other else ():
+        KIN.setdefault(id(x), []).append(Kin(weakref.ref(y, partial(forget, id(y))), id(y), chosen, text))
+
+
+def kin_written(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:
+    """Let the kin of a handle that has been written to hold what they share with it, or be lost."""
+    if WATCHING.kin:  # this is what is going on
+        return
+    WATCHING.kin = True
+    try:
+        spread(handle, rebind)
+    finally:
+        WATCHING.kin = False
+
+
+def spread(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:
+    """Hand a write on to the kin of a handle, and to theirs."""
+    seen = {id(handle)}
+    queue = [handle]
+    while queue:
+        written = queue.pop()
+        for known in KIN.get(id(written), ()):
+            other = known.handle()
+            if other is None or id(other) in seen or lost_text(other):
+                continue
+            seen.add(id(other))
+            queue.append(other)
+            if known.chosen is None or lost_text(written):
+                lose(other, known.text)
+            else:
+                rebind(other, known.chosen(other, written))
+
+
+def forget(identity: int, _: weakref.ref[Tensor]) -> None:
+    """Take out a handle that is no more."""
+    for known in KIN.pop(identity, ()):
+        alive = [x for x in KIN.pop(known.identity, ()) if x.handle() is not None]
+        if alive:
+            KIN[known.identity] = alive
+
+
+def lose(handle: Tensor, text: str) -> None:
+    """Let every use of a handle raise: nobody knows what it holds."""
+    if WATCHING.stack:
+        WATCHING.stack[-1].note(handle)
+    handle._trace, handle._node, handle._kept = Lost(text), None, True
+
+
+def lost_text(handle: Tensor) -> str:
+    """Return what the error about a lost handle says; empty if it is not lost."""
+    return handle._trace.text if type(handle._trace) is Lost else ""
+
+
+class Lost(Trace):
+    """Be the trace of handles of which nobody knows what they hold.
+
+    Attributes:
+        ended: that they are no inputs of pieces that are traced.
+    """
+
+    __slots__ = ("ended", "text")
+
+    def __init__(self, text: str) -> None:
+        super().__init__(0)
+        self.level = float("inf")
+        self.ended = True
+        self.text = text
+
+    def process(self, primitive: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> NoReturn:
+        """Raise the error."""
+        raise GraphError(self.text)
+
+    def assign(self, handle: Tensor, primitive: Any, operands: Sequence[Any], params: dict[str, Any]) -> NoReturn:
+        """Raise the error."""
+        raise GraphError(self.text)
+
+    def below(self, tensor: Tensor) -> NoReturn:
+        """Raise the error."""
+        raise GraphError(self.text)
+
+    def require_writable(self, handle: Tensor) -> NoReturn:
+        """Raise the error."""
+        raise GraphError(self.text)

@@ -19,7 +19,7 @@ from wengert.core.order import example, strides_of
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.tensor import Tensor, keep, make_tensor
 from wengert.core.views import Step, base_and_path, current, resolved, share
-from wengert.core.watch import WATCHES, noted
+from wengert.core.watch import KIN, WATCHES, kin_written, noted
 from wengert.errors import GraphError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
 
@@ -321,16 +321,17 @@ def write(target: Tensor, value: Any, *arrays: Any, path: Sequence[Step], index:
     trace, _ = innermost((target, *operands))
     if WATCHES:
         noted(target)
-    if trace is not None:
-        if trace.staged:  # which refers to the operands from now on
-            resolved(lambda *xs: trace.assign(target, assign, xs, params), value, *arrays)
-        else:
-            trace.assign(target, assign, operands, params)
-        return
-    values = [x._value if type(x) is Tensor else x for x in operands]
-    target._value = rewrite_part(target._value, target._kept, *values, path=path, index=index, add=add)
-    target._kept = False
-    target._mutated = True
+    if trace is None:
+        values = [x._value if type(x) is Tensor else x for x in operands]
+        target._value = rewrite_part(target._value, target._kept, *values, path=path, index=index, add=add)
+        target._kept = False
+        target._mutated = True
+    elif trace.staged:  # which refers to the operands from now on
+        resolved(lambda *xs: trace.assign(target, assign, xs, params), value, *arrays)
+    else:
+        trace.assign(target, assign, operands, params)
+    if KIN:
+        kin_written(target, rebind)
 
 
 def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
@@ -384,3 +385,5 @@ def rebind(target: Tensor, result: Any) -> None:
         target._kept = found._kept = found._kept or True
     else:
         trace.rebind(target, found)
+    if KIN:
+        kin_written(target, rebind)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import unflatten
+from wengert.conversion.places import Undefined
 from wengert.core.aval import is_differentiable
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor
@@ -33,8 +34,11 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
 
     Raises:
         DtypeError: there is a leaf that is no number, or none that is a float.
+        GraphError: a traced statement left a leaf undefined.
     """
     for leaf in leaves:
+        if isinstance(leaf, Undefined):
+            leaf.refuse()
         if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex):
             raise refused(name, f"a value of type {type(leaf).__name__}")
         if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind not in "biufc":
