@@ -1313,3 +1313,71 @@ def test_arrays_that_share_memory_by_a_condition_are_forgotten():
     np.testing.assert_array_equal(function(POINT), [2 * POINT[0] + 3 + POINT[0], 3 * POINT[1]])
     gc.collect()
     assert KIN.keys() <= before
+
+
+# Memory order and arrays without axes
+
+
+SQUARE = np.arange(1.0, 5.0).reshape(2, 2)
+
+
+def branches_make_columns(x):
+    if x[0] > 1:
+        a = (x * SQUARE).T * 2.0
+    else:
+        a = (x * SQUARE).T * 3.0
+    a.ravel()[1] = 5.0
+    a.T.ravel()[2] = 6.0
+    return np.sum(a * SQUARE)
+
+
+def a_branch_writes_to_columns(x):
+    a = (x * SQUARE).T * 2.0
+    if x[0] > 1:
+        a.ravel()[1] = 5.0
+        a.T.ravel()[2] = 6.0
+    else:
+        a.ravel(order="K")[1] = 3.0
+    return np.sum(a * SQUARE)
+
+
+def a_loop_keeps_columns(x):
+    a = (x * SQUARE).T * 2.0
+    for _ in range(int(x[0] * 3)):
+        a = a * 1.5
+        a.ravel()[1] = 5.0
+        a.T.ravel()[2] += x[1]
+    a.ravel()[2] = 7.0
+    return np.sum(a * SQUARE)
+
+
+def an_array_without_axes_is_written_to(x):
+    s = np.array(0.0, like=x)
+    view = s[...]
+    if x[0] > 1:
+        s += x[1]
+    for _ in range(int(x[0] * 3)):
+        view *= 2.0
+        s += x[1]
+    return view * x[0] + s
+
+
+def branches_make_arrays_without_axes(x):
+    s = np.array(0.0, like=x) if x[0] > 1 else np.array(1.0, like=x)
+    same = s
+    same += x[1]
+    return s * x[0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        branches_make_columns,
+        a_branch_writes_to_columns,
+        a_loop_keeps_columns,
+        an_array_without_axes_is_written_to,
+        branches_make_arrays_without_axes,
+    ],
+)
+def test_views_in_branches_and_loops_are_those_of_numpy(function):
+    test_writes_reach_what_they_reach_in_python(function)

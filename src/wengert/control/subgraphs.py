@@ -18,6 +18,7 @@ from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable, is_numb
 from wengert.core.dispatch import apply
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.primitive import Structured
+from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, settled
 from wengert.core.trace import Trace, next_level
 from wengert.core.views import current
@@ -79,6 +80,7 @@ def require_unwritten(watch: Watch, name: str) -> None:
                 "what it changes has to be among its results while it is being traced",
                 "Write into a copy and return it",
             )
+            + f"\n  {position_of(*caller())}"
         )
 
 

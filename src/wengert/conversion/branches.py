@@ -21,16 +21,19 @@ from wengert.conversion.regions import (
     Region,
     aligned,
     as_truth,
+    common_strides,
     is_array,
     is_number,
     is_traced,
     operand_of,
+    ordered,
     same,
     shared_text,
     traced,
 )
 from wengert.conversion.rewriting import RETURNED
 from wengert.core.aval import Aval, aval_of, united
+from wengert.core.order import Strides
 from wengert.core.primitive import Elementwise
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
@@ -85,7 +88,7 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note) -> Any
     lost = {key: item for region in regions for key, item in region.lost.items()}
     written = list({id(x): x for region in regions for x in region.written if id(x) not in lost}.values())
     ends = [merged.output([region.end_of(x) for region in regions], aval_of(x)) for x in written]
-    results = merged.run(test)
+    results = list(merged.run(test))
     for change in changes:
         change(results)
     for handle, position in zip(written, ends, strict=True):
@@ -98,7 +101,7 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note) -> Any
 
 Pair: TypeAlias = Sequence[Any]
 """What the two branches give of something."""
-Take: TypeAlias = Callable[[Sequence[Any]], Any]
+Take: TypeAlias = Callable[[list[Any]], Any]
 """How to get a value from the results of the branch taken."""
 
 
@@ -143,7 +146,7 @@ class Merge:
         """Return the holders that either branch changed."""
         return [self.heap.holders[x] for x in {x: None for region in self.regions for x in region.contents}]
 
-    def change(self, holder: Holder) -> Callable[[Sequence[Any]], None]:
+    def change(self, holder: Holder) -> Callable[[list[Any]], None]:
         """Return how to let a holder have what the branch taken gives it."""
         identity = id(holder.target)
         kept = self.heap.kept[identity]
@@ -158,7 +161,7 @@ class Merge:
                 takes[key] = self.entry(place, pair)
         resized = not holder.variable and holder.differs(dict.fromkeys(kept), dict.fromkeys(one))
 
-        def assign(results: Sequence[Any]) -> None:
+        def assign(results: list[Any]) -> None:
             found = {key: take(results) for key, take in takes.items()}
             if resized:
                 holder.restore({key: found.get(key, value) for key, value in one.items()})
@@ -228,7 +231,7 @@ class Merge:
             assert aval is not None, "agree has found that there is one"
             ends = [region.end_of(x) for region, x in zip(self.regions, pair, strict=True)]
             position = self.output(ends, aval)
-            known = self.taken[id(one), id(other)] = itemgetter(position)
+            known = self.taken[id(one), id(other)] = partial(in_order, position, common_strides(*ends))
             self.arrays += [(position, pair)] if aval.shape else []
         return known
 
@@ -304,6 +307,12 @@ class Merge:
         ends = [np.zeros(aval.shape, aval.dtype)[()]] * 2
         ends[half] = self.regions[half].end_of(leaf)
         return itemgetter(self.output(ends, aval))
+
+
+def in_order(position: int, strides: Strides, results: list[Any]) -> Any:
+    """Return a result, which lies in memory as what it is one of does."""
+    results[position] = ordered(results[position], strides)
+    return results[position]
 
 
 def where(truth: Any, mine: Any, written: Any) -> Any:

@@ -15,6 +15,7 @@ from wengert.conversion.places import UNBOUND
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import apply, conformed
 from wengert.core.graph import Graph, Variable
+from wengert.core.order import Strides, permuted, strides_of
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, current
@@ -27,9 +28,11 @@ __all__ = [
     "Region",
     "aligned",
     "as_truth",
+    "common_strides",
     "is_array",
     "is_number",
     "operand_of",
+    "ordered",
     "same",
     "shared_text",
     "traced",
@@ -163,7 +166,7 @@ def traced(
                 begin(stage)
                 region.starts = heap.contents()
             for handle in heap.handles.values():
-                watch.adopt(handle, stage.input(aval_of(handle)))
+                watch.adopt(handle, stage.input(aval_of(handle), "", strides_of(handle)))
             for handle, text in heap.lost.values():
                 lose(handle, text)
             region.finish(run(), watch)
@@ -187,6 +190,23 @@ def aligned(pair: Sequence[Any], known: Container[int]) -> tuple[list[Any], list
         inner -= set(map(id, pair))
     (one, form), (other, other_form) = (flatten(value, lambda x: id(x) in inner) for value in pair)
     return (one, other, form) if form == other_form else ([pair[0]], [pair[1]], None)
+
+
+def common_strides(one: Any, other: Any) -> Strides:
+    """Return the strides of two values; None, for C order, if they differ."""
+    strides = strides_of(one)
+    return strides if strides == strides_of(other) else None
+
+
+def ordered(value: Any, strides: Strides) -> Any:
+    """Return a traced value that lies in memory in the order of some strides; `()`: that is an array without axes."""
+    if type(value) is not Tensor or strides is None or strides == strides_of(value):
+        return value
+    if not strides:
+        value._array = True
+        return value
+    axes = permuted(strides)
+    return np.transpose(np.copy(np.transpose(value, axes), order="C"), np.argsort(axes))
 
 
 def shared_text(note: Note) -> str:

@@ -14,9 +14,10 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.control.sequence import zeros
 from wengert.conversion.places import UNBOUND, Place, Undefined, is_undefined, shown
-from wengert.conversion.regions import Note, Region, aligned, is_array, is_number, operand_of, same
+from wengert.conversion.regions import Note, Region, aligned, is_array, is_number, operand_of, ordered, same
 from wengert.core.aval import Aval, aval_of, united
 from wengert.core.dispatch import conformed
+from wengert.core.order import strides_of
 from wengert.core.tensor import Tensor
 from wengert.core.views import current
 from wengert.core.watch import lost_text
@@ -99,7 +100,10 @@ class Slot:
         if self.undefined is not None:
             self.place.write(self.undefined if self.place.variable and not self.place.hidden else UNBOUND)
         elif self.leaves:
-            starts = [None if aval is None else stage.input(aval) for aval in self.carried]
+            starts = [
+                None if aval is None else stage.input(aval, "", strides_of(old))
+                for aval, old in zip(self.carried, self.leaves, strict=True)
+            ]
             self.inputs = [None if x is None else (x, x._value) for x in starts]
             leaves = [old if x is None else x for old, x in zip(self.leaves, starts, strict=True)]
             self.place.write(unflatten(self.structure, leaves))
@@ -185,17 +189,19 @@ class Slot:
         """What is carried, as it was before the loop."""
         return [x for x, aval in zip(self.leaves, self.carried, strict=True) if aval is not None]
 
-    def finish(self, results: Sequence[Any]) -> None:
-        """Let the place hold what the loop left; raise if it changed its kind and cannot be undefined."""
+    def finish(self, results: Sequence[Any]) -> list[Any]:
+        """Let the place hold what the loop left, and return that; raise if it has to be defined and cannot be."""
+        found = [ordered(x, strides_of(old)) for x, old in zip(results, self.olds, strict=True)]
         if self.undefined is not None:
             if not self.place.variable:
                 self.undefined.refuse()
             self.place.write(self.undefined)
         elif self.avals:
-            rest = iter(results)
+            rest = iter(found)
             pairs = zip(self.leaves, self.carried, strict=True)
             leaves = [leaf if aval is None else next(rest) for leaf, aval in pairs]
             self.place.write(unflatten(self.structure, leaves))
+        return found
 
 
 def joint_aval(old: Any, aval: Aval | None, leaf: Any) -> Aval | None:

@@ -242,9 +242,8 @@ class StagedLoop:
         outputs += map(self.region.end_of, written)
         step = self.region.function(outputs, [*(a for slot in slots for a in slot.avals), *map(aval_of, written)])
         results = list(self.repeated(step, init) if init else ())
-        carried, rest = results[: self.own], iter(results)
-        for slot in slots:
-            slot.finish([next(rest) for _ in slot.avals])
+        rest = iter(results)
+        carried = [x for slot in slots for x in slot.finish([next(rest) for _ in slot.avals])]
         for handle, result in zip(written, rest, strict=True):
             rebind(handle, result)
         for handle, text in self.heap.lost.values():
