@@ -98,11 +98,11 @@ def flatten_prefix(name: str, prefix: Any, structure: Any, tree: Any) -> list[An
     if prefix is None or isinstance(prefix, int):
         return [prefix] * structure.num_leaves
     try:
-        return list(
-            optree.broadcast_prefix(
-                prefix, tree, is_leaf=lambda x: x is None or isinstance(x, int), namespace=NAMESPACE
-            )
+        found = optree.broadcast_prefix(
+            prefix, tree, is_leaf=lambda x: x is None or isinstance(x, int), namespace=NAMESPACE
         )
+        leaves = optree.tree_leaves(tree, none_is_leaf=True, namespace=NAMESPACE)
+        return [value for value, leaf in zip(found, leaves, strict=True) if leaf is not None]
     except ValueError as error:
         raise UsageError(
             describe(

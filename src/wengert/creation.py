@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor, checked, plain_array
+from wengert.core.requirements import as_dtype, require_flag
 from wengert.core.tensor import FUNCTIONS, ArrayLike, Tensor, array_tensor, concrete
 
 __all__ = ["asarray", "tensor"]
@@ -29,6 +30,8 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
     >>> tensor([1, 2], dtype=float)
     tensor([1., 2.])
     """
+    require_flag("tensor", requires_grad=requires_grad)
+    dtype = None if dtype is None else as_dtype("tensor", dtype)
     found = concrete("tensor", data, "Use wengert.numpy.copy")
     if isinstance(found, np.ndarray):
         found = plain_array("tensor", found)
@@ -56,6 +59,7 @@ def asarray(data: ArrayLike, dtype: Any = None) -> Tensor:
     tensor([1., 2.])
     """
     found = as_tensor(data)
+    dtype = None if dtype is None else as_dtype("asarray", dtype)
     if dtype is None or found.dtype == dtype:
         return found
     return FUNCTIONS[np.astype](found, dtype)  # type: ignore[no-any-return]

@@ -30,6 +30,7 @@ from wengert.core.graph import Graph, evaluate
 from wengert.core.identity import identity
 from wengert.core.order import order_of
 from wengert.core.primitive import Pullback, Structured, register
+from wengert.core.requirements import require_callable
 from wengert.core.tensor import is_staged
 from wengert.errors import GraphError, describe
 
@@ -133,6 +134,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
     >>> wg.grad(wg.jit(lambda x: power(x, 3)))(2.0)
     12.0
     """
+    require_callable("call", fun)
     leaves, structure = flatten(args)
     staged = [is_staged(leaf) for leaf in leaves]
     if not any(staged):

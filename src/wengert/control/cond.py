@@ -22,6 +22,7 @@ from wengert.core.aval import aval_of
 from wengert.core.dispatch import apply, conformed
 from wengert.core.graph import Graph, evaluate
 from wengert.core.objects import leaves_of_result
+from wengert.core.requirements import require_callable, require_number, shown
 from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 
@@ -54,6 +55,8 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     >>> wg.grad(lambda x: cond(x > 0, lambda x: x**2, lambda x: -x, x))(3.0)
     6.0
     """
+    require_callable("cond", true_fun, "true_fun")
+    require_callable("cond", false_fun, "false_fun")
     check_scalar("cond", "predicate", pred)
     if is_concrete(pred):
         return run("cond", true_fun if bool(raw(pred)) else false_fun, operands)
@@ -81,9 +84,12 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
     >>> wg.grad(lambda x: switch(2, [np.sin, np.cos, np.exp], x))(0.0)
     1.0
     """
+    if not isinstance(branches, list | tuple) or not branches:
+        given = "no branches" if isinstance(branches, list | tuple) else f"{shown(branches)} as the branches"
+        raise UsageError(describe("switch", given, "a list with at least one function is needed", "Pass a list"))
     functions = tuple(branches)
-    if not functions:
-        raise UsageError(describe("switch", "no branches", "at least one is needed", "Pass a list of functions"))
+    for i, function in enumerate(functions):
+        require_callable("switch", function, f"branch {i}")
     check_scalar("switch", "index", index)
     if aval_of(index).dtype.kind not in "iu":
         raise DtypeError(
@@ -97,7 +103,7 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
 
 def check_scalar(name: str, what: str, value: Any) -> None:
     """Raise unless a value is one."""
-    if aval_of(value).shape != ():
+    if require_number(name, f"the {what}", value).shape != ():
         raise ShapeError(
             describe(
                 name,
@@ -119,6 +125,8 @@ def run(name: str, function: Function, operands: Sequence[Any]) -> Any:
 def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence[str], operands: Sequence[Any]) -> Any:
     """Call functions with an index that cannot be looked at."""
     leaves, structure = flatten(tuple(operands))
+    for leaf in leaves:
+        require_number(name, "an operand", leaf)
     flat = [Flat(name, lambda xs, f=f: f(*xs), structure) for f in functions]
     if is_staged(index) or any_staged(leaves):
         return chosen_graph(name, index, flat, names, leaves)

@@ -11,6 +11,7 @@ from wengert._tree import flatten, unflatten
 from wengert.control.staged import any_staged, check_alike, check_containers, returned, started
 from wengert.control.while_loop import CARRIED, emitted, weakness
 from wengert.core.objects import leaves_of_result
+from wengert.core.requirements import as_whole, require_callable, require_flag, require_number
 from wengert.core.tensor import Tensor
 from wengert.errors import ShapeError, UsageError, describe
 
@@ -75,10 +76,14 @@ def scan(
     >>> float(total), sums
     (6.0, array([1., 3., 6.]))
     """
-    if unroll is not True and unroll < 1:
-        raise UsageError(describe("scan", f"unroll={unroll}", "a whole number, 1 or more, is needed", "Leave it out"))
+    require_callable("scan", f)
+    require_flag("scan", reverse=reverse)
+    unroll = unroll is True or as_whole("scan", "unroll", unroll, least=1)
+    length = None if length is None else as_whole("scan", "length", length, least=0)
     leaves, structure = flatten(init)
     items, elements = flatten(xs)
+    for x in (*leaves, *items):
+        require_number("scan", "a leaf of init or xs", x)
     arrays = [x if isinstance(x, Tensor) else np.asarray(x) for x in items]
     steps = common_length(arrays, length)
     step = Step(f, structure, len(leaves), elements)

@@ -21,6 +21,7 @@ from wengert.control.staged import (
 from wengert.core.aval import Aval, aval_of, is_number, united
 from wengert.core.dispatch import apply, conformed, is_weak
 from wengert.core.graph import Graph
+from wengert.core.requirements import require_callable, require_number
 from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, describe
 
@@ -67,7 +68,9 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     >>> root(9.0), wg.grad(root)(9.0)
     (3.0, 0.16666666666666669)
     """
-    leaves, structure = flatten(init_val)
+    require_callable("while_loop", cond_fun, "cond_fun")
+    require_callable("while_loop", body_fun, "body_fun")
+    leaves, structure = carried_leaves("while_loop", init_val)
     body = Flat("while_loop", body_fun, structure)
     carried = started(leaves)
     first = True
@@ -91,9 +94,17 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
         carried, first = found, False
 
 
+def carried_leaves(name: str, init_val: Any) -> tuple[list[Any], Any]:
+    """Return the leaves of what a loop carries, which must be numbers and arrays, and its containers."""
+    leaves, structure = flatten(init_val)
+    for leaf in leaves:
+        require_number(name, "a leaf of init_val", leaf)
+    return leaves, structure
+
+
 def checked_condition(value: Any) -> Any:
     """Return what a condition gave, which must be one boolean."""
-    aval = aval_of(value)
+    aval = require_number("while_loop", "what cond_fun returned", value)
     if aval.shape != ():
         raise ShapeError(
             describe(
@@ -230,16 +241,17 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     >>> wg.grad(lambda x: fori_loop(0, 3, lambda i, y: y * x, 1.0))(2.0)
     12.0
     """
+    require_callable("fori_loop", body_fun, "body_fun")
     for bound in (lower, upper):
-        if aval_of(bound).dtype.kind not in "iu":
-            raise DtypeError(
-                describe("fori_loop", f"a bound of dtype {aval_of(bound).dtype}", "an integer is needed", "Convert it")
-            )
+        shape, dtype, _ = require_number("fori_loop", "a bound", bound)
+        if dtype.kind not in "iu" or shape != ():
+            given = f"a bound of dtype {dtype}" if shape == () else f"a bound of shape {shape}"
+            raise DtypeError(describe("fori_loop", given, "an integer is needed", "Convert it"))
     if not (is_concrete(lower) and is_concrete(upper)):
         start = (lower, upper, init_val)
         return while_loop(lambda s: s[0] < s[1], lambda s: (s[0] + 1, s[1], body_fun(s[0], s[2])), start)[2]
     first, last = int(raw(lower)), int(raw(upper))
-    leaves, structure = flatten(init_val)
+    leaves, structure = carried_leaves("fori_loop", init_val)
     carried = started(leaves)
     body = Flat("fori_loop", body_fun, structure, leading=1)
     for i in range(first, last):

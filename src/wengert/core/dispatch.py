@@ -68,9 +68,14 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     >>> apply(Constant("signum", np.sign), -2.0)
     np.float64(-1.0)
     """
+    try:
+        structured = primitive.structured
+    except AttributeError:
+        given = f"a {type(primitive).__name__}"
+        raise DtypeError(describe("apply", given, "a primitive is needed", "Declare one with wengert.extend")) from None
     if primitive.view and type(operands[0]) is Tensor:
         return apply_view(dispatch, primitive, operands, params)
-    if primitive.structured and (primitive.unfolds or not any(map(is_staged, operands))):  # its graphs run as they are
+    if structured and (primitive.unfolds or not any(map(is_staged, operands))):  # its graphs run as they are
         return primitive.evaluate(*operands, **params)
     return dispatch(primitive, operands, params)
 

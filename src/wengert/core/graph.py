@@ -35,6 +35,7 @@ __all__ = [
     "literal_text",
     "param_text",
     "render",
+    "require_graph",
     "subgraphs",
     "variable_names",
 ]
@@ -130,6 +131,9 @@ class Graph(Composite):
     __slots__ = ("_key", "_last_uses", "equations", "inputs", "outputs")
 
     def __init__(self, inputs: Sequence[Variable], equations: Sequence[Equation], outputs: Sequence[Any]) -> None:
+        for part in (inputs, equations, outputs):
+            if not isinstance(part, tuple | list):
+                raise malformed(f"a {type(part).__name__} in the place of a sequence", "a tuple or list is needed")
         self.inputs = tuple(inputs)
         self.equations = tuple(equations)
         self.outputs = tuple(outputs)
@@ -298,6 +302,14 @@ def last_uses(graph: Graph) -> dict[int, list[Variable]]:
 # Printing
 
 
+def require_graph(name: str, value: Any) -> None:
+    """Raise a DtypeError unless a value is a graph."""
+    if not isinstance(value, Graph):
+        raise DtypeError(
+            describe(name, f"a {type(value).__name__}", "a graph is needed", "Make one with wengert.graph.trace")
+        )
+
+
 def render(graph: Graph, *, positions: bool = False, indent: str = "") -> str:
     """Return a graph as a Wengert list.
 
@@ -305,7 +317,11 @@ def render(graph: Graph, *, positions: bool = False, indent: str = "") -> str:
         graph: the graph.
         positions: whether to show where in the user's program each equation was traced.
         indent: what each line begins with.
+
+    Raises:
+        DtypeError: it is no graph.
     """
+    require_graph("render", graph)
     names = variable_names(graph)
     lines = [f"{indent}graph({', '.join(f'{names[v]}: {aval_text(v)}' for v in graph.inputs)})"]
     for equation in graph.equations:
@@ -375,6 +391,7 @@ def check(graph: Graph) -> None:
     Every variable must be bound once and before use, literals must be arrays or numbers, and the avals of results
     must be those that the primitive gives.
     """
+    require_graph("check", graph)
     bound: set[Variable] = set()
 
     def bind(variable: Any) -> None:
@@ -396,6 +413,8 @@ def check(graph: Graph) -> None:
     for variable in graph.inputs:
         bind(variable)
     for equation in graph.equations:
+        if type(equation) is not Equation:
+            raise malformed(f"a {type(equation).__name__} in the place of an equation", "an equation is needed")
         for value in equation.inputs:
             use(value)
         for variable in equation.outputs:

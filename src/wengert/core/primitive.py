@@ -97,6 +97,8 @@ class Primitive:
         abstract: Rule | None = None,
         order: Rule | None = None,
     ) -> None:
+        if not isinstance(name, str):
+            raise misdeclared(f"of type {type(name).__name__}", "a name that is no string", "a string is needed")
         if not callable(evaluate):
             raise misdeclared(name, f"the evaluation is {evaluate!r}", "a callable is needed")
         self.name = name
@@ -330,8 +332,9 @@ class Bilinear(Primitive):
         self, name: str, evaluate: Callable[..., Any], transposes: tuple[Rule, Rule], **shapes: Unpack[ShapeRules]
     ) -> None:
         super().__init__(name, evaluate, **shapes)
-        if len(transposes) != 2:
-            raise misdeclared(name, f"{len(transposes)} transposes were given", "two are needed, one per side")
+        if not isinstance(transposes, tuple | list) or len(transposes) != 2:
+            given = f"{len(transposes)} transposes" if isinstance(transposes, tuple | list) else f"{transposes!r:.40}"
+            raise misdeclared(name, f"{given} were given", "two are needed, one per side")
         for rule in transposes:
             Signature(name, rule, 3, 0)
         self.transposes = transposes

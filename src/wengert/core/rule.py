@@ -47,7 +47,10 @@ class Signature:
     def __init__(self, name: str, rule: Rule, leading: int, operands: int | None) -> None:
         if not callable(rule):
             raise misdeclared(name, f"a rule is {rule!r}", "a function is needed")
-        positional, rest = positional_arguments(rule)
+        try:
+            positional, rest = positional_arguments(rule)
+        except ValueError:
+            raise misdeclared(name, f"a rule is {rule!r}, which tells no signature", "a function is needed") from None
         enough = len(positional) >= leading
         exact = operands is None or rest is not None or len(positional) == leading + operands
         if not (enough and exact):

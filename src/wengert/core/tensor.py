@@ -147,9 +147,9 @@ class Tensor(ArrayMethods):
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
         """Return the Tensor on a device, of which there is one: "cpu"."""
-        if device != "cpu":
+        if not isinstance(device, str) or device != "cpu":
             raise UsageError(
-                describe("to_device", f"device {device!r}", "'cpu' is needed", "Leave the Tensor where it is")
+                describe("to_device", f"device {device!r:.40}", "'cpu' is needed", "Leave the Tensor where it is")
             )
         return self
 

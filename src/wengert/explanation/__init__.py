@@ -12,6 +12,7 @@ import numpy as np
 
 from wengert._tree import NAMESPACE, flatten, map_leaves
 from wengert.core.aval import is_differentiable
+from wengert.core.requirements import require_callable
 from wengert.core.source import Position
 from wengert.core.tensor import raw
 from wengert.errors import DtypeError, describe
@@ -147,6 +148,7 @@ def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     value     3.0
     gradient  (1.0, 3.0)
     """
+    require_callable("explain", fun)
     names = argument_names(fun, len(args))
     return explanation(fun, args, kwargs, names, title_of(fun, names))
 

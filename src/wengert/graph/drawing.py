@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from wengert.core.graph import Graph, Variable, aval_text, literal_text, param_text, subgraphs, variable_names
+from wengert.core.graph import (
+    Graph,
+    Variable,
+    aval_text,
+    literal_text,
+    param_text,
+    require_graph,
+    subgraphs,
+    variable_names,
+)
 from wengert.errors import UsageError, describe
 
 __all__ = ["to_dot", "to_svg"]
@@ -30,6 +39,7 @@ def to_dot(graph: Graph) -> str:
       g_e0 -> g_o0 [label="v1"];
     }
     """
+    require_graph("to_dot", graph)
     return "\n".join(["digraph {", '  node [fontname="monospace"];', *Drawing(graph, "g", "  ").lines, "}"])
 
 

@@ -14,9 +14,10 @@ from contextlib import suppress
 from typing import Any
 
 import wengert.control.consistency  # noqa: F401 - it declares what files may name, and how it is checked
-from wengert.core.graph import FAILURES, Equation, Graph, Variable, check
+from wengert.core.graph import FAILURES, Equation, Graph, Variable, check, require_graph
 from wengert.core.primitive import Primitive
-from wengert.errors import FileFormatError, GraphError, describe
+from wengert.core.requirements import shown as shown_argument
+from wengert.errors import DtypeError, FileFormatError, GraphError, describe
 from wengert.graph.bounds import claimed
 from wengert.graph.values import (
     JSON,
@@ -62,8 +63,9 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     ...     load(f"{folder}/double.graph") == graph
     True
     """
+    require_graph("save", graph)
+    target = os.fsdecode(as_path("save", path))
     data = encoded(graph)
-    target = os.fsdecode(path)
     temporary = f"{target}.{os.urandom(8).hex()}"
     try:
         with open(temporary, "xb") as file:
@@ -91,9 +93,19 @@ def load(path: str | os.PathLike[str], *, largest: int = LARGEST_ARRAY) -> Graph
         FileFormatError: the content is damaged, or not a well formed graph.
         OSError: the file cannot be read.
     """
-    with open(path, "rb") as file:
+    with open(as_path("load", path), "rb") as file:
         data = file.read(LARGEST_FILE + 1)
     return decoded(data, largest=largest)
+
+
+def as_path(name: str, path: Any) -> str | bytes:
+    """Return the path of a file; a number would be one that is open."""
+    try:
+        return os.fspath(path)  # type: ignore[no-any-return]  # strings and bytes are all that it returns
+    except TypeError as error:
+        raise DtypeError(
+            describe(name, f"{shown_argument(path)} as the path", "the name of a file is needed", "Pass a string")
+        ) from error
 
 
 # Writing

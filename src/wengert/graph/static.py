@@ -15,9 +15,10 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.compile.passes import simplified
-from wengert.core.aval import aval_of, is_differentiable
+from wengert.core.aval import is_differentiable
 from wengert.core.graph import Equation, Graph, Variable, abstract, evaluate, literal
 from wengert.core.primitive import Linear, Primitive
+from wengert.core.requirements import as_dtype, require_number, shown
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor
 from wengert.core.trace import Trace
@@ -161,12 +162,17 @@ def placeholder(name: str, shape: int | Sequence[int] = (), dtype: Any = float) 
     """
     if not isinstance(name, str) or not name:
         raise UsageError(describe("placeholder", f"the name {name!r}", "a string is needed, not empty", "Name it"))
-    lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+    lengths = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
     if not all(isinstance(n, int | np.integer) and n >= 0 for n in lengths):
         raise UsageError(
-            describe("placeholder", f"shape {shape!r} of {name}", "lengths from 0 are needed", "Give a known shape")
+            describe(
+                "placeholder",
+                f"{shown(shape)} as the shape of {name}",
+                "lengths from 0 are needed",
+                "Give a known shape",
+            )
         )
-    found = np.dtype(dtype)
+    found = as_dtype("placeholder", dtype)
     if found.kind not in "biufc":
         raise DtypeError(
             describe("placeholder", f"dtype {found} of {name}", "a numeric dtype is needed", "Convert what is fed")
@@ -346,6 +352,9 @@ class Executor:
 
     def __init__(self, outputs: Any) -> None:
         leaves, self.structure = flatten(outputs)
+        if not leaves:
+            given = "None" if outputs is None else "empty containers"
+            raise UsageError(describe("Executor", given, "expressions are needed", "Pass what is to be evaluated"))
         roots = [defined("Executor", leaf) for leaf in leaves]
         graph, outside = graph_of(roots)
         self.graph, self.tensors = pruned(simplified(graph), [d.tensor for d in outside])
@@ -375,6 +384,10 @@ class Executor:
             ShapeError: a value has not the placeholder's shape.
             DtypeError: a value cannot be converted to the placeholder's dtype.
         """
+        if not isinstance(feeds, Mapping):
+            raise DtypeError(
+                describe("run", f"{shown(feeds)} as feeds", "a dict of placeholders and values is needed", "Pass one")
+            )
         values: dict[Variable, Any] = {}
         for key, value in feeds.items():
             variable = self.variable_of(key)
@@ -411,8 +424,8 @@ class Executor:
 
 def fed(variable: Variable, value: Any) -> Any:
     """Return a value for a placeholder in its dtype, checking its shape."""
+    shape, dtype, _ = require_number("run", f"the value for {variable.name}", value)
     found = value if isinstance(value, Tensor | np.ndarray | np.generic) else np.asarray(value)[()]
-    shape, dtype, _ = aval_of(found)
     if shape != variable.shape:
         raise ShapeError(
             describe(

@@ -86,8 +86,8 @@ def check_options(order: Any, modes: Any, rtol: Any, step: Any) -> None:
     if isinstance(modes, str) or not isinstance(modes, Sequence) or not modes:
         raise usage_error(f"modes={modes!r}", f"a tuple of modes is needed, of {known}", "Pass modes=('rev',)")
     for mode in modes:
-        if mode not in MODES:
-            raise usage_error(f"mode {mode!r}", f"one of {known} is needed", "Leave it out of modes")
+        if not isinstance(mode, str) or mode not in MODES:
+            raise usage_error(f"mode {mode!r:.40}", f"one of {known} is needed", "Leave it out of modes")
     for option, value in (("rtol", rtol), ("step", step)):
         number = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
         if not number and (option, value) != ("rtol", None):

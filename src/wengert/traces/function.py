@@ -18,6 +18,7 @@ from wengert.core.abstract import example_of
 from wengert.core.aval import Aval, aval_of, is_differentiable, strong
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import Constant, Primitive
+from wengert.core.requirements import require_callable
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
@@ -594,6 +595,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     >>> wg.grad(Square.apply)(3.0)
     6.0
     """
+    require_callable("once_differentiable", backward)
 
     @functools.wraps(backward)
     def once(ctx: Context, *cts: Any) -> Any:

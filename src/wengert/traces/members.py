@@ -7,6 +7,7 @@ from typing import Any
 
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.primitive import PRIMITIVES
+from wengert.core.requirements import require_callable, require_flag
 from wengert.core.tensor import (
     ArrayLike,
     Tensor,
@@ -73,6 +74,7 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     >>> wg.tensor([1.0]).requires_grad_()
     tensor([1.], requires_grad=True)
     """
+    require_flag("requires_grad_", requires_grad=requires_grad)
     trace = innermost_trace(self)
     if trace is not None and trace is not BASE_TAPE:
         if requires_grad and self.requires_grad:
@@ -216,11 +218,13 @@ def _register_hook(self: Tensor, hook: Callable[[Tensor], Any]) -> RemovableHand
     >>> x.grad
     tensor(20.)
     """
+    require_callable("register_hook", hook, "hook")
     return RemovableHandle(hooks_of(_needed_node(self, "register_hook")).tensor, hook)
 
 
 def _register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     """Call `hook(tensor)` after `backward` has changed this leaf's `.grad`."""
+    require_callable("register_post_accumulate_grad_hook", hook, "hook")
     node = _needed_node(self, "register_post_accumulate_grad_hook")
     if type(node) is not Leaf:
         raise GraphError(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
+from wengert.core.requirements import require_callable, require_flag
 from wengert.core.trace import Trace, next_level
 
 __all__ = [
@@ -96,6 +97,7 @@ class Mode:
 
     def __call__(self, function: F) -> F:
         """Return a function, generator function or coroutine function that runs in this mode."""
+        require_callable(type(self).__name__, function)
         again = self.again
         wrapped: Any
         if inspect.isasyncgenfunction(function):
@@ -277,6 +279,7 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
     """
 
     def __init__(self, mode: bool) -> None:
+        require_flag("set_grad_enabled", mode=mode)
         self.mode = mode
         self.before = STATE.floor
         self.switch()
@@ -325,6 +328,8 @@ class saved_tensors_hooks(_Setting):  # noqa: N801 - PyTorch's name
 
     def __init__(self, pack: Callable[[Any], Any], unpack: Callable[[Any], Any]) -> None:
         super().__init__()
+        require_callable("saved_tensors_hooks", pack, "pack")
+        require_callable("saved_tensors_hooks", unpack, "unpack")
         self.pair = (pack, unpack)
 
     def value(self) -> tuple[Any, ...]:

@@ -12,12 +12,14 @@ from wengert._tree import flatten, flatten_prefix, unflatten
 from wengert.core.aval import shape_of
 from wengert.core.dispatch import plain_array
 from wengert.core.objects import leaves_of_result
+from wengert.core.requirements import as_whole, require_callable, require_number
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.batch import Batch, make_batched
 from wengert.transforms.boundary import as_given, inner_value, name_of, result_example
+from wengert.transforms.results import require_arrays
 
 __all__ = ["vmap"]
 
@@ -45,6 +47,7 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     array([[ 3.,  6.],
            [21., 28.]])
     """
+    require_callable("vmap", fun)
 
     @functools.wraps(fun)
     def batched(*args: Any, **kwargs: Any) -> Any:
@@ -59,7 +62,7 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
             )
         leaves, structure = flatten((args, kwargs))
         wanted = tuple(in_axes) if isinstance(in_axes, list | tuple) else (in_axes,) * len(args)
-        axes = flatten_prefix("in_axes", (wanted, dict.fromkeys(kwargs, 0)), structure, (args, kwargs))
+        axes = axes_of("in_axes", (wanted, dict.fromkeys(kwargs, 0)), structure, (args, kwargs))
         size = lane_count(leaves, axes)
         trace = Batch(next_level(), size, name_of("vmap", fun))
         lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
@@ -67,7 +70,8 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         try:
             result = fun(*arguments, **keywords)
             found, out_structure = leaves_of_result(result)
-            places = flatten_prefix("out_axes", out_axes, out_structure, result)
+            require_arrays("vmap", found)
+            places = axes_of("out_axes", out_axes, out_structure, result)
             example = result_example([leaf for leaf, axis in zip(leaves, axes, strict=True) if axis is not None])
             values = [
                 as_given(gathered(trace, leaf, place), example) for leaf, place in zip(found, places, strict=True)
@@ -79,13 +83,19 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     return batched
 
 
+def axes_of(name: str, prefix: Any, structure: Any, tree: Any) -> list[int | None]:
+    """Return the axis that counts lanes for each leaf of a tree, given in its containers or fewer of them."""
+    axes = flatten_prefix(name, prefix, structure, tree)
+    return [None if axis is None else as_whole("vmap", name, axis) for axis in axes]
+
+
 def lane_count(leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
     """Return the number of lanes, on which all arguments must agree."""
     counts = set()
     for leaf, axis in zip(leaves, axes, strict=True):
         if axis is None:
             continue
-        shape = shape_of(leaf)
+        shape = require_number("vmap", "an argument", leaf).shape
         if not -len(shape) <= axis < len(shape):
             raise ShapeError(
                 describe(

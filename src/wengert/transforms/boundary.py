@@ -15,6 +15,7 @@ import numpy as np
 
 from wengert.core.aval import aval_of, is_number
 from wengert.core.dispatch import is_weak, plain_array, weakened
+from wengert.core.requirements import shown
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor, own_memory
 from wengert.core.trace import Trace
 from wengert.core.views import current, share
@@ -49,12 +50,12 @@ def name_of(transformation: str, function: Callable[..., Any]) -> str:
 
 def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     """Return the positions that `argnums` names, counted from the front."""
-    wanted = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
+    wanted = tuple(argnums) if isinstance(argnums, Iterable) and not isinstance(argnums, Tensor) else (argnums,)
     if not all(isinstance(position, int | np.integer) for position in wanted):
         raise UsageError(
             describe(
                 name,
-                f"argnums={argnums!r}",
+                f"{shown(argnums)} for argnums",
                 "the position of an argument, or several of them, is needed",
                 "Pass argnums=0 or argnums=(0, 1), for instance",
             )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves
+from wengert.core.requirements import require_callable
 from wengert.core.tensor import Tensor, is_staged, make_tensor, own_memory, raw
 from wengert.core.views import current
 from wengert.errors import GraphError, describe
@@ -163,6 +164,7 @@ def checkpoint(fun: Function) -> Function:
     >>> wg.grad(checkpoint(lambda x: np.sin(x) * x))(1.0) == wg.grad(lambda x: np.sin(x) * x)(1.0)
     True
     """
+    require_callable("checkpoint", fun)
 
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:

@@ -15,6 +15,7 @@ from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.objects import leaves_of_result
 from wengert.core.primitive import Primitive
+from wengert.core.requirements import require_callable
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
@@ -31,6 +32,7 @@ class CustomRule:
     """Be a function with rules of its own; made by `custom_rule`."""
 
     def __init__(self, fun: Function) -> None:
+        require_callable("custom_rule", fun)
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.forward: Function | None = None
@@ -46,6 +48,8 @@ class CustomRule:
             backward: `backward(residuals, ct)`, linear in `ct`, returns a tuple with a cotangent for each argument,
                 in its containers; None where there is none.
         """
+        require_callable("defvjp", forward, "forward rule")
+        require_callable("defvjp", backward, "backward rule")
         self.forward, self.backward = forward, backward
 
     def defjvp(self, rule: Function) -> Function:
@@ -57,6 +61,7 @@ class CustomRule:
         Returns:
             The rule.
         """
+        require_callable("defjvp", rule, "rule")
         self.pushforward = rule
         return rule
 
@@ -70,6 +75,7 @@ class CustomRule:
         Returns:
             The rule.
         """
+        require_callable("defbatch", rule, "rule")
         self.batching = rule
         return rule
 

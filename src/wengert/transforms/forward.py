@@ -11,6 +11,7 @@ from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
+from wengert.core.requirements import require_callable, require_flag, require_number
 from wengert.core.tensor import Tensor, settled
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -59,6 +60,8 @@ def pushed(
     name: str, fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
     """Return what `jvp` does, under the name of a transformation that uses it."""
+    require_callable(name, fun)
+    require_flag(name, has_aux=has_aux)
     require_sequences(name, primals, tangents)
     trace = Dual(next_level(), name_of(name, fun))
     arguments, leaves = dual_arguments(trace, primals, tangents)
@@ -101,6 +104,7 @@ def dual_arguments(trace: Dual, primals: Sequence[Any], tangents: Sequence[Any])
 def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
     """Return one differentiated leaf with its tangent."""
     value = inner_value(selected("jvp", leaf))
+    require_number("jvp", "a tangent", direction)
     tangent = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
     aval = aval_of(value)
     if tangent.shape != aval.shape:

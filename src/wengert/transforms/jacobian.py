@@ -11,9 +11,18 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of
+from wengert.core.requirements import require_callable, require_flag, shown
 from wengert.errors import UsageError, describe
 from wengert.transforms.batching import vmap
-from wengert.transforms.boundary import as_given, narrowed, positions, require_complex, result_example, selected
+from wengert.transforms.boundary import (
+    as_given,
+    narrowed,
+    positions,
+    require_complex,
+    require_sequences,
+    result_example,
+    selected,
+)
 from wengert.transforms.forward import pushed
 from wengert.transforms.reverse import gradient_function, pulled
 
@@ -94,6 +103,8 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
     array([[2., 0.],
            [0., 4.]])
     """
+    require_callable("jacrev", fun)
+    require_flag("jacrev", holomorphic=holomorphic)
 
     @functools.wraps(fun)
     def jacobian_of(*args: Any) -> Any:
@@ -146,6 +157,8 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
 
 def forward_jacobian(name: str, fun: Function, argnums: int | Sequence[int], holomorphic: bool) -> Function:
     """Return what `jacfwd` does, under the name of a transformation that uses it."""
+    require_callable(name, fun)
+    require_flag(name, holomorphic=holomorphic)
 
     @functools.wraps(fun)
     def jacobian_of(*args: Any) -> Any:
@@ -195,9 +208,13 @@ def jacobian(
     array([[4., 1.],
            [2., 5.]])
     """
-    if mode not in ("auto", "fwd", "rev"):
+    require_callable("jacobian", fun)
+    require_flag("jacobian", holomorphic=holomorphic)
+    if not isinstance(mode, str) or mode not in ("auto", "fwd", "rev"):
         raise UsageError(
-            describe("jacobian", f"mode={mode!r}", "'auto', 'fwd' or 'rev' is needed", "Leave it out for 'auto'")
+            describe(
+                "jacobian", f"{shown(mode)} for mode", "'auto', 'fwd' or 'rev' is needed", "Leave it out for 'auto'"
+            )
         )
 
     @functools.wraps(fun)
@@ -271,6 +288,7 @@ def hvp(fun: Function, primals: Any, tangents: Any) -> Any:
     """
     if not isinstance(primals, list | tuple) or hasattr(primals, "_fields"):
         return hvp(fun, (primals,), (tangents,))[0]
+    require_sequences("hvp", primals, tangents)
     everything = tuple(range(len(primals)))
     return pushed("hvp", gradient_function("hvp", fun, everything), tuple(primals), tuple(tangents))[1]
 

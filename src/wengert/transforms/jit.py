@@ -19,6 +19,7 @@ from wengert.core.numbers import LARGEST
 from wengert.core.objects import leaves_of_result
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Primitive
+from wengert.core.requirements import require_callable, require_number, shown
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -27,6 +28,7 @@ from wengert.traces.modes import STATE, recording
 from wengert.traces.staging import Stage
 from wengert.traces.tape import Tape, new_record
 from wengert.transforms.boundary import as_given, name_of, narrowed, result_example
+from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording
 from wengert.transforms.tracing import as_function, trace_function
 
@@ -172,9 +174,9 @@ class Jitted:
     ) -> None:
         functools.update_wrapper(self, fun)
         self.fun = fun
-        self.static_argnums = as_tuple(static_argnums)
-        self.static_argnames = as_tuple(static_argnames)
-        self.donate_argnums = as_tuple(donate_argnums)
+        self.static_argnums = as_tuple("static_argnums", static_argnums, int)
+        self.static_argnames = as_tuple("static_argnames", static_argnames, str)
+        self.donate_argnums = as_tuple("donate_argnums", donate_argnums, int)
         self.entries: dict[Any, Entry] = {}
         self.trace_count = 0
         self.running = fun  # what is traced: the function, or its converted form once control flow has asked for it
@@ -216,6 +218,8 @@ class Jitted:
 
     def trace(self, args: Sequence[Any], kwargs: Mapping[str, Any], leaves: Sequence[Any], structure: Any) -> Entry:
         """Trace the function for arguments of one kind."""
+        for leaf in leaves:
+            require_number("jit", "an argument", leaf)
         self.trace_count += 1
         if self.trace_count == MANY_TRACES:
             warnings.warn(
@@ -250,6 +254,7 @@ class Jitted:
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
             found, out_structure = leaves_of_result(function(*arguments, **keywords, **fixed))
+            require_arrays("jit", found)
             outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
             donated = self.written(args, inputs, variables, structure, len(outputs))
             outputs += [inputs[position] for position, _ in donated]
@@ -279,14 +284,21 @@ class Jitted:
             return []
         owners, _ = unflatten(structure, list(range(len(inputs))))
         joined = self.join(args, owners)
-        donated = [leaf for i in self.donate_argnums for leaf in flatten(joined[i])[0]]
+        count_of = len(joined)
+        donated = [leaf for i in self.donate_argnums if -count_of <= i < count_of for leaf in flatten(joined[i])[0]]
         written = [position for position in donated if inputs[position]._value is not variables[position]]
         return [(position, count + k) for k, position in enumerate(written)]
 
 
-def as_tuple(value: Any) -> tuple[Any, ...]:
-    """Return one value or several as a tuple."""
-    return (value,) if isinstance(value, int | str) else tuple(value)
+def as_tuple(parameter: str, value: Any, kind: type) -> tuple[Any, ...]:
+    """Return one value or several of a type as a tuple."""
+    found = tuple(value) if isinstance(value, list | tuple | set | frozenset | range) else (value,)
+    if not all(isinstance(item, kind) and not isinstance(item, bool) for item in found):
+        needed = "positions of arguments" if kind is int else "names of arguments"
+        raise UsageError(
+            describe("jit", f"{shown(value)} for {parameter}", f"{needed} are needed", "Pass one or a tuple of them")
+        )
+    return found
 
 
 def kind_of(leaf: Any) -> tuple[Any, ...]:
@@ -311,7 +323,9 @@ def as_leaf(leaf: Any) -> Any:
     if isinstance(leaf, Tensor | np.ndarray | np.generic):
         return leaf
     if isinstance(leaf, bool | int | float | complex):
-        return np.asarray(leaf)[()]
+        array = np.asarray(leaf)
+        if array.dtype.kind != "O":  # as integers of more than 64 bits are
+            return array[()]
     raise DtypeError(
         describe(
             "jit",
@@ -376,4 +390,5 @@ def jit(
     >>> square(3.0), square(4.0), square.trace_count
     (9.0, 16.0, 1)
     """
+    require_callable("jit", fun)
     return Jitted(fun, static_argnums, static_argnames, donate_argnums)

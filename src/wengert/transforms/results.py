@@ -15,7 +15,7 @@ from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor
 from wengert.errors import DetachedWarning, DtypeError, describe
 
-__all__ = ["require_differentiable_results"]
+__all__ = ["require_arrays", "require_differentiable_results"]
 
 WITH_AUX = ("grad", "value_and_grad", "vjp", "jvp")
 
@@ -51,6 +51,27 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
     for leaf, dtype in zip(leaves, kinds, strict=True):
         if type(leaf) is not Tensor and received and is_differentiable(dtype):
             warn_of_detached(name, leaf)
+
+
+def require_arrays(name: str, leaves: Sequence[Any]) -> None:
+    """Raise a DtypeError unless all leaves of a result are numbers, arrays or Tensors."""
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray | np.generic):
+            given = f"dtype {leaf.dtype}" if leaf.dtype.kind not in "biufc" else ""
+        else:
+            number = isinstance(leaf, Tensor | bool | float | complex) or (
+                isinstance(leaf, int) and np.asarray(leaf).dtype.kind != "O"
+            )
+            given = "" if number else f"a {type(leaf).__name__}"
+        if given:
+            raise DtypeError(
+                describe(
+                    name,
+                    f"a function that returned {given}",
+                    "numbers, arrays and Tensors, in any containers, are needed",
+                    "Return what was computed, and anything else elsewhere",
+                )
+            )
 
 
 def dtype_of(leaf: Any) -> np.dtype[Any]:

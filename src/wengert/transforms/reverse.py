@@ -11,6 +11,7 @@ import numpy as np
 from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.dispatch import apply, strengthened
 from wengert.core.objects import leaves_of_result
+from wengert.core.requirements import require_callable, require_flag, require_number
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.core.trace import next_level
 from wengert.errors import DtypeError, ShapeError, describe
@@ -160,6 +161,8 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
     """
+    require_callable("value_and_grad", fun)
+    require_flag("value_and_grad", has_aux=has_aux, holomorphic=holomorphic)
 
     @functools.wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -221,6 +224,8 @@ def gradient_function(
     name: str, fun: Function, argnums: int | Sequence[int], has_aux: bool = False, holomorphic: bool = False
 ) -> Function:
     """Return what `grad` does, under the name of a transformation that uses it."""
+    require_callable(name, fun)
+    require_flag(name, has_aux=has_aux, holomorphic=holomorphic)
 
     @functools.wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -250,6 +255,7 @@ def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0) -> Functio
     >>> elementwise_grad(np.sin)(np.array([0.0, np.pi]))
     array([ 1., -1.])
     """
+    require_callable("elementwise_grad", fun)
 
     @functools.wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -299,6 +305,8 @@ def pulled(
         has_aux: see `vjp`.
         any_result: whether results without derivative are allowed; their cotangents are not looked at.
     """
+    require_callable(name, fun)
+    require_flag(name, has_aux=has_aux)
     kept = tuple(map_leaves(copied, x) for x in primals)
     run = Recording(name, fun, kept, {}, range(len(primals)), has_aux)
     if not any_result:
@@ -334,6 +342,7 @@ def shown_structure(structure: Any) -> str:
 
 def matched(output: Any, ct: Any) -> Any:
     """Return a given cotangent as the sweep needs it, checking its shape."""
+    require_number("vjp", "a cotangent", ct)
     value = inner_value(strengthened(ct)) if type(ct) is Tensor else np.asarray(ct)[()]
     shape = output.shape if isinstance(output, Tensor | np.ndarray) else ()
     if value.shape != shape:

@@ -11,9 +11,10 @@ from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
+from wengert.core.requirements import require_callable, require_number
 from wengert.core.tensor import Tensor, settled
 from wengert.core.trace import next_level
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import ShapeError, describe
 from wengert.traces.jet import Jet, Series
 from wengert.transforms.boundary import (
     as_given,
@@ -52,12 +53,10 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
     >>> taylor(np.exp, (0.0,), (1.0,), 3)
     [1.0, 1.0, 0.5, 0.16666666666666666]
     """
-    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 0:
-        raise UsageError(
-            describe("taylor", f"order={order!r}", "a whole number, 0 or more, is needed", "Pass the highest order")
-        )
+    require_callable("taylor", fun)
+    order = as_whole("taylor", "order", order, least=0)
     require_sequences("taylor", primals, tangents)
-    trace = Jet(next_level(), int(order), name_of("taylor", fun))
+    trace = Jet(next_level(), order, name_of("taylor", fun))
     leaves, structure = flatten(tuple(primals))
     directions, other = flatten(tuple(tangents))
     if structure != other:
@@ -83,6 +82,7 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
 def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
     """Return an argument as the series of a point moving along a line."""
     value = inner_value(selected("taylor", leaf))
+    require_number("taylor", "a tangent", direction)
     step = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
     aval = aval_of(value)
     if step.shape != aval.shape:

@@ -11,14 +11,16 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.compile.passes import simplified
 from wengert.core.aval import aval_of, is_differentiable
-from wengert.core.graph import Graph, evaluate
+from wengert.core.graph import Graph, evaluate, require_graph
 from wengert.core.objects import leaves_of_result
+from wengert.core.requirements import as_whole, require_callable, shown
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.traces.staging import Stage
 from wengert.transforms.boundary import name_of, narrowed
+from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording, ones_for
 
 __all__ = ["Traced", "as_function", "gradient", "trace", "trace_function"]
@@ -53,6 +55,7 @@ def trace_function(
         called = names or ("",) * len(leaves)
         args, kwargs = rebuild([stage.input(aval_of(x), label) for x, label in zip(leaves, called, strict=True)])
         found, structure = leaves_of_result(function(*args, **kwargs))
+        require_arrays(name, found)
         outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
         graph = stage.graph(
             [x if isinstance(x, Tensor | bool | int | float | complex) else np.asarray(x) for x in outputs]
@@ -87,6 +90,7 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
       v3 = add(v1, v2)  # float64[]
       return v3
     """
+    require_callable("trace", function)
 
     def traced(*args: Any, **kwargs: Any) -> Graph:
         leaves, structure = flatten((args, kwargs))
@@ -100,8 +104,9 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
 
 def require_numeric(leaf: Any, name: str) -> None:
     """Raise a DtypeError for an example that is neither a number nor a numeric array."""
-    dtype = aval_of(leaf).dtype
-    if dtype.kind not in "biufc":
+    if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex) or (
+        aval_of(leaf).dtype.kind not in "biufc"
+    ):
         raise DtypeError(
             describe(
                 "trace",
@@ -165,7 +170,8 @@ def gradient(graph: Graph, wrt: int | str | Sequence[int | str] | None = None, *
     >>> [float(y) for y in gradient(gradient(gradient(cube)))(2.0)]
     [8.0, 12.0, 12.0, 6.0]
     """
-    position = output_position(graph, output)
+    require_graph("gradient", graph)
+    position = output_position(graph, as_whole("gradient", "output", output))
     chosen = input_positions(graph, wrt)
 
     def both(*args: Any) -> Any:
@@ -213,7 +219,7 @@ def input_positions(graph: Graph, wrt: int | str | Sequence[int | str] | None) -
         return tuple(i for i, v in enumerate(graph.inputs) if is_differentiable(v.dtype))
     names = [variable.name for variable in graph.inputs]
     chosen = []
-    for one in (wrt,) if isinstance(wrt, int | str) else wrt:
+    for one in wrt if isinstance(wrt, list | tuple | set | frozenset | range) else (wrt,):
         count = len(names)
         if one in names[: count if isinstance(one, str) else 0]:
             chosen.append(names.index(str(one)))
@@ -223,7 +229,7 @@ def input_positions(graph: Graph, wrt: int | str | Sequence[int | str] | None) -
             raise UsageError(
                 describe(
                     "gradient",
-                    f"wrt={one!r} for a graph of {count} inputs ({', '.join(filter(None, names)) or 'without names'})",
+                    f"{shown(one)} as wrt of {count} inputs ({', '.join(filter(None, names)) or 'without names'})",
                     "positions or names of inputs are needed",
                     "Print the graph to see them",
                 )

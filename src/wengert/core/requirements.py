@@ -1,0 +1,95 @@
+"""What arguments of public functions have to be; each raises an error in the house form otherwise."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import Aval, aval_of
+from wengert.core.tensor import Tensor
+from wengert.errors import DtypeError, UsageError, describe
+
+__all__ = ["as_dtype", "as_whole", "require_callable", "require_flag", "require_number", "shown"]
+
+
+def shown(value: Any) -> str:
+    """Return how errors show a wrong argument: as it is written if that is short, otherwise by its type."""
+    if value is None or isinstance(value, bool | int | float | complex | str):
+        return f"{value!r:.40}"
+    return f"a value of type {type(value).__name__}"
+
+
+def require_callable(name: str, value: Any, what: str = "function") -> None:
+    """Raise a DtypeError unless a value can be called.
+
+    >>> require_callable("grad", 3.0)
+    Traceback (most recent call last):
+    wengert.errors.DtypeError: grad: 3.0 as the function; something that can be called is needed. Pass the function...
+    """
+    if not callable(value):
+        raise DtypeError(
+            describe(
+                name,
+                f"{shown(value)} as the {what}",
+                "something that can be called is needed",
+                "Pass the function itself, not what it returned",
+            )
+        )
+
+
+def require_flag(name: str, **flags: Any) -> None:
+    """Raise a UsageError unless arguments are True or False (or numbers that stand for them)."""
+    for parameter, value in flags.items():
+        if not isinstance(value, bool | int | np.bool_) or value not in (0, 1):
+            raise UsageError(
+                describe(
+                    name, f"{shown(value)} for {parameter}", "True or False is needed", f"Pass {parameter} as a bool"
+                )
+            )
+
+
+def as_whole(name: str, parameter: str, value: Any, least: int | None = None) -> int:
+    """Return a whole number, not below the least one."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = None
+    if found is None or isinstance(value, bool) or (least is not None and found < least):
+        bound = "" if least is None else f", {least} or more,"
+        raise UsageError(
+            describe(name, f"{shown(value)} for {parameter}", f"a whole number{bound} is needed", "Pass an int")
+        )
+    return found
+
+
+def as_dtype(name: str, value: Any) -> np.dtype[Any]:
+    """Return what NumPy takes for a dtype as one."""
+    try:
+        dtype: np.dtype[Any] = np.dtype(value)
+    except (TypeError, ValueError) as error:
+        raise DtypeError(
+            describe(
+                name, f"{shown(value)} for dtype", "a dtype is needed", "Pass float or numpy.float32, for instance"
+            )
+        ) from error
+    return dtype
+
+
+def require_number(name: str, what: str, value: Any) -> Aval:
+    """Return shape and dtype of an argument, which must be a number or a numeric array."""
+    try:
+        aval = aval_of(value) if isinstance(value, Tensor | np.ndarray | np.generic) else aval_of(np.asarray(value))
+    except ValueError:  # lists of different lengths
+        aval = Aval((), np.dtype(object))
+    if aval.dtype.kind not in "biufc":
+        raise DtypeError(
+            describe(
+                name,
+                f"{shown(value)} as {what}",
+                "a number, a numeric array or a Tensor is needed",
+                "Convert it, with .astype(float) for instance",
+            )
+        )
+    return aval

@@ -1,0 +1,478 @@
+"""Rubbish in every parameter of every public name: a result, an error of ours in the house form, or NumPy's own.
+
+The calls are generated: each parameter of a call that is right takes each of some thirty wrong values in turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+from wengert import autograd, errors, extend, graph, testing
+from wengert.core import primitive
+
+FORM = re.compile(r"^[^;]+: .+; .+\. .+\.$", re.DOTALL)
+X = np.array([0.5, 0.6])
+FLOAT = np.dtype(float)
+
+
+def escaped() -> Any:
+    """Return a Tensor of a transformation that is over."""
+    kept: list[Any] = []
+    wg.grad(lambda x: (kept.append(x), x)[1])(1.0)
+    return kept[0]
+
+
+def staged() -> Any:
+    """Return a Tensor of a trace that is over."""
+    kept: list[Any] = []
+    wg.jit(lambda x: (kept.append(x), x)[1])(X)
+    return kept[0]
+
+
+def objects() -> Any:
+    """Return an array of objects, one of which is a Tensor and one nothing."""
+    found = np.empty(2, dtype=object)
+    found[0] = wg.tensor(1.0)
+    return found
+
+
+class Plain:
+    """Know nothing of arrays."""
+
+
+RUBBISH: dict[str, Callable[[], Any]] = {
+    "None": lambda: None,
+    "string": lambda: "a",
+    "empty string": lambda: "",
+    "bytes": lambda: b"a",
+    "set": lambda: {1.0},
+    "function": lambda: lambda *args, **kwargs: args,
+    "class": lambda: Plain,
+    "type": lambda: int,
+    "module": lambda: np,
+    "object": lambda: object(),
+    "NaN": lambda: float("nan"),
+    "infinity": lambda: float("inf"),
+    "huge": lambda: 2**70,
+    "negative": lambda: -3,
+    "fraction": lambda: 2.5,
+    "ragged": lambda: [[1.0], [1.0, 2.0]],
+    "objects": objects,
+    "dates": lambda: np.array(["2026-11-21"], dtype="datetime64[D]"),
+    "structured": lambda: np.zeros(2, dtype=[("a", float), ("b", int)]),
+    "strings": lambda: np.array(["a", "b"]),
+    "generator": lambda: (i for i in range(2)),
+    "empty list": list,
+    "empty tuple": lambda: (),
+    "empty dict": dict,
+    "bool": lambda: True,
+    "complex": lambda: 1j,
+    "nested": lambda: {"a": {"b": 1.0}},
+    "seven": lambda: np.ones(7),
+    "three axes": lambda: np.ones((2, 1, 3)),
+    "integers": lambda: np.arange(3),
+    "escaped": escaped,
+    "staged": staged,
+    "slice": lambda: slice(None),
+}
+
+
+def f(x: Any) -> Any:
+    return np.sum(np.sin(x) * x)
+
+
+def step(c: Any, x: Any) -> Any:
+    return c * 2.0, x
+
+
+class Twice(autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> Any:
+        return ct * 2
+
+
+def leaf() -> Any:
+    return wg.tensor(X, requires_grad=True)
+
+
+def traced() -> Any:
+    return graph.trace(f)(X)
+
+
+def with_rule(forward: Any = lambda x: (np.sin(x), x), backward: Any = lambda x, ct: (ct * np.cos(x),)) -> Any:
+    rule = wg.custom_rule(np.sin)
+    rule.defvjp(forward, backward)
+    return wg.vjp(rule, X)[1](X)
+
+
+def with_jvp(rule: Any = lambda p, t: (np.sin(p[0]), t[0])) -> Any:
+    function = wg.custom_rule(np.sin)
+    function.defjvp(rule)
+    return wg.jvp(function, (X,), (X,))
+
+
+def with_batch(rule: Any = lambda size, batched, x: (np.sin(x), True)) -> Any:
+    function = wg.custom_rule(np.sin)
+    function.defbatch(rule)
+    return wg.vmap(function)(X)
+
+
+def in_mode(mode: Any, x: Any = None) -> Any:
+    with mode:
+        return leaf() * 2
+
+
+def hooked(hook: Any = lambda ct: ct) -> Any:
+    x = leaf()
+    x.register_hook(hook)
+    f(x).backward()
+
+
+def hooked_after(hook: Any = lambda t: None) -> Any:
+    x = leaf()
+    x.register_post_accumulate_grad_hook(hook)
+    f(x).backward()
+
+
+def run_graph(x: Any = X) -> Any:
+    p = graph.placeholder("p", (2,))
+    return graph.Executor(p * 2).run({p: x})
+
+
+def run_feeds(feeds: Any = None) -> Any:
+    p = graph.placeholder("p", (2,))
+    return graph.Executor(p * 2).run({"p": X} if feeds is None else feeds)
+
+
+def gradients_of(output: Any = None, inputs: Any = None) -> Any:
+    p = graph.placeholder("p", ())
+    return graph.gradients(p * 2 if output is None else output, p if inputs is None else inputs)
+
+
+def declared(declare: Any) -> Any:
+    def call(name: Any = "rubbish.name", evaluate: Any = np.sin, rule: Any = "right") -> Any:
+        try:
+            if declare is extend.constant:
+                return extend.apply(declare(name, evaluate), X)
+            given = RULES[declare] if isinstance(rule, str) else rule
+            return extend.apply(declare(name, evaluate, given), *(X,) * COUNTS[declare])
+        finally:
+            with contextlib.suppress(TypeError):
+                primitive.PRIMITIVES.pop(name, None)
+
+    return call
+
+
+RULES: dict[Any, Any] = {
+    extend.elementwise: lambda t, _out, x: t,
+    extend.linear: lambda ct, _aval: ct,
+    extend.bilinear: (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x),
+    extend.opaque: lambda ct, out, x: ct,
+}
+COUNTS = {extend.elementwise: 1, extend.linear: 1, extend.bilinear: 2, extend.opaque: 1}
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "asarray": lambda data=X, dtype=float: wg.asarray(data, dtype),
+    "tensor": lambda data=X, dtype=float, requires_grad=True: wg.tensor(data, dtype, requires_grad),
+    "call": lambda fun=f, x=X: wg.jit(lambda y: wg.call(fun, y))(x),
+    "checkpoint": lambda fun=f, x=X: wg.grad(wg.checkpoint(fun))(x),
+    "cond": lambda p=True, yes=np.sin, no=np.cos, x=X: wg.cond(p, yes, no, x),
+    "cond traced": lambda p=1.0, yes=np.sin, no=np.cos, x=X: wg.jit(lambda q: wg.cond(q > 0, yes, no, x))(p),
+    "switch": lambda i=1, fs=(np.sin, np.cos), x=X: wg.switch(i, fs, x),
+    "switch traced": lambda i=1, fs=(np.sin, np.cos), x=X: wg.jit(lambda j: wg.switch(j, fs, x))(i),
+    "custom_rule": lambda fun=np.sin, x=X: wg.custom_rule(fun)(x),
+    "custom_rule.defvjp": with_rule,
+    "custom_rule.defjvp": with_jvp,
+    "custom_rule.defbatch": with_batch,
+    "elementwise_grad": lambda fun=np.sin, argnums=0, x=X: wg.elementwise_grad(fun, argnums)(x),
+    "enable_grad": lambda fun=f: wg.enable_grad()(fun)(leaf()),
+    "no_grad": lambda fun=f: wg.no_grad()(fun)(leaf()),
+    "inference_mode": lambda fun=f: wg.inference_mode()(fun)(leaf()),
+    "set_grad_enabled": lambda mode=True: in_mode(wg.set_grad_enabled(mode)),
+    "is_grad_enabled": wg.is_grad_enabled,
+    "explain": lambda fun=f, x=X: str(wg.explain(fun, x)),
+    "fori_loop": lambda lower=0, upper=3, body=lambda i, s: s * 2, init=1.0: wg.fori_loop(lower, upper, body, init),
+    "grad": lambda fun=f, argnums=0, has_aux=False, holomorphic=False, x=X: wg.grad(fun, argnums, has_aux, holomorphic)(
+        x
+    ),
+    "value_and_grad": lambda fun=f, argnums=0, has_aux=False, holomorphic=False, x=X: wg.value_and_grad(
+        fun, argnums, has_aux, holomorphic
+    )(x),
+    "hessian": lambda fun=f, argnums=0, holomorphic=False, x=X: wg.hessian(fun, argnums, holomorphic)(x),
+    "hvp": lambda fun=f, primals=(X,), tangents=(X,): wg.hvp(fun, primals, tangents),
+    "jacfwd": lambda fun=f, argnums=0, holomorphic=False, x=X: wg.jacfwd(fun, argnums, holomorphic)(x),
+    "jacrev": lambda fun=f, argnums=0, holomorphic=False, x=X: wg.jacrev(fun, argnums, holomorphic)(x),
+    "jacobian": lambda fun=f, argnums=0, mode="auto", holomorphic=False, x=X: wg.jacobian(
+        fun, argnums, mode, holomorphic
+    )(x),
+    "jit": lambda fun=f, static_argnums=(), static_argnames=(), donate_argnums=(), x=X: wg.jit(
+        fun, static_argnums, static_argnames, donate_argnums
+    )(x),
+    "jit returning": lambda result=1.0: wg.jit(lambda x: result)(X),
+    "grad returning": lambda result=1.0: wg.grad(lambda x: result)(X),
+    "vmap returning": lambda result=1.0: wg.vmap(lambda x: result)(X),
+    "jvp": lambda fun=f, primals=(X,), tangents=(X,), has_aux=False: wg.jvp(fun, primals, tangents, has_aux),
+    "jvp of": lambda primal=X, tangent=X: wg.jvp(f, (primal,), (tangent,)),
+    "linearize": lambda fun=f, x=X, t=X: wg.linearize(fun, x)[1](t),
+    "scan": lambda fun=step, init=1.0, xs=X, length=2, reverse=False, unroll=1: wg.scan(
+        fun, init, xs, length, reverse, unroll
+    ),
+    "scan traced": lambda fun=step, init=1.0, xs=X, length=2, reverse=False, unroll=1: wg.jit(
+        lambda x: wg.scan(fun, init, xs, length, reverse, unroll)[0] * x
+    )(X),
+    "stop_gradient": lambda tree=X: wg.stop_gradient(tree),
+    "taylor": lambda fun=f, primals=(X,), tangents=(X,), order=2: wg.taylor(fun, primals, tangents, order),
+    "taylor of": lambda primal=X, tangent=X: wg.taylor(f, (primal,), (tangent,), 2),
+    "vjp": lambda fun=f, x=X, has_aux=False: wg.vjp(fun, x, has_aux=has_aux),
+    "vjp of": lambda ct=1.0: wg.vjp(f, X)[1](ct),
+    "vmap": lambda fun=np.sin, in_axes=0, out_axes=0, x=X: wg.vmap(fun, in_axes, out_axes)(x),
+    "vmap of two": lambda in_axes=(0, None), out_axes=(0, 0): wg.vmap(lambda x, y: (x, y), in_axes, out_axes)(X, X),
+    "while_loop": lambda cond=lambda s: s < 5, body=lambda s: s + 1, init=1.0: wg.while_loop(cond, body, init),
+    "autograd.backward": lambda tensors=None, grad_tensors=None, inputs=None: autograd.backward(
+        f(leaf()) if tensors is None else tensors, grad_tensors, inputs=inputs
+    ),
+    "autograd.grad": lambda outputs=None, inputs=None, grad_outputs=None: autograd.grad(
+        f(leaf()) if outputs is None else outputs, leaf() if inputs is None else inputs, grad_outputs
+    ),
+    "autograd.Function": lambda x=X: Twice.apply(x),
+    "autograd.once_differentiable": lambda fun=lambda ctx, ct: ct: autograd.once_differentiable(fun),
+    "autograd.detect_anomaly": lambda fun=f: autograd.detect_anomaly()(fun)(X),
+    "autograd.saved_tensors_hooks": lambda pack=lambda t: t, unpack=lambda t: t: in_mode(
+        autograd.saved_tensors_hooks(pack, unpack)
+    ),
+    "autograd.saved_tensors_hooks packing": lambda pack=lambda t: t, unpack=lambda t: t: packed(pack, unpack),
+    "Tensor.register_hook": hooked,
+    "Tensor.register_post_accumulate_grad_hook": hooked_after,
+    "Tensor.backward": lambda gradient=1.0, inputs=None: f(leaf()).backward(gradient, inputs=inputs),
+    "Tensor.grad": lambda grad=X: setattr(leaf(), "grad", grad),
+    "Tensor.requires_grad_": lambda value=True: wg.tensor(X).requires_grad_(value),
+    "Tensor.getitem": lambda index=0: leaf()[index],
+    "Tensor.setitem": lambda index=0, value=1.0: wg.tensor(X).__setitem__(index, value),
+    "Tensor.to_device": lambda device="cpu": wg.tensor(X).to_device(device),
+    "Tensor.item": lambda index=0: wg.tensor(X).item(index),
+    "Tensor.astype": lambda dtype=float: leaf().astype(dtype),
+    "graph.trace": lambda fun=f, x=X: graph.trace(fun)(x),
+    "graph.gradient": lambda g=None, wrt=None, output=-1: graph.gradient(
+        traced() if g is None else g, wrt, output=output
+    ),
+    "graph.gradient of": lambda g="x": graph.gradient(g),
+    "graph.gradients": gradients_of,
+    "graph.placeholder": lambda name="p", shape=(2,), dtype=float: graph.placeholder(name, shape, dtype),
+    "graph.Executor": lambda outputs="p": graph.Executor(outputs),
+    "graph.Executor.run": run_feeds,
+    "graph.Executor.run of": run_graph,
+    "graph.check": lambda g="g": graph.check(g),
+    "graph.render": lambda g="g": graph.render(g),
+    "graph.to_dot": lambda g="g": graph.to_dot(g),
+    "graph.to_svg": lambda g="g": graph.to_svg(g),
+    "graph.save": lambda g="g": graph.save(g, "/nonexistent/graph"),
+    "graph.save to": lambda path="/nonexistent/graph": graph.save(traced(), path),
+    "graph.load": lambda path="/nonexistent/graph": graph.load(path),
+    "graph.Graph": lambda inputs=(), equations=(), outputs=(): graph.check(graph.Graph(inputs, equations, outputs)),
+    "graph.Graph of": lambda x=X: traced()(x),
+    "extend.apply": lambda one=extend.PRIMITIVES["sin"], x=X: extend.apply(one, x),
+    "extend.elementwise": declared(extend.elementwise),
+    "extend.linear": declared(extend.linear),
+    "extend.bilinear": declared(extend.bilinear),
+    "extend.opaque": declared(extend.opaque),
+    "extend.constant": declared(extend.constant),
+    "extend.implements": lambda name=np.ones, function=np.sin: None,
+    "extend.describe": lambda name="a", given="b", needed="c", action="d": extend.describe(name, given, needed, action),
+    "testing.check_grads": lambda fun=f, args=(X,), order=1, modes=("rev",): testing.check_grads(
+        fun, args, order, modes
+    ),
+    "testing.check_rule": lambda fun="rule", x=X, seed=0: testing.check_rule(
+        wg.custom_rule(np.sin) if isinstance(fun, str) else fun, x, seed=seed
+    ),
+}
+LEGITIMATE = re.compile(
+    "loop of ufunc|ufunc '|inhomogeneous|only integers, slices|arrays used as indices|setting an array element"
+    "|could not convert string|unsupported operand|not supported between instances|can't multiply sequence"
+    r"|Plain\(\)|must be a string or a real number|must be a string, a bytes-like|cannot be interpreted as an integer"
+    "|positional arguments? but|takes at most|out of bounds for axis|using the string multiply ufunc"
+    "|only integer scalar arrays|too large to convert to C|can only convert an array of size 1|an integer is required"
+    "|to a NumPy dtype|Field elements must be|Tuple must have size|entry not a 2- or 3- tuple"
+    "|only 0-dimensional arrays|Cannot cast array data|Cannot interpret|Cannot construct a dtype|data type"
+)
+"""What Python and NumPy say of wrong values in the user's own functions, and in functions that mirror NumPy's."""
+ENDLESS = {
+    ("fori_loop", "upper", "huge"),
+    ("taylor", "order", "huge"),
+    ("testing.check_grads", "order", "huge"),
+    *(("while_loop", "cond", kind) for kind in ("type", "function")),
+    *(("while_loop", "body", kind) for kind in ("type", "class", "function")),
+}
+"""Calls that are right, and would never end."""
+
+
+def packed(pack: Any, unpack: Any) -> Any:
+    with autograd.saved_tensors_hooks(pack, unpack):
+        y = f(leaf())
+    y.backward()
+
+
+def failures(name: str, call: Callable[..., Any], parameters: list[str]) -> Iterator[str]:
+    """Call a function with each wrong value in each parameter; show the calls that ended badly."""
+    for parameter in parameters:
+        for kind, make in RUBBISH.items():
+            if (name, parameter, kind) not in ENDLESS:
+                found = outcome(functools.partial(call, **{parameter: make()}))
+                if found:
+                    yield f"{name}({parameter}={kind}): {found}"
+
+
+def outcome(call: Callable[[], Any]) -> str:
+    """Return what is wrong with how a call ended; nothing if it gave a result, or an error that says what to do."""
+    try:
+        call()
+    except errors.WengertError as error:
+        return "" if FORM.match(str(error)) else f"{type(error).__name__}: {error}"
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        return "" if LEGITIMATE.search(str(error)) else f"{type(error).__name__}: {error}"
+    except OSError:
+        return ""
+    except Exception as error:  # noqa: BLE001 - what comes out is what is tested
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+@pytest.fixture(autouse=True)
+def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let nothing be written where the tests run, and no warning be an error."""
+    monkeypatch.chdir(tmp_path)
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_own_functions_answer_rubbish_in_the_house_form(name: str) -> None:
+    call = CALLS[name]
+    assert not list(failures(name, call, list(inspect.signature(call).parameters)))
+
+
+# The mirror of NumPy: what NumPy refuses with an error for ndarrays may be refused with the like
+
+
+VALID: dict[str, Any] = {
+    **dict.fromkeys(("axis", "axis1", "k", "offset", "n", "shift", "kth"), 0),
+    **dict.fromkeys(("axis2",), 1),
+    **dict.fromkeys(("indices_or_sections", "repeats", "reps", "num", "N", "M", "deg"), 2),
+    **dict.fromkeys(("shape", "newshape", "dims", "sizes"), (2, 2)),
+    **dict.fromkeys(("dtype", "dtype1", "to"), float),
+    **dict.fromkeys(("q", "x1", "fill_value", "start"), 0.5),
+    **dict.fromkeys(("indices", "ind", "multi_index"), np.array([0, 1])),
+    **dict.fromkeys(("mask", "condition", "where"), np.array([[True, False], [False, True]])),
+    **dict.fromkeys(("arrays", "tup", "seq", "choicelist", "choices", "array_list"), (np.eye(2), np.ones((2, 2)))),
+    "condlist": [np.eye(2) > 0, np.eye(2) == 0],
+    "funclist": [np.sin, np.cos],
+    "subscripts": "ij,jk->ik",
+    "pad_width": 1,
+    "source": 0,
+    "destination": 1,
+    "function": lambda i, j: i + j,
+    "string": "1 2",
+    "buffer": b"12345678",
+    "iter": [1.0, 2.0],
+    "iterable": [1.0, 2.0],
+    "weights": None,
+    "axes": None,
+}
+SETTINGS = {"errstate", "seterr", "set_printoptions", "printoptions", "lib", "linalg"}
+"""Names that are settings or modules, NumPy's own."""
+
+
+def matrix() -> Any:
+    return wg.tensor(np.array([[1.0, 0.25], [0.5, 2.0]]), requires_grad=True)
+
+
+def mirrored() -> dict[str, tuple[Any, Any]]:
+    """Return the functions of `wengert.numpy`, each with NumPy's."""
+    found = {}
+    for prefix, ours, theirs in (("", wnp, np), ("linalg.", wnp.linalg, np.linalg)):
+        for name in ours.__all__ if hasattr(ours, "__all__") else vars(ours):
+            function, original = getattr(ours, name, None), getattr(theirs, name, None)
+            known = callable(function) and original is not None and function is not original
+            if known and not isinstance(function, type) and name not in SETTINGS:
+                found[prefix + name] = (function, original)
+    return found
+
+
+MIRRORED = mirrored()
+WRONG = (TypeError, ValueError, IndexError, OverflowError, MemoryError, ZeroDivisionError, np.linalg.LinAlgError)
+
+
+def plain(value: Any) -> Any:
+    """Return an argument as NumPy takes it."""
+    return value.detach().numpy().copy() if type(value) is wg.Tensor and value.requires_grad else value
+
+
+def answered(function: Any, original: Any, arguments: dict[str, Any]) -> str:
+    """Return what is wrong with how a function answered; nothing if NumPy's refused the same arguments."""
+    positional = [arguments[p] for p in arguments if p.startswith("operand ")]
+    named = {p: v for p, v in arguments.items() if not p.startswith("operand ")}
+    try:
+        function(*positional, **named)
+    except errors.WengertError as error:
+        return "" if FORM.match(str(error)) else f"{type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 - what comes out is what is tested
+        try:
+            original(*map(plain, positional), **{p: plain(v) for p, v in named.items()})
+        except Exception as theirs:  # noqa: BLE001 - NumPy may raise anything
+            if isinstance(error, WRONG) or type(error) is type(theirs):
+                return ""
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def operands_of(name: str, function: Any, original: Any) -> dict[str, Any]:
+    """Return right arguments of a function: those that it needs."""
+    if isinstance(original, np.ufunc):
+        return {f"operand {i}": matrix() for i in range(original.nin)}
+    found = {}
+    for p in inspect.signature(function).parameters.values():
+        if p.kind is p.VAR_POSITIONAL:
+            found["operand 0"] = matrix()
+        elif p.default is p.empty and p.kind is not p.VAR_KEYWORD:
+            found[f"operand {p.name}" if p.kind is p.POSITIONAL_ONLY else p.name] = VALID.get(p.name, matrix())
+    return found
+
+
+def optional(function: Any, original: Any) -> list[str]:
+    """Return the parameters of a function that may be left out."""
+    if isinstance(original, np.ufunc):
+        return ["out", "where", "dtype"]
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY]
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_the_mirror_of_numpy_answers_rubbish_as_numpy_does(name: str) -> None:
+    function, original = MIRRORED[name]
+    right = operands_of(name, function, original)
+    bad = []
+    for parameter in (*right, *optional(function, original)):
+        for kind, make in RUBBISH.items():
+            if kind == "huge" and parameter in ("num", "N", "M", "n", "repeats"):
+                continue
+            found = answered(function, original, {**right, parameter: make()})
+            if found:
+                bad.append(f"{name}({parameter}={kind}): {found}")
+    assert not bad
