@@ -593,3 +593,22 @@ def test_mutated_files_are_refused_or_give_a_checked_graph(tmp_path):
     assert loaded > 100
     assert peak < 1 << 20, "more than 1 GiB"
     assert os.listdir(tmp_path) == []
+
+
+def test_an_assignment_without_a_path_is_refused():
+    def written(x):
+        y = x * 1.0
+        y[1] = 5.0
+        return y
+
+    body = body_of(trace(written)(np.ones(3)))
+    for equation in body["equations"]:
+        equation["params"].pop("path", None)
+    with pytest.raises(FileFormatError, match="missing a required argument: 'path'"):
+        decoded(signed(body))
+
+
+def test_an_input_of_unknown_length_is_refused():
+    body = {"inputs": [{"name": "x", "dtype": "<f8", "shape": [-1]}], "equations": [], "outputs": [0]}
+    with pytest.raises(FileFormatError, match=r"an input of shape \(-1,\); lengths from 0 are needed"):
+        decoded(signed(body))

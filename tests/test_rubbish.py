@@ -389,7 +389,7 @@ VALID: dict[str, Any] = {
     "destination": 1,
     "function": lambda i, j: i + j,
     "string": "1 2",
-    "buffer": b"12345678",
+    "buffer": np.ones(2),
     "iter": [1.0, 2.0],
     "iterable": [1.0, 2.0],
     "weights": None,
@@ -401,6 +401,10 @@ SETTINGS = {"errstate", "seterr", "set_printoptions", "printoptions", "lib", "li
 
 def matrix() -> Any:
     return wg.tensor(np.array([[1.0, 0.25], [0.5, 2.0]]), requires_grad=True)
+
+
+INTERNAL = re.compile("has no attribute|is not callable|is not iterable|is not subscriptable|NoneType")
+"""What errors say that come of what we do with a value, rather than of the value."""
 
 
 def mirrored() -> dict[str, tuple[Any, Any]]:
@@ -438,6 +442,8 @@ def answered(function: Any, original: Any, arguments: dict[str, Any]) -> str:
         except Exception as theirs:  # noqa: BLE001 - NumPy may raise anything
             if isinstance(error, WRONG) or type(error) is type(theirs):
                 return ""
+        if isinstance(error, WRONG) and not INTERNAL.search(str(error)):
+            return ""
         return f"{type(error).__name__}: {error}"
     return ""
 
@@ -470,7 +476,7 @@ def test_the_mirror_of_numpy_answers_rubbish_as_numpy_does(name: str) -> None:
     bad = []
     for parameter in (*right, *optional(function, original)):
         for kind, make in RUBBISH.items():
-            if kind == "huge" and parameter in ("num", "N", "M", "n", "repeats"):
+            if kind == "huge" and parameter in ("num", "N", "M", "n", "repeats", "indices_or_sections"):
                 continue
             found = answered(function, original, {**right, parameter: make()})
             if found:

@@ -7,6 +7,7 @@ parameters of an equation. Printer, checker and evaluator are all here; transfor
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
@@ -443,6 +444,7 @@ def check_avals(equation: Equation) -> None:
         further = FURTHER_CHECKS.get(registered_name(equation.primitive))
         if further is not None:
             further(equation.inputs, equation.params)
+        check_parameters(equation)
         avals = abstract(equation.primitive, equation.inputs, equation.params)
     except FAILURES as error:
         raise malformed(
@@ -452,6 +454,15 @@ def check_avals(equation: Equation) -> None:
     if avals != found:
         bound, given = (", ".join(map(aval_text, some)) or "nothing" for some in (found, avals))
         raise malformed(f"{equation.primitive.name} bound to {bound}", f"{given} is what it gives")
+
+
+def check_parameters(equation: Equation) -> None:
+    """Raise a TypeError unless an equation has the parameters that the evaluation of its primitive takes."""
+    try:
+        signature = inspect.signature(equation.primitive.evaluate)
+    except ValueError:  # of functions written in C; those are called when the shapes are found
+        return
+    signature.bind(*equation.inputs, **equation.params)
 
 
 def malformed(given: str, needed: str) -> GraphError:

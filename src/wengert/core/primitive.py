@@ -173,12 +173,12 @@ class Elementwise(Primitive):
     ) -> None:
         super().__init__(name, evaluate)
         rules: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
-        if not any(rules):
+        if not any(rule is not None for rule in rules):
             raise misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
         if isinstance(evaluate, np.ufunc) and evaluate.nin != len(rules):
             raise misdeclared(name, f"{len(rules)} rules were given", f"{evaluate.nin} operands need one each")
         self.firm = len(rules) == 1
-        self.signatures = tuple(r and Signature(name, r, 2, len(rules)) for r in rules)
+        self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
         self.savings: dict[tuple[bool, ...], tuple[bool, Callable[[int], bool]]] = {}
         self.singular = singular
         self.overwrite = overwrite

@@ -11,7 +11,7 @@ from wengert.core.aval import Aval, aval_of
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
 
-__all__ = ["as_dtype", "as_whole", "require_callable", "require_flag", "require_number", "shown"]
+__all__ = ["as_dtype", "as_order", "as_whole", "require_callable", "require_flag", "require_number", "shown"]
 
 
 def shown(value: Any) -> str:
@@ -75,6 +75,13 @@ def as_dtype(name: str, value: Any) -> np.dtype[Any]:
             )
         ) from error
     return dtype
+
+
+def as_order(order: Any, default: str) -> str:
+    """Return the name of a memory order in capitals; the default for None."""
+    if order is not None and not isinstance(order, str):
+        raise DtypeError(describe("order", shown(order), "'C', 'F', 'A' or 'K' is needed", "Leave it out"))
+    return (order or default).upper()
 
 
 def require_number(name: str, what: str, value: Any) -> Aval:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 import wengert.control.consistency  # noqa: F401 - it declares what files may name, and how it is checked
+from wengert.core.aval import UNKNOWN
 from wengert.core.graph import FAILURES, Equation, Graph, Variable, check, require_graph
 from wengert.core.primitive import Primitive
 from wengert.core.requirements import shown as shown_argument
@@ -226,7 +227,10 @@ class Reader:
         for one in items(fields["inputs"]):
             parts = dict(one) if isinstance(one, dict) else entries(one, "name")
             name = self.name(parts.pop("name", None), names)
-            bound.append(Variable.of(self.decoder.aval(parts), name))
+            aval = self.decoder.aval(parts)
+            if depth == 0 and UNKNOWN in aval.shape:  # sequences are made by loops, inside of graphs
+                raise invalid(f"an input of shape {aval.shape}", "lengths from 0 are needed")
+            bound.append(Variable.of(aval, name))
         inputs = tuple(bound)
         equations = [self.equation(one, bound, depth) for one in items(fields["equations"])]
         return Graph(inputs, equations, [self.operand(one, bound, depth) for one in items(fields["outputs"])])

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.requirements import as_order, shown
 from wengert.core.tensor import Tensor, is_staged, raw
 from wengert.core.views import base_and_path
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import memory_of
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import shapes
@@ -51,7 +52,11 @@ def as_shape(shape: Any) -> tuple[int, ...]:
             return (operator.index(shape),)
         except TypeError:
             pass
-    return tuple(map(operator.index, shape))
+    try:
+        return tuple(map(operator.index, shape))
+    except TypeError:
+        given = f"{shown(shape)} as a shape or shift"
+        raise DtypeError(describe("shape", given, "whole numbers are needed", "Pass an int or a tuple")) from None
 
 
 def completed(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
@@ -65,7 +70,7 @@ def completed(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
 
 def resolved_order(x: Tensor, order: str | None) -> Any:
     """Return the order in which elements are read, "C" or "F"; "A" depends on how they lie in memory."""
-    chosen = (order or "C").upper()
+    chosen = as_order(order, "C")
     if chosen == "A":
         return "F" if buffer_of(x).flags.fnc else "C"
     return chosen
@@ -103,6 +108,8 @@ def expand_dims(a: Any, axis: Any) -> Any:
     x = array_operand("expand_dims", a)
     count = len(axis) if isinstance(axis, tuple | list) else 1
     new = normalize_axis_tuple(axis, x.ndim + count)
+    if len(new) != count:
+        raise DtypeError(describe("expand_dims", f"{shown(axis)} for axis", "an int or a tuple is needed", "Pass it"))
     lengths = iter(x.shape)
     return reshape(x, tuple(1 if i in new else next(lengths) for i in range(x.ndim + count)))
 
