@@ -294,7 +294,10 @@ TILE = ("equations", 1)
         (changed("inputs", 0, "name", to="../../\x00"), "printable characters are needed"),
         (changed("inputs", to=[*simple()["inputs"], *simple()["inputs"]]), "two inputs called 'x'"),
         (changed("inputs", 0, "shape", to=[HUGE, HUGE]), "at most 16777216 elements are expected"),
-        (changed("inputs", 0, "shape", to=[-1]), "cannot be evaluated|which it gives|is what it gives"),
+        (
+            changed("inputs", 0, "shape", to=[-1]),
+            "cannot be evaluated|which it gives|is what it gives|lengths from 0 are needed",
+        ),
         (changed("inputs", 0, "shape", to=[True]), "lengths from 0"),
         (changed("inputs", 0, "shape", to=[2.0]), "lengths from 0"),
         (changed("inputs", 0, "shape", to=[1] * 65), "lengths from 0"),

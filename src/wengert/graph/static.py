@@ -167,7 +167,7 @@ def placeholder(name: str, shape: int | Sequence[int] = (), dtype: Any = float) 
         raise UsageError(
             describe(
                 "placeholder",
-                f"{shown(shape)} as the shape of {name}",
+                f"shape {shape!r:.40} of {name}",
                 "lengths from 0 are needed",
                 "Give a known shape",
             )

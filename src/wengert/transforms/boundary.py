@@ -15,7 +15,6 @@ import numpy as np
 
 from wengert.core.aval import aval_of, is_number
 from wengert.core.dispatch import is_weak, plain_array, weakened
-from wengert.core.requirements import shown
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor, own_memory
 from wengert.core.trace import Trace
 from wengert.core.views import current, share
@@ -55,7 +54,7 @@ def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int,
         raise UsageError(
             describe(
                 name,
-                f"{shown(argnums)} for argnums",
+                f"argnums={argnums!r:.80}",
                 "the position of an argument, or several of them, is needed",
                 "Pass argnums=0 or argnums=(0, 1), for instance",
             )

@@ -11,7 +11,7 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of
-from wengert.core.requirements import require_callable, require_flag, shown
+from wengert.core.requirements import require_callable, require_flag
 from wengert.errors import UsageError, describe
 from wengert.transforms.batching import vmap
 from wengert.transforms.boundary import (
@@ -212,9 +212,7 @@ def jacobian(
     require_flag("jacobian", holomorphic=holomorphic)
     if not isinstance(mode, str) or mode not in ("auto", "fwd", "rev"):
         raise UsageError(
-            describe(
-                "jacobian", f"{shown(mode)} for mode", "'auto', 'fwd' or 'rev' is needed", "Leave it out for 'auto'"
-            )
+            describe("jacobian", f"mode={mode!r:.40}", "'auto', 'fwd' or 'rev' is needed", "Leave it out for 'auto'")
         )
 
     @functools.wraps(fun)

@@ -63,6 +63,8 @@ def require_arrays(name: str, leaves: Sequence[Any]) -> None:
                 isinstance(leaf, int) and np.asarray(leaf).dtype.kind != "O"
             )
             given = "" if number else f"a {type(leaf).__name__}"
+            if given:
+                np.asarray(leaf)  # a variable that is set in one branch only says which
         if given:
             raise DtypeError(
                 describe(

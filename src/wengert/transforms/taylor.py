@@ -14,7 +14,7 @@ from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, require_number
 from wengert.core.tensor import Tensor, settled
 from wengert.core.trace import next_level
-from wengert.errors import ShapeError, describe
+from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.jet import Jet, Series
 from wengert.transforms.boundary import (
     as_given,
@@ -54,9 +54,11 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
     [1.0, 1.0, 0.5, 0.16666666666666666]
     """
     require_callable("taylor", fun)
-    order = as_whole("taylor", "order", order, least=0)
+    if not isinstance(order, int | np.integer) or isinstance(order, bool) or order < 0:
+        needed = "a whole number, 0 or more, is needed"
+        raise UsageError(describe("taylor", f"order={order!r:.40}", needed, "Pass the highest order"))
     require_sequences("taylor", primals, tangents)
-    trace = Jet(next_level(), order, name_of("taylor", fun))
+    trace = Jet(next_level(), int(order), name_of("taylor", fun))
     leaves, structure = flatten(tuple(primals))
     directions, other = flatten(tuple(tangents))
     if structure != other:

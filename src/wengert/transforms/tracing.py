@@ -13,7 +13,7 @@ from wengert.compile.passes import simplified
 from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.graph import Graph, evaluate, require_graph
 from wengert.core.objects import leaves_of_result
-from wengert.core.requirements import as_whole, require_callable, shown
+from wengert.core.requirements import as_whole, require_callable
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -104,9 +104,8 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
 
 def require_numeric(leaf: Any, name: str) -> None:
     """Raise a DtypeError for an example that is neither a number nor a numeric array."""
-    if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex) or (
-        aval_of(leaf).dtype.kind not in "biufc"
-    ):
+    known = isinstance(getattr(leaf, "dtype", None), np.dtype) or isinstance(leaf, bool | int | float | complex)
+    if not known or aval_of(leaf).dtype.kind not in "biufc":
         raise DtypeError(
             describe(
                 "trace",
@@ -229,7 +228,8 @@ def input_positions(graph: Graph, wrt: int | str | Sequence[int | str] | None) -
             raise UsageError(
                 describe(
                     "gradient",
-                    f"{shown(one)} as wrt of {count} inputs ({', '.join(filter(None, names)) or 'without names'})",
+                    f"wrt={one!r:.40} for a graph of {count} inputs "
+                    f"({', '.join(filter(None, names)) or 'without names'})",
                     "positions or names of inputs are needed",
                     "Print the graph to see them",
                 )
