@@ -309,6 +309,7 @@ LEGITIMATE = re.compile(
     "|positional arguments? but|takes at most|out of bounds for axis|using the string multiply ufunc"
     "|only integer scalar arrays|too large to convert to C|can only convert an array of size 1|an integer is required"
     "|to a NumPy dtype|Field elements must be|Tuple must have size|entry not a 2- or 3- tuple"
+    "|at most 63 and a sign are needed"
     "|only 0-dimensional arrays|Cannot cast array data|Cannot interpret|Cannot construct a dtype|data type"
 )
 """What Python and NumPy say of wrong values in the user's own functions, and in functions that mirror NumPy's."""

@@ -222,7 +222,8 @@ def as_tensor(value: Any) -> Tensor:
     array = plain_array("asarray", value)
     if holds_objects(value):
         return constant_tensor(read_objects("asarray", value))
-    tensor = constant_tensor(checked("asarray", array if type(value) is np.ndarray else array[()]))
+    whole = type(value) is np.ndarray or array.dtype.kind == "O"  # an object comes out of its array as what it was
+    tensor = constant_tensor(checked("asarray", array if whole else array[()]))
     if type(value) is np.ndarray:
         tensor._kept = BORROWED if value.flags.writeable else True
     return tensor

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.order import arranged, example, permuted, strides_of
+from wengert.core.requirements import as_order
 from wengert.core.tensor import Tensor
 
 __all__ = ["laid_out", "lies_in", "like", "memory_of", "order_of_copy"]
@@ -20,7 +21,7 @@ def memory_of(x: Tensor) -> Any:
 def lies_in(order: Any, x: Tensor) -> bool:
     """Tell whether a Tensor lies in order C or F; every one does in the others."""
     flags = memory_of(x).flags
-    wanted = (order or "K").upper()
+    wanted = as_order(order, "K")
     return bool(flags.c_contiguous if wanted == "C" else flags.f_contiguous if wanted == "F" else True)
 
 
