@@ -72,7 +72,8 @@ SHAPED = {
         """
         {V}[0] ; {V}[-1] ; {M}[1, 2] ; {W}[2][0] ; {F}[3] ; np.sum({V}) ; np.sum({M}) ; np.mean({Q}) ; np.max({V})
         np.min({M}) ; ({V}).sum() ; np.prod({V}) ; np.dot({V}, {V}) ; {V} @ {V} ; np.trace({Q})
-        np.linalg.norm({V} + 2.0) ; np.std({F}) ; np.var({M}) ; np.einsum('i,i->', {V}, {V}) ; np.vdot({P}, {P})
+        np.linalg.norm({V} + 2.0) ; np.std({F} + 4.0 * np.arange(6))
+        np.var({M}) ; np.einsum('i,i->', {V}, {V}) ; np.vdot({P}, {P})
         {V}[np.argmax({V})] ; np.median({V}) ; np.ptp({F}) ; np.sum({M}, where={bM}) ; np.inner({V}, {V})
         float(0.75) ; 0.5 ; 2 ; 1.5 ; np.sum({V}, initial=0.5) ; np.average({V}, weights=np.array([0.2, 0.3, 0.5]))
         np.linalg.det({Q} * 0.1 + np.eye(3)) ; np.add.reduce({V}) ; np.interp(0.4, [0.0, 1.0, 2.0], {V})
