@@ -32,6 +32,10 @@ def test_heavy_packages_are_not_loaded(module):
     assert {name.split(".")[0] for name in loaded_by(module)}.isdisjoint(DEFERRED)
 
 
+def test_what_native_code_is_written_with_is_not_loaded():
+    assert {"wengert.native.builder", "wengert.native.jobs"}.isdisjoint(loaded_by("wengert"))
+
+
 @pytest.mark.parametrize("part", ["f2py", "ma", "polynomial", "testing"])
 def test_parts_of_numpy_that_load_on_first_use_are_left_to_it(part):
     assert f"numpy.{part}" not in loaded_by("wengert")

@@ -28,8 +28,10 @@ from wengert import _config
 from wengert.core import dispatch
 from wengert.core.primitive import PRIMITIVES
 from wengert.errors import UsageError
-from wengert.native import elementwise, engine, team
-from wengert.native.elementwise import LARGE, shared
+from wengert.native import elementwise, engine, inner_loops, jobs, team
+from wengert.native.builder import Builder, Value, native, program
+from wengert.native.elementwise import LARGE, Sharing, shared
+from wengert.native.structs import I64, VOID, Pointer, Struct
 from wengert.native.team import Team
 from wengert.traces import operators, sweep
 
@@ -45,8 +47,8 @@ UFUNCS = sorted(
 )
 
 
-class Counting(Team):
-    """Be a team that counts what it computed."""
+class Counting(Sharing):
+    """Count what a team computed."""
 
     def __init__(self, threads: int) -> None:
         super().__init__(threads)
@@ -71,7 +73,7 @@ def crew() -> Counting:
 
 @pytest.fixture(autouse=True)
 def _employed(crew: Counting, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(elementwise, "TEAM", crew)
+    monkeypatch.setattr(elementwise, "SHARING", crew)
     crew.computed = 0
     with np.errstate(all="ignore"):
         yield
@@ -99,18 +101,18 @@ def test_values_are_numpys_to_the_last_bit(ufunc: np.ufunc, dtype: Any, crew: Co
 def test_every_element_is_computed_once_whatever_the_size_and_the_team(count: int, threads: int, rank: int) -> None:
     shape = (count,) if rank == 1 else (count // 7, 7) if rank == 2 else (2, count // 10, 5)
     x = np.arange(np.prod(shape), dtype=float).reshape(shape)
-    crew = TEAMS.setdefault(threads, Team(threads))
+    crew = TEAMS.setdefault(threads, Counting(threads))
     if crew.native is None:
         crew.start()
-    loop = elementwise.loop_of(np.add, x.dtype)
+    loop = inner_loops.loop_of(np.add, x.dtype)
     assert loop is not None
     total = np.zeros_like(x)
-    assert crew.apply(loop[1], total, x, total) in (0, -2)  # too few elements are left to NumPy
+    assert crew.apply(loop[1], total, x, total) in (0, jobs.REFUSED)  # too few elements are left to NumPy
     if x.size >= LARGE:
         assert np.array_equal(total, x)
 
 
-TEAMS: dict[int, Team] = {}
+TEAMS: dict[int, Counting] = {}
 
 
 @st.composite
@@ -158,6 +160,33 @@ def test_rows_are_shared(crew: Counting) -> None:
     shared(np.add)(grid[::2, ::2], grid[::2, ::2])
     shared(np.add)(grid.T[1:, :], grid.T[1:, :])
     assert crew.computed == 1
+
+
+MARKS = Struct("Marks", done=Pointer(I64), again=Pointer(jobs.JOB), team=Pointer(jobs.SHARED), nested=I64)
+
+
+@native(VOID, *jobs.JOB.parameters)
+def mark(b: Builder, argument: Value, first: Value, last: Value) -> None:
+    """Count what is done of a job, and try to dispatch another one meanwhile."""
+    marks = argument.to(MARKS)
+    with b.loop(last, first) as parts:
+        marks.get("done").at(parts.index).fetch_add(1, "monotonic")
+    team = marks.get("team")
+    nested = b.call(team.get("dispatch"), team, marks.get("again"), argument, 1000, 1)
+    marks.field("nested").fetch_add(nested, "monotonic")
+
+
+@pytest.mark.parametrize(("count", "grain"), [(1, 1), (3, 1), (4, 1), (5, 1), (100, 7), (1000, 100), (1003, 10)])
+def test_a_job_of_any_kind_is_done_once(count: int, grain: int, crew: Counting) -> None:
+    done = (ctypes.c_int64 * count)()
+    function = engine.machine_code(program(mark), (mark.name,))[mark.name]
+    marks = MARKS.ctype(ctypes.addressof(done), function, crew.team, 0)
+    for rounds in range(1, 20):
+        raised = team.team_of(3).run(function, ctypes.addressof(marks), count, grain)
+        shared_out = count >= 4 * grain
+        assert raised == (0 if shared_out else jobs.REFUSED)
+        assert set(done) == ({rounds} if shared_out else {0})
+    assert (marks.nested < 0) == shared_out  # while a job runs, others are refused
 
 
 NUMBERS = (2.0, 3, -0.0, np.float64(1.5), np.float32(1.5), np.float64(1e300), 2**40, True, 1j)
@@ -315,8 +344,8 @@ def test_compositions_do_not_depend_on_what_counts_as_large(
 ) -> None:
     def results() -> list[Any]:
         found = []
-        for program in PROGRAMS.values():
-            f: Any = functools.partial(program, m=TRACED)
+        for example in PROGRAMS.values():
+            f: Any = functools.partial(example, m=TRACED)
             for name, direction in zip(chain, DIRECTIONS, strict=False):
                 f = TRANSFORMATIONS[name][0](f, direction)
             found.append(wg.asarray(f(POINT)).numpy())
@@ -362,23 +391,26 @@ def comes_true(condition: Callable[[], bool], meanwhile: Callable[[], object]) -
     return False
 
 
+def places(crew: Counting) -> list[Any]:
+    """Return the places of a team's workers."""
+    return [jobs.PLACE.view(team.place_address(crew.team, n)) for n in range(1, crew.threads)]
+
+
 def test_workers_fall_asleep_and_those_needed_are_woken(crew: Counting) -> None:
-    places = [crew.address + team.SHARED + team.PLACE * number for number in (1, 2)]
-    first, second = (ctypes.c_int64.from_address(place + team.PLACE_ASLEEP) for place in places)
+    first, second = places(crew)
     x = values(LARGE)
     for _ in range(3):
-        assert comes_true(lambda: first.value == second.value == 1, lambda: time.sleep(0.001))
-        assert comes_true(lambda: first.value == 0, lambda: shared(np.multiply)(x, x))
-        assert second.value == 1
+        assert comes_true(lambda: first.asleep == second.asleep == 1, lambda: time.sleep(0.001))
+        assert comes_true(lambda: first.asleep == 0, lambda: shared(np.multiply)(x, x))
+        assert second.asleep == 1
 
 
 def test_workers_take_part(crew: Counting) -> None:
-    states = [ctypes.c_int64.from_address(crew.address + team.SHARED + team.PLACE * n) for n in (1, 2)]
     x = np.linspace(0.0, 1.0, 100 * LARGE)
     running: set[int] = set()
 
     def watch() -> None:
-        running.update(number for number, state in enumerate(states) if state.value == 2)
+        running.update(place.number for place in places(crew) if place.state == jobs.RUNNING)
 
     dispatching = threading.Thread(target=lambda: comes_true(lambda: len(running) == 2, lambda: shared(np.sin)(x)))
     dispatching.start()
@@ -390,11 +422,11 @@ def test_numpy_does_all_the_work_where_a_team_cannot_be_made(monkeypatch: pytest
     def absent(*_: Any) -> Any:
         raise ImportError("no LLVM")
 
-    monkeypatch.setattr(team, "machine_code", absent)
+    monkeypatch.setattr(team, "team_of", absent)
     lonely = Counting(2)
-    monkeypatch.setattr(elementwise, "TEAM", lonely)
+    monkeypatch.setattr(elementwise, "SHARING", lonely)
     x = values(LARGE)
-    for _ in range(2 * team.TRIAL):
+    for _ in range(2 * elementwise.TRIAL):
         assert same_bits(shared(np.add)(x, x), x + x)
     assert lonely.computed == 0
 
@@ -404,23 +436,23 @@ def test_numpy_does_all_the_work_where_no_thread_can_be_started(monkeypatch: pyt
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    monkeypatch.setattr(elementwise, "TEAM", Counting(2))
+    monkeypatch.setattr(elementwise, "SHARING", Counting(2))
     x = values(LARGE)
-    for _ in range(2 * team.TRIAL):
+    for _ in range(2 * elementwise.TRIAL):
         assert same_bits(shared(np.add)(x, x), x + x)
 
 
 def test_an_unknown_processor_gets_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team, "MACHINE", "riscv64")
     with pytest.raises(RuntimeError, match="riscv64"):
-        Team(2).start()
+        Team(2)
 
 
 def test_one_thread_makes_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = Counting(1)
-    monkeypatch.setattr(elementwise, "TEAM", alone)
+    monkeypatch.setattr(elementwise, "SHARING", alone)
     x = values(LARGE)
-    for _ in range(2 * team.TRIAL):
+    for _ in range(2 * elementwise.TRIAL):
         shared(np.add)(x, x)
     assert alone.native is None
 
@@ -487,11 +519,11 @@ def test_a_process_ends_that_asks_for_a_team_while_it_ends() -> None:
 def test_a_forked_process_gets_a_team_of_its_own() -> None:
     program = PROGRAM + (
         "import time\n"
-        "from wengert.native.team import TEAM\n"
-        "while TEAM.native is None: work(); time.sleep(0.01)\n"
+        "from wengert.native.elementwise import SHARING\n"
+        "while SHARING.native is None: work(); time.sleep(0.01)\n"
         "child = os.fork()\n"
         "total = work()\n"
-        "while TEAM.native is None: work(); time.sleep(0.01)\n"
+        "while SHARING.native is None: work(); time.sleep(0.01)\n"
         "if child == 0: os._exit(0 if total == 2e6 else 1)\n"
         "print(os.waitpid(child, 0)[1], total)\n"
     )
@@ -503,8 +535,8 @@ def test_a_forked_process_gets_a_team_of_its_own() -> None:
 def test_an_interrupt_reaches_the_main_thread() -> None:
     program = PROGRAM + (
         "import signal, threading\n"
-        "from wengert.native.team import TEAM\n"
-        "TEAM.native or TEAM.start()\n"
+        "from wengert.native.elementwise import SHARING\n"
+        "SHARING.native or SHARING.start()\n"
         "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "try:\n"
         "    while True: work()\n"

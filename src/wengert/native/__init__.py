@@ -1,1 +1,1 @@
-"""Native code that needs nothing of Wengert's values: threads that share large elementwise operations."""
+"""Native code that needs nothing of Wengert's values: how it is written, and threads that share large operations."""

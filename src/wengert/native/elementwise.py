@@ -6,30 +6,96 @@ that NumPy would report make it compute the operation again, so that warnings an
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
+import os
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
+from wengert._config import THREADS
 from wengert.native.engine import CONDITIONS
-from wengert.native.team import TEAM
 
-__all__ = ["LARGE", "shared"]
+__all__ = ["LARGE", "SHARING", "Sharing", "shared"]
 
 LARGE = 32_768
 """Elements from which an operation is worth sharing: about 8 microseconds of additions."""
 
-FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+TRIAL = 32  # large operations before the team is made, which takes a tenth of a second in the background
 UNKNOWN = (None, 0)
-POINTER = ctypes.sizeof(ctypes.c_void_p)
-LOOPS = object.__basicsize__ + 4 * ctypes.sizeof(ctypes.c_int)
-"""Where a PyUFuncObject of NumPy's public header points to its loops; the pointer to their data follows."""
 
-Loop = ctypes.c_int64 * 4
-"""%Loop of team.ll."""
+
+class Sharing:
+    """Hand NumPy's loops to a team, which is made in the background when there were some large operations.
+
+    Args:
+        threads: how many threads share the work, the dispatching one included.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.asked = 0
+        self.team = 0  # its address
+        self.code = 0  # the address of `inner_loops.apply`
+        self.native: Callable[..., int] | None = None
+
+    def apply(self, loop: int, x: Any, y: Any, out: Any) -> int:
+        """Apply one of NumPy's loops to arrays of one dtype; there must be a team.
+
+        Args:
+            loop: the address of a LOOP.
+            x: the first operand, of the result's shape or 0-d.
+            y: the second operand, likewise; any array if there is only one.
+            out: the result.
+
+        Returns:
+            The floating-point conditions met, bits of `CONDITIONS`; a negative number if nothing was computed, because
+            the team has another job or the arrays do not suit it.
+        """
+        assert self.native is not None
+        return self.native(self.team, loop, x, y, out)
+
+    def ask(self) -> None:
+        """Note that a large operation had no team; the first few of them lead to one."""
+        self.asked += 1
+        if self.asked == TRIAL and self.threads > 1 and not sys.is_finalizing():  # when it would wait for ever
+            with contextlib.suppress(RuntimeError):  # the system has no thread to spare, or the process is ending
+                threading.Thread(target=self.start_if_possible, name="wengert-team").start()
+
+    def start_if_possible(self) -> None:
+        """Get a team; NumPy keeps all the work where the system or LLVM has not what it needs."""
+        with contextlib.suppress(AttributeError, ImportError, OSError, RuntimeError):
+            self.start()
+
+    def start(self) -> None:
+        """Get a team.
+
+        Raises:
+            AttributeError, ImportError, OSError, RuntimeError: there are no POSIX threads, or LLVM cannot serve here.
+        """
+        from wengert.native import arrays, inner_loops, team
+
+        arrays.check_layout()
+        self.team = team.team_of(self.threads).address
+        self.code = inner_loops.code()
+        word, array = ctypes.c_int64, ctypes.py_object
+        self.native = ctypes.CFUNCTYPE(word, word, word, array, array, array)(self.code)
+
+    def leave(self) -> None:
+        """Forget the team, in a process forked from its own; there will be another when it is asked for."""
+        self.native = None
+        if self.asked < TRIAL or self.code:  # else another thread was in the middle of making it
+            self.asked = 0
+
+
+SHARING = Sharing(THREADS)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=SHARING.leave)
 
 
 def shared(ufunc: np.ufunc) -> Callable[..., Any]:
@@ -49,16 +115,20 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
     loops: dict[np.dtype[Any], tuple[Any, int] | None] = {}
 
     def compute(x: Any, y: Any = None, out: Any = None) -> Any:
+        sharing = SHARING
+        if sharing.native is None:
+            sharing.ask()
+            return by_numpy(x, y, out)
         like = x if type(x) is ndarray else y
         dtype = like.dtype
         loop = loops.get(dtype, UNKNOWN)
         if loop is UNKNOWN:
-            loop = loops[dtype] = loop_of(ufunc, dtype)
+            loop = loops[dtype] = known_loop(ufunc, dtype)
         if loop is None:
             return by_numpy(x, y, out)
         first, second = as_array(x, dtype), (like if y is None else as_array(y, dtype))
         result = np.empty(like.shape, dtype) if out is None else out
-        raised = TEAM.apply(loop[1], first, second, result)
+        raised = sharing.apply(loop[1], first, second, result)
         if raised == 0 or (raised > 0 and (out is not None or not raised & reported())):
             return result
         return by_numpy(x, y, out)
@@ -67,6 +137,13 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
         return ufunc(x, out=out) if y is None else ufunc(x, y, out=out)
 
     return compute
+
+
+def known_loop(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[Any, int] | None:
+    """Return the inner loop of a ufunc; a process that has no team is spared what native code is written with."""
+    from wengert.native.inner_loops import loop_of
+
+    return loop_of(ufunc, dtype)
 
 
 def as_array(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -83,19 +160,3 @@ def as_array(x: Any, dtype: np.dtype[Any]) -> Any:
 def reported() -> int:
     """Return the floating-point conditions that NumPy would report at present."""
     return sum(CONDITIONS[name] for name, action in np.geterr().items() if action != "ignore")
-
-
-def loop_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[Any, int] | None:
-    """Return a `Loop` for operands and a result of one dtype, with its address; None if the ufunc has none."""
-    signature = f"{dtype.char * ufunc.nin}->{dtype.char}"
-    if dtype not in FLOATS or signature not in ufunc.types:
-        return None
-    counts = (ctypes.c_int * 3).from_address(id(ufunc) + object.__basicsize__)
-    if tuple(counts) != (ufunc.nin, ufunc.nout, ufunc.nargs):  # not the layout of the header
-        return None
-    position = ufunc.types.index(signature)
-    loops, data = (ctypes.c_int64.from_address(id(ufunc) + LOOPS + i * POINTER).value for i in (0, 1))
-    address = ctypes.c_int64.from_address(loops + position * POINTER).value
-    datum = ctypes.c_int64.from_address(data + position * POINTER).value if data else 0
-    loop = Loop(address, datum, dtype.itemsize, ufunc.nin)
-    return loop, ctypes.addressof(loop)

@@ -1,0 +1,484 @@
+"""Functions in LLVM's language, written as Python functions: the only module that knows how it is written.
+
+    @native(I64, Pointer(I64), I64)
+    def total(b, numbers, count):
+        with b.loop(count, carry=[0]) as loop:
+            loop.next(loop.values[0] + numbers.at(loop.index).load())
+        b.give(loop.results[0])
+
+`program(total)` is the text of it and of all that it calls. Values have types, which every operation checks. Integers
+are signed; `//` and `%` are for numbers that are not negative. Nothing is optimised later but by the code generator, so
+what should be computed once is written once; a Python function that writes instructions is an inlined function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from wengert.native.structs import BOOL, I64, Array, Integer, Pointer, Signature, Struct, Type, Void
+
+__all__ = ["Builder", "Function", "Value", "external", "native", "program"]
+
+Order = Literal["monotonic", "acquire", "release", "acq_rel", "seq_cst"]
+"""How an atomic operation is ordered among others of its thread: LLVM's names, which are those of C11."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A native function: its name, its type and what writes its body; none if the system has it."""
+
+    name: str
+    signature: Signature
+    body: Callable[..., None] | None = None
+
+
+def native(returns: Type | Void, *parameters: Type) -> Callable[[Callable[..., None]], Function]:
+    """Make a native function of a Python function that writes it.
+
+    Args:
+        returns: the type of its result.
+        parameters: the types of its arguments, which follow the builder in those of the Python function.
+    """
+    return lambda body: Function(body.__name__, Signature(returns, parameters), body)
+
+
+def external(name: str, returns: Type | Void, *parameters: Type) -> Function:
+    """Return a function of the C library or of the processor."""
+    return Function(name, Signature(returns, parameters))
+
+
+def program(*exported: Function) -> str:
+    """Return the text of functions and of all that they call; the others cannot be called from outside."""
+    texts: dict[Function, str] = {}
+    waiting = list(exported)
+    while waiting:
+        function = waiting.pop()
+        if function not in texts:
+            texts[function], called = written(function, exported)
+            waiting.extend(called)
+    names = [function.name for function in texts]
+    if len(set(names)) < len(names):
+        raise TypeError(f"two functions have one name: {sorted(names)}")
+    return "\n".join(texts[function] for function in sorted(texts, key=lambda f: f.name))
+
+
+def written(function: Function, exported: Sequence[Function]) -> tuple[str, list[Function]]:
+    """Return the text of one function, and those that it calls."""
+    signature = function.signature
+    if function.body is None:
+        return f"declare {signature.returns} @{function.name}({listed(signature.parameters)})\n", []
+    b = Builder(signature.returns)
+    code = function.body.__code__
+    names = code.co_varnames[1 : code.co_argcount]
+    if len(names) != len(signature.parameters):
+        raise TypeError(f"{function.name}: {len(names)} parameters of {len(signature.parameters)} types")
+    parameters = [Value(b, kind, f"%{name}") for kind, name in zip(signature.parameters, names, strict=True)]
+    function.body(b, *parameters)
+    linkage = "" if function in exported else "internal "
+    head = f"define {linkage}{signature.returns} @{function.name}({listed(parameters)}) {{\nentry:\n"
+    return head + "\n".join([*b.stacked, *b.finished()]) + "\n}\n", b.called
+
+
+def listed(items: Sequence[object]) -> str:
+    """Return what stands between parentheses."""
+    return ", ".join(str(item) for item in items)
+
+
+class Value:
+    """Be something that native code computes, with its type; prints as LLVM's language has it."""
+
+    __slots__ = ("b", "text", "type")
+
+    def __init__(self, b: Builder, kind: Type, text: str) -> None:
+        self.b = b
+        self.type = kind
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+    def __bool__(self) -> bool:
+        raise TypeError("it is not known before the code runs; use `when`, `&` and `|`")
+
+    def __add__(self, other: Operand) -> Value:
+        return self.b.binary("add", self, other)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self.b.binary("sub", self, other)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self.b.binary("mul", self, other)
+
+    def __floordiv__(self, other: Operand) -> Value:
+        return self.b.binary("udiv", self, other)
+
+    def __mod__(self, other: Operand) -> Value:
+        return self.b.binary("urem", self, other)
+
+    def __and__(self, other: Operand) -> Value:
+        return self.b.binary("and", self, other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self.b.binary("or", self, other)
+
+    __radd__, __rmul__, __rand__, __ror__ = __add__, __mul__, __and__, __or__
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self.b.constant(self.type, other) - self
+
+    def __lt__(self, other: Operand) -> Value:
+        return self.b.compare("slt", self, other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self.b.compare("sle", self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self.b.compare("sgt", self, other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self.b.compare("sge", self, other)
+
+    def equals(self, other: Operand) -> Value:
+        """Whether two numbers or addresses are the same."""
+        return self.b.compare("eq", self, other)
+
+    def differs(self, other: Operand) -> Value:
+        """Whether two numbers or addresses are not the same."""
+        return self.b.compare("ne", self, other)
+
+    def widened(self, kind: Integer) -> Value:
+        """Return the same number in more bits; it must not be negative."""
+        if not isinstance(self.type, Integer) or self.type.bits >= kind.bits:
+            raise TypeError(f"{self.type!r} cannot be widened to {kind!r}")
+        return self.b.new(kind, f"zext {self} to {kind}")
+
+    def to(self, target: Type) -> Value:
+        """Return an address as that of something of another type."""
+        self.pointee()
+        return Value(self.b, Pointer(target), self.text)
+
+    def field(self, name: str) -> Value:
+        """Return the address of a structure's field; of an array's first element, if the field is one."""
+        struct = self.pointee()
+        if not isinstance(struct, Struct) or name not in struct.fields:
+            raise TypeError(f"{struct!r} has no field {name!r}")
+        kind = struct.fields[name]
+        target = Pointer(kind.element if isinstance(kind, Array) else kind)
+        return self.b.new(target, f"getelementptr i8, {self}, i64 {struct.offset(name)}", name)
+
+    def at(self, index: Operand) -> Value:
+        """Return the address of an element, counted from the one that this is the address of."""
+        return self.b.new(self.type, f"getelementptr {self.pointee()}, {self}, {self.b.operand(index, I64)}")
+
+    def get(self, name: str) -> Value:
+        """Load a field."""
+        return self.field(name).load()
+
+    def set(self, name: str, value: Operand) -> None:
+        """Store a field."""
+        self.field(name).store(value)
+
+    def load(self, order: Order | None = None) -> Value:
+        """Load what is at this address; atomically, if an order is given."""
+        kind = self.scalar()
+        if order is None:
+            return self.b.new(kind, f"load {kind}, {self}")
+        return self.b.new(kind, f"load atomic {kind}, {self} {order}, align {size(kind)}")
+
+    def store(self, value: Operand, order: Order | None = None) -> None:
+        """Store a value at this address; atomically, if an order is given."""
+        kind = self.scalar()
+        stored = self.b.operand(value, kind)
+        if order is None:
+            self.b.put(f"store {stored}, {self}")
+        else:
+            self.b.put(f"store atomic {stored}, {self} {order}, align {size(kind)}")
+
+    def fetch_add(self, value: Operand, order: Order) -> Value:
+        """Add to the number at this address, atomically; return what was there before."""
+        return self.update("add", value, order)
+
+    def fetch_or(self, value: Operand, order: Order) -> Value:
+        """Set bits of the number at this address, atomically; return what was there before."""
+        return self.update("or", value, order)
+
+    def update(self, operation: str, value: Operand, order: Order) -> Value:
+        """Combine the number at this address with another, atomically."""
+        kind = self.scalar()
+        return self.b.new(kind, f"atomicrmw {operation} {self}, {self.b.operand(value, integer(kind))} {order}")
+
+    def compare_exchange(self, old: Operand, new: Operand, order: Order) -> Value:
+        """Store `new` at this address if `old` is there, atomically; return whether it was."""
+        kind = integer(self.scalar())
+        operands = f"{self.b.operand(old, kind)}, {self.b.operand(new, kind)}"
+        pair = self.b.name()
+        self.b.put(f"{pair} = cmpxchg {self}, {operands} {order} {order}")
+        return self.b.new(BOOL, f"extractvalue {{ {kind}, i1 }} {pair}, 1")
+
+    def pointee(self) -> Type | Signature | None:
+        """Return the type of what this is the address of."""
+        if not isinstance(self.type, Pointer):
+            raise TypeError(f"{self.type!r} is no address")
+        return self.type.to
+
+    def scalar(self) -> Integer | Pointer:
+        """Return the type of the number or address that this is the address of."""
+        kind = self.pointee()
+        if not isinstance(kind, Integer | Pointer):
+            raise TypeError(f"{kind!r} is no number and no address")
+        return kind
+
+
+Operand = Value | Function | int | None
+"""What may be given where a value of a known type is needed: a number, None for no address, a function for its own."""
+
+
+def integer(kind: Type) -> Integer:
+    """Return a type that must be one of integers."""
+    if not isinstance(kind, Integer):
+        raise TypeError(f"{kind!r} is no number")
+    return kind
+
+
+def size(kind: Integer | Pointer) -> int:
+    """Return the bytes of a type, which are its alignment as well."""
+    return kind.bits // 8 if isinstance(kind, Integer) else 8
+
+
+class Loop:
+    """Be a loop that is being written: its index and the values of this round; after it, the last ones."""
+
+    def __init__(self, index: Value, values: list[Value]) -> None:
+        self.index = index
+        self.values = values
+        self.following: list[Value] | None = [] if not values else None
+        self.results: list[Value] = []
+
+    def next(self, *values: Operand) -> None:
+        """Say what is carried into the next round."""
+        if len(values) != len(self.values):
+            raise TypeError(f"{len(values)} values for {len(self.values)} that are carried")
+        b = self.index.b
+        self.following = [b.operand(value, kept.type) for value, kept in zip(values, self.values, strict=True)]
+
+
+class Builder:
+    """Write the body of one function.
+
+    Args:
+        returns: the type of its result.
+    """
+
+    def __init__(self, returns: Type | Void) -> None:
+        self.returns = returns
+        self.stacked: list[str] = []
+        self.lines: list[str] = []
+        self.called: list[Function] = []
+        self.block: str | None = "entry"  # none where the code before has returned
+        self.names = 0
+
+    # ---------------------------------------------------------------- values
+
+    def constant(self, kind: Type, value: Operand) -> Value:
+        """Return a number, or the address of nothing, as a value."""
+        if isinstance(kind, Pointer) and value is None:
+            return Value(self, kind, "null")
+        if isinstance(kind, Integer) and isinstance(value, int) and kind.holds(value):
+            return Value(self, kind, str(int(value)))
+        raise TypeError(f"{value!r} is not {kind!r}")
+
+    def operand(self, value: Operand, kind: Type) -> Value:
+        """Return a value that must be of a type; Python's numbers become constants of it, functions their addresses."""
+        if isinstance(value, Function):
+            self.called.append(value)
+            value = Value(self, Pointer(value.signature), f"@{value.name}")
+        if not isinstance(value, Value):
+            return self.constant(kind, value)
+        if value.b is not self:
+            raise TypeError(f"{value} belongs to another function")
+        if value.type != kind and not (isinstance(kind, Pointer) and kind.accepts(value.type)):
+            raise TypeError(f"{kind!r} is needed, {value.type!r} was given: {value.text}")
+        return value
+
+    def binary(self, operation: str, x: Value, y: Operand) -> Value:
+        """Return what an operation on two integers gives."""
+        kind = integer(x.type)
+        return self.new(kind, f"{operation} {self.operand(x, kind)}, {self.operand(y, kind).text}")
+
+    def compare(self, how: str, x: Value, y: Operand) -> Value:
+        """Return whether two numbers, or two addresses, stand in a relation."""
+        if how not in ("eq", "ne"):
+            integer(x.type)
+        return self.new(BOOL, f"icmp {how} {self.operand(x, x.type)}, {self.operand(y, x.type).text}")
+
+    def select(self, condition: Value, x: Value, y: Operand) -> Value:
+        """Return one of two values; both are computed."""
+        chosen, other = self.operand(x, x.type), self.operand(y, x.type)
+        return self.new(x.type, f"select {self.operand(condition, BOOL)}, {chosen}, {other}")
+
+    def least(self, x: Value, y: Operand) -> Value:
+        """Return the smaller of two numbers."""
+        return self.select(x < y, x, y)
+
+    def stack(self, kind: Type) -> Value:
+        """Return the address of memory that the function has while it runs; of an array's first element."""
+        name = self.name()
+        self.stacked.append(f"  {name} = alloca {kind}, align 16")
+        return Value(self, Pointer(kind.element if isinstance(kind, Array) else kind), name)
+
+    def call(self, function: Function | Value, *arguments: Operand) -> Value:
+        """Call a function, or what is at the address of one, for its result."""
+        signature, text = self.called_as(function, arguments)
+        if isinstance(signature.returns, Void):
+            raise TypeError(f"{text} gives nothing; `do` it")
+        return self.new(signature.returns, text)
+
+    def do(self, function: Function | Value, *arguments: Operand) -> None:
+        """Call a function, or what is at the address of one, and leave its result."""
+        self.put(self.called_as(function, arguments)[1])
+
+    def called_as(self, function: Function | Value, arguments: Sequence[Operand]) -> tuple[Signature, str]:
+        """Return the signature of a function and the text of a call."""
+        if isinstance(function, Function):
+            self.called.append(function)
+            signature, target = function.signature, f"@{function.name}"
+        else:
+            found = function.pointee()
+            if not isinstance(found, Signature):
+                raise TypeError(f"{function.type!r} is not that of a function")
+            signature, target = found, function.text
+        if len(arguments) != len(signature.parameters):
+            raise TypeError(f"{target}: {len(arguments)} arguments for {len(signature.parameters)} parameters")
+        given = [self.operand(x, kind) for x, kind in zip(arguments, signature.parameters, strict=True)]
+        return signature, f"call {signature.returns} {target}({listed(given)})"
+
+    def give(self, value: Operand = None) -> None:
+        """Return from the function."""
+        if isinstance(self.returns, Void):
+            self.end("ret void")
+        else:
+            self.end(f"ret {self.operand(value, self.returns)}")
+
+    # ---------------------------------------------------------------- control
+
+    @contextmanager
+    def loop(self, stop: Operand, start: Operand = 0, carry: Sequence[Operand] = ()) -> Iterator[Loop]:
+        """Repeat what follows for each number from `start` up to `stop`, which is not among them.
+
+        Args:
+            stop: where to stop.
+            start: where to start.
+            carry: values that a round hands to the next one, as they are at the start; Python's numbers are I64.
+        """
+        first, last = self.operand(start, I64), self.operand(stop, I64)
+        carried = [self.operand(value, value.type if isinstance(value, Value) else I64) for value in carry]
+        head, out = self.label("loop"), self.label("done")
+        before = self.branch(first < last, head, out)
+        self.begin(head)
+        at = len(self.lines)
+        loop = Loop(self.named(I64), [self.named(value.type) for value in carried])
+        yield loop
+        if loop.following is None:
+            raise TypeError("`next` was not called for what the loop carries")
+        following = loop.index + 1
+        back = self.branch(following < last, head, out)
+        self.begin(out)
+        rounds = zip([loop.index, *loop.values], [first, *carried], [following, *loop.following], strict=True)
+        self.lines[at:at] = [f"  {x.text} = {joined(a, before, c, back)}" for x, a, c in rounds]
+        ends = zip(carried, loop.following, strict=True)
+        loop.results = [self.new(a.type, joined(a, before, c, back)) for a, c in ends]
+
+    @contextmanager
+    def forever(self) -> Iterator[None]:
+        """Repeat what follows until the function returns."""
+        head = self.label("again")
+        self.end(f"br label %{head}")
+        self.begin(head)
+        yield
+        self.end(f"br label %{head}")
+
+    @contextmanager
+    def when(self, condition: Value) -> Iterator[AbstractContextManager[None]]:
+        """Do what follows if a condition holds; what is yielded does what follows it if not."""
+        yes, no = self.label("when"), self.label("otherwise")
+        self.branch(condition, yes, no)
+        self.begin(yes)
+        leaving: list[int] = []  # where the line stands that leaves the first part
+        yield self.otherwise(leaving, no)
+        if self.block is not None:
+            leaving.append(len(self.lines))
+            self.end(f"br label %{no}")
+        self.begin(no)
+
+    @contextmanager
+    def otherwise(self, leaving: list[int], no: str) -> Iterator[None]:
+        """Do what follows if the condition of a `when` did not hold."""
+        if not self.lines or self.lines[-1] != f"{no}:":
+            raise TypeError("something stands between a `when` and its other part")
+        yield
+        join = self.label("join")
+        for line in leaving:
+            self.lines[line] = f"  br label %{join}"
+        if self.block is not None:
+            self.end(f"br label %{join}")
+            leaving.append(len(self.lines))
+        if leaving:
+            self.begin(join)
+
+    # ---------------------------------------------------------------- text
+
+    def name(self, of: str = "") -> str:
+        """Return a name for a value that nothing else has."""
+        self.names += 1
+        return f"%{of}.{self.names}"
+
+    def named(self, kind: Type) -> Value:
+        """Return a value that is to be defined later."""
+        return Value(self, kind, self.name())
+
+    def label(self, of: str) -> str:
+        """Return a name for a block that nothing else has."""
+        return self.name(of)[1:]
+
+    def put(self, instruction: str) -> None:
+        """Write an instruction that gives nothing."""
+        if self.block is None:
+            raise TypeError(f"the function has returned before: {instruction}")
+        self.lines.append(f"  {instruction}")
+
+    def new(self, kind: Type, instruction: str, of: str = "") -> Value:
+        """Write an instruction and return the value that it gives."""
+        name = self.name(of)
+        self.put(f"{name} = {instruction}")
+        return Value(self, kind, name)
+
+    def end(self, instruction: str) -> str | None:
+        """Write what ends a block; return the block."""
+        self.put(instruction)
+        ended, self.block = self.block, None
+        return ended
+
+    def branch(self, condition: Value, yes: str, no: str) -> str | None:
+        """End a block with a condition; return the block."""
+        return self.end(f"br {self.operand(condition, BOOL)}, label %{yes}, label %{no}")
+
+    def begin(self, block: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{block}:")
+        self.block = block
+
+    def finished(self) -> list[str]:
+        """Return the lines, when all are written."""
+        if self.block is not None:
+            if not isinstance(self.returns, Void):
+                raise TypeError(f"the function ends without giving {self.returns!r}")
+            self.give()
+        return self.lines
+
+
+def joined(x: Value, before: str | None, y: Value, back: str | None) -> str:
+    """Return the instruction for a value that depends on where the control came from."""
+    return f"phi {x.type} [ {x.text}, %{before} ], [ {y.text}, %{back} ]"

@@ -1,0 +1,145 @@
+"""NumPy's inner loops as jobs of a team: parts of arrays computed row by row, with NumPy's own code."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from wengert.native import jobs
+from wengert.native.arrays import ARRAY, HEAD, UNSUITABLE, elements, has_gaps, stride
+from wengert.native.builder import Builder, Value, native, program
+from wengert.native.engine import machine_code
+from wengert.native.structs import I8, I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
+
+__all__ = ["code", "loop_of"]
+
+PART = 64  # elements of a part of a job: whole cache lines, so that threads write to none together
+GRAIN = 128  # parts that a thread takes at once
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+UFUNC = Struct(
+    "UFunc",
+    head=HEAD,
+    nin=I32,
+    nout=I32,
+    nargs=I32,
+    identity=I32,
+    loops=Pointer(POINTER),
+    data=Pointer(POINTER),
+)
+"""A NumPy function as NumPy's public header has it: counts of operands, then loops and their data by signature."""
+
+INNER_LOOP = Signature(VOID, (Pointer(Pointer(I8)), Pointer(I64), Pointer(I64), POINTER))
+"""An inner loop: addresses of operands and result, number of elements, strides, data."""
+
+LOOP = Struct(
+    "Loop",
+    function=Pointer(INNER_LOOP),
+    data=POINTER,
+    size=I64,  # bytes of an element
+    operands=I64,
+)
+
+ROWS = Struct(
+    "Rows",
+    loop=Pointer(LOOP),
+    count=I64,  # elements
+    length=I64,  # elements of a row
+    axes=I64,  # how many axes number the rows
+    shape=Pointer(I64),  # of the result
+    data=Array(Pointer(I8), 3),  # of the operands and the result
+    strides=Array(I64, 3),  # bytes from an element to the next: 0 for a number
+    jumps=Array(Pointer(I64), 3),  # strides along the axes that number the rows; none for a number
+)
+"""What is to be computed: rows of elements without gaps; all are one row if there are none between rows either."""
+
+
+@native(I64, Pointer(jobs.SHARED), Pointer(LOOP), Pointer(ARRAY), Pointer(ARRAY), Pointer(ARRAY))
+def apply(b: Builder, team: Value, loop: Value, x: Value, y: Value, out: Value) -> None:
+    """Apply a loop to arrays of one shape, or of none; return what `dispatch` does.
+
+    UNSUITABLE if NumPy would have to convert or broadcast an operand, if there are gaps within rows, or if the rows are
+    short.
+    """
+    rows = b.stack(ROWS)
+    second = b.select(loop.get("operands").equals(1), out, y)
+    for number, array in enumerate((x, second, out)):
+        step = b.call(stride, array, out, loop.get("size"))
+        with b.when(step < 0):
+            b.give(UNSUITABLE)
+        rows.field("data").at(number).store(array.get("data"))
+        rows.field("strides").at(number).store(step)
+        rows.field("jumps").at(number).store(b.select(step.differs(0), array.get("strides"), None))
+    gaps = has_gaps(x) | has_gaps(second) | has_gaps(out)
+    last, shape = out.get("rank").widened(I64) - 1, out.get("shape")
+    count = b.call(elements, out)
+    length = b.select(gaps, shape.at(last).load(), count)
+    with b.when(length < PART):
+        b.give(UNSUITABLE)
+    rows.set("loop", loop)
+    rows.set("count", count)
+    rows.set("length", length)
+    rows.set("axes", b.select(gaps, last, 0))
+    rows.set("shape", shape)
+    b.give(b.call(team.get("dispatch"), team, compute, rows, (count + (PART - 1)) // PART, GRAIN))
+
+
+@native(VOID, POINTER, I64, I64)
+def compute(b: Builder, argument: Value, first: Value, last: Value) -> None:
+    """Compute lines of elements from the first to the last: what of each row lies between."""
+    rows = argument.to(ROWS)
+    loop, length = rows.get("loop"), rows.get("length")
+    start, end = first * PART, b.least(last * PART, rows.get("count"))
+    addresses, size = b.stack(Array(Pointer(I8), 3)), b.stack(I64)
+    with b.loop((end - 1) // length + 1, start // length) as row:
+        begin = row.index * length
+        column = b.select(begin < start, start - begin, 0)
+        size.store(b.least(end - begin, length) - column)
+        for number in range(3):
+            data, step, jumps = (rows.field(name).at(number).load() for name in ("data", "strides", "jumps"))
+            addresses.at(number).store(data.at(b.call(jump, rows, jumps, row.index) + step * column))
+        b.do(loop.get("function"), addresses, size, rows.field("strides"), loop.get("data"))
+
+
+@native(I64, Pointer(ROWS), Pointer(I64), I64)
+def jump(b: Builder, rows: Value, strides: Value, row: Value) -> None:
+    """Return the bytes from the first row of an operand, or of the result, to another."""
+    with b.when(strides.equals(None)):
+        b.give(0)
+    axes, shape = rows.get("axes"), rows.get("shape")
+    with b.loop(axes, carry=[row, 0]) as outward:
+        rest, moved = outward.values
+        axis = axes - 1 - outward.index
+        length = shape.at(axis).load()
+        outward.next(rest // length, moved + rest % length * strides.at(axis).load())
+    b.give(outward.results[1])
+
+
+def code() -> int:
+    """Return the address of `apply`.
+
+    Raises:
+        AttributeError, ImportError, OSError, RuntimeError: LLVM cannot serve here.
+    """
+    return machine_code(program(apply), (apply.name,))[apply.name]
+
+
+def loop_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[Any, int] | None:
+    """Return a LOOP for operands and a result of one dtype, with its address; None if the ufunc has none."""
+    signature = f"{dtype.char * ufunc.nin}->{dtype.char}"
+    if dtype not in FLOATS or signature not in ufunc.types:
+        return None
+    view = UFUNC.view(id(ufunc))
+    if (view.nin, view.nout, view.nargs) != (ufunc.nin, ufunc.nout, ufunc.nargs):  # not the layout of the header
+        return None
+    position = ufunc.types.index(signature)
+    function, data = (pointer_at(table, position) if table else None for table in (view.loops, view.data))
+    loop = LOOP.ctype(function, data, dtype.itemsize, ufunc.nin)
+    return loop, ctypes.addressof(loop)
+
+
+def pointer_at(table: int, position: int) -> int | None:
+    """Return an address from a table of them."""
+    return (ctypes.c_void_p * (position + 1)).from_address(table)[position]

@@ -1,0 +1,152 @@
+"""Types of native code, each declared once: its name in LLVM's language and its counterpart in ctypes.
+
+ctypes lays structures out as the platform's C compiler would, and native code addresses their fields by the offsets
+that ctypes found, so the two cannot differ.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+__all__ = [
+    *("BOOL", "I8", "I32", "I64", "LINE", "POINTER", "VOID"),
+    *("Array", "Integer", "OwnLine", "Pointer", "Signature", "Struct", "Type", "Void"),
+]
+
+LINE = 128
+"""Bytes that processors move between their caches at once, or twice that; what threads write lies this far apart."""
+
+INTEGERS: dict[int, Any] = {1: ctypes.c_bool, 8: ctypes.c_int8, 32: ctypes.c_int32, 64: ctypes.c_int64}
+
+
+@dataclass(frozen=True)
+class Void:
+    """What a function returns that returns nothing."""
+
+    def __repr__(self) -> str:
+        return "void"
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A whole number of so many bits; signed, and in one bit a condition."""
+
+    bits: int
+
+    @property
+    def ctype(self) -> Any:
+        """What ctypes calls it."""
+        return INTEGERS[self.bits]
+
+    def __repr__(self) -> str:
+        return f"i{self.bits}"
+
+    def holds(self, number: int) -> bool:
+        """Whether a number can be represented."""
+        return 0 <= number <= 1 if self.bits == 1 else -(1 << self.bits - 1) <= number < 1 << self.bits - 1
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """The address of something of a type; of anything, if there is none."""
+
+    to: Type | Signature | None = None
+    ctype: ClassVar[Any] = ctypes.c_void_p
+
+    def __repr__(self) -> str:
+        return "an address" if self.to is None else f"the address of {self.to!r}"
+
+    def __str__(self) -> str:
+        return "ptr"
+
+    def accepts(self, other: object) -> bool:
+        """Whether a value of a type may stand where this pointer is needed."""
+        return isinstance(other, Pointer) and self.to in (None, other.to)
+
+
+@dataclass(frozen=True)
+class Array:
+    """So many elements of a type, one after another."""
+
+    element: Type
+    count: int
+
+    @property
+    def ctype(self) -> Any:
+        """What ctypes calls it."""
+        return self.element.ctype * self.count
+
+    def __str__(self) -> str:
+        return f"[{self.count} x {self.element}]"
+
+
+class Struct:
+    """Fields in memory, by name.
+
+    Args:
+        name: of the structure.
+        fields: their types in order; an `OwnLine` begins a cache line, and so does then the structure.
+
+    >>> point = Struct("Point", x=I32, y=I64)
+    >>> point.offset("y"), point.size
+    (8, 16)
+    """
+
+    def __init__(self, name: str, **fields: Type | OwnLine) -> None:
+        self.name = name
+        self.fields = {field: kind.type if isinstance(kind, OwnLine) else kind for field, kind in fields.items()}
+        members: list[tuple[str, Any]] = []
+        for field, kind in fields.items():
+            if isinstance(kind, OwnLine):
+                members += padding(members)
+            members.append((field, self.fields[field].ctype))
+        if any(isinstance(kind, OwnLine) for kind in fields.values()):
+            members += padding(members)
+        self.ctype: Any = structure(name, members)
+        self.size = ctypes.sizeof(self.ctype)
+
+    def offset(self, field: str) -> int:
+        """Return how many bytes after the structure's beginning a field lies."""
+        return int(getattr(self.ctype, field).offset)
+
+    def view(self, address: int) -> Any:
+        """Return the structure at an address for reading and writing its fields by name."""
+        return self.ctype.from_address(address)
+
+    def __str__(self) -> str:
+        return f"[{self.size} x i8]"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class OwnLine:
+    """A field that shares its cache line with none before it, so that threads do not slow each other down."""
+
+    type: Type
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The type of a function: what it returns, and its parameters."""
+
+    returns: Type | Void
+    parameters: tuple[Type, ...]
+
+
+Type = Integer | Pointer | Array | Struct
+VOID, BOOL, I8, I32, I64, POINTER = Void(), Integer(1), Integer(8), Integer(32), Integer(64), Pointer()
+
+
+def structure(name: str, members: list[tuple[str, Any]]) -> Any:
+    """Return a ctypes.Structure."""
+    return type(name, (ctypes.Structure,), {"_fields_": members})
+
+
+def padding(members: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Return the unused bytes, if any, after which members reach the end of a cache line."""
+    unused = -ctypes.sizeof(structure("Members", members)) % LINE
+    return [(f"unused{len(members)}", ctypes.c_int8 * unused)] if unused else []
