@@ -12,6 +12,7 @@ import pytest
 
 import wengert as wg
 from tests.samples.base import normal
+from wengert._tree import flatten
 from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.testing import check_grads
 
@@ -407,10 +408,117 @@ def test_a_function_that_returns_nothing() -> None:
         f(wg.tensor(1.0))
 
 
+def counted(subset: str, calls: list[str]) -> Any:
+    """Return a function of an array and a scalar with these rules, which note their calls."""
+
+    def plain(x: Any, y: Any) -> Any:
+        return np.sin(x) * y + np.sum(x)
+
+    @wg.custom_rule
+    def f(x: Any, y: Any) -> Any:
+        calls.append("f")
+        return plain(x, y)
+
+    def backward(residuals: Any, ct: Any) -> Any:
+        calls.append("vjp")
+        x, y = residuals
+        return np.cos(x) * y * ct + np.sum(ct), np.sum(np.sin(x) * ct)
+
+    def push(primals: Any, tangents: Any) -> Any:
+        calls.append("jvp")
+        (x, y), (t_x, t_y) = primals, tangents
+        return plain(x, y), np.cos(x) * y * t_x + np.sin(x) * t_y + np.sum(t_x)
+
+    if "v" in subset:
+        f.defvjp(lambda x, y: (plain(x, y), (x, y)), backward)
+    if "j" in subset:
+        f.defjvp(push)
+    return f
+
+
+LANES_X, LANES_Y = normal(5, 3), normal(5)
+
+
+@pytest.mark.parametrize("subset", ["", "v", "j", "vj"])
+def test_lanes_without_a_batch_rule_are_computed_together(subset: str) -> None:
+    calls: list[str] = []
+    f = counted(subset, calls)
+
+    def total(x: Any, y: Any) -> Any:
+        return np.sum(f(x, y) ** 2)
+
+    def both(x: Any, y: Any) -> Any:
+        return wg.grad(total, (0, 1))(x, y), wg.jvp(total, (x, y), (x * x, y))
+
+    def all_lanes(x: Any, y: Any) -> Any:
+        return np.sum(wg.vmap(f)(x, y) ** 2)
+
+    def agree(found: Any, function: Any, *lanes: Any) -> None:
+        wanted = [flatten(function(*lane))[0] for lane in zip(*lanes, strict=True)]
+        for part, items in zip(flatten(found)[0], zip(*wanted, strict=True), strict=True):
+            np.testing.assert_allclose(part, np.stack(items))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = wg.vmap(f)(LANES_X, LANES_Y)
+        assert calls == ["f"]
+        agree(found, f, LANES_X, LANES_Y)
+        agree(wg.vmap(f, (0, None))(LANES_X, 2.0), lambda x: f(x, 2.0), LANES_X)
+        agree(wg.vmap(f, (None, 0))(LANES_X[0], LANES_Y), lambda y: f(LANES_X[0], y), LANES_Y)
+        grid = wg.vmap(wg.vmap(f, (None, 0)), (0, None))(LANES_X, LANES_Y)
+        agree(grid, lambda x: np.stack([f(x, y) for y in LANES_Y]), LANES_X)
+        agree(wg.vmap(both)(LANES_X, LANES_Y), both, LANES_X, LANES_Y)
+        agree(wg.jit(wg.vmap(both))(LANES_X, LANES_Y), both, LANES_X, LANES_Y)
+        agree(wg.vmap(wg.jit(both))(LANES_X, LANES_Y), both, LANES_X, LANES_Y)
+        agree(wg.vmap(wg.hessian(total))(LANES_X, LANES_Y), wg.hessian(total), LANES_X, LANES_Y)
+        agree(wg.grad(all_lanes, (0, 1))(LANES_X, LANES_Y), wg.grad(total, (0, 1)), LANES_X, LANES_Y)
+        tangent = wg.jvp(all_lanes, (LANES_X, LANES_Y), (LANES_X, LANES_Y))[1]
+        lanes = zip(LANES_X, LANES_Y, strict=True)
+        assert tangent == pytest.approx(sum(wg.jvp(total, lane, lane)[1] for lane in lanes))
+        calls.clear()
+        shared = wg.grad(lambda y: np.sum(wg.vmap(f, (0, None))(LANES_X, y) ** 2))(2.0)
+        assert len(calls) < len(LANES_X)
+        assert shared == pytest.approx(sum(wg.grad(total, 1)(x, 2.0) for x in LANES_X))
+
+
+@pytest.mark.parametrize("where", ["function", "vjp", "jvp"])
+@pytest.mark.parametrize("look", [lambda x: x > 0, lambda x: float(x) > 0, lambda x: np.full(1, 0.0).__setitem__(0, x)])
+def test_only_what_looks_at_elements_runs_lane_by_lane(where: str, look: Any) -> None:
+    calls: list[str] = []
+
+    def seen(rule: str, x: Any) -> Any:
+        calls.append(rule)
+        return x * 1.0 if rule == where and look(x) else x
+
+    @wg.custom_rule
+    def f(x: Any) -> Any:
+        return seen("function", x) ** 2
+
+    if where == "jvp":
+        f.defjvp(lambda p, t: (p[0] ** 2, 2 * p[0] * seen("jvp", t[0])))
+    else:
+        f.defvjp(lambda x: (x**2, x), lambda x, ct: (2 * x * seen("vjp", ct),))
+    x = np.array([1.0, -2.0, 3.0])
+    np.testing.assert_array_equal(wg.vmap(f)(x), x**2)
+    assert (calls.count("function") < len(x)) == (where != "function")
+    if where == "jvp":
+        np.testing.assert_array_equal(wg.jvp(wg.vmap(f), (x,), (x,))[1], 2 * x * x)
+    else:
+        np.testing.assert_array_equal(wg.grad(lambda x: np.sum(wg.vmap(f)(x)))(x), 2 * x)
+
+
+def test_lanes_refuse_what_a_function_captures() -> None:
+    def program(w: Any) -> Any:
+        return wg.custom_rule(lambda x: x * w)(w)
+
+    with pytest.raises(GraphError, match="a captured value that is being differentiated"):
+        wg.vmap(program)(np.ones(3))
+
+
 def test_vmap_without_a_batch_rule_warns_once_and_names_the_function() -> None:
     @wg.custom_rule
     def without_batch_rule(x: Any) -> Any:
-        return x * 2
+        return x * 2 if x > 0 else x
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -18,7 +18,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
 from wengert.core.views import current
-from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.errors import GraphError, ShapeError, UsageError, WengertError, describe
 from wengert.traces.function import readable, unshared
 from wengert.transforms.batching import vmap
 from wengert.transforms.reverse import pulled
@@ -39,6 +39,7 @@ class CustomRule:
         self.backward: Function | None = None
         self.pushforward: Function | None = None
         self.batching: Function | None = None
+        self.lane_by_lane = False
 
     def defvjp(self, forward: Function, backward: Function) -> None:
         """Give the reverse rule.
@@ -108,7 +109,7 @@ class CustomCall(Primitive):
         self.given_by_user = rule.backward is not None
         if rule.pushforward is not None:
             self.jvp = self.push
-        if rule.batching is not None:
+        if not rule.lane_by_lane:
             self.batch = self.run_batched
 
     def arguments(self, values: Sequence[Any]) -> tuple[Any, ...]:
@@ -243,16 +244,11 @@ class CustomCall(Primitive):
     def run_batched(
         self, _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Any
     ) -> Any:
-        """Apply the batch rule. Below, it is again a function with rules: those of one lane, for all lanes."""
+        """Compute all lanes. Below, it is again a function with rules: those of one lane, for all lanes."""
         flags = [False] * len(self.leaves)
         for place, flag in zip(self.places, batched, strict=True):
             flags[place] = flag
-        lanes = Lanes(self, size, flags)
-        rule = self.rule
-        if rule.pushforward is None and rule.backward is None:
-            result = lanes.call(*self.arguments(operands))
-        else:
-            result = lanes.rule()(*self.arguments(operands))
+        result = Lanes(self, size, flags).rule()(*self.arguments(operands))
         found, self.out_structure = flatten(result)
         self.outputs = len(found)
         values = tuple(settled(current(as_tensor(leaf))) for leaf in found)
@@ -311,7 +307,7 @@ class CustomCall(Primitive):
 
 
 class Lanes:
-    """Be the calls of all lanes together: what the batch rule computes, with the derivative rules of one lane.
+    """Be the calls of all lanes together, by the batch rule or the function itself, with the rules of one lane.
 
     Attributes:
         call_of_lane: the call of one lane.
@@ -326,9 +322,10 @@ class Lanes:
         self.axes = unflatten(call_of_lane.structure, [0 if flag else None for flag in flags])
 
     def call(self, *args: Any) -> Any:
-        """Return the batch rule's output, with lanes in front everywhere."""
+        """Return the output, with lanes in front everywhere."""
         one = self.call_of_lane
-        assert one.rule.batching is not None
+        if one.rule.batching is None:
+            return self.together(one.rule.fun, self.axes)(*args)
         result = one.rule.batching(self.size, unflatten(one.structure, list(self.flags)), *args)
         output, lanes = one.pair(result, "batch", "(output, whether it has lanes)")
         found, structure = flatten(output)
@@ -337,6 +334,22 @@ class Lanes:
             given = f"{len(has_lanes)} flags for {len(found)} arrays"
             raise one.error(given, "one for each is needed", "Build them like the output, or return one bool", "batch")
         return unflatten(structure, [self.in_front(leaf, flag) for leaf, flag in zip(found, has_lanes, strict=True)])
+
+    def together(self, fun: Function, axes: Any) -> Function:
+        """Return a function of one lane as one of all; lane by lane if it looks at elements, which lanes refuse."""
+
+        def computed(*args: Any) -> Any:
+            try:
+                return vmap(fun, axes)(*args)
+            except (WengertError, TypeError, ValueError) as error:
+                if not is_refusal(error):
+                    raise
+            alone = CustomRule(fun)
+            alone.__qualname__ = self.call_of_lane.name  # type: ignore[attr-defined]  # for the warning
+            alone.lane_by_lane = True
+            return vmap(alone, axes)(*args)
+
+        return computed
 
     def in_front(self, leaf: Any, flag: bool) -> Tensor:
         """Return a result of the batch rule with its lanes in front."""
@@ -375,7 +388,7 @@ class Lanes:
             t if flag or t is None else spread(t, self.size)
             for t, flag in zip(structure.flatten_up_to(tangents), self.flags, strict=True)
         ]
-        moved = vmap(lambda p, t: pushforward(p, t)[1], (self.axes, 0))(primals, unflatten(structure, lanes))
+        moved = self.together(lambda p, t: pushforward(p, t)[1], (self.axes, 0))(primals, unflatten(structure, lanes))
         return None, moved
 
     def pull(self, args: tuple[Any, ...], ct: Any) -> tuple[Any, ...]:
@@ -384,7 +397,7 @@ class Lanes:
         assert rule.forward is not None
         assert rule.backward is not None
         forward, backward = rule.forward, rule.backward
-        cts = vmap(lambda xs, c: backward(forward(*xs)[1], c), (self.axes, 0))(args, ct)
+        cts = self.together(lambda xs, c: backward(forward(*xs)[1], c), (self.axes, 0))(args, ct)
         places = unflatten(self.call_of_lane.structure, list(range(len(self.flags))))
         summed: list[Any] = []
         for argument, c in zip(places, cts, strict=True):
@@ -400,9 +413,14 @@ class Lanes:
         return tuple(summed)
 
     def call_in_lanes(self, _size: int, batched: tuple[Any, ...], *args: Any) -> tuple[Any, bool]:
-        """Apply the batch rule in each lane of an outer batch at once."""
+        """Compute the lanes in each lane of an outer batch at once."""
         flags, structure = flatten(batched)
         return vmap(self.call, unflatten(structure, [0 if flag else None for flag in flags]))(*args), True
+
+
+def is_refusal(error: Exception) -> bool:
+    """Tell whether an error is one of ours, which NumPy may have wrapped."""
+    return isinstance(error, WengertError) or isinstance(error.__cause__, WengertError)
 
 
 def spread(value: Any, size: int) -> Any:
@@ -438,7 +456,8 @@ def custom_rule(fun: Function) -> CustomRule:
     """Return a function that can be given its own derivative and batch rules.
 
     Any subset may be given: a missing jvp is derived from the vjp (which is linear in the cotangent, so its transpose
-    is the Jacobian), a missing vjp from the jvp in the same way, a missing batch rule by a loop over lanes. Without
+    is the Jacobian), a missing vjp from the jvp in the same way, a missing batch rule from the function (lane by lane
+    only if it looks at elements). Without
     any the function differentiates as it would by itself.
 
     Args:
