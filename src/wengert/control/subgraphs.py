@@ -67,7 +67,7 @@ def traced(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: 
     finally:
         stage.end()
     require_unwritten(watch, name)
-    return simplified(graph), [tensor for tensor, _ in stage.captured.values()]
+    return simplified(graph), stage.captured_tensors()
 
 
 def require_unwritten(watch: Watch, name: str) -> None:

@@ -130,8 +130,7 @@ class Region:
 
     def graph(self, outputs: Sequence[Any]) -> tuple[Graph, list[Tensor]]:
         """Return the graph of some outputs, and the Tensors it captured."""
-        graph = self.stage.graph(outputs)
-        return graph, [tensor for tensor, _ in self.stage.captured.values()]
+        return self.stage.graph(outputs), self.stage.captured_tensors()
 
     def function(self, outputs: Sequence[Any], avals: Sequence[Aval]) -> Callable[..., tuple[Any, ...]]:
         """Return the traced piece as a function of its inputs to some outputs of given dtypes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import CodeType, MappingProxyType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -13,15 +13,23 @@ from wengert.core.aval import Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable, literal
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
-from wengert.core.source import Position, caller
-from wengert.core.tensor import Tensor, is_staged, make_tensor, own_memory
+from wengert.core.source import Position, caller, position_of
+from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, own_memory
 from wengert.core.watch import snapshot
-from wengert.errors import TracedTruthError, describe
+from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.traces.transient import Transient
 
 __all__ = ["Stage"]
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
+
+
+class Captured(NamedTuple):
+    """Hold a Tensor of an older trace that a graph reads, the input that stands for it, and its value at that time."""
+
+    tensor: Tensor
+    variable: Variable
+    value: Any
 
 
 class Stage(Transient):
@@ -41,7 +49,7 @@ class Stage(Transient):
         self.place = caller()
         self.equations: list[Equation] = []
         self.inputs: list[Variable] = []
-        self.captured: dict[Any, tuple[Tensor, Variable]] = {}
+        self.captured: dict[Any, Captured] = {}
         self.constants: dict[int, tuple[np.ndarray[Any, Any], Any]] = {}
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
@@ -81,8 +89,12 @@ class Stage(Transient):
             variable = Variable.of(aval_of(operand), "", strides_of(operand))
             if is_staged(operand):  # what it is now, whatever is written to it later
                 operand = snapshot(operand)
-            found = self.captured[key] = (operand, variable)
-        return found[1]
+            else:  # it is read anew at each call; a write gives it another value, which `require_unwritten` sees
+                own_memory(operand)
+                keep(operand)
+                key = (id(operand._value), id(trace), id(operand._node))
+            found = self.captured[key] = Captured(operand, variable, operand._value)
+        return found.variable
 
     def constant(self, array: np.ndarray[Any, Any]) -> Any:
         """Return an array as a literal: the same one as before unless the user has written to it."""
@@ -149,8 +161,30 @@ class Stage(Transient):
     def graph(self, outputs: Sequence[Any]) -> Graph:
         """Return the graph of what has been recorded, captured values as its last inputs."""
         found = tuple(map(self.reference, outputs))
-        captured = [variable for _, variable in self.captured.values()]
-        return Graph((*self.inputs, *captured), self.equations, found)
+        captured = self.captured.values()
+        for item in captured:
+            self.require_unwritten(item)
+        return Graph((*self.inputs, *(item.variable for item in captured)), self.equations, found)
+
+    def captured_tensors(self) -> list[Tensor]:
+        """Return the Tensors that the last inputs of the graph stand for."""
+        return [item.tensor for item in self.captured.values()]
+
+    def require_unwritten(self, item: Captured) -> None:
+        """Raise a GraphError if a captured Tensor has been written to: the graph would read what it holds now."""
+        if item.tensor._value is item.value:
+            return
+        origins = (e.origin for e in self.equations if any(x is item.variable for x in e.inputs))
+        origin = next(origins, None) or self.place
+        raise GraphError(
+            describe(
+                self.owner_name,
+                "a Tensor from outside that is written to after it has been used",
+                "what a traced function captures must stay as it is",
+                "Pass it as an argument, or write to it outside of the function",
+            )
+            + f"\n  {origin if isinstance(origin, Position) else position_of(*origin)}"
+        )
 
 
 def read_only(value: Any) -> Any:

@@ -261,8 +261,8 @@ class Jitted:
             graph = stage.graph([x if isinstance(x, Tensor) or is_number(x) else np.asarray(x)[()] for x in outputs])
         finally:
             stage.end()
-        captured = [tensor for tensor, _ in stage.captured.values()]
-        return Entry(getattr(self.fun, "__name__", "jit"), simplified(graph), out_structure, captured, donated)
+        name = getattr(self.fun, "__name__", "jit")
+        return Entry(name, simplified(graph), out_structure, stage.captured_tensors(), donated)
 
     def join(self, args: Sequence[Any], positional: Sequence[Any]) -> list[Any]:
         """Return all positional arguments, traced ones in place of the dynamic."""
@@ -370,8 +370,8 @@ def jit(
 
     The function must do the same for all arguments of the same shapes, dtypes, containers and static values: what it
     does besides array operations happens while it is traced only. Arrays it captures become constants; captured
-    Tensors that require grad are read anew at each call and receive gradients. Writes to its arguments stay inside,
-    unless these are donated.
+    Tensors that require grad are read anew at each call and receive gradients; one that it writes to after it has
+    used it is refused. Writes to its arguments stay inside, unless these are donated.
 
     Args:
         fun: a function of numbers, arrays or Tensors, in any containers.

@@ -62,7 +62,7 @@ def trace_function(
         )
     finally:
         stage.end()
-    return Traced(simplified(graph), structure, tuple(tensor for tensor, _ in stage.captured.values()))
+    return Traced(simplified(graph), structure, tuple(stage.captured_tensors()))
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
