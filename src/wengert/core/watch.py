@@ -118,7 +118,8 @@ def noted(handle: Tensor) -> None:
 def kin(one: Tensor, other: Tensor, text: str, chosen: Choice | None = None) -> None:
     """Enter two handles that may share memory."""
     for x, y in ((one, other), (other, one)) if one is not other else ():
-        KIN.setdefault(id(x), []).append(Kin(weakref.ref(y, partial(forget, id(y))), id(y), chosen, text))
+        known = Kin(weakref.ref(y, partial(forget, id(y))), id(y), chosen, text)  # a collection here calls `forget`
+        KIN.setdefault(id(x), []).append(known)
 
 
 def kin_written(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:
