@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from wengert.core.aval import NUMBERS as PYTHON
 from wengert.core.aval import strong
 from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened
@@ -38,7 +39,6 @@ __all__ = [
 ]
 
 Operator = Callable[[Any, Any], Any]
-PYTHON_NUMBERS = frozenset({float, int, complex, bool})
 _getframe = sys._getframe
 array = np.array
 DOUBLE = np.dtype(np.float64)
@@ -361,7 +361,7 @@ def operand(name: str, value: Any) -> Any:
 def operator_operand(name: str, value: Any) -> Any:
     """Return an operand of an operator likewise, but NotImplemented if it is no array: its own method may do it."""
     kind = type(value)
-    if kind is Tensor or kind in PYTHON_NUMBERS or isinstance(value, np.generic):
+    if kind is Tensor or kind in PYTHON or isinstance(value, np.generic):
         return value
     if kind is ndarray and value.dtype.kind in "biufc":
         return value
