@@ -15,7 +15,7 @@ from wengert._tree import flatten, unflatten
 from wengert.control.cond import cond
 from wengert.conversion.heap import Heap
 from wengert.conversion.holders import Contents, Holder
-from wengert.conversion.places import UNBOUND, Place, Site, Undefined, is_undefined, shown
+from wengert.conversion.places import UNBOUND, Place, Site, Undefined, defined, is_undefined, shown
 from wengert.conversion.regions import (
     Note,
     Region,
@@ -23,7 +23,6 @@ from wengert.conversion.regions import (
     as_truth,
     common_strides,
     is_array,
-    is_number,
     is_traced,
     operand_of,
     ordered,
@@ -32,7 +31,7 @@ from wengert.conversion.regions import (
     traced,
 )
 from wengert.conversion.rewriting import RETURNED
-from wengert.core.aval import Aval, aval_of, united
+from wengert.core.aval import Aval, aval_of, is_number, united
 from wengert.core.order import Strides
 from wengert.core.primitive import Elementwise
 from wengert.core.source import caller, position_of
@@ -52,8 +51,8 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    "is": operator.is_,
-    "is not": operator.is_not,
+    "is": lambda a, b: defined(a) is defined(b),
+    "is not": lambda a, b: defined(a) is not defined(b),
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }

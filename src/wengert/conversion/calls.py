@@ -15,6 +15,7 @@ import numpy as np
 from wengert.conversion import operations
 from wengert.conversion.branches import decided
 from wengert.conversion.loading import bound_to, compiled, is_converted
+from wengert.conversion.places import defined
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, is_traced
 from wengert.conversion.rewriting import rewritten
@@ -228,10 +229,22 @@ def chosen(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> C
     return choice
 
 
+def looking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a builtin that looks at its arguments from outside, and so raises for those that are undefined."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(defined, args), **kwargs)
+
+    return call
+
+
 BUILTINS: dict[Any, Callable[..., Any]] = {
     range: staged_range,
     int: staged_int,
     bool: staged_bool,
+    isinstance: looking(isinstance),
+    callable: looking(callable),
+    type: looking(type),
     max: chosen(builtins.max, lambda a, b: a > b),
     min: chosen(builtins.min, lambda a, b: a < b),
 }

@@ -19,6 +19,7 @@ __all__ = [
     "Place",
     "Site",
     "Undefined",
+    "defined",
     "is_undefined",
     "line_text",
     "shown",
@@ -63,8 +64,7 @@ class Undefined:
     __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = refuse
     __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __rand__ = __ror__ = __rxor__ = refuse
     __neg__ = __pos__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = refuse
-    __eq__ = __ne__ = refuse
-    __hash__ = object.__hash__
+    __eq__ = __ne__ = __hash__ = __str__ = refuse
 
 
 class Site(NamedTuple):
@@ -136,6 +136,13 @@ def shown(value: Any) -> str:
         return f"of type {type(value).__name__}"
     inside = ", ".join(map(shown, leaves))
     return f"a {type(value).__name__} of ({inside})"
+
+
+def defined(value: Any) -> Any:
+    """Return a value that is looked at from outside, as by `is`; raise if a traced statement left it undefined."""
+    if isinstance(value, Undefined):
+        value.refuse()
+    return value
 
 
 def is_undefined(value: Any) -> bool:

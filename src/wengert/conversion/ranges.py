@@ -7,7 +7,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from wengert.conversion.places import shown
-from wengert.conversion.regions import is_array, is_number, is_traced
+from wengert.conversion.regions import is_array, is_traced
+from wengert.core.aval import is_number
 from wengert.errors import TracedTruthError, UsageError, describe
 
 __all__ = ["StagedRange"]

@@ -12,7 +12,7 @@ from wengert._tree import flatten
 from wengert.conversion.heap import Heap, tensors_in
 from wengert.conversion.holders import Contents, Holder
 from wengert.conversion.places import UNBOUND
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import apply, conformed
 from wengert.core.graph import Graph, Variable
 from wengert.core.order import Strides, permuted, strides_of
@@ -30,7 +30,6 @@ __all__ = [
     "as_truth",
     "common_strides",
     "is_array",
-    "is_number",
     "operand_of",
     "ordered",
     "same",
@@ -42,11 +41,6 @@ __all__ = [
 def is_array(leaf: Any) -> bool:
     """Tell whether a leaf is an array."""
     return isinstance(leaf, Tensor | np.ndarray | np.generic)
-
-
-def is_number(leaf: Any) -> bool:
-    """Tell whether a leaf is a Python number."""
-    return isinstance(leaf, bool | int | float | complex) and not isinstance(leaf, np.generic)
 
 
 def same(a: Any, b: Any) -> bool:

@@ -406,10 +406,10 @@ class Scope(ast.NodeTransformer):
         return self.operation("if_exp", [node.test, self.delayed(node.body), self.delayed(node.orelse)], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Rewrite chains of comparisons."""
+        """Rewrite chains of comparisons, and `is`, which asks a value that is undefined for nothing."""
         lifted = not any(isinstance(x, UNLIFTABLE) for part in node.comparators for x in ast.walk(part))
         self.generic_visit(node)
-        if len(node.ops) == 1 or not lifted:
+        if not lifted or (len(node.ops) == 1 and not isinstance(node.ops[0], ast.Is | ast.IsNot)):
             return node
         signs = at(constant(tuple(COMPARISONS[type(x)] for x in node.ops)), node)
         return self.operation("compare", [signs, node.left, *map(self.delayed, node.comparators)], node)

@@ -14,8 +14,8 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.control.sequence import zeros
 from wengert.conversion.places import UNBOUND, Place, Undefined, is_undefined, shown
-from wengert.conversion.regions import Note, Region, aligned, is_array, is_number, operand_of, ordered, same
-from wengert.core.aval import Aval, aval_of, united
+from wengert.conversion.regions import Note, Region, aligned, is_array, operand_of, ordered, same
+from wengert.core.aval import Aval, aval_of, is_number, united
 from wengert.core.dispatch import conformed
 from wengert.core.order import strides_of
 from wengert.core.tensor import Tensor

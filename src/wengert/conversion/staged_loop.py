@@ -17,7 +17,6 @@ from wengert.conversion.places import UNBOUND, Site
 from wengert.conversion.regions import (
     Region,
     as_truth,
-    is_number,
     is_traced,
     operand_of,
     same,
@@ -26,7 +25,7 @@ from wengert.conversion.regions import (
 )
 from wengert.conversion.slots import Slot
 from wengert.core.abstract import MOST_KNOWN
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import apply
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
