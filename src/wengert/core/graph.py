@@ -20,7 +20,7 @@ from wengert.core.dispatch import apply, conformed
 from wengert.core.identity import Composite, identity, identity_of_params, registered_name
 from wengert.core.order import Strides
 from wengert.core.primitive import Primitive
-from wengert.core.source import Position, position_of
+from wengert.core.source import Position, position_of, speaks_for
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
 
 __all__ = [
@@ -211,6 +211,7 @@ def literal(value: Any) -> Any:
 # Evaluation
 
 
+@speaks_for("equation")
 def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
     """Return the values of a graph's outputs for some inputs, equation by equation.
 

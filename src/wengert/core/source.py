@@ -2,6 +2,8 @@
 
 Every recorded operation keeps the code object and instruction offset of the frame that asked for it: 0.1
 microseconds and two references, with no switch to turn on first. Lines and columns are worked out only when shown.
+What the library does on behalf of an operation recorded before (its vjp in a sweep, an equation of a graph) is asked
+for by the line of that operation: such functions are marked with `speaks_for`, and found on the stack.
 """
 
 from __future__ import annotations
@@ -9,14 +11,29 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from collections.abc import Callable
 from itertools import islice
-from types import CodeType
-from typing import NamedTuple
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["PACKAGE_PREFIX", "RECENT", "Position", "caller", "is_own", "is_users", "position_of", "user_stacklevel"]
+__all__ = [
+    "PACKAGE_PREFIX",
+    "RECENT",
+    "Position",
+    "caller",
+    "is_own",
+    "is_users",
+    "position_of",
+    "speaks_for",
+    "user_stacklevel",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 PACKAGE_PREFIX = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 OWN_FILES: dict[str, bool] = {}
+SPEAKERS: dict[str, dict[str, str]] = {}
+"""The functions that `speaks_for` marks, by file and qualified name; their files are never in OWN_FILES."""
 RECENT: list[CodeType | None] = [None]
 """The user's code that asked last: most operations come from the code of the one before, and need no look-up."""
 
@@ -39,7 +56,9 @@ def is_own(filename: str) -> bool:
     own = OWN_FILES.get(filename)
     if own is None:
         inside = filename.startswith(PACKAGE_PREFIX) or f"{os.sep}numpy{os.sep}" in filename
-        own = OWN_FILES[filename] = inside or filename.startswith("<__array_function__")
+        own = inside or filename.startswith("<__array_function__")
+        if filename not in SPEAKERS:
+            OWN_FILES[filename] = own
     return own
 
 
@@ -51,19 +70,49 @@ def is_users(code: CodeType) -> bool:
     return True
 
 
+def speaks_for(local: str) -> Callable[[F], F]:
+    """Mark a function that acts for an operation recorded before: what it asks for came from that operation's line.
+
+    Nothing is stored while it runs: only when its frame is met on the way to the user's is the local variable read.
+
+    Args:
+        local: the local variable that holds the operation, a thing with an `origin`.
+    """
+
+    def marked(function: F) -> F:
+        code = function.__code__
+        SPEAKERS.setdefault(code.co_filename, {})[code.co_qualname] = local
+        return function
+
+    return marked
+
+
+def spoken(frame: FrameType) -> tuple[CodeType, int] | None:
+    """Return the line that a frame of a file with marked functions speaks for, if it does."""
+    local = SPEAKERS[frame.f_code.co_filename].get(frame.f_code.co_qualname)
+    if local is None:
+        return None
+    origin = getattr(frame.f_locals.get(local), "origin", None)
+    return origin if type(origin) is tuple else None
+
+
 def caller() -> tuple[CodeType, int]:
-    """Return code object and instruction offset of the innermost frame outside the library."""
+    """Return code object and instruction offset of the innermost frame outside the library.
+
+    Where the library acts for an operation recorded before, these are the operation's.
+    """
     frame = sys._getframe(1)
     recent = RECENT[0]
     known = OWN_FILES.get
     while (code := frame.f_code) is not recent:
         filename = code.co_filename
         own = known(filename)
-        if own is None:
-            own = is_own(filename)
         if not own:
-            RECENT[0] = code
-            break
+            if own is False or not is_own(filename):
+                RECENT[0] = code
+                break
+            if filename in SPEAKERS and (origin := spoken(frame)) is not None:
+                return origin
         if (outer := frame.f_back) is None:
             break
         frame = outer

@@ -18,6 +18,7 @@ from numpy import ndarray
 from wengert.core.aval import Aval, strong
 from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.primitive import Elementwise
+from wengert.core.source import speaks_for
 from wengert.core.tensor import Tensor, is_staged, make_tensor, raw
 from wengert.core.views import share
 from wengert.errors import GraphError, NumericalError, describe
@@ -286,6 +287,7 @@ class Sweep:
             self.retained.append((node, ct))
         return ct
 
+    @speaks_for("node")
     def pull_unary(self, node: Unary, ct: Any) -> None:
         """Run the rule of an elementwise operation on one operand."""
         x, out = node.x, node.out
@@ -297,6 +299,7 @@ class Sweep:
         c = primitive.rules[0](ct, out, x)
         self.add(node.parent, c, c is not ct)
 
+    @speaks_for("node")
     def pull_binary(self, node: Binary, ct: Any, owns: bool) -> None:
         """Run the rules of an elementwise operation on two operands.
 
@@ -341,6 +344,7 @@ class Sweep:
             else:
                 self.add(parent, c, owns)
 
+    @speaks_for("node")
     def pull_large(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the rules of an elementwise operation on large operands: as Tensors, whose operations are shared."""
         if node.released:
@@ -374,6 +378,7 @@ class Sweep:
         self.owned.add(node)
         return False
 
+    @speaks_for("node")
     def pull_part(self, node: Part, ct: Any) -> None:
         """Add the cotangent of a part to that of the whole."""
         if node.used:
@@ -388,6 +393,7 @@ class Sweep:
         else:
             buffer[node.index] += ct
 
+    @speaks_for("node")
     def pull_written(self, node: Written, ct: Any, owns: bool) -> None:
         """Split the cotangent of an array into those of what it was and of the part written, in its own memory."""
         if node.used:
@@ -402,6 +408,7 @@ class Sweep:
             ct[index] = 0.0
             self.add(left, ct, True)
 
+    @speaks_for("node")
     def pull(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the vjp of any operation, unless nothing wanted lies behind it."""
         path = self.path
@@ -460,6 +467,7 @@ class Sweep:
                     raise misshapen(node, c.shape, parent.shape)
                 self.add(parent, c, fresh and (c is not ct or node.primitive.kind == "linear"))
 
+    @speaks_for("node")
     def collect(self, node: Output, ct: Any) -> None:
         """Put the cotangent of one output into the list that its operation's node waits for."""
         source = node.source

@@ -89,6 +89,11 @@ class Node:
         return str(self.primitive.name)
 
     @property
+    def origin(self) -> tuple[CodeType, int]:
+        """The code object and instruction offset that recorded the operation."""
+        return self.code, self.offset
+
+    @property
     def position(self) -> Position:
         """The source position that recorded the operation."""
         return position_of(self.code, self.offset)
