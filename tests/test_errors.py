@@ -259,3 +259,174 @@ def test_no_nan_from_masks() -> None:
     (y[1] + 0 * y[1]).backward()
     assert leaf_.grad is not None
     np.testing.assert_array_equal(leaf_.grad.numpy(), [0.0, 0.25])
+
+
+# What NumPy would put its own words around
+
+
+def element(x: Any) -> Any:
+    array = np.zeros(3)
+    array[0] = x[0]
+    return array
+
+
+def elements(x: Any) -> Any:
+    array = np.zeros(2)
+    array[:] = x
+    return array
+
+
+def filled(x: Any) -> Any:
+    array = np.zeros(3)
+    array.fill((x * x).sum())
+    return array
+
+
+def flat(x: Any) -> Any:
+    array = np.zeros(3)
+    array.flat[0] = x[0]
+    return array
+
+
+def from_objects(x: Any) -> Any:
+    array = np.empty(2, dtype=object)
+    array[0], array[1] = x
+    return array.astype(float)
+
+
+def from_iterator(x: Any) -> Any:
+    return np.fromiter(iter(x), float)
+
+
+def vectorized(x: Any) -> Any:
+    return np.vectorize(lambda y: y * x[0])(np.ones(2))
+
+
+def from_list(x: Any) -> Any:
+    return np.array([x, x])
+
+
+STORES = [element, elements, filled, flat, from_objects, from_iterator, vectorized, from_list]
+TRANSFORMATIONS: dict[str, Any] = {
+    "grad": lambda function, x: wg.grad(lambda y: function(y).sum())(x),
+    "jit": lambda function, x: wg.jit(function)(x),
+    "grad of jit": lambda function, x: wg.grad(lambda y: wg.jit(function)(y).sum())(x),
+    "jvp": lambda function, x: wg.jvp(function, (x,), (x,)),
+    "vjp": lambda function, x: wg.vjp(function, x),
+    "vmap": lambda function, x: wg.vmap(function)(np.stack([x, x])),
+    "taylor": lambda function, x: wg.taylor(function, (x,), (x,), 1),
+    "trace": lambda function, x: wg.graph.trace(function)(x),
+    "checkpoint": lambda function, x: wg.grad(lambda y: wg.checkpoint(function)(y).sum())(x),
+    "cond": lambda function, x: wg.jit(lambda y: wg.cond(y[0] > 0, function, function, y))(x),
+}
+
+
+@pytest.mark.parametrize("transformation", TRANSFORMATIONS)
+@pytest.mark.parametrize("function", STORES)
+def test_the_last_line_is_ours_and_names_the_users(function: Any, transformation: str) -> None:
+    with pytest.raises(errors.WengertError) as caught:
+        TRANSFORMATIONS[transformation](function, np.array([0.5, 0.6]))
+    assert FORM.match(str(caught.value))
+    assert caught.value.__cause__ is None
+    assert any(entry.name == function.__name__ for entry in caught.traceback)
+
+
+@pytest.mark.parametrize("function", STORES)
+def test_the_tape_does_not_lose_a_gradient_in_an_ndarray(function: Any) -> None:
+    plain, x = np.array([0.5, 0.6]), wg.tensor([0.5, 0.6], requires_grad=True)
+    for _ in range(20):  # the interpreter calls by other instructions when it has seen a line often
+        np.testing.assert_array_equal(function(wg.tensor(plain)), function(plain))
+        with pytest.raises((errors.GraphError, ValueError)) as caught:
+            function(x)
+    if function is not flat:  # there NumPy drops what it was told
+        explained = caught.value if isinstance(caught.value, errors.GraphError) else caught.value.__cause__
+        assert isinstance(explained, errors.GraphError)
+    assert any(entry.name == function.__name__ for entry in caught.traceback)
+
+
+def test_what_numpy_drops() -> None:
+    with pytest.raises(errors.GraphError) as caught:
+        wg.grad(lambda x: flat(x).sum())(np.array([0.5, 0.6]))
+    assert str(caught.value) == (
+        "assignment: a value that is not a number, stored into an ndarray; a Tensor is needed to hold it, because an "
+        "ndarray would silently lose the gradient. Make the array with wengert.numpy (zeros, empty, or asarray for one "
+        "that exists), or store .detach()."
+    )
+
+
+def test_errors_that_are_not_ours_stay() -> None:
+    def wrong(x: Any) -> Any:
+        np.zeros(2)[0] = np.ones(3)
+        return x
+
+    with pytest.raises(ValueError, match="setting an array element with a sequence"):
+        wg.grad(wrong)(1.0)
+
+
+def test_numbers_that_are_asked_for_by_name_leave_the_tape() -> None:
+    x = wg.tensor(0.5, requires_grad=True)
+    assert (float(x), complex(x), x.item(), "%.1f" % x) == (0.5, 0.5 + 0j, 0.5, "0.5")  # noqa: UP031  # %f asks too
+
+
+# What asks for elements while a function is being traced
+
+
+ASKED: dict[str, tuple[Any, Any, str, str]] = {
+    "shape": (lambda n: np.zeros(n), 3, "a value in `np.zeros(n)` (int)", "Pass it in static_argnums, because shapes"),
+    "list": (
+        lambda i: [1.0, 2.0][i],
+        1,
+        "a value in `[1.0, 2.0][i]` (int)",
+        "Index with wengert.asarray(array)[index]",
+    ),
+    "slice": (
+        lambda i: [1.0, 2.0][:i],
+        1,
+        "a value in `[1.0, 2.0][:i]` (int)",
+        "or the ends of a slice, in static_argnum",
+    ),
+    "number": (lambda x: float(x), 1.0, "a value in `float(x)` (float)", "Use wengert.numpy functions"),
+    "keyword": (lambda n: np.zeros(shape=(n, 2)), 3, "a value in `np.zeros(shape=(n, 2))` (int)", "static_argnums"),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_asked_for_elements_is_named(name: str) -> None:
+    function, argument, asked, cure = ASKED[name]
+    with pytest.raises(errors.TracedTruthError) as caught:
+        wg.jit(function)(argument)
+    assert f": the elements of {asked} were asked for while the function was being traced (File " in str(caught.value)
+    assert f'test_errors.py", line {function.__code__.co_firstlineno}, in ' in str(caught.value)
+    assert cure in str(caught.value)
+    assert FORM.match(str(caught.value))
+
+
+def asserted(x: Any) -> Any:
+    small = x < 1.0
+    assert small, "large"
+    return x
+
+
+def chosen(x: Any) -> Any:
+    small = x < 1.0
+    return x if small else -x
+
+
+def branched(x: Any) -> Any:
+    small = x < 1.0
+    if small:
+        return -x
+    return x
+
+
+@pytest.mark.parametrize("function", [asserted, chosen, branched])
+def test_a_value_is_called_by_its_name(function: Any) -> None:
+    with pytest.raises(errors.TracedTruthError, match=r": the elements of small \(bool\) were asked for"):
+        wg.graph.trace(function)(0.5)
+
+
+def test_an_index_into_an_ndarray_is_named() -> None:
+    table = np.arange(3.0)
+    for indexed in (lambda i: table[i], lambda i: table[i, ...]):
+        with pytest.raises(errors.TracedTruthError, match=r"in `table\[i.*\]` .*Index with wengert\.asarray\(array\)"):
+            wg.jit(indexed)(1)

@@ -515,9 +515,9 @@ def test_programs_cannot_look_at_what_differs_between_lanes(name: str, rows: int
 
 
 def test_storing_a_lane_into_an_ndarray_is_refused() -> None:
-    with pytest.raises(ValueError, match="setting an array element") as caught:  # NumPy's, around ours
+    with pytest.raises(GraphError) as caught:
         wg.vmap(stored)(X)
-    assert "stored into an ndarray" in str(caught.value.__cause__)
+    assert "stored into an ndarray" in str(caught.value)
 
 
 def test_indexing_an_ndarray_by_lanes_is_refused() -> None:

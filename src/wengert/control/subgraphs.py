@@ -19,6 +19,7 @@ from wengert.core.dispatch import apply
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.primitive import Structured
 from wengert.core.source import caller, position_of
+from wengert.core.stores import called
 from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, settled
 from wengert.core.trace import Trace, next_level
 from wengert.core.views import current
@@ -60,7 +61,7 @@ def traced(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: 
     stage = Stage(next_level(), name)
     try:
         with Watch() as watch:
-            found = function(*[stage.input(aval) for aval in avals])
+            found = called(function, [stage.input(aval) for aval in avals], {})
             graph = stage.graph(
                 [current(x) if type(x) is Tensor else x if is_number(x) else np.asarray(x)[()] for x in found]
             )

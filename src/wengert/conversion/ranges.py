@@ -9,6 +9,7 @@ import numpy as np
 from wengert.conversion.places import shown
 from wengert.conversion.regions import is_array, is_traced
 from wengert.core.aval import is_number
+from wengert.core.source import caller, position_of
 from wengert.errors import TracedTruthError, UsageError, describe
 
 __all__ = ["StagedRange"]
@@ -51,9 +52,9 @@ class StagedRange:
         raise TracedTruthError(
             describe(
                 "range",
-                "a traced number of items, iterated over outside of a `for` statement",
+                f"a traced number of items, iterated over outside of a `for` statement ({position_of(*caller())})",
                 "a number that is known while the function is traced is needed",
-                "Write a `for` statement, or use wengert.fori_loop or wengert.scan",
+                "Write a `for` statement, use wengert.fori_loop or wengert.scan, or pass the number in static_argnums",
             )
         )
 

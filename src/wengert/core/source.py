@@ -8,10 +8,12 @@ for by the line of that operation: such functions are marked with `speaks_for`, 
 
 from __future__ import annotations
 
+import dis
 import linecache
 import os
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
@@ -20,17 +22,21 @@ __all__ = [
     "PACKAGE_PREFIX",
     "RECENT",
     "Position",
+    "Use",
     "caller",
+    "expression_at",
     "is_own",
     "is_users",
     "position_of",
     "speaks_for",
+    "use_at",
     "user_stacklevel",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 PACKAGE_PREFIX = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+LONGEST_EXPRESSION = 60
 OWN_FILES: dict[str, bool] = {}
 SPEAKERS: dict[str, dict[str, str]] = {}
 """The functions that `speaks_for` marks, by file and qualified name; their files are never in OWN_FILES."""
@@ -136,3 +142,45 @@ def position_of(code: CodeType, offset: int) -> Position:
     line = lines[0] or code.co_firstlineno
     text = linecache.getline(code.co_filename, line).strip()
     return Position(code.co_filename, line, code.co_qualname, text)
+
+
+def expression_at(code: CodeType, offset: int) -> str:
+    """Return the source of what an instruction computes, or decides by; nothing if it is not to be had, or long."""
+    name = dis.opname[code.co_code[offset]]
+    decides = "JUMP" in name or name == "TO_BOOL"  # by what the instruction before it computed
+    positions = islice(code.co_positions(), offset // 2 - decides, None)
+    line, end_line, start, end = next(positions, (None, None, None, None))
+    if line is None or line != end_line or start is None or end is None:
+        return ""
+    text = linecache.getline(code.co_filename, line).encode()[start:end].decode(errors="ignore")  # columns count bytes
+    return text if len(text) <= LONGEST_EXPRESSION else ""
+
+
+class Use(NamedTuple):
+    """Describe what an instruction does: index something, call something of a name, or neither."""
+
+    indexes: bool = False
+    called: str = ""
+
+
+@lru_cache(maxsize=256)
+def use_at(code: CodeType, offset: int) -> Use:
+    """Return what an instruction does with the values that it asks for numbers.
+
+    The name of what it calls is the last that was loaded where the expression begins: arguments begin later.
+
+    >>> code = compile("a.fill(b.sum())", "", "eval")
+    >>> list(dict.fromkeys(use_at(code, offset).called for offset in range(0, len(code.co_code), 2)))
+    ['', 'sum', 'fill']
+    """
+    names: dict[tuple[Any, Any], str] = {}
+    for instruction in dis.get_instructions(code):
+        place = instruction.positions
+        start = (place.lineno, place.col_offset) if place is not None else (None, None)
+        if instruction.offset == offset:
+            name = instruction.opname
+            indexes = name.endswith(("SUBSCR", "_SLICE")) or instruction.argrepr == "[]"
+            return Use(indexes, names.get(start, "") if "CALL" in name else "")  # PRECALL calls in 3.11
+        if instruction.opname.startswith("LOAD_") and isinstance(instruction.argval, str) and start[1] is not None:
+            names[start] = instruction.argval
+    return Use()

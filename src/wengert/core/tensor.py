@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import opcode
 import operator
 import sys
 import threading
@@ -18,6 +17,7 @@ from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
 from wengert.core.methods import FUNCTIONS, ArrayMethods, call
+from wengert.core.stores import is_assigning, is_storing, stored_in_ndarray
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ __all__ = [
 ]
 
 BORROWED = "borrowed"
-STORE_SUBSCR = opcode.opmap["STORE_SUBSCR"]
 
 
 @final
@@ -187,8 +186,8 @@ class Tensor(ArrayMethods):
         return bytes(concrete("tobytes", self).tobytes())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        if is_differentiable(self.dtype) and innermost_trace(self) is not None and _is_storing(sys._getframe(1)):
-            raise self._stored_in_ndarray()
+        if is_differentiable(self.dtype) and innermost_trace(self) is not None and is_assigning(sys._getframe(1)):
+            raise stored_in_ndarray(self._shown())
         self._require_plain("asarray")
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
@@ -211,22 +210,15 @@ class Tensor(ArrayMethods):
             raise GraphError(
                 describe(
                     name,
-                    f"a Tensor of shape {self.shape} that is being differentiated",
+                    self._shown(),
                     "a plain value is needed, because an ndarray would silently lose the gradient",
                     "Use functions of wengert.numpy (for a list of Tensors np.stack, wengert.numpy.array or "
                     "np.array(..., like=x) with a Tensor x), or call .detach() first",
                 )
             )
 
-    def _stored_in_ndarray(self) -> GraphError:
-        return GraphError(
-            describe(
-                "assignment",
-                f"a Tensor of shape {self.shape} that is being differentiated, stored into an ndarray",
-                "a Tensor is needed to hold it, because an ndarray would silently lose the gradient",
-                "Make the array with wengert.numpy (zeros, empty, or asarray for one that exists), or store .detach()",
-            )
-        )
+    def _shown(self) -> str:
+        return f"a Tensor of shape {self.shape} that is being differentiated"
 
     # Python protocols
 
@@ -284,8 +276,8 @@ class Tensor(ArrayMethods):
 
     def _refuse_silent_cut(self, name: str, caller: FrameType) -> None:
         trace = innermost_trace(self)
-        if trace is not None and _is_storing(caller):
-            raise self._stored_in_ndarray()
+        if trace is not None and is_storing(caller):
+            raise stored_in_ndarray(self._shown())
         concrete(name, self)
         if trace is not None and trace.level > 0:
             raise GraphError(
@@ -358,11 +350,6 @@ class Tensor(ArrayMethods):
 
 
 ours(Tensor)
-
-
-def _is_storing(frame: FrameType) -> bool:
-    """Tell whether a frame is at `target[index] = value`: NumPy then asks the value for a number or an array."""
-    return frame.f_code.co_code[frame.f_lasti] == STORE_SUBSCR
 
 
 def _call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

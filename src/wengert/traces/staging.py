@@ -10,10 +10,10 @@ import numpy as np
 
 from wengert.core.abstract import placed
 from wengert.core.aval import Aval, aval_of
-from wengert.core.graph import Equation, Graph, Variable, literal
+from wengert.core.graph import Equation, Graph, Variable, aval_text, literal
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
-from wengert.core.source import Position, caller, position_of
+from wengert.core.source import Position, caller, expression_at, position_of, use_at
 from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, own_memory
 from wengert.core.watch import snapshot
 from wengert.errors import GraphError, TracedTruthError, describe
@@ -133,12 +133,17 @@ class Stage(Transient):
 
     def below(self, tensor: Tensor) -> NoReturn:
         """Refuse: a variable has no elements yet."""
+        code, offset = caller()
+        variable = tensor._value
+        asked = variable.name or expression_at(code, offset)
+        name = asked if asked.isidentifier() or variable.name else f"a value in `{asked}`" if asked else "a value"
         raise TracedTruthError(
             describe(
                 self.owner_name,
-                f"the elements of {tensor._value!r} were asked for while the function was being traced",
+                f"the elements of {name} ({aval_text(variable)}) were asked for while the function was being traced"
+                f" ({position_of(code, offset)})",
                 "operations on the Tensor as a whole are needed",
-                "Use wengert.numpy functions, or wengert.cond and wengert.while_loop for decisions",
+                remedy_at(code, offset, tensor.dtype),
             )
         )
 
@@ -185,6 +190,16 @@ class Stage(Transient):
             )
             + f"\n  {origin if isinstance(origin, Position) else position_of(*origin)}"
         )
+
+
+def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:
+    """Return what to do about an instruction that asked for elements, by what it does with them."""
+    use = use_at(code, offset)
+    if use.indexes and dtype.kind in "iu":
+        return "Index with wengert.asarray(array)[index], or pass the index, or the ends of a slice, in static_argnums"
+    if use.called and dtype.kind in "iu":
+        return "Pass it in static_argnums, because shapes and ranges are needed while tracing, or use wengert.fori_loop"
+    return "Use wengert.numpy functions, or wengert.cond and wengert.while_loop for decisions"
 
 
 def read_only(value: Any) -> Any:

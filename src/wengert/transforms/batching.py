@@ -13,6 +13,7 @@ from wengert.core.aval import shape_of
 from wengert.core.dispatch import plain_array
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import as_whole, require_callable, require_number
+from wengert.core.stores import called
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -68,7 +69,7 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
         arguments, keywords = unflatten(structure, lanes)
         try:
-            result = fun(*arguments, **keywords)
+            result = called(fun, arguments, keywords)
             found, out_structure = leaves_of_result(result)
             require_arrays("vmap", found)
             places = axes_of("out_axes", out_axes, out_structure, result)

@@ -12,6 +12,7 @@ from wengert.core.aval import aval_of
 from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, require_flag, require_number
+from wengert.core.stores import called
 from wengert.core.tensor import Tensor, settled
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -66,7 +67,7 @@ def pushed(
     trace = Dual(next_level(), name_of(name, fun))
     arguments, leaves = dual_arguments(trace, primals, tangents)
     try:
-        result = fun(*arguments)
+        result = called(fun, arguments, {})
         aux = None
         example = result_example(leaves)
         if has_aux:

@@ -20,6 +20,7 @@ from wengert.core.objects import leaves_of_result
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable, require_number, shown
+from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -253,7 +254,7 @@ class Jitted:
             positional, keywords = unflatten(structure, inputs)
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
-            found, out_structure = leaves_of_result(function(*arguments, **keywords, **fixed))
+            found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}))
             require_arrays("jit", found)
             outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
             donated = self.written(args, inputs, variables, structure, len(outputs))

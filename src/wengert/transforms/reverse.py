@@ -12,6 +12,7 @@ from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.dispatch import apply, strengthened
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, require_flag, require_number
+from wengert.core.stores import called
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.core.trace import next_level
 from wengert.errors import DtypeError, ShapeError, describe
@@ -85,7 +86,7 @@ class Recording:
             arguments[position] = unflatten(structure, traced)
         self.nodes: list[Node] = [tensor._node for tensor in self.inputs]
         try:
-            result = function(*arguments, **kwargs)
+            result = called(function, arguments, kwargs)
             self.aux = None
             if has_aux:
                 result, aux = split_aux(name, result)

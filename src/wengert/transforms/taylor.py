@@ -12,6 +12,7 @@ from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, require_number
+from wengert.core.stores import called
 from wengert.core.tensor import Tensor, settled
 from wengert.core.trace import next_level
 from wengert.errors import ShapeError, UsageError, describe
@@ -73,7 +74,7 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
     arguments = [line(trace, leaf, direction) for leaf, direction in zip(leaves, directions, strict=True)]
     example = result_example(leaves)
     try:
-        found, out_structure = leaves_of_result(fun(*unflatten(structure, arguments)))
+        found, out_structure = leaves_of_result(called(fun, unflatten(structure, arguments), {}))
         require_differentiable_results("taylor", found, out_structure, leaves)
         columns = [coefficients(trace, leaf, order) for leaf in found]
     finally:

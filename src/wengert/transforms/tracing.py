@@ -14,6 +14,7 @@ from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.graph import Graph, evaluate, require_graph
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import as_whole, require_callable
+from wengert.core.stores import called
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -52,9 +53,9 @@ def trace_function(
     """
     stage = Stage(next_level(), name_of(name, function))
     try:
-        called = names or ("",) * len(leaves)
-        args, kwargs = rebuild([stage.input(aval_of(x), label) for x, label in zip(leaves, called, strict=True)])
-        found, structure = leaves_of_result(function(*args, **kwargs))
+        labels = names or ("",) * len(leaves)
+        args, kwargs = rebuild([stage.input(aval_of(x), label) for x, label in zip(leaves, labels, strict=True)])
+        found, structure = leaves_of_result(called(function, args, kwargs))
         require_arrays(name, found)
         outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
         graph = stage.graph(

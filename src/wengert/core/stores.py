@@ -1,0 +1,61 @@
+"""Values stored into ndarrays: what holds a gradient is refused, and NumPy's words about that give way to ours."""
+
+from __future__ import annotations
+
+import opcode
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+from wengert.core.source import use_at
+from wengert.errors import GraphError, WengertError, describe
+
+__all__ = ["called", "is_assigning", "is_storing", "stored_in_ndarray"]
+
+STORE_SUBSCR = opcode.opmap["STORE_SUBSCR"]
+BUILDING = frozenset({"array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "fromiter", "full"})
+WRITING = frozenset({"astype", "copyto", "fill", "itemset", "place", "put", "setfield"})
+"""Functions and methods that put what they ask for a number into an array, a new one or one that exists."""
+DROPPED = "Error setting single item of array."
+"""What NumPy says in place of every error of a value stored through `.flat`."""
+
+
+def is_assigning(frame: FrameType) -> bool:
+    """Tell whether a frame is at `target[index] = value`: NumPy then asks the value for a number or an array."""
+    return frame.f_code.co_code[frame.f_lasti] == STORE_SUBSCR
+
+
+def is_storing(frame: FrameType) -> bool:
+    """Tell whether a frame that asks for a number puts it into an array, by an assignment or a call."""
+    if is_assigning(frame):
+        return True
+    name = use_at(frame.f_code, frame.f_lasti).called
+    return name in BUILDING or name in WRITING
+
+
+def stored_in_ndarray(given: str) -> GraphError:
+    """Return the error for a value stored into an ndarray."""
+    return GraphError(
+        describe(
+            "assignment",
+            f"{given}, stored into an ndarray",
+            "a Tensor is needed to hold it, because an ndarray would silently lose the gradient",
+            "Make the array with wengert.numpy (zeros, empty, or asarray for one that exists), or store .detach()",
+        )
+    )
+
+
+def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call the function of a user; NumPy's error around one of ours gives way to it.
+
+    NumPy answers whatever a Tensor says that is stored into an ndarray (`array[0] = x`, `array.fill(x)`) with a
+    ValueError raised from it; the traceback leads through the user's line in either case.
+    """
+    try:
+        return function(*args, **kwargs)
+    except ValueError as error:
+        if isinstance(error.__cause__, WengertError):
+            raise error.__cause__.with_traceback(error.__traceback__) from None
+        if str(error) == DROPPED:
+            raise stored_in_ndarray("a value that is not a number").with_traceback(error.__traceback__) from None
+        raise
