@@ -360,3 +360,25 @@ def test_results_without_numbers_and_not_finite_ones() -> None:
 def test_an_error_in_the_function_passes_through() -> None:
     with pytest.raises(ZeroDivisionError):
         wg.checkpoint(lambda x: 1 / 0)(wg.tensor(X, requires_grad=True))
+
+
+def test_a_captured_value_that_is_written_to_before_the_sweep_is_refused_when_traced_too():
+    def loss(x):
+        captured = x * 1.0
+        result = wg.checkpoint(lambda v: np.sum((captured + v) ** 2))(x)
+        captured[0] = 7.0
+        return result
+
+    for gradient in (wg.grad(loss), wg.jit(wg.grad(loss))):
+        with pytest.raises(GraphError, match="change captured values after the sweep"):
+            gradient(np.array([0.5, 0.6]))
+
+
+def test_a_traced_checkpoint_in_a_loop_recomputes_what_it_computed():
+    def loss(x):
+        for _ in range(3):
+            x = wg.checkpoint(lambda v: np.sin(v) * v + np.array([1.0, 2.0]))(x)
+        return np.sum(x)
+
+    x = np.array([0.5, 0.6])
+    np.testing.assert_array_equal(wg.jit(wg.grad(loss))(x), wg.grad(loss)(x))

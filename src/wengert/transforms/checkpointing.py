@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves
+from wengert.core.graph import Equation, Variable
+from wengert.core.identity import identity, identity_of_params
 from wengert.core.requirements import require_callable
 from wengert.core.tensor import Tensor, is_staged, make_tensor, own_memory, raw
 from wengert.core.views import current
 from wengert.errors import GraphError, describe
 from wengert.traces.modes import STATE, recording_from, reviving, saved_tensors_hooks
+from wengert.traces.staging import Stage
 
 __all__ = ["checkpoint"]
 
@@ -40,6 +43,8 @@ class _Frame:
         self.count = 0
         self.values: dict[int, Any] = {}
         self.prints: list[tuple[Any, ...]] = []
+        self.traced: list[Equation] | None = None
+        self.end = 0
 
     def snapshot(self, leaf: Any) -> Any:
         """Return what to keep of an argument so that no later write changes it."""
@@ -65,6 +70,8 @@ class _Frame:
         self.running = False
         self.values = {}
         self.prints = fingerprints(result)
+        self.traced = equations_of(result)
+        self.end = 0 if self.traced is None else len(self.traced)
 
     def unpack(self, number: int) -> Any:
         """Return a residual, computing all of them if it is not there; it goes to the sweep that asks."""
@@ -83,13 +90,22 @@ class _Frame:
             return len(found) - 1
 
         args, kwargs = map_leaves(lambda leaf: leaf.restore() if type(leaf) is _Kept else leaf, self.arguments)
+        start = 0 if self.traced is None else len(self.traced)
         with recording_from(self.floor), reviving(), saved_tensors_hooks(collect, found.__getitem__):
             result = self.function(*args, **kwargs)
         if len(found) != self.count:
             raise self.changed(f"saved {self.count} values at first and {len(found)} when run again")
         if not same_prints(self.prints, fingerprints(result)):
             raise self.changed("returned something else when run again")
+        if self.traced is not None and not self.traced_alike(self.traced[start:]):
+            raise self.changed("computed from other values when run again, or did something else")
         self.values = dict(enumerate(found))
+
+    def traced_alike(self, again: list[Equation]) -> bool:
+        """Tell whether equations traced when it ran again are those that its first run ended with."""
+        assert self.traced is not None
+        first = self.traced[max(0, self.end - len(again)) : self.end]
+        return steps_of(first) == steps_of(again)
 
     @staticmethod
     def changed(what: str) -> GraphError:
@@ -115,6 +131,31 @@ def fingerprints(result: Any) -> list[tuple[Any, ...]]:
             rounding = 100 * np.finfo(array.dtype).eps * size if array.dtype.kind in "fc" else 0.0
             found.append((array.shape, numbers.sum(), size, rounding))
     return found
+
+
+def equations_of(result: Any) -> list[Equation] | None:
+    """Return the equations of the trace that a result belongs to, as they grow; None if it is not being traced."""
+    for leaf in flatten(result)[0]:
+        value = leaf
+        while type(value) is Tensor and value._trace is not None:
+            if isinstance(value._trace, Stage):
+                return value._trace.equations
+            value = value._trace.below(value)
+    return None
+
+
+def steps_of(equations: list[Equation]) -> list[Any]:
+    """Return what equations do: operations, parameters and operands, those from outside by the variable itself."""
+    numbers: dict[Variable, int] = {}
+    steps = []
+    for equation in equations:
+        operands = [
+            ("step", numbers[x]) if type(x) is Variable and x in numbers else identity(x) for x in equation.inputs
+        ]
+        steps.append((identity(equation.primitive), identity_of_params(equation.params), operands))
+        for variable in equation.outputs:
+            numbers[variable] = len(numbers)
+    return steps
 
 
 def same_prints(first: list[tuple[Any, ...]], second: list[tuple[Any, ...]]) -> bool:
