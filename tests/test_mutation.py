@@ -831,3 +831,60 @@ def test_values_with_axes_of_length_one_in_front_get_their_gradient(key: Any, sh
     np.testing.assert_allclose(wg.jit(wg.grad(f))(x), slope)
     np.testing.assert_allclose(wg.grad(wg.jit(f))(x), slope)
     np.testing.assert_allclose(wg.vmap(wg.grad(f))(x[None]), slope[None])
+
+
+# Parts at an index that only a traced value tells
+
+
+def read_before(x, a, k):
+    row = a[k]
+    used = np.sum(row * row)
+    a *= 2.0
+    return used + np.sum(a)
+
+
+def put_back(x, a, k):
+    a[k] += x
+    row = a[k]
+    row *= 3.0
+    a[k] = row
+    return np.sum(a * a)
+
+
+def stale(x, a, k):
+    row = a[k]
+    a *= 2.0
+    return np.sum(row * row)
+
+
+def written(x, a, k):
+    row = a[k]
+    row += x
+    return np.sum(a * a)
+
+
+def of_a_part(x, a, k):
+    a[k][0] = 5.0
+    return np.sum(a * a)
+
+
+def put_elsewhere(x, a, k):
+    row = a[k]
+    row += x
+    a[0] = row
+    return np.sum(a * a)
+
+
+@pytest.mark.parametrize("program", [read_before, put_back, stale, written, of_a_part, put_elsewhere])
+def test_parts_at_a_traced_index_are_right_or_refused_by_line(program):
+    def loss(x):
+        return program(x, x * np.ones((3, 2)), np.argmax(x))
+
+    x = np.array([0.5, 0.6])
+    gradient = wg.grad(loss)(x)
+    for mode in (wg.jit(wg.grad(loss)), wg.grad(wg.jit(loss)), lambda v: wg.vmap(wg.grad(loss))(np.stack([v, -v]))[0]):
+        if program in (read_before, put_back):
+            np.testing.assert_array_equal(mode(x), gradient)
+        else:
+            with pytest.raises(GraphError, match=r"getitem: a part at a traced index(.|\n)*, in \w+: (row = )?a\[k\]"):
+                mode(x)

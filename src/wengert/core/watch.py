@@ -16,7 +16,21 @@ from wengert.core.tensor import WATCHES, WATCHING, Tensor, make_tensor
 from wengert.core.trace import Trace
 from wengert.errors import GraphError
 
-__all__ = ["KIN", "WATCHES", "Watch", "kin", "kin_written", "lose", "lost_text", "noted", "snapshot"]
+__all__ = [
+    "KIN",
+    "WATCHES",
+    "Lost",
+    "PartPlace",
+    "Watch",
+    "found_again",
+    "kin",
+    "kin_written",
+    "lose",
+    "lost_text",
+    "noted",
+    "part_of",
+    "snapshot",
+]
 
 Choice: TypeAlias = Callable[[Any, Any], Any]
 
@@ -29,12 +43,34 @@ class Kin(NamedTuple):
         identity: its identity, also when it is no more.
         chosen: what it stands for when the other has been written to, of (itself, the other); None if nobody knows.
         text: what the error about its use says then.
+        place: which part of it the other is, if it is one.
     """
 
     handle: weakref.ref[Tensor]
     identity: int
     chosen: Choice | None
     text: str
+    place: PartPlace | None = None
+
+
+class PartPlace(NamedTuple):
+    """Hold where a part is: by steps to a view and a static index there, and by the indices that stand in it."""
+
+    steps: Any
+    indices: Sequence[Any]
+
+    def is_same(self, other: PartPlace) -> bool:
+        """Tell whether two places are the same for sure."""
+        pairs = zip(self.indices, other.indices, strict=False)
+        return self.steps == other.steps and all(one is another for one, another in pairs)
+
+
+class Undo(NamedTuple):
+    """Hold what a lost handle stood for before a part of it was written to: putting the part back finds it again."""
+
+    before: Tensor
+    part: weakref.ref[Tensor]
+    place: PartPlace
 
 
 KIN: dict[int, list[Kin]] = {}
@@ -122,6 +158,20 @@ def kin(one: Tensor, other: Tensor, text: str, chosen: Choice | None = None) -> 
         KIN.setdefault(id(x), []).append(known)
 
 
+def part_of(base: Tensor, part: Tensor, place: PartPlace, text: str) -> None:
+    """Enter that a handle stands for the part of another at a place that only a traced value tells."""
+    for x, y, where in ((base, part, None), (part, base, place)):
+        KIN.setdefault(id(x), []).append(Kin(weakref.ref(y, partial(forget, id(y))), id(y), None, text, where))
+
+
+def found_again(base: Tensor, part: Any, place: PartPlace) -> None:
+    """Let a handle that is lost because a part was written to stand for what it did, if that part is put back."""
+    assert isinstance(base._trace, Lost)
+    undo = base._trace.undo
+    if undo is not None and undo.part() is part and undo.place.is_same(place):
+        rebound(base, undo.before)
+
+
 def kin_written(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:
     """Let the kin of a handle that has been written to hold what they share with it, or be lost."""
     if WATCHING.kin:  # this is what is going on
@@ -146,7 +196,9 @@ def spread(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:
             seen.add(id(other))
             queue.append(other)
             if known.chosen is None or lost_text(written):
-                lose(other, known.text)
+                place = known.place
+                undo = None if place is None else Undo(snapshot(other), weakref.ref(written), place)
+                lose(other, known.text, undo)
             else:
                 rebind(other, known.chosen(other, written))
 
@@ -159,11 +211,11 @@ def forget(identity: int, _: weakref.ref[Tensor]) -> None:
             KIN[known.identity] = alive
 
 
-def lose(handle: Tensor, text: str) -> None:
+def lose(handle: Tensor, text: str, undo: Undo | None = None) -> None:
     """Let every use of a handle raise: nobody knows what it holds."""
     if WATCHING.stack:
         WATCHING.stack[-1].note(handle)
-    handle._trace, handle._node, handle._kept = Lost(text), None, True
+    handle._trace, handle._node, handle._kept = Lost(text, undo), None, True
 
 
 def lost_text(handle: Tensor) -> str:
@@ -176,15 +228,17 @@ class Lost(Trace):
 
     Attributes:
         ended: that they are no inputs of pieces that are traced.
+        undo: how the handle may be found again.
     """
 
-    __slots__ = ("ended", "text")
+    __slots__ = ("ended", "text", "undo")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, undo: Undo | None = None) -> None:
         super().__init__(0)
         self.level = float("inf")
         self.ended = True
         self.text = text
+        self.undo = undo
 
     def process(self, primitive: Any, operands: Sequence[Any], params: Mapping[str, Any]) -> NoReturn:
         """Raise the error."""

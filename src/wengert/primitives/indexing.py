@@ -17,9 +17,10 @@ from wengert.core.dispatch import apply, as_tensor, checked, innermost
 from wengert.core.objects import holds_objects
 from wengert.core.order import example, strides_of
 from wengert.core.primitive import Linear, Primitive
-from wengert.core.tensor import Tensor, keep, make_tensor
+from wengert.core.source import caller, position_of
+from wengert.core.tensor import Tensor, is_concrete, keep, make_tensor
 from wengert.core.views import Step, base_and_path, current, resolved, share
-from wengert.core.watch import KIN, WATCHES, kin_written, noted
+from wengert.core.watch import KIN, WATCHES, Lost, PartPlace, found_again, kin_written, noted, part_of
 from wengert.errors import GraphError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
 
@@ -304,7 +305,35 @@ assign.rebatch = rebatch_assigned
 def read_index(x: Any, index: Any) -> Any:
     """Return `x[index]` for a Tensor and any NumPy index."""
     entries, arrays = split_index(index)
-    return apply(getitem, x, *arrays, index=entries)
+    part = apply(getitem, x, *arrays, index=entries)
+    if arrays and type(part) is Tensor and part.ndim and all(map(is_unknown_place, arrays)):
+        base, path = base_and_path(x)
+        part_of(base, part, PartPlace((path, entries), arrays), part_text())
+    return part
+
+
+def is_unknown_place(array: Any) -> bool:
+    """Tell whether an index is an integer that is not there yet: NumPy's part would be a view, ours cannot be one."""
+    return (
+        type(array) is Tensor
+        and array.ndim == 0
+        and array.dtype.kind in "iu"
+        and not is_concrete(array)
+        and strides_of(array) is None
+    )
+
+
+def part_text() -> str:
+    """Return the text of the error about a part, or what it is one of, after the other has been written to."""
+    return (
+        describe(
+            "getitem",
+            "a part at a traced index, which shares memory with an array, and one of the two has been written to since",
+            "it must be known which elements a write changes",
+            "Copy the part first, or assign it to the array at once",
+        )
+        + f"\n  {position_of(*caller())}"
+    )
 
 
 def require_writable(target: Tensor) -> None:
@@ -338,6 +367,8 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
     """Assign to part of a Tensor; its base and the base's other views see the change."""
     base, path = base_and_path(target)
     entries, arrays = split_index(index)
+    if type(base._trace) is Lost:
+        found_again(base, value, PartPlace((path, entries), arrays))
     if not add and is_same_view(value, base, (*path, (getitem, (("index", entries),)))):
         return  # the second half of `target[index] += ...`, whose first half has written through the view
     if isinstance(value, list | tuple) or holds_objects(value):

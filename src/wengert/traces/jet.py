@@ -23,6 +23,7 @@ from wengert.core.aval import Aval, aval_of, is_differentiable, is_number, stron
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, as_tensor, weakened
 from wengert.core.identity import registered_name
+from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor, raw, settled, wrapped_constant
@@ -94,6 +95,10 @@ class Jet(Transient):
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value; series are never overwritten."""
         return make_tensor(tensor._value, self, tensor._node)
+
+    def strides(self, tensor: Tensor) -> Strides:
+        """Return the strides of the zeroth coefficient."""
+        return strides_of(tensor._node[0])
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
