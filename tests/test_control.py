@@ -565,3 +565,33 @@ def test_unrolled_scans_leave_no_loop_and_change_no_result(reverse):
             np.testing.assert_allclose(got, want, rtol=1e-15)
         found = wg.jit(wg.grad(lambda x, u=unroll: running(x, u)[0]))(0.3)
         np.testing.assert_allclose(found, wg.grad(lambda x: running(x, 1)[0])(0.3), rtol=1e-14)
+
+
+def test_functions_that_set_variables_of_enclosing_ones_are_refused_while_traced():
+    def program(x):
+        kept = x
+
+        def double(v):
+            nonlocal kept
+            kept = x * 2.0
+            return v
+
+        return wg.cond(np.sum(x) > 0, lambda v: v, double, x), kept
+
+    x = np.array([0.5, 0.6])
+    np.testing.assert_array_equal(program(x)[1], x)
+    with pytest.raises(GraphError, match=r"cond: a function that sets the variable kept (.|\n)*program: return wg"):
+        wg.jit(program)(x)
+    with pytest.raises(GraphError, match="scan: a function that sets the variable kept"):
+        wg.jit(sums)(x)
+
+
+def sums(x):
+    kept = x
+
+    def step(carried, row):
+        nonlocal kept
+        kept = kept + row
+        return carried, None
+
+    return wg.scan(step, 0.0, x)[0], kept

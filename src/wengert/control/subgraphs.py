@@ -13,18 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.compile.passes import eliminate_dead, simplified
+from wengert.control.effects import Variables, require_unwritten
 from wengert.control.sequence import lane_shape, zeros
 from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable, is_number
 from wengert.core.dispatch import apply
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.primitive import Structured
-from wengert.core.source import caller, position_of
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, settled
 from wengert.core.trace import Trace, next_level
 from wengert.core.views import current
 from wengert.core.watch import Watch
-from wengert.errors import GraphError, describe
 from wengert.primitives.barriers import barrier
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
@@ -59,30 +58,16 @@ Flags = Sequence[bool]
 def traced(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str) -> tuple[Graph, list[Tensor]]:
     """Return the graph of a function of flat arguments, and the Tensors it captured: the last inputs."""
     stage = Stage(next_level(), name)
+    variables = Variables(function)
     try:
         with Watch() as watch:
             found = called(function, [stage.input(aval) for aval in avals], {})
-            graph = stage.graph(
-                [current(x) if type(x) is Tensor else x if is_number(x) else np.asarray(x)[()] for x in found]
-            )
+            graph = stage.graph(list(map(output_of, found)))
     finally:
         stage.end()
     require_unwritten(watch, name)
+    variables.require_unchanged(name)
     return simplified(graph), stage.captured_tensors()
-
-
-def require_unwritten(watch: Watch, name: str) -> None:
-    """Raise if a function that was traced wrote to a Tensor from outside, which its graph cannot do."""
-    for written in watch.written():
-        raise GraphError(
-            describe(
-                name,
-                f"a function that writes to a Tensor of shape {written.shape} from outside",
-                "what it changes has to be among its results while it is being traced",
-                "Write into a copy and return it",
-            )
-            + f"\n  {position_of(*caller())}"
-        )
 
 
 def output_of(value: Any) -> Any:
