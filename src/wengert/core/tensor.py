@@ -231,7 +231,8 @@ class Tensor(ArrayMethods):
         return shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        return iter([self[i] for i in range(len(self))])
+        length = len(self)  # raises at once; each element is read when it is its turn, as in NumPy
+        return (self[i] for i in range(length))
 
     def __contains__(self, element: Any) -> bool:
         return bool((concrete("in", self) == concrete("in", element)).any())

@@ -11,7 +11,7 @@ from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.tensor import Tensor
 from wengert.errors import ShapeError, describe
-from wengert.numpy._ufuncs import with_out
+from wengert.numpy._ufuncs import dtype_within, with_out
 from wengert.primitives import accumulations
 
 __all__ = ["accumulated"]
@@ -33,7 +33,7 @@ def running(name: str, ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any)
     x = as_tensor(a)
     if axis is None or not x.ndim:
         x = x.reshape(-1)
-    return with_out(name, accumulated(x, ufunc, 0 if axis is None else axis, dtype), out)
+    return with_out(name, accumulated(x, ufunc, 0 if axis is None else axis, dtype_within(x, dtype, out)), out)
 
 
 @implements(np.cumsum)
@@ -58,7 +58,7 @@ def cumulative(
             describe(name, f"shape {t.shape} without axis", "an axis is needed for more than one", "Pass axis=")
         )
     axis = normalize_axis_index(axis or 0, t.ndim)
-    result = accumulated(t, ufunc, axis, dtype)
+    result = accumulated(t, ufunc, axis, dtype_within(t, dtype, out))
     if include_initial:
         shape = (*t.shape[:axis], 1, *t.shape[axis + 1 :])
         result = np.concatenate([np.full(shape, ufunc.identity, result.dtype), result], axis=axis)

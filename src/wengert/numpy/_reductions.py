@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
-from wengert.numpy._ufuncs import with_out
+from wengert.numpy._ufuncs import dtype_within, with_out
 from wengert.primitives import reductions
 from wengert.traces.operators import operand
 
@@ -71,7 +71,7 @@ def sum(
 ) -> Tensor:
     """Return the sum over axes; see `numpy.sum`."""
     x = as_tensor(a)
-    params = params_of(x, axis, keepdims, dtype, of_ufunc=True)
+    params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     initial, where = given(initial), given(where, True)
     mask = () if where is None else (operand("sum", where),)
     if initial is None:
@@ -89,6 +89,8 @@ def mean(
     x = as_tensor(a)
     where = given(where, True)
     mask = () if where is None else (operand("mean", where),)
+    if x.dtype.char in "fdgFDG":  # those of others are sums of a dtype of its own
+        dtype = dtype_within(x, dtype, out)
     result = apply(reductions.mean, x, *mask, **params_of(x, axis, keepdims, dtype))
     return result if out is None else with_out("mean", result, out)  # type: ignore[no-any-return]
 
@@ -108,7 +110,7 @@ def prod(
 ) -> Tensor:
     """Return the product over axes; see `numpy.prod`."""
     x = as_tensor(a)
-    params = params_of(x, axis, keepdims, dtype, of_ufunc=True)
+    params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     result = reduce_with(reductions.prod, x, params, initial=given(initial), where=given(where, True))
     return with_out("prod", result, out)  # type: ignore[no-any-return]
 

@@ -17,7 +17,7 @@ from wengert.core.tensor import FUNCTIONS
 from wengert.errors import UsageError, describe
 from wengert.numpy._accumulations import accumulated
 from wengert.numpy._reductions import Params, axes, flag, given, max, min, params_of, prod, reduce_with, sum
-from wengert.numpy._ufuncs import with_out
+from wengert.numpy._ufuncs import dtype_within, with_out
 from wengert.primitives import reductions
 from wengert.traces.operators import operand
 
@@ -67,7 +67,7 @@ def reduce_other(ufunc: np.ufunc) -> Reduce:
             params = {"ufunc": ufunc, **params_of(x, axis, keepdims, dtype, of_ufunc=True)}
             result = reduce_with(reductions.constant_reduce, x, params, initial=initial, where=where)
             return with_out(name, result, out)
-        if dtype is not None:
+        if (dtype := dtype_within(x, dtype, out)) is not None:
             x = x.astype(dtype)
         if where is not None:
             x = masked(name, ufunc, x, where)
@@ -116,7 +116,8 @@ def accumulate_of(ufunc: np.ufunc) -> Callable[..., Any]:
     name = f"{ufunc.__name__}.accumulate"
 
     def accumulate(array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
-        return with_out(name, accumulated(as_tensor(array), ufunc, axis, dtype), out)
+        x = as_tensor(array)
+        return with_out(name, accumulated(x, ufunc, axis, dtype_within(x, dtype, out)), out)
 
     return accumulate
 

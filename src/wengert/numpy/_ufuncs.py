@@ -28,7 +28,7 @@ from wengert.traces.operators import (
 )
 from wengert.traces.parts import read_part, write_part
 
-__all__ = ["install", "refuse_options", "replace", "through_function", "with_out"]
+__all__ = ["dtype_within", "install", "refuse_options", "replace", "through_function", "with_out"]
 
 
 def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
@@ -107,6 +107,12 @@ def with_out(name: str, result: Any, out: Any, where: Any = True) -> Any:
         outs = out if isinstance(out, tuple) else (out,)
         return tuple(store(name, r, o, where) for r, o in zip(result, outs, strict=True))
     return store(name, result, out[0] if isinstance(out, tuple) else out, where)
+
+
+def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
+    """Return the dtype in which NumPy reduces and accumulates: `out=` takes part as an operand does."""
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    return np.promote_types(x.dtype, target.dtype) if dtype is None and type(target) is Tensor else dtype
 
 
 def store(name: str, result: Any, out: Any, where: Any) -> Any:
