@@ -1381,3 +1381,60 @@ def branches_make_arrays_without_axes(x):
 )
 def test_views_in_branches_and_loops_are_those_of_numpy(function):
     test_writes_reach_what_they_reach_in_python(function)
+
+
+# Aliases that several traced decisions choose, and what a condition changes
+
+
+def chosen_twice(x):
+    a, d = np.array(x, like=x), np.ones(2, like=x)
+    chosen = a
+    for i in range(2):
+        if x[i] > 0:
+            chosen = d
+    chosen += 1.0
+    return np.sum(a + 10.0 * d)
+
+
+def chosen_and_chosen_again(x):
+    a, d = np.array(x, like=x), np.ones(2, like=x)
+    chosen = a if x[0] > 0 else d
+    chosen = chosen if x[1] > 0 else d
+    chosen[0] = 9.0
+    return np.sum(a * d)
+
+
+@pytest.mark.parametrize("program", [chosen_twice, chosen_and_chosen_again], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("x", [(-2.0, 1.0), (2.0, -1.0), (2.0, 3.0)])
+def test_aliases_chosen_by_several_decisions_are_refused(program, x):
+    x = np.array(x)
+    with pytest.raises(GraphError, match=rf"shares memory, or not(.|\n)*in {program.__name__}"):
+        wg.jit(program)(x)
+
+
+def test_a_condition_that_changes_state_is_refused_though_the_body_carries_nothing():
+    def program(x):
+        kept = [x * 8.0]
+
+        def halved():
+            kept[0] = kept[0] / 2.0
+            return kept[0] > 1.0
+
+        while halved():
+            pass
+        return kept[0]
+
+    with pytest.raises(GraphError, match="while: a condition that changes what there was before it"):
+        wg.jit(program)(20.0)
+
+
+@pytest.mark.parametrize("x", [2.5, 0.0, -2.5])
+def test_or_and_and_give_the_operand_that_decides(x):
+    for program in (
+        lambda x: x or 7.0,
+        lambda x: (x or 1e-9) * 3.0,
+        lambda x: (x and 3.0) * 2.0,
+        lambda x: x and x * 2,
+    ):
+        assert wg.jit(program)(x) == program(x)
+    assert wg.grad(wg.jit(lambda x: (x or 1e-9) * 3.0))(2.0) == 3.0

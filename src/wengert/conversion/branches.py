@@ -397,7 +397,8 @@ def joined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) -> A
     if harmless and is_truth(value) and (is_truth(other) or isinstance(other, bool)):
         again = region.function([region.end_of(other)], [aval_of(other)])(*map(operand_of, heap.handles.values()))[0]
         return function(value, again)
-    last = value if is_array(other) and not is_truth(other) else function is np.logical_or
+    both_truths = is_truth(value) and (is_truth(other) or not is_array(other))
+    last = function is np.logical_or if both_truths else value
     if function is np.logical_and:
         return decided(value, rest, lambda: last, thunks)
     return decided(value, lambda: last, rest, thunks)

@@ -241,6 +241,8 @@ class StagedLoop:
         outputs += map(self.region.end_of, written)
         step = self.region.function(outputs, [*(a for slot in slots for a in slot.avals), *map(aval_of, written)])
         results = list(self.repeated(step, init) if init else ())
+        if not init:
+            self.decision()  # refuses a condition that changes something
         rest = iter(results)
         carried = [x for slot in slots for x in slot.finish([next(rest) for _ in slot.avals])]
         for handle, result in zip(written, rest, strict=True):

@@ -44,6 +44,8 @@ class Kin(NamedTuple):
         chosen: what it stands for when the other has been written to, of (itself, the other); None if nobody knows.
         text: what the error about its use says then.
         place: which part of it the other is, if it is one.
+        held: the handle itself where the other was made from it: what the other shares with older ones, it shares
+            by way of this one, which must therefore live as long.
     """
 
     handle: weakref.ref[Tensor]
@@ -51,6 +53,7 @@ class Kin(NamedTuple):
     chosen: Choice | None
     text: str
     place: PartPlace | None = None
+    held: Tensor | None = None
 
 
 class PartPlace(NamedTuple):
@@ -152,16 +155,23 @@ def noted(handle: Tensor) -> None:
 
 
 def kin(one: Tensor, other: Tensor, text: str, chosen: Choice | None = None) -> None:
-    """Enter two handles that may share memory."""
-    for x, y in ((one, other), (other, one)) if one is not other else ():
-        known = Kin(weakref.ref(y, partial(forget, id(y))), id(y), chosen, text)  # a collection here calls `forget`
-        KIN.setdefault(id(x), []).append(known)
+    """Enter two handles that may share memory, of which the other was made from the one."""
+    if one is not other and not getattr(one._trace, "ended", False):  # what a branch made is in nobody's hands
+        enter(one, other, chosen, text)
+        enter(other, one, chosen, text, held=one)
+
+
+def enter(handle: Tensor, relative: Tensor, chosen: Choice | None, text: str, **more: Any) -> None:
+    """Enter the kin of a handle."""
+    found = weakref.ref(relative, partial(forget, id(relative)))  # a collection here calls `forget`
+    known = Kin(found, id(relative), chosen, text, **more)
+    KIN.setdefault(id(handle), []).append(known)
 
 
 def part_of(base: Tensor, part: Tensor, place: PartPlace, text: str) -> None:
     """Enter that a handle stands for the part of another at a place that only a traced value tells."""
-    for x, y, where in ((base, part, None), (part, base, place)):
-        KIN.setdefault(id(x), []).append(Kin(weakref.ref(y, partial(forget, id(y))), id(y), None, text, where))
+    enter(base, part, None, text)
+    enter(part, base, None, text, place=place, held=base)
 
 
 def found_again(base: Tensor, part: Any, place: PartPlace) -> None:
@@ -184,23 +194,28 @@ def kin_written(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:
 
 
 def spread(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:
-    """Hand a write on to the kin of a handle, and to theirs."""
-    seen = {id(handle)}
+    """Hand a write on to the kin of a handle, and to theirs; what it reaches by two roads is lost.
+
+    Which of the roads it takes, values decide, and so does which of two handles then holds what was written last.
+    """
+    reached_from: dict[int, Tensor | None] = {id(handle): None}
     queue = [handle]
     while queue:
         written = queue.pop()
         for known in KIN.get(id(written), ()):
             other = known.handle()
-            if other is None or id(other) in seen or lost_text(other):
+            if other is None or other is reached_from[id(written)] or lost_text(other):
                 continue
-            seen.add(id(other))
-            queue.append(other)
-            if known.chosen is None or lost_text(written):
+            again = id(other) in reached_from
+            if again or known.chosen is None or lost_text(written):
                 place = known.place
-                undo = None if place is None else Undo(snapshot(other), weakref.ref(written), place)
+                undo = None if place is None or again else Undo(snapshot(other), weakref.ref(written), place)
                 lose(other, known.text, undo)
             else:
                 rebind(other, known.chosen(other, written))
+            if not again:
+                reached_from[id(other)] = written
+            queue.append(other)
 
 
 def forget(identity: int, _: weakref.ref[Tensor]) -> None:

@@ -13,6 +13,7 @@ from wengert._tree import flatten, unflatten
 from wengert.compile.partition import Partition, cut
 from wengert.compile.passes import simplified
 from wengert.core.aval import NUMBERS, Aval, aval_of, is_differentiable, is_number
+from wengert.core.dispatch import plain_array
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.identity import identity_of_static
 from wengert.core.numbers import LARGEST
@@ -321,8 +322,10 @@ def as_leaf(leaf: Any) -> Any:
                 )
             )
         return leaf
-    if isinstance(leaf, Tensor | np.ndarray | np.generic):
+    if isinstance(leaf, Tensor | np.generic):
         return leaf
+    if isinstance(leaf, np.ndarray):
+        return leaf if kind is np.ndarray else plain_array("jit", leaf)
     if isinstance(leaf, bool | int | float | complex):
         array = np.asarray(leaf)
         if array.dtype.kind != "O":  # as integers of more than 64 bits are
