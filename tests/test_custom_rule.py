@@ -588,3 +588,25 @@ def test_a_linear_rule_gives_forward_mode(backward):
     function, x = with_rule(backward), np.array([0.5, 0.6])
     for run in (wg.jvp, lambda f, *args: wg.jit(lambda x: wg.jvp(f, (x,), (x,)))(x)):
         np.testing.assert_allclose(run(function, (x,), (x,))[1], x * np.cos(x))
+
+
+FORWARD_IN = {
+    "itself": lambda f: f,
+    "jit": lambda f: wg.jit(lambda x: f(x) * 2),
+    "scan": lambda f: lambda x: wg.scan(lambda c, _: (f(c), None), x, None, length=3)[0],
+    "cond": lambda f: lambda x: wg.cond(x[0] > 0, f, lambda x: x, x),
+    "checkpoint": lambda f: wg.checkpoint(lambda x: f(x) * 2),
+    "vmap": lambda f: wg.vmap(f),
+}
+
+
+@pytest.mark.parametrize("where", FORWARD_IN)
+def test_linearize_refuses_rules_that_are_not_linear_and_heeds_forward_rules(where: str) -> None:
+    clipped = wg.custom_rule(lambda x: x**2)
+    clipped.defvjp(lambda x: (x**2, x), lambda x, ct: (np.clip(2 * x * ct, -1, 1),))
+    x, t = np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.2, 0.3])
+    with pytest.raises(GraphError, match="a rule that is not linear in the cotangent"):
+        wg.linearize(FORWARD_IN[where](clipped), x)
+    clipped.defjvp(lambda p, t: (p[0] ** 2, 2 * p[0] * t[0]))
+    wanted = wg.jvp(FORWARD_IN[where](lambda x: x**2), (x,), (t,))[1]
+    np.testing.assert_allclose(wg.linearize(FORWARD_IN[where](clipped), x)[1](t), wanted)

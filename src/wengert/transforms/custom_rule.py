@@ -456,9 +456,9 @@ def custom_rule(fun: Function) -> CustomRule:
     """Return a function that can be given its own derivative and batch rules.
 
     Any subset may be given: a missing jvp is derived from the vjp (which is linear in the cotangent, so its transpose
-    is the Jacobian), a missing vjp from the jvp in the same way, a missing batch rule from the function (lane by lane
-    only if it looks at elements). Without
-    any the function differentiates as it would by itself.
+    is the Jacobian), a missing vjp from the jvp in the same way, a missing batch rule from the function and its
+    rules, which `vmap` calls once for all lanes (lane by lane where they look at elements). Without any the function
+    differentiates as it would by itself.
 
     Args:
         fun: a function of arrays, in any containers, returning arrays in any containers. Values to differentiate by

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
+from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.aval import Aval, aval_of
 from wengert.core.requirements import require_callable, require_flag
+from wengert.core.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.transforms.batching import vmap
 from wengert.transforms.boundary import (
@@ -24,7 +25,7 @@ from wengert.transforms.boundary import (
     selected,
 )
 from wengert.transforms.forward import pushed
-from wengert.transforms.reverse import gradient_function, pulled
+from wengert.transforms.reverse import copied, gradient_function, pulled
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
 
@@ -294,8 +295,8 @@ def hvp(fun: Function, primals: Any, tangents: Any) -> Any:
 def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     """Evaluate a function and return its result with the function that applies the Jacobian.
 
-    The pullback of `fun` is linear, so it is recorded once, and its own pullback is the Jacobian: each application
-    costs one sweep, with nothing evaluated anew.
+    What `jvp` does with tangents is linear, so it is recorded once, and the pullback of its pullback is it again:
+    each application costs one sweep, with nothing evaluated anew.
 
     Args:
         fun: a function of the primals, returning arrays in any containers.
@@ -307,21 +308,32 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     Raises:
         ShapeError: tangents have not the containers or shapes of the primals.
         DtypeError: a primal has a dtype without derivatives.
+        GraphError: a reverse rule that `fun` uses is not linear in the cotangent, and has no jvp beside it.
 
     >>> y, push = linearize(lambda x: x**2, 3.0)
     >>> push(1.0), push(10.0)
     (6.0, 60.0)
     """
-    output, pullback = pulled("linearize", fun, primals)
-    leaves, structure = flatten(output)
-    ones = [np.ones(aval_of(leaf).shape, aval_of(leaf).dtype)[()] for leaf in leaves]
-    like = [
-        float(one) if isinstance(leaf, float) and not isinstance(leaf, np.generic) else one
-        for one, leaf in zip(ones, leaves, strict=True)
-    ]
-    _, push = pulled("linearize", pullback, [unflatten(structure, like)], any_result=True)
+    kept = tuple(map_leaves(copied, x) for x in primals)
+
+    def moved(*tangents: Any) -> tuple[Any, Any]:
+        output, tangent = pushed("linearize", fun, kept, tangents)
+        return tangent, output
+
+    ones = [map_leaves(ones_of, x) for x in primals]
+    tangent, pullback, output = pulled("linearize", moved, ones, has_aux=True, any_result=True)
+    _, push = pulled("linearize", pullback, [tangent], any_result=True)
 
     def pushforward(*tangents: Any) -> Any:
         return push(tuple(tangents))[0]
 
     return output, pushforward
+
+
+def ones_of(leaf: Any) -> Any:
+    """Return a tangent without zeros, at which singular rules would stop; what is no array is refused later."""
+    if type(leaf) in (float, complex):
+        return type(leaf)(1)
+    if not isinstance(leaf, Tensor | np.ndarray | np.generic):
+        return leaf
+    return np.ones(leaf.shape, leaf.dtype)[()]
