@@ -93,11 +93,8 @@ def speaks_for(local: str) -> Callable[[F], F]:
     return marked
 
 
-def spoken(frame: FrameType) -> tuple[CodeType, int] | None:
-    """Return the line that a frame of a file with marked functions speaks for, if it does."""
-    local = SPEAKERS[frame.f_code.co_filename].get(frame.f_code.co_qualname)
-    if local is None:
-        return None
+def spoken(frame: FrameType, local: str) -> tuple[CodeType, int] | None:
+    """Return the line that a frame of a marked function speaks for, by the operation in a local variable."""
     origin = getattr(frame.f_locals.get(local), "origin", None)
     return origin if type(origin) is tuple else None
 
@@ -114,11 +111,14 @@ def caller() -> tuple[CodeType, int]:
         filename = code.co_filename
         own = known(filename)
         if not own:
-            if own is False or not is_own(filename):
+            marked = SPEAKERS.get(filename)
+            if marked is not None:
+                local = marked.get(code.co_qualname)
+                if local is not None and (origin := spoken(frame, local)) is not None:
+                    return origin
+            elif own is False or not is_own(filename):
                 RECENT[0] = code
                 break
-            if filename in SPEAKERS and (origin := spoken(frame)) is not None:
-                return origin
         if (outer := frame.f_back) is None:
             break
         frame = outer
