@@ -1438,3 +1438,16 @@ def test_or_and_and_give_the_operand_that_decides(x):
     ):
         assert wg.jit(program)(x) == program(x)
     assert wg.grad(wg.jit(lambda x: (x or 1e-9) * 3.0))(2.0) == 3.0
+
+
+def test_objects_of_classes_whose_module_was_loaded_by_hand_are_the_users():
+    kind = type("Box", (), {"__module__": "loaded_by_hand"})
+
+    def program(x):
+        box = kind()
+        box.value = 7.0
+        if x > 0.0:
+            box.value = 1.0
+        return box.value
+
+    assert [wg.jit(program)(x) for x in (-2.0, 2.0)] == [7.0, 1.0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from operator import is_not
-from types import CellType, FunctionType, ModuleType, SimpleNamespace
+from types import CellType, FunctionType, SimpleNamespace
 from typing import Any, ClassVar
 
 from wengert.conversion.places import UNBOUND
@@ -224,11 +224,13 @@ def holder_of(value: Any, name: str) -> Holder | None:
 
 def is_users(kind: type) -> bool:
     """Tell whether a class is neither Python's nor of an installed package."""
-    module = sys.modules.get(kind.__module__)
-    if not isinstance(module, ModuleType) or kind.__module__ == "builtins":
+    if kind.__module__ == "builtins":
         return False
+    module = sys.modules.get(kind.__module__)
     filename = getattr(module, "__file__", None)
-    return kind.__module__ == "__main__" if filename is None else not is_library_file(filename)
+    if filename is None:  # of the main program, of a module that was loaded by hand, or made by the interpreter
+        return module is None or kind.__module__ == "__main__"
+    return not is_library_file(filename)
 
 
 def slots_of(kind: type) -> list[str]:
