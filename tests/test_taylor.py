@@ -427,6 +427,21 @@ def test_errors(primals: Any, tangents: Any, order: Any, error: Any, text: str) 
         wg.taylor(np.sin, primals, tangents, order)
 
 
+def test_writes_into_memory_that_belongs_to_an_ndarray() -> None:
+    memory = np.array([5.0, 1.0, 7.0])
+
+    def program(x: Any) -> Any:
+        y = wg.asarray(memory)
+        y[1:] = x
+        memory[0] = 100.0  # after it was written to, y has memory of its own
+        return np.median(y * 1.0) + y[0]
+
+    value, slope, _ = wg.taylor(program, (np.array([2.0, 3.0]),), (np.array([1.0, 2.0]),), 2)
+    assert (value, slope) == (8.0, 2.0)
+    kept = wg.taylor(lambda x: np.median(np.piecewise(x, [x > 0.5], [np.sin, np.cos])), (np.ones(3),), (np.ones(3),), 1)
+    np.testing.assert_allclose(kept, [np.sin(1.0), np.cos(1.0)])
+
+
 def test_values_that_escape() -> None:
     kept: list[Any] = []
     wg.taylor(lambda x: kept.append(x) or x, (1.0,), (1.0,), 1)

@@ -26,7 +26,7 @@ from wengert.core.identity import registered_name
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor, make_tensor, raw, settled, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, own_memory, raw, settled, wrapped_constant
 from wengert.core.views import current
 from wengert.traces.dual import propagate
 from wengert.traces.transient import Transient
@@ -375,6 +375,7 @@ class Jet(Transient):
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Re-bind a Tensor to a series with a part of each coefficient replaced."""
+        own_memory(handle)  # coefficients are computed later, and a series has no memory to borrow
         base = make_tensor(handle._value, handle._trace, handle._node)
         base._kept = True
         result = self.process(primitive, (base, *operands), params)
