@@ -12,7 +12,7 @@ import pytest
 
 import wengert as wg
 from wengert.core.aval import aval_of
-from wengert.errors import DtypeError
+from wengert.errors import DtypeError, TracedTruthError
 from wengert.graph import check, load, save, trace
 
 OPERATORS = (
@@ -248,3 +248,55 @@ def test_arguments_of_graphs_have_the_dtypes_they_were_traced_for():
     for number in (2, 2.0, np.float64(2.0)):
         assert graph(ARRAY, number)[0].dtype == np.float32
     assert type(trace(lambda x: x + 1)(np.float64(1.0))(1.0)[0]) is np.float64
+
+
+def test_complex_numbers_of_python_calculate_with_scalars_as_python_does():
+    """A float64 scalar is a float of Python's, so that what they give is a complex number, which gives way."""
+    x, r = np.float32([0.5, 0.25]), np.float64(0.7)
+    for compute in (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow):
+
+        def program(x, r, compute=compute):
+            return x + compute(1j, r) / 3
+
+        plain = program(x, r)
+        assert plain.dtype == np.complex64
+        leaf = wg.tensor(np.array([0.7]), requires_grad=True)
+        for found in (
+            program(wg.tensor(x), wg.tensor([0.7])[0]),
+            program(wg.tensor(x), leaf[0]).detach(),
+            wg.jit(program)(x, r),
+        ):
+            assert found.dtype == np.complex64
+            np.testing.assert_array_equal(np.asarray(found), plain)
+        assert program(wg.tensor(x), wg.tensor(0.7)).dtype == np.complex128  # of an array without axes NumPy decides
+
+
+def test_integer_scalars_repeat_lists_and_arrays_multiply_them():
+    count = wg.tensor([1, 2])[1]
+    assert [0.5] * count == [0.5, 0.5]
+    assert count * (1, 2) == (1, 2, 1, 2)
+    np.testing.assert_array_equal(([0.5, 1.5] * wg.tensor(2)).numpy(), [1.0, 3.0])
+    with pytest.raises(TracedTruthError, match=r"\[x\] \* n"):
+        wg.jit(lambda x, n: np.stack([x] * n))(np.ones(2), np.int64(2))
+
+
+def test_conj_of_a_real_array_is_the_array_itself():
+    def program(x):
+        y = x * 1.0
+        y.conj()[0] = 5.0
+        y.conjugate()[1] = 7.0
+        np.conjugate(y)[0] = 9.0
+        return y
+
+    x = np.array([1.0, 2.0])
+    for found in (program(wg.tensor(x)), wg.jit(program)(x), wg.vmap(program)(x[None])[0]):
+        np.testing.assert_array_equal(np.asarray(found), program(x))
+
+
+def test_dtypes_of_functions_that_sort_and_choose():
+    for x in (np.float32([2, 1]), np.array([2, 1], np.int8), np.complex64([2, 1]), np.float16([1])):
+        assert np.sort_complex(wg.tensor(x)).dtype == np.sort_complex(x).dtype
+    x, y = np.float32([1, 2]), np.array([2.0, 3.0])
+    assert np.intersect1d(wg.tensor(x), wg.tensor(y)).dtype == np.intersect1d(x, y).dtype
+    x = np.array([0.5, 1.5])
+    np.testing.assert_array_equal(np.choose(True, wg.tensor(x)).numpy(), np.choose(True, x))

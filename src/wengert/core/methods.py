@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -144,12 +144,12 @@ class ArrayMethods(Members):
         return call(np.clip, self, min=min, max=max)
 
     def conj(self) -> Tensor:
-        """Return the complex conjugate."""
-        return call(np.conjugate, self)
+        """Return the complex conjugate; of real numbers, the Tensor itself."""
+        return call(np.conjugate, self) if self.dtype.kind == "c" else cast("Tensor", self)
 
     def conjugate(self) -> Tensor:
-        """Return the complex conjugate."""
-        return call(np.conjugate, self)
+        """Return the complex conjugate; of real numbers, the Tensor itself."""
+        return self.conj()
 
     def cumprod(self, axis: int | None = None) -> Tensor:
         """Return the cumulative products."""

@@ -20,6 +20,7 @@ __all__ = [
     "example",
     "grown",
     "is_packed",
+    "is_scalar",
     "of_array",
     "order_of",
     "permuted",
@@ -55,6 +56,14 @@ def strides_of(value: Any) -> Strides:
     if isinstance(value, np.ndarray | np.generic):
         return of_array(value)
     return getattr(value, "strides", None)  # a variable has them, a Python number has not
+
+
+def is_scalar(x: Tensor) -> bool:
+    """Tell whether a value is a scalar of NumPy, which `+=` does not change, not an array without axes."""
+    trace = x._trace
+    if type(x._value) is np.ndarray and (trace is None or trace.fast):
+        return False
+    return x.ndim == 0 and strides_of(x) is None
 
 
 def order_of(values: Sequence[Any]) -> Order:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.order import is_scalar
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.numpy._naming import documented
 from wengert.numpy._order import order_of_copy
-from wengert.numpy._ufuncs import is_scalar, replace, with_out
+from wengert.numpy._ufuncs import replace, with_out
 from wengert.primitives import conversion, elementwise, shapes
 from wengert.traces.operators import operand
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, checked, implements
+from wengert.core.order import is_scalar
 from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._order import lies_in, memory_of
 from wengert.numpy._selection import NUMBERS
-from wengert.numpy._ufuncs import is_scalar
 from wengert.primitives import conversion, elementwise
 
 __all__: list[str] = []

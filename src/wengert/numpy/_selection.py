@@ -125,6 +125,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Return elements of the choice that each number names; see `numpy.choose`."""
     options = [as_tensor(choice) for choice in choices]
     number = as_tensor(a)
+    number = number.astype(int) if number.dtype == bool else number
     shape = np.broadcast_shapes(number.shape, *(choice.shape for choice in options))
     stacked: Any = np.stack([np.broadcast_to(choice, shape) for choice in options])
     chosen = np.broadcast_to(in_range("choose", number, len(options), mode, negative=False), shape)

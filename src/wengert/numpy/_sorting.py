@@ -69,7 +69,8 @@ def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introsele
 def sort_complex(a: Any) -> Any:
     """Return the elements sorted as complex numbers; see `numpy.sort_complex`."""
     ordered = sort(a)
-    return ordered.astype(np.result_type(ordered.dtype, np.complex64))
+    narrow = ordered.dtype.char in "bhBH"  # as NumPy has it: integers of one or two bytes, but not float32
+    return ordered if ordered.dtype.kind == "c" else ordered.astype(np.complex64 if narrow else np.complex128)
 
 
 @implements(np.lexsort)
@@ -199,7 +200,7 @@ def unique_all(x: Any) -> UniqueAllResult:
 @implements(np.union1d)
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Return the distinct elements of two arrays; see `numpy.union1d`."""
-    return unique(np.concatenate([as_tensor(ar1).reshape(-1), as_tensor(ar2).reshape(-1)]))
+    return unique(np.concatenate([ar1, ar2], axis=None))
 
 
 @implements(np.isin)
@@ -233,6 +234,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """Return the distinct elements that two arrays share, those of the first; see `numpy.intersect1d`."""
     left, right = as_tensor(ar1).reshape(-1), as_tensor(ar2).reshape(-1)
+    left = left.astype(np.promote_types(left.dtype, right.dtype))
     values, first, _, _ = distinct(left, None, True)
     shared = isin(values, right)
     if not return_indices:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
 
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
-from wengert.core.order import strides_of
+from wengert.core.order import is_scalar
 from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -156,14 +155,6 @@ def replace(name: str, target: Tensor, result: Any) -> Tensor:
         found = FUNCTIONS[np.astype](found, target.dtype)
     rebind(target, found)
     return target
-
-
-def is_scalar(x: Tensor) -> bool:
-    """Tell whether a value is a scalar of NumPy, which `+=` does not change, not an array without axes."""
-    trace = x._trace
-    if type(x._value) is ndarray and (trace is None or trace.fast):
-        return False
-    return x.ndim == 0 and strides_of(x) is None
 
 
 def in_place(name: str, operate: Callable[[Any, Any], Any]) -> Callable[[Tensor, Any], Any]:

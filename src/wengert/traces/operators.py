@@ -18,9 +18,10 @@ from numpy import ndarray
 from wengert.core.aval import NUMBERS as PYTHON
 from wengert.core.aval import strong
 from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened
+from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened, weakened
 from wengert.core.foreign import deferred, foreign
 from wengert.core.objects import holds_objects, read_objects
+from wengert.core.order import is_scalar
 from wengert.core.primitive import Elementwise
 from wengert.core.source import RECENT, caller, is_users
 from wengert.core.tensor import BORROWED, Tensor, make_tensor
@@ -170,6 +171,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             return dispatch(primitive, (a, b), {})
         if foreign(type(b)):
             return deferred(ufunc, type(b), a, b)
+        if repeats(primitive, a, b):
+            return b * operator.index(a)
         y = operator_operand(primitive.name, b)
         return y if y is NotImplemented else apply(primitive, a, y)
 
@@ -195,6 +198,10 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         if not number or trace is None or SPECIAL or not trace.fast:
             if foreign(type(b)):
                 return deferred(ufunc, type(b), b, a)
+            if repeats(primitive, a, b):
+                return b * operator.index(a)
+            if type(b) is complex and a.dtype == DOUBLE and is_scalar(a):
+                a = weakened(a)  # np.float64 is a float to Python's complex numbers, which calculate with it themselves
             x = operator_operand(primitive.name, b)
             return x if x is NotImplemented else apply(primitive, x, a)
         y = a._value
@@ -308,6 +315,11 @@ def unary_function(
         return result
 
     return operate
+
+
+def repeats(primitive: Elementwise, a: Tensor, b: Any) -> bool:
+    """Tell whether an operator repeats a sequence: NumPy's integers do with lists and tuples, arrays multiply."""
+    return isinstance(b, list | tuple) and primitive.name == "multiply" and a.dtype.kind in "iu" and is_scalar(a)
 
 
 def are_complex(*operands: Any) -> bool:
