@@ -1,7 +1,8 @@
 """Expressions, as rules of a grammar: templates whose placeholders are filled by expressions of a kind.
 
 A kind is a letter: S a scalar, P, V, F vectors of 2, 3, 6 elements, M, W, Q matrices of 2 x 3, 3 x 2, 3 x 3. `cV` is a
-complex vector of 3, `bV` a vector of truth values. In a rule for every shape, X stands for the shape of the result.
+complex vector of 3, `bV` a vector of truth values, `iV` one of integers. In a rule for every shape, X stands for the
+shape of the result.
 """
 
 from __future__ import annotations
@@ -58,11 +59,92 @@ TRUTH = templates(
     """
 )
 
+INTEGERS = {
+    "S": templates(
+        """
+        n[0] ; np.sum({iV}) ; np.argmax({V}) ; {iV}[1] ; 2 ; ({iS} + 1) ; ({iS} * {iS}) ; np.count_nonzero({bV})
+        ({iS} // 2) ; np.max({iV}) ; len({V}) ; n[-1] - 1
+        """
+    ),
+    "V": templates(
+        """
+        n ; ({iV} + 1) ; ({iV} * n) ; np.argsort({V}) ; np.arange(3) ; ({iV} % 3) ; ({iV} + {iS}) ; m * 2
+        np.cumsum({iV}) ; {iV}[::-1] ; np.where({bV}, {iV}, n) ; -({iV}) ; ({V} > {S}).astype(int)
+        np.abs({iV}) ; ({iV} - 2) ** 2
+        """
+    ),
+}
+OF_INTEGERS = {
+    "S": templates(
+        """
+        {V}[{iS} % 3] ; {S} * {iS} ; np.sum({V}[{iV} % 3]) ; {V}[n[0]] ; {S} ** ({iS} % 4) ; np.mean({iV}) ; {S} + m[0]
+        np.sum({V}, where=m) ; np.sum({V} * m)
+        """
+    ),
+    "V": templates(
+        """
+        {V} * {iV} ; {V}[{iV} % 3] ; np.take({V}, n) ; np.where(m, {V}, {V}) ; {V} + {iV} ; {iV} * {S} ; {V} ** (n + 1)
+        np.where(m, {V}, {iV}) ; {V} * m ; {iV} / 2 ; {M}[{iS} % 2] ; {V} / (1 + n) ; np.roll({V}, 1) * ~m
+        {Q}[n, [0, 1, 2]] ; {iV} * 0.5
+        """
+    ),
+    "M": templates(
+        """
+        {M} * {iV} ; {M}[:, n] ; np.where(m, {M}, {V}) ; {M} + {iS} ; {Q}[n][:2]
+        """
+    ),
+}
+
+# Python's own words for what NumPy does otherwise.
+PYTHON = {
+    "S": templates(
+        """
+        ({S} if {C} else {S}) ; sum({t} * {t} for {t} in {V}) ; max({S}, {S}) ; min({V}) ; abs({S})
+        sum([{t} * {S} for {t} in {V}]) ; len(f'{np.shape({V})}') * {S} ; sum(map(lambda {t}: {t} * 0.5, {V}))
+        functools.reduce(lambda {t}, {u}: {t} * 0.5 + {u}, {V}) ; next(iter({V})) ; max({V}, key=lambda {t}: -{t})
+        powered({S}) ; sorted({V})[1] ; pow({S}, 2) ; [{t} for {t} in {V} if {t} > {S}][-1:] + [{S}][0:1] and {S}
+        sum({t} for {t} in {V} if {t} > {S}) + {S} ; {'a': {S}, 'b': {S}}['a'] ; ({t} := {S}) * {S} ; sum(x[::2], {S})
+        """
+    ),
+    "V": templates(
+        """
+        ({V} if {C} else {V}) ; np.array([{t} * {S} for {t} in {V}], like=x) ; np.stack([np.sin({t}) for {t} in {V}])
+        np.stack([np.sum({t}) for {t} in {Q}]) ; np.array(sorted({V}), like=x)
+        np.stack([max({t}, {S}) for {t} in {V}]) ; np.stack([*{V}]) ; np.stack(list(reversed({V})))
+        sum({t} for {t} in {M}) ; powered({V}) ; sum([{V}, {V}], {S})
+        np.stack([{t} * {u} for {t}, {u} in zip({V}, {V})])
+        np.stack([{t} if {t} > {S} else -{t} for {t} in {V}])
+        np.stack([{t} for {u} in [{V}] for {t} in {u}]) ; np.stack([*map(lambda {t}: {t} * 0.5, {V})])
+        """
+    ),
+    "P": templates(
+        """
+        ({P} if {C} else {P}) ; np.stack([{t} @ {t} for {t} in {M}]) ; np.array([max({t}) for {t} in {M}], like=x)
+        """
+    ),
+    "M": templates(
+        """
+        ({M} if {C} else {M}) ; np.stack([{t} * {u} for {t}, {u} in zip({M}, {P})]) ; np.stack([*{M}][::-1])
+        np.stack([{t} if {t}[0] > {S} else {t} * 2.0 for {t} in {M}])
+        np.array([[{t} for {t} in {u}] for {u} in {M}], like=x)
+        """
+    ),
+}
+
 # Conditions that look at values.
 CONDITIONS = templates(
     """
     {S} > LOW ; np.sum({V}) < LOW ; {V}[0] > LOW ; {S} > {S} ; np.any({bV}) ; np.all({bP}) ; not {S} > {S}
     LOW < {S} < HIGH ; {S} > LOW and {S} < HIGH ; {S} > LOW or {V}[1] > {S} ; (np.sum({M}) > LOW) == True
+    m[0] ; n[1] > 1 ; {iS} > 1 ; {S} > LOW and m[1]  ; m.any()
+    ({S} > LOW if {S} > HIGH else {V}[0] > LOW) ; bool({S} > LOW) ; np.sum({V}) < LOW or not m[2]
+    """
+)
+# Those that Python's own functions look at.
+LOOKING = templates(
+    """
+    any({t} > LOW for {t} in {V}) ; all([{t} < LOW for {t} in {V}]) ; min({V}) < LOW ; '-' in f'{{S}:.2f}'
+    sorted({V})[0] < LOW ; max({S}, {S}) > LOW ; {S} in (1, LOW, {S}) ; len([{t} for {t} in {V} if {t} > LOW]) > 1
     """
 )
 
@@ -213,6 +295,7 @@ CALLS = templates(
     sine({X}) ; cube({X}) ; root({X}) ; Scaled.apply({X}, {S}) ; Squared.apply({X}) ; product({X}, {X})
     wg.checkpoint(lambda {t}: {X:t})({X}) ; wg.checkpoint(lambda {t}, {u}: {X:tu})({X}, {X}) ; tripled({X})
     (lambda {t}: {X:t})({X}) ; (lambda {t}, {u}: {X:tu})({X}, {X}) ; twice(lambda {t}: {X:t}, {X})
+    [np.sin, lambda {t}: {X:t}][len({V}) - 2]({X}) ; (lambda {t}, *, {u}={X}: {X:tu})({X})
     """
 )
 CONTROL = templates(
@@ -228,7 +311,7 @@ CONTROL = templates(
     """
 )
 
-PLACEHOLDER = re.compile(r"\{([bc]?[A-Zt-u]?)(?::(\w*))?\}")
+PLACEHOLDER = re.compile(r"\{([bci]?[A-Zt-u]?)(?::(\w*))?\}")
 
 
 @dataclass(frozen=True)
@@ -290,7 +373,11 @@ class Expressions:
     def expression(self, kind: str, scope: Scope, depth: int) -> str:
         """Return the text of an expression."""
         if kind[0] == "b":
+            if kind == "bV" and self.having("integers", 0.1):
+                return "m"
             return self.filled(self.choice.choice(TRUTH), kind[1], scope, depth - 1)
+        if kind[0] == "i":
+            return self.integers(kind, scope, depth)
         if kind[0] == "c":
             names = scope.having(kind[1], "c")
             if names and (depth <= 0 or self.choice.random() < 0.5):
@@ -300,6 +387,15 @@ class Expressions:
         if names and (depth <= 0 or self.choice.random() < 0.3):
             return self.choice.choice(names[-6:]).text
         return self.filled(self.template(kind, scope, depth), kind, scope, depth - 1)
+
+    def integers(self, kind: str, scope: Scope, depth: int) -> str:
+        """Return the text of an expression of integers."""
+        names = scope.having(kind[1], "i")
+        if names and (depth <= 0 or self.choice.random() < 0.4):
+            return self.choice.choice(names).text
+        if depth <= 0 or "integers" not in self.features:
+            return {"S": "n[0]", "V": "n"}[kind[1]]
+        return self.filled(self.choice.choice(INTEGERS[kind[1]]), kind[1], scope, depth - 1)
 
     def template(self, kind: str, scope: Scope, depth: int) -> str:
         """Return the template of a rule."""
@@ -314,6 +410,10 @@ class Expressions:
             return self.choice.choice(CALLS)
         if self.having("control", 0.03):
             return self.choice.choice(CONTROL)
+        if self.having("integers", 0.05) and kind in OF_INTEGERS:
+            return self.choice.choice(OF_INTEGERS[kind])
+        if self.having("python", 0.05) and kind in PYTHON:
+            return self.choice.choice(PYTHON[kind])
         if self.having("single", 0.03):
             return "np.add({X}, 0.0).astype(single)"
         return self.choice.choice(self.choice.choice((UNARY, BINARY, SHAPED[kind], SHAPED[kind])))
@@ -326,7 +426,8 @@ class Expressions:
     def condition(self, scope: Scope, depth: int) -> str:
         """Return the text of a condition that looks at values."""
         low = round(self.choice.uniform(-1, 1.5), 2)
-        template = self.choice.choice(CONDITIONS).replace("LOW", str(low)).replace("HIGH", f"{low + 1.5:.2f}")
+        table = LOOKING if self.having("python", 0.05) else CONDITIONS
+        template = self.choice.choice(table).replace("LOW", str(low)).replace("HIGH", f"{low + 1.5:.2f}")
         return self.filled(template, "S", scope, depth)
 
     def filled(self, template: str, shape: str, scope: Scope, depth: int) -> str:

@@ -7,7 +7,7 @@ import signal
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +24,10 @@ Point = tuple[Any, ...]
 
 STEP = 1e-3
 LARGE = 1e3
-SECONDS = 5
+FLOATS = 3
+"""How many of a program's arguments are differentiated; those that follow are integers and truth values."""
+SECONDS = {"plain": 1, "mode": 5}
+"""How much of the processor's time a program may take in plain NumPy, at all points, and in a mode."""
 EXACT = {False: 0.0, True: 1e-14}  # products are summed in an order that depends on where operands lie
 
 
@@ -70,18 +73,18 @@ class Subject:
     expected: tuple[Expected, ...]
     single: bool
     contracts: bool
-    traced: Any = None
+    traced: dict[str, Any] = field(default_factory=dict)
 
     @property
     def lanes(self) -> Arrays:
         """All points in one, with an axis for them in front."""
         return [np.stack(values) for values in zip(*self.points, strict=True)]
 
-    def jitted(self) -> Any:
-        """Return the loss, traced once for all modes."""
-        if self.traced is None:
-            self.traced = wg.jit(self.module.loss)
-        return self.traced
+    def jitted(self, name: str) -> Any:
+        """Return a function of the module, traced once for all modes."""
+        if name not in self.traced:
+            self.traced[name] = wg.jit(getattr(self.module, name))
+        return self.traced[name]
 
 
 def copies(point: Point) -> Point:
@@ -98,7 +101,7 @@ def subject(program: Program) -> Subject:
     Raises:
         Rejected: it cannot be compared.
     """
-    with limited(), quiet():
+    with limited(SECONDS["plain"]), quiet():
         try:
             module = loaded(program)
             expected = what_is_right(module, program)
@@ -128,10 +131,16 @@ def what_is_right(module: ModuleType, program: Program) -> tuple[Expected, ...]:
 def plain(module: ModuleType, point: Point) -> Arrays:
     """Return the results of plain NumPy, as arrays."""
     arguments = copies(point)
-    found = [np.copy(x, order="K")[()] for x in module.program(*arguments)]
+    results = module.program(*arguments)
+    if any(isinstance(x, tuple | list | dict) for x in results):
+        raise Rejected("it returns containers")
+    found = [x if type(x) is int else np.copy(x, order="K")[()] for x in results]
     if not all(np.array_equal(x, y) for x, y in zip(arguments, point, strict=True)):
         raise Rejected("it writes into its arguments")
-    if any(x.dtype == object or not np.all(np.isfinite(x)) or np.max(np.abs(x), initial=0) > LARGE for x in found):
+    if any(
+        np.asarray(x).dtype == object or not np.all(np.isfinite(x)) or np.max(np.abs(x), initial=0) > LARGE
+        for x in found
+    ):
         raise Rejected("its values are too large")
     return found
 
@@ -155,7 +164,7 @@ def differences(
 
 def moved(point: Point, direction: Point, step: float) -> Point:
     """Return a point at some distance."""
-    return tuple((x + step * d)[()] for x, d in zip(point, direction, strict=True))
+    return (*((x + step * d)[()] for x, d in zip(point, direction, strict=False)), *copies(point[FLOATS:]))
 
 
 def same(found: Any, wanted: Any, tolerance: float) -> bool:
@@ -167,39 +176,47 @@ def same(found: Any, wanted: Any, tolerance: float) -> bool:
 # Comparisons
 
 
-def compare(what: str, found: Any, wanted: Any, tolerance: float) -> None:
-    """Compare an array with the right one: shape, dtype and values."""
+def compare(what: str, found: Any, wanted: Any, tolerance: float, lanes: bool = False) -> None:
+    """Compare an array with the right one: shape, dtype and values.
+
+    Where a program gives an integer of Python's or, as values decide, a float, a traced one gives a float. Python
+    numbers that differ from lane to lane are arrays, whose dtype does not give way (ADR 0018).
+    """
     if isinstance(found, wg.Tensor):
         found = found.numpy()
     found = np.asarray(found)
+    wanted = np.asarray(wanted, float if type(wanted) is int and found.dtype == float else None)
     if found.shape != wanted.shape:
         raise Disagreement(f"{what}: shape {found.shape}, not {wanted.shape}")
-    if found.dtype != wanted.dtype:
+    if found.dtype != wanted.dtype and not (lanes and np.promote_types(found.dtype, wanted.dtype) == found.dtype):
         raise Disagreement(f"{what}: dtype {found.dtype}, not {wanted.dtype}")
     if not same(found, wanted, tolerance):
         raise Disagreement(f"{what}:\n{found}\nnot\n{wanted}")
 
 
-def compare_results(this: Subject, found: Any, k: int, exact: bool = False) -> None:
+def compare_results(this: Subject, found: Any, k: int, exact: bool = False, lanes: bool = False) -> None:
     """Compare all results at a point."""
     wanted = this.expected[k].results
     if len(found) != len(wanted):
         raise Disagreement(f"{len(found)} results, not {len(wanted)}")
     for i, (one, other) in enumerate(zip(found, wanted, strict=True)):
-        tolerance = 1e-4 if other.dtype in (np.float32, np.complex64) or this.single else 1e-9
+        tolerance = 1e-4 if np.asarray(other).dtype in (np.float32, np.complex64) or this.single else 1e-9
         tolerance = EXACT[this.contracts] if exact else tolerance
-        compare(f"result {i} at point {k}", one, other, tolerance)
+        compare(f"result {i} at point {k}", one, other, tolerance, lanes)
 
 
 def compare_gradient(this: Subject, gradient: Any, k: int) -> None:
     """Compare a gradient with the derivatives along directions."""
-    for part, argument in zip(gradient, this.points[k], strict=True):
+    for part, argument in zip(gradient, this.points[k][:FLOATS], strict=True):
         if np.shape(part) != np.shape(argument):
             raise Disagreement(f"gradient at point {k}: shape {np.shape(part)}, not {np.shape(argument)}")
         if np.asarray(part).dtype != np.asarray(argument).dtype:
             raise Disagreement(f"gradient at point {k}: dtype {np.asarray(part).dtype}")
     for direction, slope in zip(this.directions, this.expected[k].slopes, strict=True):
-        compare_slope(this, f"gradient {gradient} along {direction} at point {k}", product(gradient, direction), slope)
+        try:
+            compare_slope(this, f"gradient at point {k}", product(gradient, direction), slope)
+        except Disagreement as found:
+            raise Disagreement(f"{found}; it is {gradient}, along {direction}") from found
 
 
 def product(gradient: Any, direction: Point) -> float:
@@ -225,14 +242,14 @@ def eager(this: Subject) -> None:
 
 def tape(this: Subject) -> None:
     """Compare values and .grad of leaves."""
-    leaves = [wg.tensor(x, requires_grad=True) for x in this.points[0]]
-    results = this.module.program(*leaves)
+    leaves = [wg.tensor(x, requires_grad=True) for x in this.points[0][:FLOATS]]
+    results = this.module.program(*leaves, *copies(this.points[0][FLOATS:]))
     compare_results(this, [x.detach() if isinstance(x, wg.Tensor) else x for x in results], 0, exact=True)
     loss = this.module.total(results)
     if not isinstance(loss, wg.Tensor) or not loss.requires_grad:
-        return compare_gradient(this, [np.zeros_like(x) for x in this.points[0]], 0)
+        return compare_gradient(this, [np.zeros_like(x) for x in this.points[0][:FLOATS]], 0)
     loss.backward()
-    zeros = [np.zeros_like(x) for x in this.points[0]]
+    zeros = [np.zeros_like(x) for x in this.points[0][:FLOATS]]
     gradient = [z if x.grad is None else x.grad.numpy() for x, z in zip(leaves, zeros, strict=True)]
     return compare_gradient(this, gradient, 0)
 
@@ -247,20 +264,26 @@ def grad(this: Subject) -> None:
     compare_gradient(this, gradient_of(this.module.loss)(*copies(this.points[0])), 0)
 
 
+def at_first_point(this: Subject, function: Any) -> tuple[Any, Point]:
+    """Return a function of what is differentiated alone, and where to differentiate it."""
+    point = copies(this.points[0])
+    return (lambda *arguments: function(*arguments, *point[FLOATS:])), point[:FLOATS]
+
+
 def jvp(this: Subject) -> None:
     """Compare derivatives along directions."""
     for direction, slope in zip(this.directions, this.expected[0].slopes, strict=True):
-        value, tangent = wg.jvp(this.module.loss, copies(this.points[0]), direction)
+        value, tangent = wg.jvp(*at_first_point(this, this.module.loss), direction)
         compare_slope(this, "value", value, this.expected[0].loss)
         compare_slope(this, "tangent", tangent, slope)
 
 
 def vmap(this: Subject, jitted: bool = False) -> None:
     """Compare results of all points at once."""
-    program = wg.jit(this.module.program) if jitted else this.module.program
+    program = this.jitted("program") if jitted else this.module.program
     found = wg.vmap(program)(*this.lanes)
     for k in range(len(this.points)):
-        compare_results(this, [x[k] for x in found], k)
+        compare_results(this, [x[k] for x in found], k, lanes=True)
 
 
 def vmap_jit(this: Subject) -> None:
@@ -270,14 +293,14 @@ def vmap_jit(this: Subject) -> None:
 
 def jit(this: Subject) -> None:
     """Compare results of the traced program at every point."""
-    program = wg.jit(this.module.program)
+    program = this.jitted("program")
     for k, point in enumerate(this.points):
         compare_results(this, program(*copies(point)), k)
 
 
 def grad_jit(this: Subject) -> None:
     """Compare gradients of the traced program at every point."""
-    function = gradient_of(this.jitted())
+    function = gradient_of(this.jitted("loss"))
     for k, point in enumerate(this.points):
         compare_gradient(this, function(*copies(point)), k)
 
@@ -307,7 +330,7 @@ def jit_vmap_grad(this: Subject) -> None:
 
 def vmap_grad_jit(this: Subject) -> None:
     """Compare gradients of all points at once, of the traced program."""
-    compare_lanes(this, wg.vmap(gradient_of(this.jitted()))(*this.lanes))
+    compare_lanes(this, wg.vmap(gradient_of(this.jitted("loss")))(*this.lanes))
 
 
 def curved(this: Subject, function: Any) -> float:
@@ -328,18 +351,18 @@ def grad_grad(this: Subject) -> None:
 
 def grad_grad_jit(this: Subject) -> None:
     """Compare the second derivative by reverse mode twice, of the traced program."""
-    compare_slope(this, "curvature", curved(this, this.jitted()), this.expected[0].curvature, 1e-4)
+    compare_slope(this, "curvature", curved(this, this.jitted("loss")), this.expected[0].curvature, 1e-4)
 
 
 def jvp_grad(this: Subject) -> None:
     """Compare the second derivative by forward over reverse mode."""
-    _, tangents = wg.jvp(gradient_of(this.module.loss), copies(this.points[0]), this.directions[0])
+    _, tangents = wg.jvp(*at_first_point(this, gradient_of(this.module.loss)), this.directions[0])
     compare_slope(this, "curvature", product(tangents, this.directions[0]), this.expected[0].curvature, 1e-4)
 
 
 def taylor(this: Subject) -> None:
     """Compare the first three Taylor coefficients."""
-    value, slope, half = wg.taylor(this.module.loss, copies(this.points[0]), this.directions[0], 2)
+    value, slope, half = wg.taylor(*at_first_point(this, this.module.loss), this.directions[0], 2)
     compare_slope(this, "value", value, this.expected[0].loss)
     compare_slope(this, "slope", slope, this.expected[0].slopes[0])
     compare_slope(this, "curvature", 2 * half, this.expected[0].curvature, 1e-4)
@@ -372,17 +395,25 @@ def outcome(mode: str, this: Subject) -> Outcome:
     """Return how a mode compares."""
     with quiet():
         try:
-            with limited():
+            with limited(SECONDS["mode"]):
                 MODES[mode](this)
         except Disagreement as found:
             return Outcome("disagreed", str(found).partition(":")[0].split(" ")[0], str(found))
         except Endless:
-            return Outcome("disagreed", "endless", f"it did not end within {SECONDS} seconds")
-        except WengertError as error:
-            return Outcome("refused", type(error).__name__, str(error), users_line(error, this))
+            return Outcome("disagreed", "endless", f"it did not end within {SECONDS['mode']} seconds")
         except Exception as error:  # noqa: BLE001 - whatever else the library raises is what is looked for
-            return Outcome("disagreed", type(error).__name__, traceback.format_exc(limit=-6))
+            refusal = refused(error)
+            if refusal is None:
+                return Outcome("disagreed", type(error).__name__, traceback.format_exc(limit=-6))
+            return Outcome("refused", type(refusal).__name__, str(refusal), users_line(error, this))
     return Outcome("agreed")
+
+
+def refused(error: BaseException | None) -> WengertError | None:
+    """Return the library's own error: the one raised, or the cause of one of NumPy's, which stores into an ndarray."""
+    while error is not None and not isinstance(error, WengertError):
+        error = error.__cause__
+    return error
 
 
 def users_line(error: BaseException, this: Subject) -> str:
@@ -400,14 +431,14 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def limited() -> Iterator[None]:
+def limited(seconds: float) -> Iterator[None]:
     """Raise Endless where something takes too much of the processor's time."""
 
     def stop(_number: int, _frame: Any) -> None:
         raise Endless
 
     before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS, 1)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 1)
     try:
         yield
     finally:

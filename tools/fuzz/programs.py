@@ -8,19 +8,24 @@ import importlib.abc
 import importlib.util
 import linecache
 import random
+import re
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tools.fuzz.statements import FEATURES, program
+from tools.fuzz.flow import program
+from tools.fuzz.statements import FEATURES
 
 __all__ = ["LANES", "Program", "loaded", "random_program", "released", "total"]
 
 LANES = 3
 HEAD = (
     """
+import contextlib
+import functools
+
 import numpy as np
 import wengert as wg
 from tools.fuzz.programs import total
@@ -94,6 +99,34 @@ class Box:
             self.value[-1] = by * self.count
 
 
+class Opened:
+    def __init__(self, value):
+        self.value = value
+
+    def __enter__(self):
+        return self.value
+
+    def __exit__(self, kind, error, trace):
+        self.value *= 0.5
+
+
+class Suppressed:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        return kind is ValueError
+
+
+@contextlib.contextmanager
+def halved(t):
+    yield t * 0.5
+
+
+def powered(t, times=2):
+    return t if times == 0 else powered(t * 0.5 + 0.1, times - 1)
+
+
 def twice(function, t):
     return function(function(t))
 
@@ -108,8 +141,8 @@ def tripled(t):
 ).lstrip()
 TAIL = """
 
-def loss(x, y, r):
-    return total(program(x, y, r))
+def loss(x, y, r, n, m):
+    return total(program(x, y, r, n, m))
 """
 
 
@@ -124,11 +157,11 @@ def total(results: Any) -> Any:
     """Return one number that depends on every result."""
     found = 0.0
     for result in results:
-        kind = getattr(result, "dtype", np.dtype(np.int64)).kind
+        shape, kind = np.shape(result), np.result_type(result).kind
         if kind == "f":
-            found = found + np.sum(result * weights(result.shape))
+            found = found + np.sum(result * weights(shape))
         elif kind == "c":
-            found = found + np.sum(result.real * weights(result.shape)) - np.sum(result.imag * weights(result.shape))
+            found = found + np.sum(result.real * weights(shape)) - np.sum(result.imag * weights(shape))
     return found
 
 
@@ -149,21 +182,60 @@ class Program:
 
 def written(point: tuple[Any, ...]) -> str:
     """Return a point as an expression."""
-    return f"(np.array({point[0].tolist()}), np.array({point[1].tolist()}), {float(point[2])!r})"
+    arrays = [f"np.array({point[k].tolist()})" for k in (0, 1, 3, 4)]
+    arrays.insert(2, repr(float(point[2])))
+    return f"({', '.join(arrays)})"
 
 
-def random_point(choice: random.Random, low: float, high: float) -> tuple[Any, ...]:
-    """Return random numbers for a vector, a matrix and a number."""
-    numbers = [round(choice.uniform(low, high), 3) for _ in range(10)]
+def random_point(choice: random.Random, span: float) -> tuple[Any, ...]:
+    """Return random numbers for a vector, a matrix and a number.
+
+    No two lie at one distance from 0, and none is 0 or a number that programs compare with, which have two digits:
+    derivatives would not be defined there.
+    """
+    distances = choice.sample([k for k in range(1, round(1000 * span)) if k % 10], 10)
+    numbers = [choice.choice((-1, 1)) * k / 1000 for k in distances]
     return np.array(numbers[:3]), np.array(numbers[3:9]).reshape(2, 3), np.float64(numbers[9])
+
+
+def random_integers(choice: random.Random) -> tuple[Any, ...]:
+    """Return three integers, which are indices too, and three truth values."""
+    return np.array(choice.choices(range(3), k=3)), np.array(choice.choices((True, False), k=3))
+
+
+@functools.cache
+def definitions() -> list[tuple[set[str], str]]:
+    """Return the statements that may surround a program, with the words in them."""
+    return [(words(text), text) for text in map(ast.unparse, ast.parse(HEAD).body)]
+
+
+def words(text: str) -> set[str]:
+    """Return all names in a text, and the words in its strings."""
+    return set(re.findall(r"\w+", text))
+
+
+def with_definitions(text: str) -> str:
+    """Return a program with those definitions in front that it uses."""
+    kept: list[str] = []
+    used = words(text)
+    for found, definition in reversed(definitions()):
+        if definition.startswith(("import numpy", "import wengert", "from")) or defined_in(definition) & used:
+            kept.insert(0, definition)
+            used |= found
+    return "\n".join([*kept, "", "", text])
+
+
+def defined_in(definition: str) -> set[str]:
+    """Return the name that a definition gives something."""
+    return set(re.findall(r"^(?:@.*\n)?(?:def |class |import )?(\w+)", definition))
 
 
 def random_program(seed: int, index: int, features: frozenset[str] = FEATURES) -> Program:
     """Return a program; the same one for the same seed and index."""
     choice = random.Random(f"{seed}-{index}")
-    source = ast.unparse(ast.parse(HEAD + program(choice, features) + TAIL)) + "\n"
-    points = tuple(random_point(choice, -1.2, 1.2) for _ in range(LANES))
-    directions = tuple(random_point(choice, -1.0, 1.0) for _ in range(2))
+    source = with_definitions(ast.unparse(ast.parse(program(choice, features) + TAIL)) + "\n")
+    points = tuple((*random_point(choice, 1.2), *random_integers(choice)) for _ in range(LANES))
+    directions = tuple(random_point(choice, 1.0) for _ in range(2))
     return Program(f"fuzz_{seed}_{index}", source, points, directions)
 
 

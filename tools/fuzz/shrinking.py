@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,15 +13,17 @@ from tools.fuzz.programs import Program
 __all__ = ["pruned", "shrunk"]
 
 NEEDED = ("program", "loss")
+SECONDS = 30
 SIMPLE = ("x", "y", "s", "0.5")
+NO_EXPRESSIONS = (ast.Slice, ast.Starred, ast.FormattedValue)
 
 Path = tuple[tuple[str, int | None], ...]
 Edit = tuple[Path, str, Any]  # a node, one of its fields, and the field's new value
 
 
 def shrunk(program: Program, fails: Callable[[Program], bool], budget: int = 300) -> Program:
-    """Return a smaller program that fails as well; `budget` bounds how many are tried."""
-    program, position = pruned(program), 0
+    """Return a smaller program that fails as well; `budget` bounds how many are tried, and the seconds spent."""
+    program, position, start = pruned(program), 0, time.process_time()
     while True:
         found = list(edits(ast.parse(program.source)))
         for k in range(len(found)):
@@ -28,7 +31,7 @@ def shrunk(program: Program, fails: Callable[[Program], bool], budget: int = 300
             attempt = edited(program, found[i])
             if len(attempt.source) >= len(program.source):
                 continue
-            if budget == 0:
+            if budget == 0 or time.process_time() - start > SECONDS:
                 return program
             budget -= 1
             if fails(attempt):
@@ -42,17 +45,24 @@ def pruned(program: Program) -> Program:
     """Return a program without definitions that nothing uses."""
     tree = ast.parse(program.source)
     while True:
-        used = {name.id for name in ast.walk(tree) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Load)}
+        used = set().union(*(loaded_by(statement) - defined(statement) for statement in tree.body))
         kept = [statement for statement in tree.body if not defined(statement) or defined(statement) & used]
         if len(kept) == len(tree.body):
             return dataclasses.replace(program, source=ast.unparse(tree) + "\n")
         tree.body = kept
 
 
+def loaded_by(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement uses."""
+    return {x.id for x in ast.walk(statement) if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Load)}
+
+
 def defined(statement: ast.stmt) -> set[str]:
     """Return the names that a statement of the module defines, if it may be left out where they are not used."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return {statement.name} - set(NEEDED)
+    if isinstance(statement, ast.Import):
+        return {name.name for name in statement.names} - {"numpy", "wengert"}
     if isinstance(statement, ast.Assign):
         return {name.id for name in ast.walk(statement.targets[0]) if isinstance(name, ast.Name)}
     return set()
@@ -89,13 +99,15 @@ def shorter(path: Path, name: str, statements: list[ast.stmt]) -> Iterator[Edit]
         before, after = statements[:i], statements[i + 1 :]
         if not isinstance(statement, ast.Return):
             yield path, name, [*before, *after] or ([ast.Pass()] if name == "body" else [])
-        if isinstance(statement, ast.If | ast.For | ast.While):
-            for inner in (statement.body, statement.orelse):
+        if isinstance(statement, ast.If | ast.For | ast.While | ast.Try | ast.With):
+            for inner in (statement.body, getattr(statement, "orelse", [])):
                 yield path, name, [*before, *inner, *after] or [ast.Pass()]
 
 
 def simplified(path: Path, node: ast.AST) -> Iterator[Edit]:
     """Return edits that put something simpler in the place of each expression of a node."""
+    if isinstance(node, ast.JoinedStr):  # its parts are no expressions
+        return
     for name, value in ast.iter_fields(node):
         items = value if isinstance(value, list) else [value]
         for i, item in enumerate(items):
@@ -115,7 +127,7 @@ def simpler(expression: ast.expr, called: bool, taken_from: bool) -> Iterator[as
         for text in SIMPLE[: 3 if taken_from else 4]:
             yield ast.parse(text, mode="eval").body
     for part in ast.walk(expression):
-        if isinstance(part, ast.expr) and part is not expression and not isinstance(part, ast.Slice | ast.Starred):
+        if isinstance(part, ast.expr) and part is not expression and not isinstance(part, NO_EXPRESSIONS):
             yield part
 
 

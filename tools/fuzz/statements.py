@@ -1,19 +1,19 @@
-"""Statements: what a program does besides computing, as lines of source text."""
+"""Statements: what a program does besides computing, as lines of source text; `flow` has those with blocks."""
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Callable, Iterable
 
 from tools.fuzz.grammar import MAYBE_VIEWS, SHAPES, VIEWS, Expressions, Name, Scope, templates
 
-__all__ = ["FEATURES", "program"]
+__all__ = ["FEATURES", "Lines", "Maker", "Statements"]
 
 FEATURES = frozenset(
     {
         *("views", "order", "writes", "out", "zero", "complex", "single", "counters", "containers", "objects"),
-        *("functions", "nonlocal", "branches", "loops", "while", "exits", "calls", "control"),
+        *("functions", "nonlocal", "branches", "loops", "while", "exits", "calls", "control", "integers", "python"),
+        *("choices", "exceptions", "contexts", "generators", "dictionaries", "arguments"),
     }
 )
 
@@ -84,7 +84,7 @@ WRITERS = {
         """
         np.add({V}, {V}, out={a}[0]) ; np.exp(np.sin({P}), out={a}[:, 1]) ; np.stack([{V}, {V}], out={a})
         {a}.sort(axis=0) ; np.add.at({a}, (slice(None), [0, 0]), {P}[:, None]) ; np.cumsum({M}, axis=1, out={a})
-        np.matmul({M}, {Q}, out={a})
+        np.matmul({M}, {Q}, out={a}) ; [{t}.fill({S}) for {t} in {a}] ; [np.multiply({t}, {S}, out={t}) for {t} in {a}]
         """
     ),
     "Q": templates(
@@ -150,8 +150,14 @@ class Statements:
 
     def statement(self, scope: Scope, depth: int) -> Lines:
         """Return the lines of one statement."""
-        makers: list[tuple[float, Maker]] = [(3.0, self.assignment), (1.0, self.rebinding), (0.6, self.alias)]
-        wanted: list[tuple[str, float, Maker]] = [
+        makers: list[tuple[float, Maker]] = [(3.0, self.assignment), (1.0, self.rebinding), (0.8, self.alias)]
+        makers += [(weight, maker) for feature, weight, maker in self.wanted(depth) if feature in self.features]
+        chosen = self.choice.choices([m for _, m in makers], [w for w, _ in makers])[0]
+        return chosen(scope, depth)
+
+    def wanted(self, _depth: int) -> list[tuple[str, float, Maker]]:
+        """Return the statements of each feature, with how often they are wanted."""
+        return [
             ("views", 1.5, self.view),
             ("order", 0.5, self.maybe_view),
             ("writes", 2.0, self.write),
@@ -163,17 +169,9 @@ class Statements:
             ("counters", 0.3, self.counter),
             ("containers", 0.7, self.container),
             ("objects", 0.3, self.box),
+            ("integers", 0.5, self.whole),
+            ("dictionaries", 0.3, self.dictionary),
         ]
-        if depth > 0:
-            wanted += [
-                ("functions", 0.7, self.function),
-                ("branches", 0.9, self.branch),
-                ("loops", 0.9, self.loop),
-                ("while", 0.4, self.while_loop),
-            ]
-        makers += [(weight, maker) for feature, weight, maker in wanted if feature in self.features]
-        chosen = self.choice.choices([m for _, m in makers], [w for w, _ in makers])[0]
-        return chosen(scope, depth)
 
     def kind(self, kinds: str = "SPVVVFMMWQ") -> str:
         """Return the letter of a shape."""
@@ -395,115 +393,39 @@ class Statements:
         scope.names.append(Name(f"{name}.value", kind, own=True))
         return [f"{name} = Box(np.copy({value}))"]
 
-    # Control flow
-
-    def body(self, scope: Scope, depth: int, *names: Name) -> Lines:
-        """Return an indented block with a scope of its own."""
-        lines = self.block(scope.inner(*names), self.choice.randint(1, 3), depth - 1)
-        return ["    " + line for line in lines] or ["    pass"]
-
-    def branch(self, scope: Scope, depth: int) -> Lines:
-        """Make an if statement, which may define a variable in each branch."""
-        defined: Lines = []
-        other: Lines = []
-        name, kind = self.make.fresh("v"), self.kind()
-        both = self.choice.random() < 0.4
-        lines = [f"if {self.make.condition(scope, 1)}:", *self.body(scope, depth)]
-        if both:
-            defined = [f"    {name} = {self.value(kind, scope)} * 1.0"]
-            other = [f"    {name} = np.sin({self.value(kind, scope)})"]
-        lines += defined
-        if self.choice.random() < 0.2:
-            lines += [f"elif {self.make.condition(scope, 1)}:", *self.body(scope, depth), *defined]
-        if both or self.choice.random() < 0.5:
-            lines += ["else:", *self.body(scope, depth), *other]
-        if both:
-            scope.names.append(Name(name, kind, own=kind != "S"))
-        return lines
-
-    def exit(self, scope: Scope) -> Lines:
-        """Return a way out of a loop, or nothing."""
-        if not self.make.having("exits", 0.3):
+    def dictionary(self, scope: Scope, _depth: int) -> Lines:
+        """Define a dictionary of arrays and change all of them in a loop over it, or enter one under a key."""
+        name, key, item = self.make.fresh("d"), self.make.fresh("i"), self.make.fresh("e")
+        arrays = scope.writable("VMPFQ", "f")
+        if not arrays:
             return []
-        return [f"    if {self.make.condition(scope, 1)}:", f"        {self.choice.choice(('break', 'continue'))}"]
+        one, other = self.choice.choice(arrays), self.choice.choice(arrays)
+        scope.names += [self.element(f"{name}['a']", one), self.element(f"{name}['b']", other)]
+        lines = [f"{name} = {{'a': {one.text}, 'b': {other.text}}}"]
+        value = self.value("S", scope)
+        form = self.choice.choice(("change", "replace", "values", "comprehend", "key"))
+        if form == "change":
+            return [*lines, f"for {key}, {item} in {name}.items():", f"    {item} *= {value}"]
+        if form == "replace":
+            return [*lines, f"for {key} in {name}:", f"    {name}[{key}] = {name}[{key}] * {value}"]
+        if form == "values":
+            return [*lines, f"for {item} in {name}.values():", f"    {item}[...] = {item} + {value}"]
+        if form == "comprehend":
+            return [*lines, f"{name} = {{{key}: {item} * {value} for {key}, {item} in {name}.items()}}"]
+        scope.names.append(self.element(f"{name}['a2']", one))
+        return [*lines, f"{name}[f'a{{len({name})}}'] = {one.text}"]
 
-    def loop(self, scope: Scope, depth: int) -> Lines:
-        """Make a for statement over a range, rows, pairs or enumerated elements."""
-        item, index = self.make.fresh("e"), self.make.fresh("i")
-        rows = scope.writable("MWQ", "f")
-        form = self.choice.choice(("range", "range", "rows", "elements", "enumerate", "zip"))
-        names = [Name(index, "S")]
-        if form == "range":
-            head = f"for {index} in range({self.choice.choice((1, 2, 3))}):"
-        elif form == "rows" and rows:
-            matrix = self.choice.choice(rows)
-            names = [Name(item, {"M": "V", "W": "P", "Q": "V"}[matrix.kind], own=True)]
-            head = f"for {item} in {matrix.text}:"
-        elif form == "enumerate":
-            names.append(Name(item, "S"))
-            head = f"for {index}, {item} in enumerate({self.value('V', scope)}):"
-        elif form == "zip":
-            names = [Name(index, "S"), Name(item, "V")]
-            head = f"for {index}, {item} in zip({self.value('P', scope)}, {self.value('M', scope)}):"
-        else:
-            names = [Name(item, "S")]
-            head = f"for {item} in {self.value(self.kind('PV'), scope)}:"
-        inner = scope.inner(*names)
-        first = self.exit(inner) if self.choice.random() < 0.5 else []
-        return [head, *first, *self.body(inner, depth), *self.exit(inner)]
-
-    def while_loop(self, scope: Scope, depth: int) -> Lines:
-        """Make a while statement that a counter ends."""
-        count = self.make.fresh("n")
-        body = self.body(scope, depth)
-        exits = [line for line in self.exit(scope) if "continue" not in line]
-        exits = exits if len(exits) == 2 else []
-        return [
-            f"{count} = 0",
-            f"while {self.make.condition(scope, 1)} and {count} < 3:",
-            f"    {count} += 1",
-            *body,
-            *exits,
-        ]
-
-    def function(self, scope: Scope, depth: int) -> Lines:
-        """Define a function that may write to what surrounds it, and call it."""
-        name, parameter = self.make.fresh("g"), self.make.fresh("p")
-        kind, result = self.kind("SVVMP"), self.kind("SVVMPQ")
-        arrays = scope.writable(kind, "f")
-        writes = bool(arrays) and self.choice.random() < 0.5
-        outer = [n for n in scope.names if "(" not in n.text]
-        variables = [n for n in outer if n.text.isidentifier() and n.text[0] == "v" and n.number == "f" and n.bound]
-        changed = self.choice.choice(variables) if variables and self.make.having("nonlocal", 0.4) else None
-        names = [n if n is changed or not n.text.isidentifier() else dataclasses.replace(n, bound=False) for n in outer]
-        inner = Scope([*names, Name(parameter, kind, own=writes)], list(scope.rules))
-        head: Lines = []
-        if changed is not None:
-            value = self.value("S", scope)
-            head = [f"    nonlocal {changed.text}", f"    {changed.text} = {changed.text} * 0.5 + {value}"]
-        body = ["    " + line for line in self.block(inner, self.choice.randint(0, 2), depth - 1)]
-        lines = [f"def {name}({parameter}):", *head, *body]
-        if self.make.having("exits", 0.25):
-            lines += [f"    if {self.make.condition(inner, 1)}:", f"        return {self.value(result, inner)} * 1.0"]
-        lines.append(f"    return {self.value(result, inner)} * 1.0")
-        if not writes:
-            scope.rules.append((result, f"{name}({{{kind}}})"))
-        called = self.make.fresh("v")
-        argument = self.choice.choice(arrays).text if writes else self.value(kind, scope)
-        lines.append(f"{called} = {name}({argument})")
-        if self.choice.random() < 0.3:
-            before = f"{called} = {self.value(result, scope)} * 1.0"
-            lines[-1:] = [before, f"if {self.make.condition(scope, 1)}:", f"    {lines[-1]}"]
-        scope.names.append(Name(called, result))
-        return lines
-
-
-def program(choice: random.Random, features: frozenset[str] = FEATURES) -> str:
-    """Return the source text of a function of a vector, a matrix and a number that returns a tuple of arrays."""
-    scope = Scope([Name("x", "V", bound=False), Name("y", "M", bound=False), Name("s", "S")])
-    maker = Statements(choice, features)
-    lines = maker.block(scope, choice.randint(2, 7), 2)
-    results = [n.text for n in scope.names if n.text not in ("x", "y", "s") and n.number in "fc"]
-    lines.append(f"return ({', '.join([*results[-6:], maker.value('S', scope)])},)")
-    lines.insert(0, "s = r * 1.0")  # NumPy's arguments of no dimensions are scalars, Tensors are arrays: ADR 0008
-    return "\n".join(["def program(x, y, r):", *("    " + line for line in lines)]) + "\n"
+    def whole(self, scope: Scope, _depth: int) -> Lines:
+        """Define an array of integers, or write to one."""
+        arrays = [n for n in scope.names if n.number == "i" and n.own]
+        if arrays and self.choice.random() < 0.4:
+            array = self.choice.choice(arrays).text
+            index = self.choice.choice(("0", "1:", "[2, 0]", "...", self.make.filled("{iS} % 3", "S", scope, 0)))
+            operator = self.choice.choice(("=", "+=", "-=", "*="))
+            return [f"{array}[{index}] {operator} {self.make.filled('{iS}', 'S', scope, 1)}"]
+        name = self.make.fresh("w")
+        text = self.make.filled(
+            self.choice.choice(("{iV} * 1", "np.copy({iV})", "np.array({iV}, like=x)")), "V", scope, 1
+        )
+        scope.names.append(Name(name, "V", "i", own=True))
+        return [f"{name} = {text}"]

@@ -1,0 +1,247 @@
+"""Statements with blocks: branches, loops, functions, and what handles exceptions; and whole programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+from tools.fuzz.grammar import Name, Scope
+from tools.fuzz.statements import FEATURES, Lines, Maker, Statements
+
+__all__ = ["Flow", "program"]
+
+
+class Flow(Statements):
+    """Make random statements, those with blocks among them."""
+
+    def wanted(self, depth: int) -> list[tuple[str, float, Maker]]:
+        """Return the statements of each feature, with how often they are wanted."""
+        found = [*super().wanted(depth), ("choices", 0.4, self.chosen)]
+        if depth <= 0:
+            return found
+        return [
+            *found,
+            ("functions", 0.7, self.function),
+            ("branches", 0.9, self.branch),
+            ("loops", 0.9, self.loop),
+            ("while", 0.4, self.while_loop),
+            ("exceptions", 0.25, self.attempt),
+            ("contexts", 0.25, self.context),
+            ("generators", 0.2, self.generator),
+        ]
+
+    def body(self, scope: Scope, depth: int, *names: Name) -> Lines:
+        """Return an indented block with a scope of its own."""
+        lines = self.block(scope.inner(*names), self.choice.randint(1, 3), depth - 1)
+        return ["    " + line for line in lines] or ["    pass"]
+
+    def branch(self, scope: Scope, depth: int) -> Lines:
+        """Make an if statement, which may define a variable in each branch."""
+        defined: Lines = []
+        other: Lines = []
+        name, kind = self.make.fresh("v"), self.kind()
+        both = self.choice.random() < 0.4
+        lines = [f"if {self.make.condition(scope, 1)}:", *self.body(scope, depth)]
+        if both:
+            defined = [f"    {name} = {self.value(kind, scope)} * 1.0"]
+            other = [f"    {name} = np.sin({self.value(kind, scope)})"]
+        lines += defined
+        if self.choice.random() < 0.2:
+            lines += [f"elif {self.make.condition(scope, 1)}:", *self.body(scope, depth), *defined]
+        if both or self.choice.random() < 0.5:
+            lines += ["else:", *self.body(scope, depth), *other]
+        if both:
+            scope.names.append(Name(name, kind, own=kind != "S"))
+        return lines
+
+    def exit(self, scope: Scope) -> Lines:
+        """Return a way out of a loop, or nothing."""
+        if not self.make.having("exits", 0.3):
+            return []
+        return [f"    if {self.make.condition(scope, 1)}:", f"        {self.choice.choice(('break', 'continue'))}"]
+
+    def loop(self, scope: Scope, depth: int) -> Lines:
+        """Make a for statement over a range, rows, pairs or enumerated elements."""
+        item, index = self.make.fresh("e"), self.make.fresh("i")
+        rows = scope.writable("MWQ", "f")
+        form = self.choice.choice(("range", "range", "rows", "elements", "enumerate", "zip"))
+        names = [Name(index, "S")]
+        if form == "range":
+            head = f"for {index} in range({self.choice.choice((1, 2, 3))}):"
+        elif form == "rows" and rows:
+            matrix = self.choice.choice(rows)
+            names = [Name(item, {"M": "V", "W": "P", "Q": "V"}[matrix.kind], own=True)]
+            head = f"for {item} in {matrix.text}:"
+        elif form == "enumerate":
+            names.append(Name(item, "S"))
+            head = f"for {index}, {item} in enumerate({self.value('V', scope)}):"
+        elif form == "zip":
+            names = [Name(index, "S"), Name(item, "V")]
+            head = f"for {index}, {item} in zip({self.value('P', scope)}, {self.value('M', scope)}):"
+        else:
+            names = [Name(item, "S")]
+            head = f"for {item} in {self.value(self.kind('PV'), scope)}:"
+        inner = scope.inner(*names)
+        first = self.exit(inner) if self.choice.random() < 0.5 else []
+        otherwise = ["else:", *self.body(scope, depth)] if self.choice.random() < 0.1 else []
+        return [head, *first, *self.body(inner, depth), *self.exit(inner), *otherwise]
+
+    def while_loop(self, scope: Scope, depth: int) -> Lines:
+        """Make a while statement that a counter ends."""
+        count = self.make.fresh("n")
+        body = self.body(scope, depth)
+        exits = [line for line in self.exit(scope) if "continue" not in line]
+        exits = exits if len(exits) == 2 else []
+        return [
+            f"{count} = 0",
+            f"while {self.make.condition(scope, 1)} and {count} < 3:",
+            f"    {count} += 1",
+            *body,
+            *exits,
+        ]
+
+    def function(self, scope: Scope, depth: int) -> Lines:
+        """Define a function that may write to what surrounds it, and call it."""
+        name, parameter = self.make.fresh("g"), self.make.fresh("p")
+        kind, result = self.kind("SVVMP"), self.kind("SVVMPQ")
+        arrays = scope.writable(kind, "f")
+        writes = bool(arrays) and self.choice.random() < 0.5
+        outer = [n for n in scope.names if "(" not in n.text]
+        variables = [n for n in outer if n.text.isidentifier() and n.text[0] == "v" and n.number == "f" and n.bound]
+        changed = self.choice.choice(variables) if variables and self.make.having("nonlocal", 0.4) else None
+        names = [n if n is changed or not n.text.isidentifier() else dataclasses.replace(n, bound=False) for n in outer]
+        inner = Scope([*names, Name(parameter, kind, own=writes)], list(scope.rules))
+        second, default = "", ""
+        if writes and self.make.having("arguments", 0.5):
+            second, default = self.make.fresh("p"), self.choice.choice(("", f"={self.choice.choice(arrays).text}"))
+            inner.names.append(Name(second, kind, own=True))
+        head: Lines = []
+        if changed is not None:
+            value = self.value("S", scope)
+            head = [f"    nonlocal {changed.text}", f"    {changed.text} = {changed.text} * 0.5 + {value}"]
+        body = ["    " + line for line in self.block(inner, self.choice.randint(0, 2), depth - 1)]
+        parameters = f"{parameter}, {second}{default}" if second else parameter
+        lines = [f"def {name}({parameters}):", *head, *body]
+        if self.make.having("exits", 0.25):
+            lines += [f"    if {self.make.condition(inner, 1)}:", f"        return {self.value(result, inner)} * 1.0"]
+        if self.make.having("exits", 0.15):
+            item = self.make.fresh("e")
+            inside = inner.inner(Name(item, "S"))
+            lines += [f"    for {item} in {self.value('V', inner)}:", f"        if {self.make.condition(inside, 1)}:"]
+            lines.append(f"            return {self.value(result, inside)} * 1.0")
+        lines.append(f"    return {self.value(result, inner)} * 1.0")
+        if not writes:
+            scope.rules.append((result, f"{name}({{{kind}}})"))
+        called = self.make.fresh("v")
+        argument = self.choice.choice(arrays).text if writes else self.value(kind, scope)
+        if second:
+            argument = self.choice.choice((f"{argument}, {argument}", argument if default else f"*[{argument}] * 2"))
+        lines += self.block(scope, self.choice.choice((0, 0, 1)), 0)
+        lines.append(f"{called} = {name}({argument})")
+        if self.choice.random() < 0.3:
+            before = f"{called} = {self.value(result, scope)} * 1.0"
+            lines[-1:] = [before, f"if {self.make.condition(scope, 1)}:", f"    {lines[-1]}"]
+        scope.names.append(Name(called, result))
+        return lines
+
+    def chosen(self, scope: Scope, _depth: int) -> Lines:
+        """Give one of several arrays a name, as conditions decide."""
+        arrays = scope.writable()
+        name = self.make.fresh("v")
+        one = self.choice.choice(arrays) if arrays else None
+        others = [
+            n for n in arrays if one is not None and n.kind == one.kind and n.number == one.number and n is not one
+        ]
+        if one is None or not others:
+            return []
+        two, three = self.choice.choice(others), self.choice.choice(others)
+        condition, second = self.make.condition(scope, 1), self.make.condition(scope, 1)
+        scope.names.append(Name(name, one.kind, one.number, own=True))
+        form = self.choice.choice(("expression", "branches", "nested", "rebound"))
+        if form == "expression":
+            return [f"{name} = {one.text} if {condition} else {two.text}"]
+        if form == "branches":
+            return [f"if {condition}:", f"    {name} = {one.text}", "else:", f"    {name} = {two.text}"]
+        inner = [f"    {name} = {two.text}", f"    if {second}:", f"        {name} = {three.text}"]
+        if form == "nested":
+            return [f"if {condition}:", *inner, "else:", f"    {name} = {one.text}"]
+        return [f"{name} = {one.text}", f"if {condition}:", *inner[1:], f"    {name} *= {self.value('S', scope)}"]
+
+    def attempt(self, scope: Scope, depth: int) -> Lines:
+        """Make a try statement whose body may raise, as a condition decides."""
+        error = self.choice.choice(("ValueError", "ZeroDivisionError", "Exception"))
+        raising = [f"    if {self.make.condition(scope, 1)}:", f"        raise {error}"]
+        form = self.choice.choice(("condition", "condition", "always", "never", "assert"))
+        if form == "assert":
+            error, raising = "AssertionError", [f"    assert {self.make.condition(scope, 1)}"]
+        raising = {"always": raising[1:], "never": []}.get(form, raising)
+        raising = [line.removeprefix("    ") if form == "always" else line for line in raising]
+        before = self.body(scope, depth)
+        after = self.body(scope, depth) if form != "always" and self.choice.random() < 0.5 else []
+        lines = ["try:", *before, *raising, *after]
+        if self.choice.random() < 0.85:
+            lines += [f"except {error}:", *self.body(scope, depth)]
+            if self.choice.random() < 0.3:
+                lines += ["else:", *self.body(scope, depth)]
+            if self.choice.random() < 0.2:
+                lines += ["finally:", *self.body(scope, depth)]
+            return lines
+        return [*lines, "finally:", *self.body(scope, depth)]
+
+    def context(self, scope: Scope, depth: int) -> Lines:
+        """Make a with statement."""
+        arrays = scope.writable("VMPFQ", "f")
+        item = self.make.fresh("e")
+        form = self.choice.choice(("errstate", "halved", "opened", "suppressed", "suppressed"))
+        if form == "opened" and arrays:
+            array = self.choice.choice(arrays)
+            inner = scope.inner(Name(item, array.kind, own=True))
+            return [f"with Opened({array.text}) as {item}:", *self.body(inner, depth)]
+        if form == "halved":
+            kind = self.kind("SVMP")
+            inner = scope.inner(Name(item, kind, own=kind != "S"))
+            return [f"with halved({self.value(kind, scope)}) as {item}:", *self.body(inner, depth)]
+        if form == "suppressed":
+            raising = [f"    if {self.make.condition(scope, 1)}:", "        raise ValueError"]
+            return ["with Suppressed():", *self.body(scope, depth), *raising, *self.body(scope, depth)]
+        return ["with np.errstate(all='ignore'):", *self.body(scope, depth)]
+
+    def generator(self, scope: Scope, depth: int) -> Lines:
+        """Define a generator, and go through what it yields."""
+        name, item, index = self.make.fresh("g"), self.make.fresh("e"), self.make.fresh("i")
+        kind = self.kind("SVVMP")
+        arrays = scope.writable(kind, "f")
+        aliases = bool(arrays) and self.choice.random() < 0.4
+        inner = Scope([n for n in scope.names if not n.text.isidentifier()], list(scope.rules))
+        inner.names += [dataclasses.replace(n, bound=False) for n in scope.names if n.text.isidentifier()]
+        value = self.choice.choice(arrays).text if aliases else f"{self.value(kind, inner)} * 1.0"
+        lines = [f"def {name}():", *self.body(inner, depth), f"    yield {value}"]
+        if self.choice.random() < 0.5:
+            lines += [f"    for {index} in range(2):", f"        yield {self.value(kind, inner)} * 1.0"]
+        if not aliases and self.choice.random() < 0.5:
+            called = self.make.fresh("v")
+            scope.names.append(Name(called, kind))
+            return [*lines, f"{called} = sum({name}())"]
+        return [*lines, f"for {item} in {name}():", *self.body(scope.inner(Name(item, kind, own=aliases)), depth)]
+
+
+def program(choice: random.Random, features: frozenset[str] = FEATURES) -> str:
+    """Return the source text of a function that returns a tuple of arrays.
+
+    Its arguments are a vector, a matrix, a number, and a vector each of integers and of truth values.
+    """
+    scope = Scope([Name("x", "V", bound=False), Name("y", "M", bound=False), Name("s", "S")])
+    maker = Flow(choice, features)
+    lines = maker.block(scope, choice.randint(1, 4), 2)
+    early, place = Scope(list(scope.names), list(scope.rules)), len(lines)
+    lines += maker.block(scope, choice.randint(1, 4), 2)
+    results = [n for n in scope.names if n.text not in ("x", "y", "s") and n.number in "fci"][-6:]
+    lines.append(f"return ({', '.join([*(n.text for n in results), maker.value('S', scope)])},)")
+    if maker.make.having("exits", 0.1):
+        values = [maker.value(n.number.replace("f", "") + n.kind, early) + " * 1" for n in results]
+        values.append(maker.value("S", early))
+        lines[place:place] = [f"if {maker.make.condition(early, 1)}:", f"    return ({', '.join(values)},)"]
+    if maker.make.having("single", 0.05):
+        lines.insert(0, "x = x.astype(single)")
+    lines.insert(0, "s = r * 1.0")  # NumPy's arguments of no dimensions are scalars, Tensors are arrays: ADR 0008
+    return "\n".join(["def program(x, y, r, n, m):", *("    " + line for line in lines)]) + "\n"
