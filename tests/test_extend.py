@@ -45,7 +45,7 @@ def declared() -> SimpleNamespace:
             [np.zeros_like(x.take([0], axis)), x.take(range(x.shape[axis] - 1), axis)], axis
         ),
         transpose=lambda ct, _aval, *, axis: np.flip(extend.apply(shifted, np.flip(ct, axis), axis=axis), axis),
-        steps=extend.along("axis"),
+        form=extend.Routine("(n)->(n)", "axis"),
     )
     cross = extend.bilinear(
         "test_extend.area",

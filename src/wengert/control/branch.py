@@ -29,8 +29,8 @@ from wengert.control.subgraphs import (
 )
 from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
+from wengert.core.form import Region
 from wengert.core.graph import Graph, evaluate
-from wengert.core.order import order_of
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.tensor import is_concrete, is_staged, raw
 
@@ -71,9 +71,7 @@ class Branch(Structured):
     """Choose between graphs."""
 
     def __init__(self) -> None:
-        super().__init__("cond", self.choose)
-        self.abstract = lambda _inputs, params: tuple(aval_of(x) for x in params["branches"][0].outputs)
-        self.order = lambda _inputs, params, _avals: order_of(params["branches"][0].outputs)
+        super().__init__("cond", self.choose, form=Region(lambda _inputs, params: params["branches"][0].outputs))
 
     def choose(self, index: Any, *operands: Any, branches: Sequence[Graph]) -> tuple[Any, ...]:
         """Run the chosen branch on values that have elements."""

@@ -26,9 +26,9 @@ from wengert.control.subgraphs import (
 )
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import apply
+from wengert.core.form import Region
 from wengert.core.graph import Graph, evaluate
 from wengert.core.identity import identity
-from wengert.core.order import order_of
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.requirements import require_callable
 from wengert.core.tensor import is_staged
@@ -44,9 +44,7 @@ class Call(Structured):
     """Run a graph. Parameters: `graph`, and the `name` of the function it was traced from."""
 
     def __init__(self) -> None:
-        super().__init__("call", self.run)
-        self.abstract = lambda _inputs, params: tuple(map(aval_of, params["graph"].outputs))
-        self.order = lambda _inputs, params, _avals: order_of(params["graph"].outputs)
+        super().__init__("call", self.run, form=Region(lambda _inputs, params: params["graph"].outputs))
 
     def run(self, *operands: Any, graph: Graph, name: str) -> tuple[Any, ...]:
         """Evaluate the graph."""

@@ -42,6 +42,7 @@ from wengert.control.subgraphs import (
 )
 from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
+from wengert.core.form import Region
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.tensor import is_concrete, raw
@@ -94,9 +95,7 @@ class Loop(Structured):
     """Repeat a graph."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, self.repeat)
-        self.abstract = self.avals
-        self.order = lambda *_: None
+        super().__init__(name, self.repeat, form=Region(self.avals))
 
     # Evaluation
 

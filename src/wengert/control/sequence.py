@@ -14,6 +14,7 @@ import numpy as np
 
 from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
+from wengert.core.form import Region
 from wengert.core.primitive import Structured, register
 
 __all__ = ["Items", "collected", "lane_shape", "sequence_aval", "zeros"]
@@ -81,9 +82,8 @@ class ZeroSequence(Structured):
     """Give a sequence of zeros, as many as are read; the operand only says where it is needed."""
 
     def __init__(self) -> None:
-        super().__init__("zero_sequence", self.evaluation)
-        self.abstract = lambda _inputs, params: (Aval(params["shape"], params["dtype"]),)
-        self.order = lambda *_: None
+        form = Region(lambda _inputs, params: [Aval(params["shape"], params["dtype"])])
+        super().__init__("zero_sequence", self.evaluation, form=form)
 
     def evaluation(self, _x: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Items]:
         """Evaluate to what stands for zeros."""

@@ -24,9 +24,9 @@ from wengert.conversion.regions import (
     traced,
 )
 from wengert.conversion.slots import Slot
-from wengert.core.abstract import MOST_KNOWN
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import apply
+from wengert.core.identity import MOST_KNOWN
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
 from wengert.core.views import base_and_path

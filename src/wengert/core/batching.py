@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import shape_of
+from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 
-__all__ = ["aligned", "along", "lead", "prefixed", "shift"]
+__all__ = ["aligned", "along", "each_lane", "lead", "prefixed", "shift"]
 
 Steps = list[tuple[Primitive, dict[str, Any]]]
 
@@ -75,13 +76,17 @@ def lead(value: Any, batched: bool, size: int) -> Any:
     return np.broadcast_to(value, (size, *shape_of(value)))
 
 
-def aligned(operands: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
-    """Return operands reshaped so that they broadcast with their batch axes first.
+def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[int] | None = None) -> list[Any]:
+    """Return operands reshaped so that they broadcast with their batch axes first, up to their last axes, the cores.
 
     >>> [x.shape for x in aligned([np.ones(4), np.ones((2, 3))], [True, False])]
     [(4, 1, 1), (2, 3)]
+    >>> [x.shape for x in aligned([np.ones((4, 3)), np.ones((2, 3, 3))], [True, False], [1, 2])]
+    [(4, 1, 3), (2, 3, 3)]
     """
     ranks = [len(shape_of(x)) - flag for x, flag in zip(operands, batched, strict=True)]
+    if cores is not None:
+        ranks = [rank - core for rank, core in zip(ranks, cores, strict=True)]
     rank = max(ranks)
     found = []
     for x, flag, own in zip(operands, batched, ranks, strict=True):
@@ -89,3 +94,11 @@ def aligned(operands: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
             x = x.reshape((x.shape[0], *(1,) * (rank - own), *x.shape[1:]))
         found.append(x)
     return found
+
+
+def each_lane(
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
+) -> list[Any]:
+    """Return what a primitive gives for each lane."""
+    lanes = [[x[i] if flag else x for x, flag in zip(operands, batched, strict=True)] for i in range(size)]
+    return [apply(primitive, *lane, **params) for lane in lanes]

@@ -14,7 +14,18 @@ import numpy as np
 
 from wengert.core.primitive import PRIMITIVES, Primitive
 
-__all__ = ["Composite", "identity", "identity_of_params", "identity_of_static", "is_registered", "registered_name"]
+__all__ = [
+    "MOST_KNOWN",
+    "Composite",
+    "identity",
+    "identity_of_params",
+    "identity_of_static",
+    "is_registered",
+    "registered_name",
+]
+
+MOST_KNOWN = 1 << 14
+"""How many entries a cache keyed by identities holds: the same few occur over and over."""
 
 PLAIN = frozenset({int, bool, str, bytes, type(None)})
 

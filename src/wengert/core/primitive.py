@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from wengert.core.cotangent import strong_zero, unbroadcast
 from wengert.core.numbers import OPERATORS
 from wengert.core.rule import Rule, Signature, misdeclared
 from wengert.native.elementwise import shared
+
+if TYPE_CHECKING:
+    from wengert.core.form import Form
 
 __all__ = [
     "PRIMITIVES",
@@ -40,14 +43,16 @@ class ShapeRules(TypedDict, total=False):
     """Hold the rules about shapes that a primitive of any kind but `Elementwise` may be given.
 
     Attributes:
+        form: how it runs over its elements, from which all that follows is derived; see `wengert.core.form`.
         steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
-        batch: the same for several operands.
+        batch: `batch(primitive, size, operands, batched, params)`: the result for all lanes, where no form fits.
         abstract: `abstract(inputs, params)`: the avals of the results, where NumPy cannot simply be asked; see
             `wengert.core.abstract`.
         order: `order(inputs, params, avals)`: the strides of the results, where there is a rule `abstract` and examples
             two elements long do not tell the memory order.
     """
 
+    form: Form | None
     steps: Rule | None
     batch: Rule | None
     abstract: Rule | None
@@ -71,7 +76,7 @@ class Primitive:
         unfolds: whether it is always evaluated on its operands as they are, whatever their traces.
         given_by_user: whether the vjp is a user's function, which may not be linear in the cotangent.
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
-        steps, batch, abstract, order: see `ShapeRules`.
+        form, steps, batch, abstract, order: see `ShapeRules`.
     """
 
     kind: ClassVar[str]
@@ -92,6 +97,7 @@ class Primitive:
         name: str,
         evaluate: Callable[..., Any],
         *,
+        form: Form | None = None,
         steps: Rule | None = None,
         batch: Rule | None = None,
         abstract: Rule | None = None,
@@ -101,8 +107,11 @@ class Primitive:
             raise misdeclared(f"of type {type(name).__name__}", "a name that is no string", "a string is needed")
         if not callable(evaluate):
             raise misdeclared(name, f"the evaluation is {evaluate!r}", "a callable is needed")
+        if form is not None and not hasattr(form, "results"):
+            raise misdeclared(name, f"the form is {form!r:.80}", "a form of wengert.extend is needed")
         self.name = name
         self.evaluate = evaluate
+        self.form = form
         self.steps = steps
         self.batch = batch
         self.abstract = abstract

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.abstract import MOST_KNOWN
+from wengert.core.identity import MOST_KNOWN
 from wengert.core.order import Strides, example, strides_of
 from wengert.core.tensor import (
     BORROWED,

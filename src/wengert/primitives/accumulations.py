@@ -8,16 +8,15 @@ the other direction, which gives all higher orders.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.batching import along, lead, shift
 from wengert.core.declare import constant, linear, opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.core.form import Routine, Scan
+from wengert.core.primitive import PRIMITIVES
 
 __all__ = ["accumulate", "accumulate_vjp", "cumsum", "recurrence"]
 
@@ -28,14 +27,6 @@ SINGLE_LANE = 64
 def span(axis: int, start: int | None, stop: int | None, step: int | None = None) -> tuple[slice, ...]:
     """Return the index of a slice along one axis."""
     return (slice(None),) * axis + (slice(start, stop, step),)
-
-
-def batch_along(
-    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    """Apply an operation on arrays of one shape, along an axis, to all lanes at once."""
-    moved = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
-    return apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})
 
 
 # Sums
@@ -54,7 +45,7 @@ def transpose_cumsum(ct: Any, _aval: Aval, *, axis: int, reverse: bool, dtype: A
     return apply(cumsum, ct, axis=axis, reverse=not reverse)
 
 
-cumsum = linear("cumsum", running_sum, transpose=transpose_cumsum, fresh=True, steps=along("axis"))
+cumsum = linear("cumsum", running_sum, transpose=transpose_cumsum, fresh=True, form=Scan(np.add))
 
 
 # Recurrences
@@ -94,7 +85,7 @@ def recurrence_vjp(ct: Any, out: Any, a: Any, _b: Any, *, axis: int, reverse: bo
     return (back[early] * out[late] if reverse else back[late] * out[early]), back
 
 
-recurrence = opaque("recurrence", solve_recurrence, vjp=recurrence_vjp, batch=batch_along)
+recurrence = opaque("recurrence", solve_recurrence, vjp=recurrence_vjp, form=Routine("(m),(n)->(n)", "axis"))
 
 
 # The accumulate methods of ufuncs
@@ -117,7 +108,7 @@ def tie_weights(y: Any, x: Any, *, axis: int) -> tuple[Any, Any]:
     return np.moveaxis(p, 0, axis), np.moveaxis(q, 0, axis)
 
 
-extremum_partials = constant("extremum_partials", tie_weights, outputs=2, batch=batch_along)
+extremum_partials = constant("extremum_partials", tie_weights, outputs=2, form=Routine("(n),(n)->(m),(m)", "axis"))
 
 
 def partials(out: Any, x: Any, ufunc: np.ufunc, axis: int) -> tuple[Any, Any]:
@@ -145,8 +136,8 @@ accumulate = opaque(
     "accumulate",
     lambda x, *, ufunc, axis, dtype=None: ufunc.accumulate(x, axis, dtype),
     vjp=accumulate_vjp,
-    steps=along("axis"),
+    form=Scan("ufunc"),
 )
 constant_accumulate = constant(
-    "constant_accumulate", lambda x, *, ufunc, axis, dtype=None: ufunc.accumulate(x, axis, dtype), steps=along("axis")
+    "constant_accumulate", lambda x, *, ufunc, axis, dtype=None: ufunc.accumulate(x, axis, dtype), form=Scan("ufunc")
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wengert.core.batching import along
 from wengert.core.declare import constant
+from wengert.core.form import Pointwise
 
-barrier = constant("stop_gradient", lambda x: x.copy() if isinstance(x, np.ndarray) else x, steps=along())
+barrier = constant("stop_gradient", lambda x: x.copy() if isinstance(x, np.ndarray) else x, form=Pointwise())

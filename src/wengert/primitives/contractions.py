@@ -11,6 +11,7 @@ import numpy as np
 from wengert.core.aval import Aval, aval_of
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import bilinear
+from wengert.core.form import Routine
 from wengert.errors import ShapeError, describe
 from wengert.primitives.product_batches import (
     batch_broadcast,
@@ -397,7 +398,7 @@ def evaluate_cross(x: Any, y: Any) -> Any:
     return np.cross(x, y)
 
 
-cross = bilinear("cross", evaluate_cross, (transpose_cross_left, transpose_cross_right), batch=batch_broadcast)
+cross = bilinear("cross", evaluate_cross, (transpose_cross_left, transpose_cross_right), form=Routine("(m),(n)->(k?)"))
 
 
 # Convolutions

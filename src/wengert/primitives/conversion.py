@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of
-from wengert.core.batching import aligned, along, shift
+from wengert.core.aval import Aval
+from wengert.core.batching import along
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import constant, elementwise, linear, opaque
-from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
+from wengert.core.form import Pointwise, Routine
 
 
 def convert(x: Any, *, dtype: Any) -> Any:
@@ -30,14 +28,14 @@ def transpose_imaginary(ct: Any, aval: Aval) -> Any:
     return ct * np.asarray(-1j, dtype=aval.dtype) if aval.dtype.kind == "c" else np.zeros(aval.shape, aval.dtype)
 
 
-astype = linear("astype", convert, transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype), steps=along())
-copy = linear("copy", duplicate, transpose=lambda ct, _aval, order="K": ct, steps=along())
+astype = linear("astype", convert, transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype), form=Pointwise())
+copy = linear("copy", duplicate, transpose=lambda ct, _aval, order="K": ct, form=Pointwise())
 number = linear(
     "number",
     lambda x: x.item() if isinstance(x, np.ndarray | np.generic) else x,
     transpose=lambda ct, aval: match_dtype(ct, aval.dtype),
-    steps=lambda _primitive, _size, _shape, _params: [],  # numbers that differ from lane to lane are an array
-    abstract=lambda inputs, _params: [aval_of(inputs[0])._replace(weak=True)],
+    form=Pointwise(),
+    batch=lambda _primitive, _size, operands, *_: operands[0],  # numbers that differ between lanes are an array
 )
 number.gives_number = True
 real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True, steps=along())
@@ -47,7 +45,7 @@ imag.negates = True  # z + i v has the cotangent of v i ct, whose real part is m
 
 # Rounding and replacing
 
-round_ = constant("round", np.round, steps=along())
+round_ = constant("round", np.round, form=Pointwise())
 
 
 def finite_part(t: Any, _out: Any, x: Any, **_fills: Any) -> Any:
@@ -61,28 +59,21 @@ unwrap = opaque(
     np.unwrap,
     vjp=lambda ct, _out, _p, **_options: ct,
     jvp=lambda tangents, _out, _p, **_options: tangents[0],
-    steps=along("axis"),
+    form=Routine("(n)->(n)", "axis"),
 )
-angle_of_real = constant("angle", np.angle, steps=along())
+angle_of_real = constant("angle", np.angle, form=Pointwise())
 
 
 # Predicates
 
 
-def batch_aligned(
-    primitive: Primitive, _size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    """Let the operands of every lane broadcast."""
-    return apply(primitive, *aligned(operands, batched), **params)
-
-
-isclose = constant("isclose", np.isclose, batch=batch_aligned)
+isclose = constant("isclose", np.isclose, form=Pointwise())
 array_equal = constant("array_equal", np.array_equal)
 array_equiv = constant("array_equiv", np.array_equiv)
-isreal = constant("isreal", np.isreal, steps=along())
-iscomplex = constant("iscomplex", np.iscomplex, steps=along())
-isposinf = constant("isposinf", np.isposinf, steps=along())
-isneginf = constant("isneginf", np.isneginf, steps=along())
+isreal = constant("isreal", np.isreal, form=Pointwise())
+iscomplex = constant("iscomplex", np.iscomplex, form=Pointwise())
+isposinf = constant("isposinf", np.isposinf, form=Pointwise())
+isneginf = constant("isneginf", np.isneginf, form=Pointwise())
 
 
 # Creation from Tensors
@@ -114,12 +105,5 @@ def transpose_stop(ct: Any, aval: Aval, *, num: int, endpoint: bool, dtype: Any,
     return match_dtype(unbroadcast(weighted.sum(axis=axis), aval.shape), aval.dtype)
 
 
-def batch_ends(
-    primitive: Primitive, _size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    """Space numbers between the ends of every lane."""
-    return apply(primitive, *aligned(operands, batched), **(params | {"axis": shift(params["axis"])}))
-
-
-linspace = linear("linspace", spaced, transpose=(transpose_start, transpose_stop), batch=batch_ends)
+linspace = linear("linspace", spaced, transpose=(transpose_start, transpose_stop), form=Routine("(),()->(n)", "axis"))
 linspace.firm = False

@@ -9,10 +9,10 @@ import numpy as np
 from wengert.core.aval import aval_of
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
+from wengert.core.form import Routine
 from wengert.core.tensor import Tensor
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import getitem, transpose_part
-from wengert.primitives.product_batches import batch_interp
 
 
 def gather(points: Any, places: Any) -> Any:
@@ -45,4 +45,4 @@ def vjp_interp(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> tuple[Any, Any, 
     return rise, ct_xp, ct_fp
 
 
-interp = opaque("interp", np.interp, vjp=vjp_interp, batch=batch_interp)
+interp = opaque("interp", np.interp, vjp=vjp_interp, form=Routine("(),(n),(n)->()", stacked=False))

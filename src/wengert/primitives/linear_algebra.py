@@ -12,9 +12,10 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
+from wengert.core.form import Routine
 from wengert.core.primitive import Primitive
 from wengert.primitives.contractions import conj, mismatched
-from wengert.primitives.product_batches import batch_broadcast, batch_norm, batch_solve
+from wengert.primitives.product_batches import batch_norm, batch_solve
 from wengert.primitives.reductions import restore_axes
 
 Axis = int | tuple[int, ...] | None
@@ -64,7 +65,7 @@ def vjp_solve(ct: Any, out: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return ct_a, unbroadcast(ct_b[..., 0] if b.ndim == 1 else ct_b, b.shape)
 
 
-inv = opaque("inv", np.linalg.inv, vjp=vjp_inv, batch=batch_broadcast)
+inv = opaque("inv", np.linalg.inv, vjp=vjp_inv, form=Routine("(n,n)->(n,n)"))
 
 
 def evaluate_solve(a: Any, b: Any) -> Any:
@@ -143,9 +144,9 @@ def vjp_cofactors(ct: Any, _out: Any, a: Any, *directions: Any) -> tuple[Any, ..
     return (unbroadcast(apply(cofactors, a, *directions, ct), a.shape), *found)
 
 
-cofactors: Primitive = opaque("cofactors", evaluate_cofactors, vjp=vjp_cofactors, batch=batch_broadcast)
+cofactors: Primitive = opaque("cofactors", evaluate_cofactors, vjp=vjp_cofactors, form=Routine("(n,n)->(n,n)"))
 det = opaque(
-    "det", np.linalg.det, vjp=lambda ct, _out, a: ct[..., None, None] * apply(cofactors, a), batch=batch_broadcast
+    "det", np.linalg.det, vjp=lambda ct, _out, a: ct[..., None, None] * apply(cofactors, a), form=Routine("(n,n)->()")
 )
 
 
@@ -158,4 +159,6 @@ def vjp_slogdet(ct: Any, out: Any, a: Any) -> Any:
     return None if scale is None else scale[..., None, None] * np.linalg.inv(a).mT
 
 
-slogdet = opaque("slogdet", lambda a: tuple(np.linalg.slogdet(a)), vjp=vjp_slogdet, outputs=2, batch=batch_broadcast)
+slogdet = opaque(
+    "slogdet", lambda a: tuple(np.linalg.slogdet(a)), vjp=vjp_slogdet, outputs=2, form=Routine("(n,n)->(),()")
+)

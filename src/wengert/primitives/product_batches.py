@@ -182,11 +182,3 @@ def batch_norm(primitive: Primitive, _size: int, operands: Sequence[Any], _batch
     order = None if params["order"] in ("fro", "f") else params["order"]
     result = apply(primitive, vectors, order=order, axis=(1,), keepdims=False)
     return result.reshape((x.shape[0], *(1,) * len(shape))) if params["keepdims"] else result
-
-
-def batch_interp(primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
-    """Interpolate all lanes in one polygon at once, or lane by lane where each has its own."""
-    if not any(batched[1:]):
-        return apply(primitive, *operands, **params)
-    lanes = [[x[i] if flag else x for x, flag in zip(operands, batched, strict=True)] for i in range(size)]
-    return np.stack([apply(primitive, *lane, **params) for lane in lanes])

@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.abstract import reduced
 from wengert.core.aval import Aval
-from wengert.core.batching import aligned, along, lead, shift
 from wengert.core.cotangent import match_dtype, sum_over, unbroadcast
 from wengert.core.declare import constant, linear, opaque
 from wengert.core.dispatch import apply, implements
-from wengert.core.primitive import Primitive
+from wengert.core.form import Reduction
 from wengert.core.tensor import Tensor
 from wengert.primitives.accumulations import accumulate_vjp
 
-__all__ = ["Axes", "Names", "batched_over", "count_along", "options_of", "restore_axes", "restored_shape", "spread"]
+__all__ = ["Axes", "Names", "count_along", "options_of", "restore_axes", "restored_shape", "spread"]
 
 Axes = tuple[int, ...]
 Names = tuple[str, ...]
@@ -76,23 +74,6 @@ def count_along(shape: tuple[int, ...], axis: Axes, mask: Any = None) -> Any:
     return count
 
 
-def batched_over(*names: str) -> Any:
-    """Return the batch rule of a reduction whose extra operands are these, where `extras` does not tell."""
-
-    def batch(
-        primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-    ) -> Any:
-        extras = params.get("extras", names)
-        if "initial" in extras and batched[1 + extras.index("initial")]:  # NumPy wants one for all lanes
-            lanes = [[x[i] if flag else x for x, flag in zip(operands, batched, strict=True)] for i in range(size)]
-            return np.stack([apply(primitive, *lane, **params) for lane in lanes])
-        first = lead(operands[0], batched[0], size)
-        moved = aligned([first, *operands[1:]], [True, *batched[1:]])
-        return apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})
-
-    return batch
-
-
 # Sums and means
 
 
@@ -113,9 +94,7 @@ sum_ = linear(
     "sum",
     evaluate_sum,
     transpose=transpose_sum,
-    steps=along("axis"),
-    batch=batched_over("where"),
-    abstract=reduced(evaluate_sum),
+    form=Reduction(np.add, ("where",)),
 )
 
 
@@ -125,13 +104,7 @@ def evaluate_total(x: Any, axis: Axes, keepdims: bool) -> Any:
     return np.expand_dims(summed, axis) if keepdims else summed
 
 
-total = linear(
-    "total",
-    evaluate_total,
-    transpose=transpose_sum,
-    steps=along("axis"),
-    abstract=reduced(evaluate_sum),
-)
+total = linear("total", evaluate_total, transpose=transpose_sum, form=Reduction(np.add))
 
 
 @implements(sum_over)
@@ -155,8 +128,7 @@ sum_from = linear(
     "sum_from",
     evaluate_sum_from,
     transpose=(transpose_sum, transpose_initial),
-    batch=batched_over("initial", "where"),
-    abstract=reduced(evaluate_sum_from),
+    form=Reduction(np.add, ("initial", "where")),
 )
 
 
@@ -179,9 +151,7 @@ mean = linear(
     "mean",
     evaluate_mean,
     transpose=transpose_mean,
-    steps=along("axis"),
-    batch=batched_over("where"),
-    abstract=reduced(evaluate_mean),
+    form=Reduction(operands=("where",)),
 )
 
 
@@ -233,14 +203,7 @@ def prod_vjp(
     return (ct_x, *(cts.get(name) for name in extras))
 
 
-prod = opaque(
-    "prod",
-    evaluate_prod,
-    vjp=prod_vjp,
-    steps=along("axis"),
-    batch=batched_over(),
-    abstract=reduced(evaluate_prod),
-)
+prod = opaque("prod", evaluate_prod, vjp=prod_vjp, form=Reduction(np.multiply))
 
 
 # Extrema
@@ -269,8 +232,9 @@ def extremum_vjp(
     return (np.where(attained, share, 0.0), *(cts.get(name) for name in extras))
 
 
-def extremum(name: str, reduce: Any, skipping: Any) -> Any:
-    """Declare `max` or `min` by a reduce method, and NumPy's function that skips NaN."""
+def extremum(name: str, ufunc: np.ufunc, skipping: Any) -> Any:
+    """Declare `max` or `min` by a ufunc, and NumPy's function that skips NaN."""
+    reduce: Any = ufunc.reduce
 
     def evaluate(x: Any, *rest: Any, axis: Axes, keepdims: bool, extras: Names = (), skipna: bool = False) -> Any:
         options = options_of(extras, rest)
@@ -278,11 +242,11 @@ def extremum(name: str, reduce: Any, skipping: Any) -> Any:
             return skipping(x, axis=axis, keepdims=keepdims, **options)
         return reduce(x, axis, None, None, keepdims, **options)
 
-    return opaque(name, evaluate, vjp=extremum_vjp, steps=along("axis"), batch=batched_over())
+    return opaque(name, evaluate, vjp=extremum_vjp, form=Reduction(ufunc))
 
 
-max_ = extremum("max", np.maximum.reduce, np.nanmax)
-min_ = extremum("min", np.minimum.reduce, np.nanmin)
+max_ = extremum("max", np.maximum, np.nanmax)
+min_ = extremum("min", np.minimum, np.nanmin)
 
 
 # The reduce methods of ufuncs
@@ -303,7 +267,7 @@ def logsumexp_vjp(ct: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> A
     return np.where(tied, share, ct * weights)
 
 
-logaddexp_reduce = opaque("logaddexp_reduce", evaluate_logsumexp, vjp=logsumexp_vjp, steps=along("axis"))
+logaddexp_reduce = opaque("logaddexp_reduce", evaluate_logsumexp, vjp=logsumexp_vjp, form=Reduction(np.logaddexp))
 
 
 MISREAD = (np.power, np.arctan2)
@@ -336,18 +300,10 @@ def reduce_vjp(ct: Any, _out: Any, x: Any, *, ufunc: np.ufunc, axis: Axes, keepd
     return ct
 
 
-ufunc_reduce = opaque(
-    "ufunc_reduce", evaluate_reduce, vjp=reduce_vjp, steps=along("axis"), abstract=reduced(evaluate_reduce)
-)
-constant_reduce = constant(
-    "constant_reduce",
-    evaluate_reduce,
-    steps=along("axis"),
-    batch=batched_over(),
-    abstract=reduced(evaluate_reduce),
-)
+ufunc_reduce = opaque("ufunc_reduce", evaluate_reduce, vjp=reduce_vjp, form=Reduction("ufunc"))
+constant_reduce = constant("constant_reduce", evaluate_reduce, form=Reduction("ufunc"))
 count_nonzero = constant(
     "count_nonzero",
     lambda x, axis, keepdims: np.count_nonzero(x, axis=axis, keepdims=keepdims),
-    steps=along("axis"),
+    form=Reduction(),
 )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert.core.abstract import asked, unknown_shape
 from wengert.core.aval import Aval
-from wengert.core.batching import aligned
 from wengert.core.cotangent import match_dtype
 from wengert.core.declare import constant, elementwise, linear
 from wengert.core.dispatch import apply
+from wengert.core.form import Pointwise, Selection
 from wengert.core.primitive import Primitive
 from wengert.primitives.elementwise import choice
 
@@ -58,8 +57,8 @@ def places(x: Any) -> Any:
     return np.stack(np.nonzero(x), axis=-1).T
 
 
-nonzero = constant("nonzero", places, abstract=unknown_shape("nonzero", CHOOSE_INSTEAD, places))
-argwhere = constant("argwhere", np.argwhere, abstract=unknown_shape("argwhere", CHOOSE_INSTEAD, np.argwhere))
+nonzero = constant("nonzero", places, form=Selection(CHOOSE_INSTEAD))
+argwhere = constant("argwhere", np.argwhere, form=Selection(CHOOSE_INSTEAD))
 
 
 # Positions of flattened arrays
@@ -82,15 +81,8 @@ def batch_unravelled(
     return np.moveaxis(apply(primitive, *operands, **params), 1, 0)
 
 
-def batch_ravelled(
-    primitive: Primitive, _size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    """Let the parts of every lane broadcast."""
-    return apply(primitive, *aligned(operands, batched), **params)
-
-
 unravel_index = constant("unravel_index", unravelled, batch=batch_unravelled)
-ravel_multi_index = constant("ravel_multi_index", ravelled, batch=batch_ravelled)
+ravel_multi_index = constant("ravel_multi_index", ravelled, form=Pointwise())
 
 
 # Counting: constant in the data, linear in the weights
@@ -128,17 +120,8 @@ def occurrence_counts(x: Any, *, minlength: int) -> Any:
     return np.bincount(x, None, minlength)
 
 
-bincount = linear(
-    "bincount",
-    sums,
-    transpose=gather_counts,
-    abstract=unknown_shape("bincount", COUNT_INSTEAD, sums, 1),
-)
-occurrences = constant(
-    "occurrences",
-    occurrence_counts,
-    abstract=unknown_shape("bincount", COUNT_INSTEAD, occurrence_counts),
-)
+bincount = linear("bincount", sums, transpose=gather_counts, form=Selection(COUNT_INSTEAD, decides=1))
+occurrences = constant("occurrences", occurrence_counts, form=Selection(COUNT_INSTEAD, function="bincount"))
 
 
 def occupied(x: Any, *, bins: Any, range: Any) -> Any:
@@ -146,18 +129,16 @@ def occupied(x: Any, *, bins: Any, range: Any) -> Any:
     return np.histogram(x, bins, range)[0]
 
 
-def of_counted_bins(evaluate: Any, data: int = 0) -> Any:
-    """Return the shape rule of a histogram: how many bins a named rule makes depends on the data."""
-    unknown = unknown_shape("histogram", "Pass the number of bins, or their edges", evaluate, data)
-
-    def rule(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
-        return unknown(inputs, params) if isinstance(params["bins"], str) else asked(evaluate, inputs, params)
-
-    return rule
+def fixed_bins(params: Mapping[str, Any]) -> bool:
+    """Tell whether the number of bins is known: a named rule makes as many as the data want."""
+    return not isinstance(params["bins"], str)
 
 
-histogram = linear("histogram", histogram_sums, transpose=gather_bins, abstract=of_counted_bins(histogram_sums, data=1))
-histogram_counts = constant("histogram_counts", occupied, abstract=of_counted_bins(occupied))
-histogram_bin_edges = constant(
-    "histogram_bin_edges", np.histogram_bin_edges, abstract=of_counted_bins(np.histogram_bin_edges)
-)
+def binned(data: int = 0) -> Selection:
+    """Return the form of a histogram of the operand `data`."""
+    return Selection("Pass the number of bins, or their edges", data, "histogram", unless=fixed_bins)
+
+
+histogram = linear("histogram", histogram_sums, transpose=gather_bins, form=binned(data=1))
+histogram_counts = constant("histogram_counts", occupied, form=binned())
+histogram_bin_edges = constant("histogram_bin_edges", np.histogram_bin_edges, form=binned())

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert.core.abstract import unknown_shape
-from wengert.core.batching import along, lead
 from wengert.core.declare import constant, opaque
-from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
+from wengert.core.form import Routine, Selection
+
+ALONG, PICK = Routine("(n)->(n)", "axis"), Routine("(n)->()", "axis")
 
 
 def ranks(x: Any, axis: int) -> Any:
@@ -38,25 +36,18 @@ def rearranged_jvp(tangents: Any, out: Any, x: Any, *, axis: int, **_options: An
     return transfer(tangents[0], x, out, axis)
 
 
-sort = opaque("sort", np.sort, vjp=rearranged_vjp, jvp=rearranged_jvp, steps=along("axis"))
-partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp, steps=along("axis"))
+sort = opaque("sort", np.sort, vjp=rearranged_vjp, jvp=rearranged_jvp, form=ALONG)
+partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp, form=ALONG)
 
-argsort = constant("argsort", np.argsort, steps=along("axis"))
-argpartition = constant("argpartition", np.argpartition, steps=along("axis"))
-
-
-def batch_keys(
-    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    """Sort by the keys of every lane; the axis is counted from the back."""
-    return apply(primitive, *(lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)), **params)
+argsort = constant("argsort", np.argsort, form=ALONG)
+argpartition = constant("argpartition", np.argpartition, form=ALONG)
 
 
-lexsort = constant("lexsort", lambda *keys, axis: np.lexsort(keys, axis=axis), batch=batch_keys)
-argmax = constant("argmax", np.argmax, steps=along("axis"))
-argmin = constant("argmin", np.argmin, steps=along("axis"))
-nanargmax = constant("nanargmax", np.nanargmax, steps=along("axis"))
-nanargmin = constant("nanargmin", np.nanargmin, steps=along("axis"))
+lexsort = constant("lexsort", lambda *keys, axis: np.lexsort(keys, axis=axis), form=ALONG)
+argmax = constant("argmax", np.argmax, form=PICK)
+argmin = constant("argmin", np.argmin, form=PICK)
+nanargmax = constant("nanargmax", np.nanargmax, form=PICK)
+nanargmin = constant("nanargmin", np.nanargmin, form=PICK)
 
 
 def search(a: Any, v: Any, *sorter: Any, side: Any) -> Any:
@@ -64,23 +55,9 @@ def search(a: Any, v: Any, *sorter: Any, side: Any) -> Any:
     return np.searchsorted(a, v, side, *sorter)
 
 
-def batch_look_up(position: int) -> Any:
-    """Return the batch rule of a search that treats each element of one operand alike: in one go, or lane by lane."""
-
-    def batch(
-        primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-    ) -> Any:
-        if sum(batched) == batched[position]:
-            return apply(primitive, *operands, **params)
-        lanes = [[x[i] if flag else x for x, flag in zip(operands, batched, strict=True)] for i in range(size)]
-        return np.stack([apply(primitive, *lane, **params) for lane in lanes])
-
-    return batch
-
-
-searchsorted = constant("searchsorted", search, batch=batch_look_up(1))
-digitize = constant("digitize", np.digitize, batch=batch_look_up(0))
-isin = constant("isin", np.isin, batch=batch_look_up(0))
+searchsorted = constant("searchsorted", search, form=Routine("(n),(),(n)->()", stacked=False))
+digitize = constant("digitize", np.digitize, form=Routine("(),(n)->()", stacked=False))
+isin = constant("isin", np.isin, form=Routine("(),(n)->()", stacked=False))
 
 
 def first_occurrences(x: Any, *, axis: int | None, equal_nan: bool) -> tuple[Any, Any, Any]:
@@ -95,5 +72,5 @@ unique = constant(
     "unique",
     first_occurrences,
     outputs=3,
-    abstract=unknown_shape("unique", "Find the distinct elements outside of the traced function", first_occurrences),
+    form=Selection("Find the distinct elements outside of the traced function"),
 )

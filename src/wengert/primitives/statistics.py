@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.batching import along, lead, shift
+from wengert.core.batching import lead, shift
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import elementwise, opaque
 from wengert.core.dispatch import apply
+from wengert.core.form import Reduction
 from wengert.core.primitive import Primitive
 from wengert.primitives.reductions import (
     Axes,
     Names,
-    batched_over,
     count_along,
     options_of,
     restore_axes,
@@ -54,7 +54,7 @@ def nanmean_vjp(ct: Any, _out: Any, x: Any, *mask: Any, axis: Axes, keepdims: bo
     return np.where(counted, match_dtype(restore_axes(ct, x.shape, axis, keepdims) / count, ct.dtype), 0.0)
 
 
-nanmean = opaque("nanmean", evaluate_nanmean, vjp=nanmean_vjp, steps=along("axis"), batch=batched_over("where"))
+nanmean = opaque("nanmean", evaluate_nanmean, vjp=nanmean_vjp, form=Reduction(operands=("where",)))
 
 
 # Variances
@@ -132,7 +132,7 @@ def dispersion(name: str, evaluate: Callable[..., Any], *, root: bool, skipna: b
         return dispersion_vjp(halved, x, rest, axis, keepdims, extras, ddof, skipna)
 
     vjp = of_deviation if root else of_variance
-    return opaque(name, evaluation, vjp=vjp, steps=along("axis"), batch=batched_over())
+    return opaque(name, evaluation, vjp=vjp, form=Reduction())
 
 
 var = dispersion("var", np.var, root=False, skipna=False)
@@ -364,5 +364,5 @@ median = opaque(
     "median",
     lambda x, *, axis, keepdims, skipna: (np.nanmedian if skipna else np.median)(x, axis=axis, keepdims=keepdims),
     vjp=median_vjp,
-    steps=along("axis"),
+    form=Reduction(),
 )

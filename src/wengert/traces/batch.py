@@ -11,8 +11,9 @@ import numpy as np
 
 from wengert.core.abstract import placed
 from wengert.core.aval import UNKNOWN, shape_of, strong
-from wengert.core.batching import aligned, lead
+from wengert.core.batching import aligned, each_lane, lead
 from wengert.core.dispatch import apply
+from wengert.core.form import form_of
 from wengert.core.graph import Variable
 from wengert.core.order import Strides, arranged, is_packed, permuted, strides_of
 from wengert.core.primitive import Linear, Primitive, Structured
@@ -168,9 +169,7 @@ class Batch(Transient):
     def compute(
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
     ) -> Any:
-        """Return the result with its batch axis in front, by the primitive's rule or its kind."""
-        if isinstance(primitive.evaluate, np.ufunc):
-            return apply(primitive, *aligned(values, batched), **params)
+        """Return the result with its batch axis in front, by the primitive's form, or its rule."""
         if primitive.steps is not None and len(values) == 1:
             value = values[0]
             for step, changed in primitive.steps(primitive, self.size, value.shape[1:], params):
@@ -178,7 +177,8 @@ class Batch(Transient):
             return value
         if primitive.batch is not None:
             return primitive.batch(primitive, self.size, values, batched, params)
-        return self.loop(primitive, values, batched, params)
+        found = form_of(primitive).batch(primitive, self.size, values, batched, params)
+        return self.loop(primitive, values, batched, params) if found is NotImplemented else found
 
     def loop(
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
@@ -193,10 +193,7 @@ class Batch(Transient):
                 place.filename,
                 place.line,
             )
-        lanes = [
-            apply(primitive, *(x[i] if flag else x for x, flag in zip(values, batched, strict=True)), **params)
-            for i in range(self.size)
-        ]
+        lanes = each_lane(primitive, self.size, values, batched, params)
         if primitive.outputs == 1:
             return self.stacked(primitive, lanes)
         return tuple(self.stacked(primitive, parts) for parts in zip(*lanes, strict=True))

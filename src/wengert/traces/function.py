@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.core.abstract import example_of
 from wengert.core.aval import Aval, aval_of, is_differentiable, strong
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.examples import example_of
+from wengert.core.form import Region
 from wengert.core.primitive import Constant, Primitive
 from wengert.core.requirements import require_callable
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, settled
@@ -428,7 +429,7 @@ class CallInGraph(Primitive):
     firm = False
 
     def __init__(self, traced: Call, avals: Sequence[Aval]) -> None:
-        super().__init__(traced.name, self.call, abstract=lambda _inputs, _params: avals)
+        super().__init__(traced.name, self.call, form=Region(lambda _inputs, _params: avals))
         self.traced = traced
         self.outputs = len(avals)
         self.places = traced.places

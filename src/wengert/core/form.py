@@ -1,0 +1,297 @@
+"""Forms: how primitives run over their elements, as plain data beside the kinds of their Jacobians.
+
+A primitive declares its form in its one statement, and two things follow that it need not say:
+
+* `results`: shapes, dtypes and memory order of what it gives. NumPy is asked, with operands as small as will do.
+* `batch`: how it reads with a batch axis in front of some operands.
+
+The forms are a closed set, so that other layers can tell them apart: how a compiler runs a primitive follows too.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import Aval, aval_of, is_number
+from wengert.core.batching import aligned, each_lane, lead, shift
+from wengert.core.dispatch import apply
+from wengert.core.examples import Results, dummy, grown_order, resized, small_example, strong_aval, tried
+from wengert.core.numbers import calculated
+from wengert.core.order import order_of, strides_of
+from wengert.core.primitive import Primitive
+from wengert.errors import GraphError, ShapeError, describe
+
+__all__ = ["Form", "Pointwise", "Reduction", "Region", "Routine", "Scan", "Selection", "form_of"]
+
+Inputs = Sequence[Any]
+Flags = Sequence[bool]
+Params = Mapping[str, Any]
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Form:
+    """Say how a primitive runs over its elements; this one says nothing: NumPy evaluates it, lane by lane."""
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Return avals and memory order of the results, here as NumPy gives them for examples of full length.
+
+        Args:
+            primitive: the operation.
+            inputs: numbers, arrays, variables or anything else with a shape, dtype and strides.
+            params: its parameters.
+        """
+        found = tried(primitive.evaluate, inputs, params)
+        return tuple(map(strong_aval, found)), order_of(found)
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Return the result with its batch axis in front; NotImplemented where lanes are computed one by one.
+
+        Args:
+            primitive: the operation.
+            size: the number of lanes.
+            operands: its operands, those that are marked in `batched` with their batch axes in front.
+            batched: which they are.
+            params: its parameters.
+        """
+        return NotImplemented
+
+
+@dataclass(frozen=True)
+class Pointwise(Form):
+    """Each element by itself, operands broadcast: ufuncs and all that is elementwise, without saying so.
+
+    >>> from wengert.core.declare import constant
+    >>> from wengert.core.dispatch import apply
+    >>> import wengert as wg
+    >>> odd = constant("example.odd", lambda x: x % 2 == 1, form=Pointwise())
+    >>> wg.vmap(lambda x: apply(odd, x))(np.array([1.0, 2.0]))
+    array([ True, False])
+    """
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Return the broadcast shape, and what NumPy gives for one element, or for two where the order matters."""
+        if primitive.view:
+            return super().results(primitive, inputs, params)
+        shape = broadcast_shape(primitive.name, [aval_of(x).shape for x in inputs])
+        if primitive.operator is not None and all(aval_of(x).weak for x in inputs):
+            number = calculated(
+                primitive.name, primitive.operator, primitive.evaluate, list(map(small_example, inputs))
+            )
+            return (aval_of(number),), None
+        if params or any(map(strides_of, inputs)):  # a parameter may name an order
+            samples = list(map(small_example, inputs))
+        else:
+            samples = [x if is_number(x) else dummy(aval_of(x)._replace(shape=()), strides_of(x)) for x in inputs]
+        found = tried(primitive.evaluate, samples, params)
+        avals = tuple([Aval(shape, strong_aval(x).dtype) for x in found])
+        if primitive.gives_number:
+            avals = tuple([aval._replace(weak=True) for aval in avals])
+        return avals, grown_order(found, avals)
+
+    def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Align the ranks."""
+        return apply(primitive, *aligned(operands, batched), **params)
+
+
+def broadcast_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the shape that shapes broadcast to; equal ones may be of sequences, whose lengths are not known."""
+    if all(shape == shapes[0] for shape in shapes):
+        return shapes[0]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise ShapeError(
+            describe(
+                name,
+                f"shapes {' and '.join(map(str, shapes))}",
+                "shapes that broadcast are needed: equal from the right, or 1",
+                "Reshape one of them",
+            )
+        ) from error
+
+
+@dataclass(frozen=True)
+class Reduction(Form):
+    """All elements along axes become one: parameters `axis`, a tuple from 0, and `keepdims`.
+
+    Attributes:
+        combine: the ufunc that reduces, or the parameter that holds it; None for a routine with steps of its own.
+        operands: what the operands after the first are, where no parameter `extras` tells: "where", a mask, and
+            "initial", a starting value.
+
+    >>> from wengert.core.declare import constant
+    >>> import wengert as wg
+    >>> def evaluate_range(x, axis, keepdims):
+    ...     return np.ptp(x, axis=axis, keepdims=keepdims)
+    >>> spread = constant("example.range", evaluate_range, form=Reduction())
+    >>> wg.vmap(lambda x: apply(spread, x, axis=(0,), keepdims=False))(np.array([[1.0, 4.0], [2.0, 2.0]]))
+    array([3., 0.])
+    """
+
+    combine: np.ufunc | str | None = None
+    operands: Names = ()
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Leave the axes out; masks and starting values decide about neither shape nor dtype."""
+        shape, axis = aval_of(inputs[0]).shape, params["axis"]
+        if self.combine is None or 0 in shape:  # what has no identity cannot reduce nothing: NumPy says so
+            return super().results(primitive, inputs, params)
+        kept = [1 if i in axis else n for i, n in enumerate(shape) if params["keepdims"] or i not in axis]
+        return resized(primitive.evaluate, inputs, params, tuple(kept))
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Reduce the same axes behind the batch axis."""
+        names = params.get("extras", self.operands)
+        if "initial" in names and batched[1 + names.index("initial")]:  # NumPy wants one for all lanes
+            return np.stack(each_lane(primitive, size, operands, batched, params))
+        first = lead(operands[0], batched[0], size)
+        moved = aligned([first, *operands[1:]], [True, *batched[1:]])
+        return apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})
+
+
+@dataclass(frozen=True)
+class Scan(Form):
+    """Results so far, along the axis that the parameter `axis` counts from 0.
+
+    Attributes:
+        combine: the ufunc that accumulates, or the parameter that holds it.
+
+    >>> from wengert.core.declare import constant
+    >>> import wengert as wg
+    >>> highest = constant("example.highest", lambda x, axis: np.maximum.accumulate(x, axis), form=Scan(np.maximum))
+    >>> wg.vmap(lambda x: apply(highest, x, axis=0))(np.array([[1.0, 4.0, 3.0], [2.0, 0.0, 5.0]]))
+    array([[1., 4., 4.],
+           [2., 2., 5.]])
+    """
+
+    combine: np.ufunc | str
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Keep the shape."""
+        return resized(primitive.evaluate, inputs, params, aval_of(inputs[0]).shape)
+
+    def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
+        """Run along the same axis behind the batch axis."""
+        return apply(primitive, *operands, **{**params, "axis": shift(params["axis"])})
+
+
+@dataclass(frozen=True)
+class Routine(Form):
+    """A routine on some axes of each operand, its core, with all other axes broadcast: LAPACK, sorting, searching.
+
+    Attributes:
+        signature: the core axes, as generalised ufuncs write them: "(n,n),(n,m)->(n,m)". What it says of the last
+            operand holds for any further ones.
+        axis: the parameter that tells where the only core axis stands; without one core axes are the last.
+        stacked: whether the evaluation takes stacks of operands with core axes.
+
+    >>> from wengert.core.declare import constant
+    >>> import wengert as wg
+    >>> rank = constant("example.rank", np.linalg.matrix_rank, form=Routine("(m,n)->()"))
+    >>> wg.vmap(lambda x: apply(rank, x))(np.stack([np.eye(2), np.ones((2, 2))]))
+    array([2, 1])
+    """
+
+    signature: str
+    axis: str | None = None
+    stacked: bool = True
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Let the batch axis be one more axis of the stacks."""
+        cores = core_ranks(self.signature, len(operands))
+        if not self.stacked:
+            if any(flag and core for flag, core in zip(batched, cores, strict=True)):
+                return np.stack(each_lane(primitive, size, operands, batched, params))
+            return apply(primitive, *operands, **params)
+        if self.axis is not None:
+            params = {**params, self.axis: shift(params[self.axis])}
+            if any(cores):  # the core axis is counted from the front of each: all have the batch axis before it
+                return apply(primitive, *[lead(x, f, size) for x, f in zip(operands, batched, strict=True)], **params)
+        return apply(primitive, *aligned(operands, batched, cores), **params)
+
+
+@functools.lru_cache(maxsize=256)
+def core_ranks(signature: str, count: int) -> list[int]:
+    """Return how many core axes each of some operands has.
+
+    >>> core_ranks("(n,n),(n)->(n)", 3)
+    [2, 1, 1]
+    """
+    operands, _, _ = signature.partition("->")
+    ranks = [len(re.findall(r"\w+", core)) for core in re.findall(r"\((.*?)\)", operands)]
+    return (ranks + ranks[-1:] * count)[:count]
+
+
+@dataclass(frozen=True)
+class Selection(Form):
+    """As many results as the elements of an operand say: refused where these are unknown, lane by lane in lanes.
+
+    Attributes:
+        instead: what to do instead while tracing, for the error.
+        decides: the operand on whose elements the shape depends.
+        function: the name of the function, for the error, where it is not the primitive's.
+        unless: tells from the parameters whether the shape does not depend on elements after all.
+
+    >>> from wengert.core.declare import constant
+    >>> import wengert as wg
+    >>> kept = constant("example.kept", lambda x: x[x > 0], form=Selection("Use numpy.where"))
+    >>> wg.jit(lambda x: apply(kept, x))(np.ones(2))
+    Traceback (most recent call last):
+    wengert.errors.GraphError: example.kept: an array of shape (2,) whose elements are unknown while tracing; a result \
+whose shape does not depend on elements is needed. Use numpy.where.
+    """
+
+    instead: str
+    decides: int = 0
+    function: str = ""
+    unless: Callable[[Params], bool] | None = None
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Ask NumPy where the elements are known, else refuse."""
+        deciding = inputs[self.decides]
+        free = self.unless is not None and self.unless(params)
+        if free or isinstance(deciding, np.ndarray | np.generic):
+            return super().results(primitive, inputs, params)
+        raise GraphError(
+            describe(
+                self.function or primitive.name,
+                f"an array of shape {aval_of(deciding).shape} whose elements are unknown while tracing",
+                "a result whose shape does not depend on elements is needed",
+                self.instead,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Region(Form):
+    """Graphs among the parameters: what they give.
+
+    Attributes:
+        outputs: `outputs(inputs, params)`: variables, or other things with a shape and dtype, that are as the results.
+    """
+
+    outputs: Callable[[Inputs, Params], Sequence[Any]]
+
+    def results(self, _primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Give what the graphs give, Python numbers included."""
+        found = self.outputs(inputs, params)
+        return tuple(map(aval_of, found)), order_of(found)
+
+
+POINTWISE, UNSAID = Pointwise(), Form()
+
+
+def form_of(primitive: Primitive) -> Form:
+    """Return the form that a primitive declares; what is elementwise, or evaluated by a ufunc, is pointwise."""
+    if primitive.form is not None:
+        return primitive.form
+    evaluate = primitive.evaluate
+    pointwise = primitive.kind == "elementwise" or (isinstance(evaluate, np.ufunc) and evaluate.signature is None)
+    return POINTWISE if pointwise else UNSAID
