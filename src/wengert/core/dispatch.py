@@ -216,7 +216,7 @@ def conformed(value: Any, aval: Aval) -> Any:
 def as_tensor(value: Any) -> Tensor:
     """Return a value as a Tensor: itself, or a constant around its array. Python numbers become arrays without axes."""
     if type(value) is Tensor:
-        return strengthened(value)  # type: ignore[no-any-return]  # what it returns for a Tensor is one
+        return value if type(value._value) is ndarray else strengthened(value)
     if isinstance(value, list | tuple):  # there may be Tensors in it, whose gradients are kept
         return FUNCTIONS[np.array](value)  # type: ignore[no-any-return]
     array = plain_array("asarray", value)

@@ -116,6 +116,7 @@ class Primitive:
         self.batch = batch
         self.abstract = abstract
         self.order = order
+        self.savings: dict[tuple[bool, ...], tuple[bool, tuple[int, ...]]] = {}
 
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
@@ -127,6 +128,14 @@ class Primitive:
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Return whether the output, and which operands, the vjp needs, given which operands want a cotangent."""
         raise NotImplementedError
+
+    def saving(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[int, ...]]:
+        """Return what `saved` does, the operands by their positions; each case is worked out once."""
+        found = self.savings.get(wanted)
+        if found is None:
+            need_out, need = self.saved(wanted)
+            found = self.savings[wanted] = need_out, tuple(filter(need, range(len(wanted))))
+        return found
 
     def kept_output(self, out: Any) -> Any:
         """Return what to save of the output where the vjp needs it: all of it, unless there are several."""
@@ -188,7 +197,6 @@ class Elementwise(Primitive):
             raise misdeclared(name, f"{len(rules)} rules were given", f"{evaluate.nin} operands need one each")
         self.firm = len(rules) == 1
         self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
-        self.savings: dict[tuple[bool, ...], tuple[bool, Callable[[int], bool]]] = {}
         self.singular = singular
         self.overwrite = overwrite
         self.overwrite_large = overwrite and shared(overwrite)
@@ -218,12 +226,8 @@ class Elementwise(Primitive):
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save what the rules of the wanted operands name."""
-        key = tuple(wanted)
-        if key not in self.savings:
-            positions = [i for i, want in enumerate(wanted) if want]
-            needed = [any(self.needs(i, operand) for i in positions) for operand in range(len(key))]
-            self.savings[key] = any(map(self.needs_out, positions)), needed.__getitem__
-        return self.savings[key]
+        positions = [i for i, want in enumerate(wanted) if want]
+        return any(map(self.needs_out, positions)), lambda operand: any(self.needs(i, operand) for i in positions)
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]

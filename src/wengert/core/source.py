@@ -99,12 +99,13 @@ def spoken(frame: FrameType, local: str) -> tuple[CodeType, int] | None:
     return origin if type(origin) is tuple else None
 
 
-def caller() -> tuple[CodeType, int]:
+def caller(depth: int = 1) -> tuple[CodeType, int]:
     """Return code object and instruction offset of the innermost frame outside the library.
 
-    Where the library acts for an operation recorded before, these are the operation's.
+    Where the library acts for an operation recorded before, these are the operation's. The `depth` innermost frames
+    are known to be the library's, and not marked: they are not looked at.
     """
-    frame = sys._getframe(1)
+    frame = sys._getframe(depth)
     recent = RECENT[0]
     known = OWN_FILES.get
     while (code := frame.f_code) is not recent:

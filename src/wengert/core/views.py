@@ -31,7 +31,7 @@ from wengert.core.trace import Trace
 if TYPE_CHECKING:
     from wengert.core.primitive import Primitive
 
-__all__ = ["ALIAS", "Step", "View", "apply_view", "base_and_path", "current", "resolved", "share"]
+__all__ = ["ALIAS", "Step", "View", "apply_view", "base_and_path", "current", "is_window", "resolved", "share"]
 
 SHARING: dict[Any, bool] = {}
 """Whether steps from an array of some shape give a view: functions that are traced take the same steps many times."""
@@ -53,8 +53,10 @@ class View:
         self.dispatch = dispatch
         self.base = base
         self.path = path
-        self.cut = base._trace is not None and tensor._trace is not base._trace
-        self.bind(tensor, True)
+        self.tensor = tensor
+        self.base_value = base._value
+        self.base_node = base._node
+        self.cut = tensor._trace is not base._trace and base._trace is not None
 
     def bind(self, tensor: Tensor, shares: bool) -> None:
         """Cache the Tensor that the steps give for the base as it is now; not if they had to copy."""

@@ -5,7 +5,7 @@ what `numpy.` functions do when they are given Tensors.
 """
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wengert.core.dispatch import implements
 from wengert.numpy import (  # noqa: F401 - they enter their functions
@@ -36,13 +36,11 @@ from wengert.numpy._namespace import exported
 _EXPORTED = exported() | {"lib": lib, "linalg": linalg}
 __all__ = sorted(_EXPORTED)
 implements("__array_namespace__")(lambda: sys.modules[__name__])
+globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
 
+if TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    try:
-        return _EXPORTED[name]
-    except KeyError:
-        raise AttributeError(f"module 'wengert.numpy' has no attribute {name!r}") from None
+    def __getattr__(name: str) -> Any: ...
 
 
 def __dir__() -> list[str]:

@@ -13,17 +13,21 @@ from wengert.core.tensor import Tensor
 from wengert.numpy._ufuncs import dtype_within, with_out
 from wengert.primitives import reductions
 from wengert.traces.operators import operand
+from wengert.traces.single import single_function
 
 __all__ = ["Params", "axes", "flag", "given", "max", "min", "params_of", "prod", "reduce_with", "sum"]
 
 Params = dict[str, Any]
 MISSING = np._NoValue
+ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
 
 
 def axes(axis: Any, ndim: int, *, of_ufunc: bool = False) -> tuple[int, ...]:
     """Return the axes to reduce as a tuple of numbers from 0; None means all. Ufuncs allow axis 0 of a scalar."""
     if axis is None:
-        return tuple(range(ndim))
+        return ALL_AXES[ndim]
+    if type(axis) is int and -ndim <= axis < ndim:
+        return (axis % ndim,)
     if of_ufunc and not ndim and axis in (0, -1):
         return ()
     return tuple(sorted(normalize_axis_tuple(axis, ndim)))
@@ -58,6 +62,9 @@ def reduce_with(primitive: Primitive, x: Any, params: Params, **extras: Any) -> 
 
 # Sums and means
 
+compact_sum = single_function(reductions.sum_)
+compact_mean = single_function(reductions.mean)
+
 
 @implements(np.sum)
 def sum(
@@ -71,6 +78,8 @@ def sum(
 ) -> Tensor:
     """Return the sum over axes; see `numpy.sum`."""
     x = as_tensor(a)
+    if dtype is None and out is None and initial is None and where is True:
+        return compact_sum(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})  # type: ignore[no-any-return]
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     initial, where = given(initial), given(where, True)
     mask = () if where is None else (operand("sum", where),)
@@ -87,6 +96,8 @@ def mean(
 ) -> Tensor:
     """Return the mean over axes; see `numpy.mean`."""
     x = as_tensor(a)
+    if dtype is None and out is None and where is True:
+        return compact_mean(x, {"axis": axes(axis, len(x.shape)), "keepdims": flag(keepdims)})  # type: ignore[no-any-return]
     where = given(where, True)
     mask = () if where is None else (operand("mean", where),)
     if x.dtype.char in "fdgFDG":  # those of others are sums of a dtype of its own
@@ -96,6 +107,9 @@ def mean(
 
 
 # Products and extrema
+
+compact_prod = single_function(reductions.prod)
+compact_extrema = {primitive: single_function(primitive) for primitive in (reductions.max_, reductions.min_)}
 
 
 @implements(np.prod)
@@ -110,6 +124,8 @@ def prod(
 ) -> Tensor:
     """Return the product over axes; see `numpy.prod`."""
     x = as_tensor(a)
+    if dtype is None and out is None and initial is None and where is True:
+        return compact_prod(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})  # type: ignore[no-any-return]
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     result = reduce_with(reductions.prod, x, params, initial=given(initial), where=given(where, True))
     return with_out("prod", result, out)  # type: ignore[no-any-return]
@@ -120,6 +136,9 @@ def extremum(
 ) -> Any:
     """Return the greatest or least elements over axes."""
     x = as_tensor(a)
+    if out is None and initial is None and where is True:
+        params |= {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)}
+        return compact_extrema[primitive](x, params)
     params |= params_of(x, axis, keepdims, of_ufunc=True)
     result = reduce_with(primitive, x, params, initial=given(initial), where=given(where, True))
     return with_out(name, result, out)

@@ -19,6 +19,7 @@ from wengert.numpy._order import memory_of
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
+from wengert.traces.single import single_function
 
 __all__ = ["array_operand", "as_shape", "require_ndim"]
 
@@ -43,6 +44,9 @@ def buffer_of(x: Tensor) -> Any:
 
 
 # Other shapes
+
+reshaped = single_function(shapes.reshape)
+broadcast = single_function(shapes.broadcast_to)
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
@@ -80,6 +84,8 @@ def resolved_order(x: Tensor, order: str | None) -> Any:
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
     """Return the elements in another shape; see `numpy.reshape`."""
     x = array_operand("reshape", a)
+    if order == "C" and copy is None:
+        return reshaped(x, {"shape": completed(as_shape(shape), x), "order": order})
     lengths, chosen = completed(as_shape(shape), x), resolved_order(x, order)
     if copy is False:
         np.reshape(buffer_of(x), lengths, order=chosen, copy=False)
@@ -111,7 +117,9 @@ def expand_dims(a: Any, axis: Any) -> Any:
     if len(new) != count:
         raise DtypeError(describe("expand_dims", f"{shown(axis)} for axis", "an int or a tuple is needed", "Pass it"))
     lengths = iter(x.shape)
-    return reshape(x, tuple(1 if i in new else next(lengths) for i in range(x.ndim + count)))
+    return reshaped(
+        x, {"shape": tuple([1 if i in new else next(lengths) for i in range(x.ndim + count)]), "order": "C"}
+    )
 
 
 @implements(np.squeeze)
@@ -120,8 +128,9 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     x = array_operand("squeeze", a)
     shape = x.shape
     if axis is None or x.ndim == 0:
-        normalize_axis_tuple(() if axis is None else axis, 1)  # NumPy lets a scalar have an axis 0 here
-        return reshape(x, tuple(n for n in shape if n != 1))
+        if axis is not None:
+            normalize_axis_tuple(axis, 1)  # NumPy lets a scalar have an axis 0 here
+        return reshaped(x, {"shape": tuple([n for n in shape if n != 1]), "order": "C"})
     dropped = normalize_axis_tuple(axis, x.ndim)
     for i in dropped:
         if shape[i] != 1:
@@ -133,7 +142,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
                     "Choose another axis",
                 )
             )
-    return reshape(x, tuple(n for i, n in enumerate(shape) if i not in dropped))
+    return reshaped(x, {"shape": tuple([n for i, n in enumerate(shape) if i not in dropped]), "order": "C"})
 
 
 @implements(np.broadcast_to)
@@ -142,7 +151,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     x = array_operand("broadcast_to", array)
     lengths = as_shape(shape)
     try:
-        return apply(shapes.broadcast_to, x, shape=lengths)
+        return broadcast(x, {"shape": lengths})
     except ValueError as error:
         raise ShapeError(
             describe(
@@ -196,6 +205,9 @@ def atleast_3d(*arys: Any) -> Any:
 
 # Other orders of the axes
 
+permuted = single_function(shapes.transpose)
+REVERSED = tuple(tuple(range(ndim))[::-1] for ndim in range(65))
+
 
 @implements(np.transpose)
 def transpose(a: Any, axes: Any = None) -> Any:
@@ -203,7 +215,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     x = array_operand("transpose", a)
     ndim = x.ndim
     if axes is None:
-        return apply(shapes.transpose, x, axes=tuple(range(ndim))[::-1])
+        return permuted(x, {"axes": REVERSED[ndim]})
     order = normalize_axis_tuple(axes, ndim)
     if len(order) != ndim:
         raise ShapeError(
@@ -214,7 +226,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
                 "Name every axis once",
             )
         )
-    return apply(shapes.transpose, x, axes=order)
+    return permuted(x, {"axes": order})
 
 
 @implements(np.matrix_transpose, np.linalg.matrix_transpose)
@@ -240,7 +252,7 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
     first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
     order = list(range(x.ndim))
     order[first], order[second] = second, first
-    return apply(shapes.transpose, x, axes=tuple(order))
+    return permuted(x, {"axes": tuple(order)})
 
 
 @implements(np.moveaxis)
@@ -258,7 +270,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     order = [i for i in range(x.ndim) if i not in sources]
     for place, moved in sorted(zip(places, sources, strict=True)):
         order.insert(place, moved)
-    return apply(shapes.transpose, x, axes=tuple(order))
+    return permuted(x, {"axes": tuple(order)})
 
 
 @implements(np.rollaxis)
@@ -281,13 +293,15 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
 
 # Mirrored and turned
 
+flipped = single_function(shapes.flip)
+
 
 @implements(np.flip)
 def flip(m: Any, axis: Any = None) -> Any:
     """Return a view with the elements along axes in reverse order; see `numpy.flip`."""
     x = array_operand("flip", m)
     reversed_axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
-    return apply(shapes.flip, x, axis=reversed_axes)
+    return flipped(x, {"axis": reversed_axes})
 
 
 def require_ndim(name: str, x: Tensor, ndim: int) -> Any:
@@ -329,13 +343,15 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 # Diagonals and triangles
 
+compact_diagonal = single_function(shapes.diagonal)
+
 
 @implements(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Return a read-only view of a diagonal; see `numpy.diagonal`."""
     x = require_ndim("diagonal", array_operand("diagonal", a), 2)
     first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
-    return apply(shapes.diagonal, x, offset=operator.index(offset), axis1=first, axis2=second)
+    return compact_diagonal(x, {"offset": operator.index(offset), "axis1": first, "axis2": second})
 
 
 @implements(np.linalg.diagonal)

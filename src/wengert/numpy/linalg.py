@@ -1,6 +1,6 @@
 """NumPy's names for linear algebra for Tensors: `wengert.numpy.linalg`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,13 +9,11 @@ from wengert.numpy._namespace import exported
 
 _EXPORTED = {"LinAlgError": np.linalg.LinAlgError} | exported(np.linalg)
 __all__ = sorted(_EXPORTED)
+globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
 
+if TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    try:
-        return _EXPORTED[name]
-    except KeyError:
-        raise AttributeError(f"module 'wengert.numpy.linalg' has no attribute {name!r}") from None
+    def __getattr__(name: str) -> Any: ...
 
 
 def __dir__() -> list[str]:

@@ -266,6 +266,7 @@ class Call(Primitive):
         """Note where the saved values come from; return those that are neither arguments nor results."""
         found: list[Any] = []
         self.sources = []
+        self.savings.clear()
         for saved in context._to_save:
             operand = next((i for i, place in enumerate(self.places) if arguments[place] is saved), None)
             output = next((i for i, out in enumerate(outs) if out is saved), None)

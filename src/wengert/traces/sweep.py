@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert.core.aval import Aval, strong
+from wengert.core.aval import strong
 from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.primitive import Elementwise
 from wengert.core.source import speaks_for
@@ -28,9 +28,21 @@ from wengert.primitives.indexing import add_at
 from wengert.traces.lifting import lifted, lifted_output
 from wengert.traces.modes import STATE
 from wengert.traces.parts import Part, Written
-from wengert.traces.tape import RELEASED, Binary, LargeBinary, LargeUnary, Leaf, Node, Output, Tape, Unary
+from wengert.traces.tape import (
+    RELEASED,
+    Binary,
+    LargeBinary,
+    LargeUnary,
+    Leaf,
+    Node,
+    Output,
+    Record,
+    Single,
+    Tape,
+    Unary,
+)
 
-__all__ = ["Sweep", "leading_to", "owned_copy", "sweep"]
+__all__ = ["Sweep", "owned_copy", "sweep"]
 
 
 def sweep(
@@ -59,7 +71,7 @@ def sweep(
     seeds = list(seeds)
     run = Sweep(retain, lift_to, wanted, watch)
     if wanted is not None:
-        run.path = leading_to((node for node, _ in seeds), wanted)
+        run.restrict([node for node, _ in seeds], wanted)
     for node, ct in seeds:
         if run.path is None or node in run.path:
             run.add(node, strong(ct), False)
@@ -70,8 +82,8 @@ def sweep(
     return run
 
 
-def leading_to(seeds: Iterable[Node], wanted: Collection[Node]) -> set[Node]:
-    """Return the nodes on the paths from seeds to wanted nodes."""
+def behind(seeds: Iterable[Node]) -> set[Node]:
+    """Return the nodes that seeds depend on, and themselves."""
     reached = set(seeds)
     stack = list(reached)
     while stack:
@@ -79,11 +91,7 @@ def leading_to(seeds: Iterable[Node], wanted: Collection[Node]) -> set[Node]:
             if parent is not None and parent not in reached:
                 reached.add(parent)
                 stack.append(parent)
-    leading = set(wanted)
-    for node in sorted(reached, key=_number):
-        if any(parent in leading for parent in node.parents):
-            leading.add(node)
-    return leading
+    return reached
 
 
 def _number(node: Node) -> int:
@@ -98,6 +106,8 @@ class Sweep:
     values may be infinite, and every elementwise rule must give zero for these (x log x at 0, say).
     `newest`, if there is one, has a greater number than every node in the heap, so that it is next; its cotangent is
     `ct`, `owns` tells whether that is owned, and it is not in `cts`.
+    `path` holds the nodes that lead to what is wanted, None if all that are reached do. Of these `guarded` are wanted
+    themselves, or have operands that lead nowhere: they are not pulled by the compact rules, which ask nothing.
     `retained` lists what nodes with `retain_grad` received, for the driver to store once the sweep has succeeded.
     """
 
@@ -105,6 +115,7 @@ class Sweep:
         "captured",
         "ct",
         "cts",
+        "guarded",
         "heap",
         "lift_to",
         "masked",
@@ -140,7 +151,23 @@ class Sweep:
         self.lift_to = lift_to
         self.wanted = wanted
         self.path: set[Node] | None = None
+        self.guarded: set[Node] = set()
         self.watch = watch
+
+    def restrict(self, seeds: Sequence[Node], wanted: Collection[Node]) -> None:
+        """Sweep only what leads from seeds to wanted nodes."""
+        reached = behind(seeds)
+        leaves = [node for node in reached if type(node) is Leaf]
+        if all(map(wanted.__contains__, leaves)) and sum(node in reached for node in wanted) == len(leaves):
+            return
+        self.path = path = reached.intersection(wanted)
+        for node in sorted(reached, key=_number):
+            leading = [parent in path for parent in node.parents if parent is not None]
+            if any(leading):
+                path.add(node)
+                if not all(leading):
+                    self.guarded.add(node)
+        self.guarded.update(node for node in wanted if type(node) is not Leaf)
 
     def add(self, node: Node, ct: Any, fresh: bool) -> bool:
         """Add a contribution to the cotangent of a node; `fresh` if it shares memory with nothing else.
@@ -213,7 +240,8 @@ class Sweep:
     def to_the_leaves(self) -> None:
         """Run the pending nodes, newest first, until only leaves are left."""
         heap, pending, cts, owned = self.heap, self.pending, self.cts, self.owned
-        plainly = self.lift_to is None and self.path is None and self.watch is None and not STATE.anomaly
+        plainly = self.lift_to is None and self.watch is None and not STATE.anomaly
+        guarded = self.guarded
         while True:
             newest = self.newest
             if newest is not None:
@@ -228,12 +256,18 @@ class Sweep:
             else:
                 return
             kind = type(node)
-            if plainly and node.hooks is None:
+            if plainly and node.hooks is None and (not guarded or node not in guarded):
                 if kind is Binary:
                     self.pull_binary(node, ct, owns)  # type: ignore[arg-type]  # the type was tested, cheaply
                     continue
                 if kind is Unary:
                     self.pull_unary(node, ct)  # type: ignore[arg-type]  # as above
+                    continue
+                if kind is Single:
+                    self.pull_single(node, ct)  # type: ignore[arg-type]  # as above
+                    continue
+                if kind is Record and type(ct) is not list and node.unpack is None:  # type: ignore[attr-defined]  # as above
+                    self.pull_record(node, ct, owns)  # type: ignore[arg-type]  # as above
                     continue
                 if kind is LargeBinary or kind is LargeUnary:
                     self.pull_large(node, ct, owns)
@@ -298,6 +332,51 @@ class Sweep:
         primitive = node.primitive.guarded if self.masked else node.primitive
         c = primitive.rules[0](ct, out, x)
         self.add(node.parent, c, c is not ct)
+
+    @speaks_for("node")
+    def pull_single(self, node: Single, ct: Any) -> None:
+        """Run the rule of an operation with parameters on one operand."""
+        x, out = node.x, node.out
+        if x is RELEASED:
+            raise released(node)
+        if not self.retain:
+            node.x = node.out = RELEASED
+        primitive, parent = node.primitive, node.parent
+        if primitive.kind == "linear":
+            c = primitive.transposes[0](ct, parent, **node.keywords)
+        else:
+            (c,) = primitive.vjp(ct, out, (x,), (parent,), node.keywords)
+            if c is None:
+                return
+        if c.shape != parent.shape:
+            raise misshapen(node, c.shape, parent.shape)
+        self.add(parent, c, primitive.fresh)
+
+    @speaks_for("node")
+    def pull_record(self, node: Record, ct: Any, owns: bool) -> None:
+        """Run the vjp of an operation of any form with one result; its nodes stand for the avals of its operands."""
+        out, operands, parents, params = node.out, node.operands, node.inputs, node.keywords
+        if operands is RELEASED:
+            raise released(node)
+        if not self.retain:
+            node.operands = node.out = RELEASED
+        primitive = node.primitive
+        kind = primitive.kind
+        if kind == "linear" and self.pull_in_place(node, parents, ct, owns, operands):
+            return
+        if not self.masked:
+            self.masked = has_mask(operands)
+        elif kind == "elementwise":
+            primitive = primitive.guarded
+        if kind != "elementwise":
+            self.spread(node, parents, primitive.vjp(ct, out, operands, parents, params), ct, fresh=primitive.fresh)
+            return
+        for rule, parent in zip(primitive.rules, parents, strict=True):
+            if parent is not None and rule is not None:
+                c = rule(ct, out, *operands, **params)
+                if c.shape != parent.shape:
+                    c = unbroadcast(c, parent.shape)
+                self.add(parent, c, c is not ct)
 
     @speaks_for("node")
     def pull_binary(self, node: Binary, ct: Any, owns: bool) -> None:
@@ -426,41 +505,54 @@ class Sweep:
 
     def pull_parents(self, node: Node, parents: Sequence[Node | None], ct: Any, owns: bool) -> None:
         """Run the vjp of an operation for the operands that want a cotangent."""
-        primitive, params = node.primitive, node.params
+        primitive = node.primitive
         out, operands = node.residuals()
         if self.lift_to is not None:
             operands = [lifted(x, p, self.lift_to) for x, p in zip(operands, node.parents, strict=True)]
             out = lifted_output(out, node, self.lift_to)
-        if primitive.kind == "elementwise" and self.masked:
-            primitive = primitive.guarded
-        elif not self.masked:
-            self.masked = any(is_mask(x) for x in operands)
         hooked = node.hooks is not None and bool(node.hooks.after)
-        first = parents[0]
-        if primitive.kind == "linear" and not hooked:
-            constants = operands[len(primitive.transposes) :]
-            traced = next((x for x in constants if type(x) is Tensor), ct)  # an index that differs between lanes
-            if primitive.accumulate is not None and first is not None:
-                primitive.accumulate(self.buffer(first, traced), ct, *constants, **params)
-                return
-            if primitive.consume is not None:
-                if not owns or isinstance(ct, np.generic):
-                    ct = own(ct)
-                if type(traced) is Tensor and type(ct) is not Tensor:
-                    ct = make_tensor(ct, None, None)
-                cts = primitive.consume(ct, avals_of(parents), *constants, **params)
-                self.spread(node, parents, cts, ct, fresh=True)
-                return
-        cts = primitive.vjp(ct, out, operands, avals_of(parents), params)
+        if primitive.kind == "linear" and not hooked and self.pull_in_place(node, parents, ct, owns, operands):
+            return
+        if not self.masked:
+            self.masked = has_mask(operands)
+        elif primitive.kind == "elementwise":
+            primitive = primitive.guarded
+        cts = primitive.vjp(ct, out, operands, parents, node.params)
         if hooked:
             assert node.hooks is not None
             cts = node.hooks.replace_after(cts, ct)
+        if STATE.anomaly:
+            check_finite(node, cts)
         self.spread(node, parents, cts, ct, fresh=primitive.fresh and not hooked)
+
+    def pull_in_place(
+        self, node: Node, parents: Sequence[Node | None], ct: Any, owns: bool, operands: Sequence[Any]
+    ) -> bool:
+        """Run the vjp of a linear operation in memory that the sweep owns, and tell whether the operation has such."""
+        primitive, params = node.primitive, node.params
+        if primitive.accumulate is None and primitive.consume is None:
+            return False
+        constants = operands[len(primitive.transposes) :]
+        self.masked = self.masked or has_mask(constants)
+        traced = next((x for x in constants if type(x) is Tensor), ct)  # an index that differs between lanes
+        first = parents[0]
+        if primitive.accumulate is not None and first is not None:
+            primitive.accumulate(self.buffer(first, traced), ct, *constants, **params)
+            return True
+        if primitive.consume is None:
+            return False
+        if not owns or isinstance(ct, np.generic):
+            ct = own(ct)
+        if type(traced) is Tensor and type(ct) is not Tensor:
+            ct = make_tensor(ct, None, None)
+        cts = primitive.consume(ct, parents, *constants, **params)
+        if STATE.anomaly:
+            check_finite(node, cts)
+        self.spread(node, parents, cts, ct, fresh=True)
+        return True
 
     def spread(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
         """Hand the cotangents of an operation's operands to their nodes."""
-        if STATE.anomaly:
-            check_finite(node, cts)
         for parent, c in zip(parents, cts, strict=True):
             if parent is not None and c is not None:
                 if c.shape != parent.shape:
@@ -506,9 +598,12 @@ def unwrapped(value: Any) -> Any:
     return value._value if type(value) is Tensor and value._trace is None else value
 
 
-def is_mask(value: Any) -> bool:
-    """Tell whether a residual is an array of booleans."""
-    return isinstance(value, ndarray | Tensor) and value.dtype == np.bool_
+def has_mask(residuals: Sequence[Any]) -> bool:
+    """Tell whether some residual is an array of booleans."""
+    for x in residuals:  # noqa: SIM110 - a generator takes twice as long
+        if (type(x) is ndarray or type(x) is Tensor) and x.dtype.kind == "b":
+            return True
+    return False
 
 
 def own(ct: Any) -> Any:
@@ -521,11 +616,6 @@ def owned_copy(ct: Any) -> Any:
     if type(ct) is Tensor:
         return share(ct)
     return ct if isinstance(ct, np.generic) else own(ct)
-
-
-def avals_of(parents: Sequence[Node | None]) -> list[Aval | None]:
-    """Return shape and dtype of the operands that want a cotangent."""
-    return [None if p is None else Aval(p.shape, p.dtype) for p in parents]
 
 
 def released(node: Node) -> GraphError:

@@ -42,6 +42,7 @@ __all__ = [
     "Node",
     "Output",
     "Record",
+    "Single",
     "Tape",
     "Unary",
     "make_leaf",
@@ -139,7 +140,7 @@ class Leaf(Node):
 
 
 class Unary(Node):
-    """Be an elementwise operation on one operand."""
+    """Be an operation on one operand, elementwise if it is none of the subclasses that say otherwise."""
 
     __slots__ = ("out", "parent", "x")
 
@@ -164,6 +165,19 @@ class Unary(Node):
     def release(self) -> None:
         """Let the residuals go."""
         self.x = self.out = RELEASED
+
+
+class Single(Unary):
+    """Be an operation with parameters on one operand, of any kind but elementwise."""
+
+    __slots__ = ("keywords",)
+
+    keywords: Mapping[str, Any]
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters of the operation."""
+        return self.keywords
 
 
 class Binary(Node):
@@ -262,6 +276,8 @@ class Output(Node):
 
 
 NO_DTYPE = np.dtype(float)
+NOTHING = tuple((None,) * count for count in range(9))
+ndarray = np.ndarray
 
 
 def new_record(primitive: Primitive, inputs: tuple[Node | None, ...], params: Mapping[str, Any]) -> Record:
@@ -271,11 +287,11 @@ def new_record(primitive: Primitive, inputs: tuple[Node | None, ...], params: Ma
     node.primitive = primitive
     node.shape = ()
     node.dtype = NO_DTYPE
-    node.code, node.offset = caller()
+    node.code, node.offset = caller(3)
     node.hooks = None
     node.inputs = inputs
     node.keywords = params
-    node.operands = (None,) * len(inputs)
+    node.operands = NOTHING[len(inputs)] if len(inputs) < len(NOTHING) else (None,) * len(inputs)
     node.out = None
     node.unpack = None
     return node
@@ -350,8 +366,8 @@ class Tape(Transient):
         """Evaluate one level below, and record."""
         if self.ended:
             self.require_alive(operands)
-        if isinstance(primitive, Structured) and recording(self):
-            return self.structured(primitive, operands, params)
+        if primitive.structured and recording(self):
+            return self.structured(primitive, operands, params)  # type: ignore[arg-type]  # the flag says so
         inputs, values, plain = [], [], True
         for x in operands:
             node = None
@@ -361,17 +377,19 @@ class Tape(Transient):
                     node, x = x._node, x._value
                 elif trace is None:
                     x = x._value
-                plain = plain and type(x) is not Tensor
+                if type(x) is Tensor:
+                    plain = False
             inputs.append(node)
             values.append(x)
         out = evaluated(primitive, values, params) if plain else apply(primitive, *values, **params)
         if primitive.kind == "constant" or (SPECIAL and not recording(self)):
             return wrapped_constant(out)
         if primitive.outputs == 1:
-            if not plain:
-                out = settled(out)
-            elif not isinstance(out, ARRAYS):
-                out = checked(primitive.name, out)
+            if type(out) is not ndarray:
+                if not plain:
+                    out = settled(out)
+                elif not isinstance(out, ARRAYS):
+                    out = checked(primitive.name, out)
             shape, dtype = ((), PYTHON[type(out)]) if type(out) in PYTHON else (out.shape, out.dtype)
             if not is_differentiable(dtype):
                 return wrapped_constant(out)
@@ -410,12 +428,13 @@ class Tape(Transient):
     ) -> tuple[Record, bool]:
         """Return a new node for an operation on operands with these nodes, and whether it keeps the output's buffer."""
         node = new_record(primitive, inputs, params)
-        if type(primitive) is Linear and (primitive.variadic or len(inputs) == len(primitive.transposes)):
-            return node, False  # without constant operands nothing needs to be saved
-        need_out, need = primitive.saved([node is not None for node in inputs])
-        node.operands = tuple([self.residual(x) if need(i) else None for i, x in enumerate(operands)])
-        if primitive.firm or len(inputs) == 1:
-            node.operands = tuple(map(strong, node.operands))
+        need_out, positions = primitive.saving(tuple([node is not None for node in inputs]))
+        if positions:
+            residuals = [None] * len(inputs)
+            for i in positions:
+                x = self.residual(operands[i])
+                residuals[i] = strong(x) if type(x) in PYTHON and (primitive.firm or len(inputs) == 1) else x
+            node.operands = tuple(residuals)
         if need_out:
             node.out = primitive.kept_output(out)
         if SPECIAL and STATE.packing:
@@ -430,15 +449,16 @@ class Tape(Transient):
         """
         kind = type(operand)
         if kind is Tensor:
-            own_memory(operand)
-            operand._kept = True
+            if operand._kept is not True:
+                own_memory(operand)
+                operand._kept = True
             trace = operand._trace
             if trace is self or trace is None:
                 return operand._value
             snapshot = make_tensor(operand._value, trace, operand._node)
             snapshot._kept = True
             return snapshot
-        if kind is np.ndarray and operand.flags.writeable:
+        if kind is ndarray and operand.flags.writeable:
             operand = operand.copy()
             operand.flags.writeable = False
         return operand
