@@ -13,9 +13,11 @@ from wengert.core.aval import UNKNOWN
 from wengert.core.tensor import FUNCTIONS, Tensor, is_staged, raw
 from wengert.native.elementwise import LARGE, shared
 
-__all__ = ["add_shared", "match_dtype", "strong_zero", "sum_over", "unbroadcast"]
+__all__ = ["add_shared", "has_no_nan", "match_dtype", "strong_zero", "sum_over", "unbroadcast"]
 
 FEW = 16
+DOUBLE = np.dtype(np.float64)
+ndarray, float64 = np.ndarray, np.float64
 add_shared = shared(np.add)
 
 
@@ -94,6 +96,16 @@ def match_dtype(ct: Any, dtype: np.dtype[Any]) -> Any:
     return ct if ct.dtype == dtype else ct.astype(dtype)
 
 
+def has_no_nan(r: Any) -> bool:
+    """Tell whether an array or scalar of float64 has no NaN; False where that is not so, or not easily known.
+
+    A sum of squares is NaN if and only if an element is, because no terms cancel.
+    """
+    if type(r) is ndarray and r.dtype is DOUBLE:
+        r = np.vdot(r, r)
+    return type(r) is float64 and bool(r == r)
+
+
 def strong_zero(rule: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap the rule of a singular primitive so that a zero times an infinite partial is zero.
 
@@ -104,6 +116,8 @@ def strong_zero(rule: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(rule)
     def guarded(t: Any, out: Any, *xs: Any, **params: Any) -> Any:
         r = rule(t, out, *xs, **params)
+        if has_no_nan(r):
+            return r
         if not is_staged(r) and not np.isnan(raw(r)).any():
             return r
         if UNKNOWN in r.shape:  # a sequence of a loop: its cotangents are only passed on

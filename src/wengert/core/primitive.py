@@ -167,6 +167,7 @@ class Elementwise(Primitive):
         d: per operand a function `d(t, out, *xs, **params)`, linear in `t`, giving the tangent of the output for
             the tangent `t` of that operand; None for operands without derivative. A single function for one operand.
         singular: whether a partial can be infinite or NaN where the primal is defined; then a zero `t` gives 0.
+        passes: whether every rule passes `t` on, negates it or selects of it, so that it needs no guard behind a mask.
         overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
 
     Raises:
@@ -187,6 +188,7 @@ class Elementwise(Primitive):
         d: Rule | Sequence[Rule | None],
         *,
         singular: bool = False,
+        passes: bool = False,
         overwrite: np.ufunc | None = None,
     ) -> None:
         super().__init__(name, evaluate)
@@ -198,6 +200,7 @@ class Elementwise(Primitive):
         self.firm = len(rules) == 1
         self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
         self.singular = singular
+        self.passes = passes
         self.overwrite = overwrite
         self.overwrite_large = overwrite and shared(overwrite)
         if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:
@@ -207,7 +210,7 @@ class Elementwise(Primitive):
     @functools.cached_property
     def guarded(self) -> Elementwise:
         """The same primitive with the strong zero on every rule, for sweeps that have passed a mask."""
-        if self.singular:
+        if self.singular or self.passes:
             return self
         twin = copy.copy(self)
         twin.rules = tuple(rule and strong_zero(rule) for rule in self.rules)

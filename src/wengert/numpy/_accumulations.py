@@ -13,8 +13,12 @@ from wengert.core.tensor import Tensor
 from wengert.errors import ShapeError, describe
 from wengert.numpy._ufuncs import dtype_within, with_out
 from wengert.primitives import accumulations
+from wengert.traces.recorders import single_function
 
 __all__ = ["accumulated"]
+
+summed = single_function(accumulations.cumsum)
+compact_accumulate = single_function(accumulations.accumulate)
 
 
 def accumulated(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:
@@ -22,17 +26,19 @@ def accumulated(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any
     axis = normalize_axis_index(axis, x.ndim)
     options = {} if dtype is None else {"dtype": np.dtype(dtype)}
     if ufunc is np.add:
-        return apply(accumulations.cumsum, x, axis=axis, reverse=False, **options)
-    constant = PRIMITIVES[ufunc.__name__].kind == "constant"
-    primitive = accumulations.constant_accumulate if constant else accumulations.accumulate
-    return apply(primitive, x, ufunc=ufunc, axis=axis, **options)
+        return summed(x, {"axis": axis, "reverse": False, **options})
+    if PRIMITIVES[ufunc.__name__].kind == "constant":
+        return apply(accumulations.constant_accumulate, x, ufunc=ufunc, axis=axis, **options)
+    return compact_accumulate(x, {"ufunc": ufunc, "axis": axis, **options})
 
 
 def running(name: str, ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     """Return running results along an axis, or along the elements in C order without one."""
     x = as_tensor(a)
-    if axis is None or not x.ndim:
+    if (axis is None and x.ndim != 1) or not x.ndim:
         x = x.reshape(-1)
+    if out is None:
+        return accumulated(x, ufunc, 0 if axis is None else axis, dtype)
     return with_out(name, accumulated(x, ufunc, 0 if axis is None else axis, dtype_within(x, dtype, out)), out)
 
 

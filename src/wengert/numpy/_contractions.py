@@ -21,6 +21,7 @@ from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
 from wengert.traces.modes import SPECIAL
 from wengert.traces.operators import operand
+from wengert.traces.recorders import several_function
 from wengert.traces.tape import NUMBERS, Record
 
 __all__ = ["array", "outer"]
@@ -88,6 +89,10 @@ def compact(primitive: Bilinear, compute: Callable[[Any, Any], Any]) -> Callable
 NO_PARAMS: dict[str, Any] = {}
 multiply_matrices = compact(contractions.matmul, contractions.multiply_matrices)
 multiply_dot = compact(contractions.dot, contractions.evaluate_dot)
+
+
+multiply_cross = several_function(contractions.cross)
+multiply_einsum = several_function(sums.einsum_two)
 
 
 multiply_other = through_function(np.matmul)
@@ -241,7 +246,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     lengths = (x.shape[axisa] if x.ndim else 0, y.shape[axisb] if y.ndim else 0)
     if not {*lengths} <= {2, 3}:
         raise contractions.mismatched("cross", x, y, "vectors with 3 elements are needed")
-    result = apply(contractions.cross, last(x, axisa), last(y, axisb))
+    result = multiply_cross((last(x, axisa), last(y, axisb)), {})
     return result if lengths == (2, 2) or axisc in (-1, result.ndim - 1) else np.moveaxis(result, -1, axisc)
 
 
@@ -259,6 +264,8 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
     subscripts, found = einsum_operands(operands)
     arrays = [array("einsum", x) for x in found]
     primitive = {1: sums.einsum_one, 2: sums.einsum_two}.get(len(arrays), sums.einsum_many)
+    if len(arrays) == 2 and out is None and optimize is False and not options:
+        return multiply_einsum(arrays, {"subscripts": subscripts, "optimize": False})
     path = tuple(optimize) if isinstance(optimize, list) else optimize
     return with_out("einsum", apply(primitive, *arrays, subscripts=subscripts, optimize=path, **options), out)
 

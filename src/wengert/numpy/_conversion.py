@@ -15,8 +15,13 @@ from wengert.numpy._order import order_of_copy
 from wengert.numpy._ufuncs import replace, with_out
 from wengert.primitives import conversion, elementwise, shapes
 from wengert.traces.operators import operand
+from wengert.traces.recorders import single_function
 
 __all__: list[str] = []
+
+
+converted = single_function(conversion.astype)
+copied = single_function(conversion.copy)
 
 
 @implements(np.astype)
@@ -26,7 +31,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     dtype = np.dtype(dtype)
     if dtype == tensor.dtype and not copy:
         return tensor
-    return apply(conversion.astype, tensor, dtype=dtype)
+    return converted(tensor, {"dtype": dtype})
 
 
 @implements(np.copy)
@@ -39,7 +44,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 @implements("copy")
 def copy_method(x: Tensor, order: str) -> Any:
     """Return a copy: of a scalar a scalar."""
-    return apply(conversion.copy, x, order=order)
+    return copied(x, {"order": order})
 
 
 # Complex numbers

@@ -13,6 +13,8 @@ from wengert.core.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import like
 from wengert.numpy._reductions import given
+from wengert.primitives import accumulations
+from wengert.traces.recorders import single_function
 
 __all__: list[str] = []
 
@@ -28,6 +30,9 @@ def edge(name: str, value: Any, x: Tensor, axis: int) -> Tensor:
     if found.ndim:
         return found
     return np.broadcast_to(found, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))  # type: ignore[return-value]  # it is a Tensor
+
+
+subtracted = single_function(accumulations.difference)
 
 
 @implements(np.diff)
@@ -49,9 +54,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         if after is not None:
             parts.append(edge("diff", after, x, axis))
         x = np.concatenate(parts, axis=axis)  # type: ignore[assignment]  # it is a Tensor
-    operate = np.not_equal if x.dtype == np.bool_ else np.subtract
     for _ in range(n):
-        x = operate(along(x, axis, 1, None), along(x, axis, None, -1))
+        if x.dtype.kind == "b":
+            x = np.not_equal(along(x, axis, 1, None), along(x, axis, None, -1))
+        elif x.shape[axis] < 2:
+            return along(x, axis, 1, None)  # type: ignore[no-any-return]
+        else:
+            x = subtracted(x, {"axis": axis})
     return x
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.dispatch import as_tensor, implements
 from wengert.core.order import arranged, permuted
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.errors import ShapeError, UsageError, describe
@@ -19,11 +19,15 @@ from wengert.numpy._shapes import array_operand, as_shape
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import joining
 from wengert.traces.operators import operand
+from wengert.traces.recorders import several_function, single_function
 
 __all__ = ["concatenate", "pick"]
 
 
 # Joining
+
+joined = several_function(joining.concatenate)
+piled = several_function(joining.stack)
 
 
 def operands(name: str, arrays: Iterable[Any]) -> list[Any]:
@@ -39,10 +43,11 @@ def concatenate(
     xs = operands("concatenate", arrays)
     if axis is None:
         xs, axis = [np.ravel(x) for x in xs], 0
-    along = normalize_axis_index(axis, xs[0].ndim) if xs and xs[0].ndim else 0
-    lengths = tuple(x.shape[along] if x.ndim > along else 1 for x in xs)
-    result = apply(joining.concatenate, *xs, axis=along, lengths=lengths, dtype=dtype, casting=casting)
-    return with_out("concatenate", result, out)
+    shapes = [x.shape for x in xs]
+    along = normalize_axis_index(axis, len(shapes[0])) if shapes and shapes[0] else 0
+    lengths = tuple([shape[along] if len(shape) > along else 1 for shape in shapes])
+    result = joined(xs, {"axis": along, "lengths": lengths, "dtype": dtype, "casting": casting})
+    return result if out is None else with_out("concatenate", result, out)
 
 
 @implements(np.stack)
@@ -60,7 +65,8 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
             )
         )
     along = normalize_axis_index(axis, xs[0].ndim + 1)
-    return with_out("stack", apply(joining.stack, *xs, axis=along, dtype=dtype, casting=casting), out)
+    result = piled(xs, {"axis": along, "dtype": dtype, "casting": casting})
+    return result if out is None else with_out("stack", result, out)
 
 
 @implements(np.hstack)
@@ -135,6 +141,10 @@ def block(arrays: Any) -> Any:
 
 # Repeating
 
+tiled = single_function(joining.tile)
+repeated = single_function(joining.repeat)
+rolled = single_function(joining.roll)
+
 
 @implements(np.tile)
 def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
@@ -142,18 +152,22 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
     x = array_operand("tile", A)
     counts = as_shape(reps)
     ndim = max(x.ndim, len(counts))
-    x = np.reshape(x, (1,) * (ndim - x.ndim) + x.shape) if x.ndim < ndim else x
-    return apply(joining.tile, x, reps=(1,) * (ndim - len(counts)) + counts)
+    if x.ndim < ndim:
+        x = x.reshape((1,) * (ndim - x.ndim) + x.shape)
+    return tiled(x, {"reps": (1,) * (ndim - len(counts)) + counts})
 
 
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     """Return an array with each element repeated; see `numpy.repeat`."""
-    x = np.atleast_1d(array_operand("repeat", a))
+    x = array_operand("repeat", a)
+    x = x if x.ndim else np.atleast_1d(x)
     x, along = flat_or_along("repeat", x, axis)
+    if type(repeats) is int:
+        return repeated(x, {"repeats": repeats, "axis": along})
     counts = np.asarray(repeats)
     if counts.size == 1:
-        return apply(joining.repeat, x, repeats=operator.index(counts.ravel()[0]), axis=along)
+        return repeated(x, {"repeats": operator.index(counts.ravel()[0]), "axis": along})
     return laid_out(pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")
 
 
@@ -163,12 +177,15 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     x = array_operand("roll", a)
     shifts = as_shape(shift)
     if axis is None:
-        flat = apply(joining.roll, np.ravel(x), shift=(sum(shifts),), axis=(0,))
-        return np.reshape(flat, x.shape)
+        row: Any = np.ravel(x)
+        flat = rolled(row, {"shift": (sum(shifts),), "axis": (0,)})
+        return flat.reshape(x.shape)
+    if type(axis) is int and len(shifts) == 1:
+        return rolled(x, {"shift": shifts, "axis": (normalize_axis_index(axis, x.ndim),)})
     axes = normalize_axis_tuple(axis, x.ndim, allow_duplicate=True)
     pairs = np.broadcast(shifts, axes)
     moves = tuple((int(by), int(along)) for by, along in pairs)
-    return apply(joining.roll, x, shift=tuple(by for by, _ in moves), axis=tuple(along for _, along in moves))
+    return rolled(x, {"shift": tuple(by for by, _ in moves), "axis": tuple(along for _, along in moves)})
 
 
 @implements(np.resize)

@@ -14,6 +14,7 @@ from wengert.numpy._joining import concatenate, pick
 from wengert.numpy._order import laid_out, order_of_copy
 from wengert.numpy._shapes import array_operand
 from wengert.primitives import joining
+from wengert.traces.recorders import single_function
 
 __all__: list[str] = []
 
@@ -40,6 +41,9 @@ STATISTICS: dict[str, Callable[..., Any]] = {
 }
 
 
+surrounded = single_function(joining.pad)
+
+
 @implements(np.pad)
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
     """Return an array extended on all sides; see `numpy.pad`.
@@ -47,6 +51,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     The mode "empty" gives zeros. A function as the mode is refused, as it would write into ndarrays.
     """
     x = array_operand("pad", array)
+    if type(pad_width) is int and pad_width >= 0 and mode == "constant" and not kwargs:
+        return surrounded(x, {"widths": ((pad_width, pad_width),) * x.ndim})
     return laid_out(padded(x, pad_width, mode, kwargs), order_of_copy(x))
 
 

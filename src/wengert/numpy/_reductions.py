@@ -13,7 +13,7 @@ from wengert.core.tensor import Tensor
 from wengert.numpy._ufuncs import dtype_within, with_out
 from wengert.primitives import reductions
 from wengert.traces.operators import operand
-from wengert.traces.single import single_function
+from wengert.traces.recorders import single_function
 
 __all__ = ["Params", "axes", "flag", "given", "max", "min", "params_of", "prod", "reduce_with", "sum"]
 

@@ -14,10 +14,15 @@ from wengert.numpy._order import laid_out
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import elementwise, selection
 from wengert.traces.operators import operand
+from wengert.traces.recorders import several_function
 
 __all__ = ["NUMBERS", "flattened", "in_range"]
 
 NUMBERS = (bool, int, float, complex)
+
+
+choose_where = several_function(selection.where)
+limit = several_function(selection.clip)
 
 
 @implements(np.where)
@@ -25,7 +30,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return elements of x where the condition holds and of y elsewhere; see `numpy.where`."""
     if x is None and y is None:
         return nonzero(condition)
-    return apply(selection.where, operand("where", condition), operand("where", x), operand("where", y))
+    return choose_where((operand("where", condition), operand("where", x), operand("where", y)), {})
 
 
 @implements(np.clip)
@@ -49,8 +54,8 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
     elif high is None:
         result = apply(elementwise.maximum, x, operand("clip", low))
     else:
-        result = apply(selection.clip, x, operand("clip", low), operand("clip", high))
-    return with_out("clip", result, out)
+        result = limit((x, operand("clip", low), operand("clip", high)), {})
+    return result if out is None else with_out("clip", result, out)
 
 
 @implements(np.select)

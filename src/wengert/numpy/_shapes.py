@@ -19,7 +19,7 @@ from wengert.numpy._order import memory_of
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
-from wengert.traces.single import single_function
+from wengert.traces.recorders import single_function
 
 __all__ = ["array_operand", "as_shape", "require_ndim"]
 
@@ -112,11 +112,15 @@ def ravel(a: Any, order: Any = "C") -> Any:
 def expand_dims(a: Any, axis: Any) -> Any:
     """Return a view with new axes of length one; see `numpy.expand_dims`."""
     x = array_operand("expand_dims", a)
+    shape = x.shape
+    if type(axis) is int:
+        place = normalize_axis_index(axis, len(shape) + 1)
+        return reshaped(x, {"shape": (*shape[:place], 1, *shape[place:]), "order": "C"})
     count = len(axis) if isinstance(axis, tuple | list) else 1
     new = normalize_axis_tuple(axis, x.ndim + count)
     if len(new) != count:
         raise DtypeError(describe("expand_dims", f"{shown(axis)} for axis", "an int or a tuple is needed", "Pass it"))
-    lengths = iter(x.shape)
+    lengths = iter(shape)
     return reshaped(
         x, {"shape": tuple([1 if i in new else next(lengths) for i in range(x.ndim + count)]), "order": "C"}
     )
@@ -300,6 +304,8 @@ flipped = single_function(shapes.flip)
 def flip(m: Any, axis: Any = None) -> Any:
     """Return a view with the elements along axes in reverse order; see `numpy.flip`."""
     x = array_operand("flip", m)
+    if type(axis) is int:
+        return flipped(x, {"axis": (normalize_axis_index(axis, x.ndim),)})
     reversed_axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
     return flipped(x, {"axis": reversed_axes})
 
@@ -344,6 +350,8 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 # Diagonals and triangles
 
 compact_diagonal = single_function(shapes.diagonal)
+compact_trace = single_function(shapes.trace)
+compact_triangle = single_function(shapes.triangle)
 
 
 @implements(np.diagonal)
@@ -364,6 +372,9 @@ def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """Return the sum of a diagonal; see `numpy.trace`."""
     x = require_ndim("trace", array_operand("trace", a), 2)
+    if dtype is None and out is None:
+        first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
+        return compact_trace(x, {"offset": operator.index(offset), "axis1": first, "axis2": second})
     return with_out("trace", np.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype), out)
 
 
@@ -407,6 +418,8 @@ def triangle(x: Tensor, k: int) -> Any:
 def tril(m: Any, k: int = 0) -> Any:
     """Return the lower triangle, with zeros above diagonal k; see `numpy.tril`."""
     x = require_ndim("tril", array_operand("tril", m), 1)
+    if x.ndim > 1 and type(k) is int:
+        return compact_triangle(x, {"k": k, "upper": False})
     return np.where(triangle(x, k), x, np.zeros(1, x.dtype))
 
 
@@ -414,6 +427,8 @@ def tril(m: Any, k: int = 0) -> Any:
 def triu(m: Any, k: int = 0) -> Any:
     """Return the upper triangle, with zeros below diagonal k; see `numpy.triu`."""
     x = require_ndim("triu", array_operand("triu", m), 1)
+    if x.ndim > 1 and type(k) is int:
+        return compact_triangle(x, {"k": k, "upper": True})
     return np.where(triangle(x, k - 1), np.zeros(1, x.dtype), x)
 
 

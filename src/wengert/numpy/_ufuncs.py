@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
@@ -18,6 +19,7 @@ from wengert.numpy._naming import documented
 from wengert.primitives import elementwise
 from wengert.primitives.indexing import rebind
 from wengert.traces.operators import (
+    REAL,
     binary_operator,
     constant_operator,
     operand,
@@ -30,12 +32,19 @@ from wengert.traces.parts import read_part, write_part
 __all__ = ["dtype_within", "install", "refuse_options", "replace", "through_function", "with_out"]
 
 
+def is_direct(x: Any) -> bool:
+    """Tell whether the compact paths know what to do with an operand."""
+    kind = type(x)
+    return kind is Tensor or kind is float or (kind is ndarray and x.dtype.kind in REAL) or kind is int
+
+
 def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
     """Return a function with a ufunc's signature that applies its primitive to Tensors."""
     name = ufunc.__name__
     count = ufunc.nin
     compact = unary_function(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 1 else None
     compact_binary = binary_operator(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 2 else None
+    reflected = reflected_operator(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 2 else None
 
     @documented(name, "Apply the ufunc to Tensors or arrays")
     def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
@@ -43,8 +52,11 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
             return compact(args[0])
         if compact_binary is not None and out is None and where is True and not options and len(args) == 2:
             x, y = args
-            if type(x) is Tensor and type(y) in (Tensor, float, int):
-                return compact_binary(x, y)
+            if type(x) is Tensor:
+                if is_direct(y):
+                    return compact_binary(x, y)
+            elif type(y) is Tensor and type(y._value) is ndarray and is_direct(x):
+                return reflected(y, x)  # type: ignore[misc]  # it is there as the other is
         if any_decides(args):
             return ufunc(*args, out=out, where=where, **options)
         if len(args) > count + ufunc.nout:

@@ -48,6 +48,29 @@ def transpose_cumsum(ct: Any, _aval: Aval, *, axis: int, reverse: bool, dtype: A
 cumsum = linear("cumsum", running_sum, transpose=transpose_cumsum, fresh=True, form=Scan(np.add))
 
 
+def steps_between(x: Any, *, axis: int) -> Any:
+    """Evaluate `diff`."""
+    return np.subtract(x[span(axis, 1, None)], x[span(axis, None, -1)])
+
+
+def transpose_difference(ct: Any, aval: Aval, *, axis: int) -> Any:
+    """Return the differences of the cotangent between zeros, with the sign changed."""
+    if type(ct) is not np.ndarray:
+        edge = np.zeros((*aval.shape[:axis], 1, *aval.shape[axis + 1 :]), aval.dtype)
+        return np.concatenate([edge, ct], axis=axis) - np.concatenate([ct, edge], axis=axis)
+    out = np.empty(aval.shape, ct.dtype)
+    first, last = span(axis, None, 1), span(axis, -1, None)
+    np.negative(ct[first], out=out[first])
+    np.subtract(ct[span(axis, None, -1)], ct[span(axis, 1, None)], out=out[span(axis, 1, -1)])
+    out[last] = ct[last]
+    return out
+
+
+difference = linear(
+    "difference", steps_between, transpose=transpose_difference, fresh=True, form=Routine("(n)->(m)", "axis")
+)
+
+
 # Recurrences
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.choose import chosen as select
 from wengert.core.declare import constant, elementwise, opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Elementwise
@@ -29,8 +30,8 @@ def passed(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
     return t
 
 
-add = elementwise("add", np.add, d=(passed, passed))
-subtract = elementwise("subtract", np.subtract, d=(passed, lambda t, _out, _x, _y: -t))
+add = elementwise("add", np.add, d=(passed, passed), passes=True)
+subtract = elementwise("subtract", np.subtract, d=(passed, lambda t, _out, _x, _y: -t), passes=True)
 multiply = elementwise(
     "multiply",
     np.multiply,
@@ -43,8 +44,8 @@ divide = elementwise(
     d=(lambda t, _out, _x, y: t / y, lambda t, out, _x, y: -(t * out) / y),
     singular=True,
 )
-negative = elementwise("negative", np.negative, d=lambda t, _out, _x: -t)
-positive = elementwise("positive", np.positive, d=lambda t, _out, _x: t)
+negative = elementwise("negative", np.negative, d=lambda t, _out, _x: -t, passes=True)
+positive = elementwise("positive", np.positive, d=lambda t, _out, _x: t, passes=True)
 reciprocal = elementwise("reciprocal", np.reciprocal, d=lambda t, out, x: -(t * out) / x, singular=True)
 square = elementwise("square", np.square, d=lambda t, _out, x: t * (2 * x))
 
@@ -335,18 +336,23 @@ fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x))
 
 def choice(t: Any, chosen: Any, tied: Any) -> Any:
     """Return t where an operand was chosen, half of it where the two are tied, and 0 elsewhere."""
-    return np.where(tied, 0.5 * t, np.where(chosen, t, 0.0))
+    found = select(chosen, t)
+    if type(tied) is np.ndarray and not np.count_nonzero(tied):
+        return found
+    return np.where(tied, 0.5 * t, found)
 
 
 maximum = elementwise(
     "maximum",
     np.maximum,
     d=(lambda t, _out, x, y: choice(t, x > y, x == y), lambda t, _out, x, y: choice(t, y > x, x == y)),
+    passes=True,
 )
 minimum = elementwise(
     "minimum",
     np.minimum,
     d=(lambda t, _out, x, y: choice(t, x < y, x == y), lambda t, _out, x, y: choice(t, y < x, x == y)),
+    passes=True,
 )
 fmax = elementwise(
     "fmax",
@@ -355,6 +361,7 @@ fmax = elementwise(
         lambda t, _out, x, y: choice(t, (x > y) | np.isnan(y), x == y),
         lambda t, _out, x, y: choice(t, (y > x) | np.isnan(x), x == y),
     ),
+    passes=True,
 )
 fmin = elementwise(
     "fmin",
@@ -363,6 +370,7 @@ fmin = elementwise(
         lambda t, _out, x, y: choice(t, (x < y) | np.isnan(y), x == y),
         lambda t, _out, x, y: choice(t, (y < x) | np.isnan(x), x == y),
     ),
+    passes=True,
 )
 copysign = elementwise("copysign", np.copysign, d=(lambda t, out, x, _y: t * (np.sign(x) * np.sign(out)), None))
 nextafter = elementwise("nextafter", np.nextafter, d=(lambda t, _out, _x, _y: t, None))

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.cotangent import match_dtype, sum_over, unbroadcast
+from wengert.core.choose import chosen
+from wengert.core.cotangent import has_no_nan, match_dtype, sum_over, unbroadcast
 from wengert.core.declare import constant, linear, opaque
 from wengert.core.dispatch import apply, implements
 from wengert.core.form import Reduction
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.primitives.accumulations import accumulate_vjp
 
 __all__ = ["Axes", "Names", "count_along", "options_of", "restore_axes", "restored_shape", "spread"]
@@ -50,7 +51,8 @@ def spread(ct: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Any:
     if not axis:
         return ct
     if type(ct) is Tensor:
-        return np.broadcast_to(restore_axes(ct, shape, axis, keepdims), shape)
+        whole = len(axis) == len(shape)
+        return FUNCTIONS[np.broadcast_to](ct if whole else restore_axes(ct, shape, axis, keepdims), shape)
     if len(axis) == len(shape):
         return np.ndarray(shape, ct.dtype, ct, 0, (0,) * len(shape))
     if not ct.flags.c_contiguous:
@@ -61,7 +63,7 @@ def spread(ct: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Any:
 
 def options_of(extras: Names, operands: Sequence[Any]) -> dict[str, Any]:
     """Return the operands after the first under the keywords that they stand for."""
-    return dict(zip(extras, operands, strict=True))
+    return dict(zip(extras, operands, strict=True)) if extras else {}
 
 
 def count_along(shape: tuple[int, ...], axis: Axes, mask: Any = None) -> Any:
@@ -133,9 +135,11 @@ sum_from = linear(
 
 
 def evaluate_mean(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
-    """Evaluate `mean`, over the elements where the mask holds."""
+    """Evaluate `mean`, over the elements where the mask holds; NumPy's method takes twice as long to do the same."""
     if mask:
         return x.mean(axis, dtype, None, keepdims, where=mask[0])
+    if dtype is None and x.size and x.dtype.char == "d":
+        return ADD(x, axis, None, None, keepdims) / count_along(x.shape, axis)
     return x.mean(axis, dtype, None, keepdims)
 
 
@@ -209,27 +213,63 @@ prod = opaque("prod", evaluate_prod, vjp=prod_vjp, form=Reduction(np.multiply))
 # Extrema
 
 
-def extremum_vjp(
-    ct: Any, out: Any, x: Any, *rest: Any, axis: Axes, keepdims: bool, extras: Names = (), skipna: bool = False
-) -> Any:
-    """Share the cotangent equally among the elements that attain the extremum, or that made it NaN."""
+def attaining(
+    out: Any, x: Any, rest: Sequence[Any], axis: Axes, keepdims: bool, extras: Names, skipna: bool
+) -> tuple[Any, Any, Any]:
+    """Tell which elements attain the extremum, or made it NaN; whether the starting value does; and how many that are.
+
+    The reduced axes are there, of length one, unless all are reduced.
+    """
     options = options_of(extras, rest)
     mask, initial = options.get("where"), options.get("initial")
-    out, ct = (restore_axes(v, x.shape, axis, keepdims) for v in (out, ct))
+    if len(axis) < len(x.shape):
+        out = restore_axes(out, x.shape, axis, keepdims)
     attained = x == out
-    if not skipna:
+    if not skipna and not has_no_nan(out):
         attained = attained | (x != x)
     if mask is not None:
         attained = attained & mask
-    count = np.sum(attained, axis=axis, keepdims=True)
+    count = (ADD if type(attained) is np.ndarray else np.sum)(attained, axis=axis, keepdims=len(axis) < len(x.shape))
+    started = None
     if initial is not None:
         started = (out == initial) | (initial != initial)
         count = count + started
     if extras or skipna:
         count = np.maximum(count, 1)
+    return attained, started, count
+
+
+def extremum_vjp(
+    ct: Any, out: Any, x: Any, *rest: Any, axis: Axes, keepdims: bool, extras: Names = (), skipna: bool = False
+) -> Any:
+    """Share the cotangent equally among the elements that attain the extremum, or that made it NaN."""
+    attained, started, count = attaining(out, x, rest, axis, keepdims, extras, skipna)
+    if len(axis) < len(x.shape):
+        ct = restore_axes(ct, x.shape, axis, keepdims)
     share = match_dtype(ct / count, ct.dtype)
-    cts = {} if initial is None else {"initial": np.sum(np.where(started, share, 0.0))}
-    return (np.where(attained, share, 0.0), *(cts.get(name) for name in extras))
+    cts = {} if started is None else {"initial": np.sum(np.where(started, share, 0.0))}
+    return (chosen(attained, share), *(cts.get(name) for name in extras))
+
+
+def extremum_jvp(
+    tangents: Sequence[Any],
+    out: Any,
+    x: Any,
+    *rest: Any,
+    axis: Axes,
+    keepdims: bool,
+    extras: Names = (),
+    skipna: bool = False,
+) -> Any:
+    """Return the mean of the tangents of the elements that attain the extremum, or that made it NaN."""
+    attained, started, count = attaining(out, x, rest, axis, keepdims, extras, skipna)
+    moved: Any = 0.0
+    if tangents[0] is not None:
+        moved = np.sum(chosen(attained, tangents[0]), axis=axis, keepdims=len(axis) < len(x.shape))
+    initial = options_of(extras, tangents[1:]).get("initial")
+    if initial is not None:
+        moved = moved + np.where(started, initial, 0.0)
+    return (moved / count).reshape(out.shape)
 
 
 def extremum(name: str, ufunc: np.ufunc, skipping: Any) -> Any:
@@ -242,7 +282,7 @@ def extremum(name: str, ufunc: np.ufunc, skipping: Any) -> Any:
             return skipping(x, axis=axis, keepdims=keepdims, **options)
         return reduce(x, axis, None, None, keepdims, **options)
 
-    return opaque(name, evaluate, vjp=extremum_vjp, form=Reduction(ufunc))
+    return opaque(name, evaluate, vjp=extremum_vjp, jvp=extremum_jvp, form=Reduction(ufunc))
 
 
 max_ = extremum("max", np.maximum, np.nanmax)

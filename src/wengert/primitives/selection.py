@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from wengert.core.aval import Aval
+from wengert.core.choose import chosen, either, unchosen
 from wengert.core.cotangent import match_dtype
 from wengert.core.declare import constant, elementwise, linear
 from wengert.core.dispatch import apply
@@ -17,17 +19,22 @@ from wengert.primitives.elementwise import choice
 
 where = elementwise(
     "where",
-    np.where,
+    either,
     d=(
         None,
-        lambda t, _out, condition, _x, _y: np.where(condition, t, 0.0),
-        lambda t, _out, condition, _x, _y: np.where(condition, 0.0, t),
+        lambda t, _out, condition, _x, _y: chosen(condition, t),
+        lambda t, _out, condition, _x, _y: unchosen(condition, t),
     ),
+    passes=True,
 )
 
 
-def clip_value(t: Any, _out: Any, x: Any, low: Any, high: Any) -> Any:
+def clip_value(t: Any, out: Any, x: Any, low: Any, high: Any) -> Any:
     """Differentiate min(max(x, low), high) by x; ties share as those of maximum and minimum do."""
+    if type(out) is ndarray and out.shape == np.shape(x):
+        within = (x > low) & (x < high)
+        if np.count_nonzero(within) == np.count_nonzero(out == x):  # there are no ties
+            return chosen(within, t)
     raised = np.maximum(x, low)
     return choice(choice(t, raised < high, raised == high), x > low, x == low)
 
@@ -44,7 +51,12 @@ def clip_high(t: Any, _out: Any, x: Any, low: Any, high: Any) -> Any:
     return choice(t, high < raised, raised == high)
 
 
-clip = elementwise("clip", np.clip, d=(clip_value, clip_low, clip_high))
+def limited(x: Any, low: Any, high: Any) -> Any:
+    """Evaluate `clip`: by the method, as NumPy does, where there is one."""
+    return x.clip(low, high) if type(x) is ndarray else np.clip(x, low, high)
+
+
+clip = elementwise("clip", limited, d=(clip_value, clip_low, clip_high), passes=True)
 
 
 # Which elements: structural zeros whose shapes may depend on the values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 
 from wengert.core.aval import Aval
 from wengert.core.batching import along, shift
+from wengert.core.choose import chosen, unchosen
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Primitive
+from wengert.core.primitive import Linear, Primitive
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]
@@ -22,7 +24,7 @@ Steps = list[tuple[Primitive, dict[str, Any]]]
 
 def transpose_reshape(ct: Any, aval: Aval, *, shape: Shape, order: str) -> Any:
     """Return the cotangent in the operand's shape."""
-    return np.reshape(ct, aval.shape, order=order)  # type: ignore[call-overload]  # the stub wants literals
+    return ct.reshape(aval.shape, order=order)
 
 
 def spread(x: Any, *, shape: Shape) -> Any:
@@ -32,10 +34,7 @@ def spread(x: Any, *, shape: Shape) -> Any:
 
 def transpose_permutation(ct: Any, _aval: Aval, *, axes: Axes) -> Any:
     """Permute the axes back."""
-    inverse = [0] * len(axes)
-    for position, axis in enumerate(axes):
-        inverse[axis] = position
-    return np.transpose(ct, tuple(inverse))
+    return ct.transpose(tuple(sorted(range(len(axes)), key=axes.__getitem__)))
 
 
 def steps_of_reshape(primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
@@ -78,15 +77,23 @@ broadcast_to = linear(
 )
 transpose = linear(
     "transpose",
-    lambda x, axes: np.transpose(x, axes),
+    lambda x, axes: x.transpose(axes),
     transpose=transpose_permutation,
     view=True,
     steps=steps_of_transpose,
 )
+
+
+def reverse(x: Any, axis: Axes) -> Any:
+    """Evaluate `flip`."""
+    return x[tuple([BACKWARDS if i in axis else ALL for i in range(x.ndim)])]
+
+
+ALL, BACKWARDS = slice(None), slice(None, None, -1)
 flip = linear(
     "flip",
-    lambda x, axis: np.flip(x, axis),
-    transpose=lambda ct, _aval, axis: np.flip(ct, axis),
+    reverse,
+    transpose=lambda ct, _aval, axis: reverse(ct, axis),
     view=True,
     steps=along("axis"),
 )
@@ -108,9 +115,9 @@ read_only = linear("read_only", unwritable, transpose=lambda ct, _aval: ct, view
 def put_diagonal(x: Any, *, shape: Shape, offset: int, axis1: int, axis2: int) -> Any:
     """Evaluate the array of zeros with `x` as a diagonal."""
     out = np.zeros(shape, x.dtype)
-    steps = np.arange(x.shape[-1])
-    matrices = np.moveaxis(out, (axis1, axis2), (-2, -1))
-    matrices[..., steps + max(-offset, 0), steps + max(offset, 0)] = x
+    window = out.diagonal(offset, axis1, axis2)
+    window.flags.writeable = True  # NumPy says that it may be at some time
+    window[...] = x
     return out
 
 
@@ -127,7 +134,7 @@ def transpose_diagonal(ct: Any, aval: Aval, *, offset: int, axis1: int, axis2: i
 
 diagonal = linear(
     "diagonal",
-    lambda x, offset, axis1, axis2: np.diagonal(x, offset, axis1, axis2),
+    lambda x, offset, axis1, axis2: x.diagonal(offset, axis1, axis2),
     transpose=transpose_diagonal,
     view=True,
     fresh=True,
@@ -138,6 +145,49 @@ place_diagonal = linear(
     put_diagonal,
     transpose=lambda ct, _aval, shape, offset, axis1, axis2: np.diagonal(ct, offset, axis1, axis2),
     steps=steps_of_place,
+)
+
+
+def transpose_trace(ct: Any, aval: Aval, *, offset: int, axis1: int, axis2: int) -> Any:
+    """Place the cotangent on the whole diagonal."""
+    rows, columns = aval.shape[axis1], aval.shape[axis2]
+    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    elements = np.broadcast_to(ct[..., None], (*ct.shape, length))
+    return apply(place_diagonal, elements, shape=aval.shape, offset=offset, axis1=axis1, axis2=axis2)
+
+
+trace = linear(
+    "trace",
+    lambda x, offset, axis1, axis2: x.trace(offset, axis1, axis2),
+    transpose=transpose_trace,
+    fresh=True,
+    steps=along("axis1", "axis2"),
+)
+
+
+# Triangles
+
+
+SMALL = 4096
+small_mask: Any = functools.lru_cache(maxsize=64)(np.tri)  # which takes longer than all the rest; nobody writes to it
+
+
+def triangle_of(x: Any, *, k: int, upper: bool) -> Any:
+    """Evaluate `tril` of matrices, or `triu`."""
+    rows, columns = x.shape[-2:]
+    mask = (small_mask if rows * columns <= SMALL else np.tri)(rows, columns, k - 1 if upper else k, bool)
+    if type(x) is np.ndarray and x.dtype.kind == "f":
+        return unchosen(mask, x) if upper else chosen(mask, x)
+    zeros = np.zeros(1, x.dtype)
+    return np.where(mask, zeros, x) if upper else np.where(mask, x, zeros)
+
+
+triangle: Linear = linear(
+    "triangle",
+    triangle_of,
+    transpose=lambda ct, _aval, k, upper: apply(triangle, ct, k=k, upper=upper),
+    fresh=True,
+    steps=along(),
 )
 
 

@@ -14,7 +14,13 @@ ALONG, PICK = Routine("(n)->(n)", "axis"), Routine("(n)->()", "axis")
 
 def ranks(x: Any, axis: int) -> Any:
     """Return the places that the elements take when sorted along an axis; the inverse of `argsort`."""
-    return np.argsort(np.argsort(x, axis=axis, kind="stable"), axis=axis, kind="stable")
+    order = np.argsort(x, axis=axis, kind="stable")
+    if type(order) is not np.ndarray:  # being traced, or batched
+        return np.argsort(order, axis=axis, kind="stable")
+    places = np.empty_like(order)
+    numbers = np.arange(order.shape[axis]).reshape([-1 if i == axis else 1 for i in range(order.ndim)])
+    np.put_along_axis(places, order, numbers, axis)
+    return places
 
 
 def transfer(t: Any, source: Any, target: Any, axis: int) -> Any:

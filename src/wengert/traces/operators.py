@@ -31,6 +31,7 @@ from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Binary, LargeBinary, LargeUnary, Unary
 
 __all__ = [
+    "REAL",
     "binary_operator",
     "constant_operator",
     "operand",
@@ -44,6 +45,8 @@ _getframe = sys._getframe
 array = np.array
 DOUBLE = np.dtype(np.float64)
 float64 = np.float64
+REAL = "fiub"
+"""The kinds of dtypes of the ndarrays that the compact paths take as they are."""
 ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
 """Operations that are given arrays instead of Python numbers, with which NumPy takes twice as long."""
 
@@ -80,7 +83,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
                     return general(a, b)
             y = b._value
             right = b._node
-        elif kind is float or kind is int:
+        elif kind is float or kind is int or (kind is ndarray and b.ndim and b.dtype.kind in REAL):
             y = b
             right = None
         else:
@@ -117,7 +120,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
                 node = LargeBinary()
                 node.shape, node.dtype = out.shape, out.dtype
             else:
-                if kind is not Tensor and converts and x.dtype is DOUBLE:
+                if kind is not Tensor and converts and x.dtype is DOUBLE and kind is not ndarray:
                     y = array(y, DOUBLE)
                 out = compute(x, y)
                 node = Binary()
@@ -138,9 +141,11 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
         else:
             node.x = None
         if (left_y and left is not None) or (right_y and right is not None):
-            node.y = y
             if kind is Tensor:
                 b._kept = True
+            elif kind is ndarray and b.flags.writeable:  # whose owner may write to it
+                y = b.copy()
+            node.y = y
         else:
             node.y = None
         node.out = out if any_out else None
@@ -194,33 +199,39 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
     def operate(a: Any, b: Any) -> Any:
         node: Binary
         trace = a._trace
-        number = type(b) is float or type(b) is int
-        if not number or trace is None or SPECIAL or not trace.fast:
-            if foreign(type(b)):
-                return deferred(ufunc, type(b), b, a)
-            if repeats(primitive, a, b):
-                return b * operator.index(a)
-            if type(b) is complex and a.dtype == DOUBLE and is_scalar(a):
-                a = weakened(a)  # np.float64 is a float to Python's complex numbers, which calculate with it themselves
-            x = operator_operand(primitive.name, b)
-            return x if x is NotImplemented else apply(primitive, x, a)
+        kind = type(b)
+        if not (kind is float or kind is int or (kind is ndarray and b.ndim and b.dtype.kind in REAL)):
+            return general(a, b)
         y = a._value
-        if type(y) is not ndarray:
+        if trace is None:
+            if type(y) is ndarray and y.size >= LARGE:
+                return general(a, b)
+            result = Tensor()
             try:
+                result._value = compute(b, y)
+            except (ArithmeticError, ValueError):
+                return general(a, b)
+            result._trace = result._node = None
+            result._kept = False
+            return result
+        if SPECIAL or not trace.fast:
+            return resolved(operate, a, b) if trace is ALIAS else general(a, b)
+        try:
+            if type(y) is not ndarray:
                 out = compute(b, y)
-            except ArithmeticError:
-                return apply(primitive, b, a)
-            node = Binary()
-            if type(out) is complex:
-                return apply(primitive, b, a)
-        elif y.size >= LARGE:
-            out = compute_large(b, y)
-            node = LargeBinary()
-        else:
-            if converts and y.dtype is DOUBLE:
-                b = array(b, DOUBLE)
-            out = compute(b, y)
-            node = Binary()
+                node = Binary()
+                if type(out) is complex:
+                    return general(a, b)
+            elif y.size >= LARGE and (kind is not ndarray or b.shape == y.shape):
+                out = compute_large(b, y)
+                node = LargeBinary()
+            else:
+                if converts and y.dtype is DOUBLE and kind is not ndarray:
+                    b = array(b, DOUBLE)
+                out = compute(b, y)
+                node = Binary()
+        except (ArithmeticError, ValueError):
+            return general(a, b)
         node.number = next(NUMBERS)
         node.primitive = primitive
         if type(out) is float:
@@ -230,7 +241,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         node.hooks = None
         node.left = None
         node.right = a._node
-        node.x = b if needs_x else None
+        node.x = (b.copy() if kind is ndarray and b.flags.writeable else b) if needs_x else None
         node.y = y if needs_y else None
         node.out = out if needs_out else None
         code = (frame := _getframe(1)).f_code
@@ -247,6 +258,16 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         result._node = node
         result._kept = needs_out
         return result
+
+    def general(a: Any, b: Any) -> Any:
+        if foreign(type(b)):
+            return deferred(ufunc, type(b), b, a)
+        if repeats(primitive, a, b):
+            return b * operator.index(a)
+        if type(b) is complex and a.dtype == DOUBLE and is_scalar(a):
+            a = weakened(a)  # np.float64 is a float to Python's complex numbers, which calculate with it themselves
+        x = operator_operand(primitive.name, b)
+        return x if x is NotImplemented else apply(primitive, x, a)
 
     return operate
 
@@ -366,6 +387,8 @@ def operand(name: str, value: Any) -> Any:
     Raises:
         DtypeError: it is not numeric.
     """
+    if type(value) is Tensor:
+        return value
     known = operator_operand(name, value)
     return checked(name, value) if known is NotImplemented else known
 

@@ -17,11 +17,12 @@ from wengert.core.source import caller, is_own
 from wengert.core.tensor import Tensor
 from wengert.core.views import ALIAS, View
 from wengert.core.watch import WATCHES
+from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, setitem
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Leaf, Node
 
-__all__ = ["Part", "Written", "read_part", "write_part"]
+__all__ = ["Gathered", "Part", "Written", "read_part", "write_part"]
 
 ndarray = np.ndarray
 _getframe = sys._getframe
@@ -60,6 +61,31 @@ class Part(Node):
         self.used = True
 
 
+class Gathered(Part):
+    """Be the reading of elements by an index with arrays of integers or booleans."""
+
+    __slots__ = ()
+
+    @property
+    def arrays(self) -> list[Any]:
+        """The arrays in the index."""
+        return [entry for entry in self.index if type(entry) is ndarray]
+
+    @property
+    def parents(self) -> Sequence[Node | None]:
+        """The node of the operand, and none for the arrays."""
+        return (self.parent, *(None for _ in self.arrays))
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The index without its arrays."""
+        return {"index": tuple([OPERAND if type(entry) is ndarray else entry for entry in self.index])}
+
+    def residuals(self) -> tuple[Any, Sequence[Any]]:
+        """Return the arrays."""
+        return None, (None, *self.arrays)
+
+
 class Written(Node):
     """Be an assignment to a part, by a basic index; `used` once a sweep has passed that did not retain the graph."""
 
@@ -95,21 +121,34 @@ class Written(Node):
 
 
 def is_plain(entry: Any) -> bool:
-    """Tell whether an entry of an index is a Python integer or a slice of such."""
+    """Tell whether an entry of an index is a Python integer, a slice of such, None or an ellipsis."""
     kind = type(entry)
-    return kind is int or (
-        kind is slice
-        and (entry.start is None or type(entry.start) is int)
-        and (entry.stop is None or type(entry.stop) is int)
-        and (entry.step is None or type(entry.step) is int)
-    )
+    if kind is slice:
+        return (
+            (entry.start is None or type(entry.start) is int)
+            and (entry.stop is None or type(entry.stop) is int)
+            and (entry.step is None or type(entry.step) is int)
+        )
+    return kind is int or entry is None or entry is Ellipsis
 
 
 def plain_index(index: Any) -> tuple[Any, ...] | None:
-    """Return an index as a tuple of integers and slices; None if it is anything else."""
+    """Return an index as a tuple of integers, slices, None and ellipses; None if it is anything else."""
     if type(index) is tuple:
         return index if all(map(is_plain, index)) else None
     return (index,) if type(index) is int or is_plain(index) else None
+
+
+def gathering_index(index: Any) -> tuple[Any, ...] | None:
+    """Return an index with ndarrays of integers or booleans as a tuple that nobody can change; None if it is not."""
+    entries = []
+    for entry in index if type(index) is tuple else (index,):
+        if type(entry) is ndarray and entry.ndim and entry.dtype.kind in "iub":
+            entry = entry.copy() if entry.flags.writeable else entry
+        elif not is_plain(entry):
+            return None
+        entries.append(entry)
+    return tuple(entries)
 
 
 def read_part(x: Tensor, index: Any) -> Tensor:
@@ -120,7 +159,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         return read_index(x, index)  # type: ignore[no-any-return]
     entries = plain_index(index)
     if entries is None:
-        return read_index(x, index)  # type: ignore[no-any-return]
+        return gather(x, index)
     out = value[entries]
     result = Tensor()
     result._value = out
@@ -144,6 +183,28 @@ def read_part(x: Tensor, index: Any) -> Tensor:
     handle._node = None
     handle._kept = False
     return handle
+
+
+def gather(x: Tensor, index: Any) -> Tensor:
+    """Return `x[index]` for an ndarray under a plain Tensor or one of a live tape."""
+    entries = gathering_index(index)
+    if entries is None:
+        return read_index(x, index)  # type: ignore[no-any-return]
+    result = Tensor()
+    out = result._value = x._value[entries]
+    trace = result._trace = x._trace
+    result._kept = False
+    if trace is None:
+        result._node = None
+        return result
+    node = result._node = Gathered()
+    node.number = next(NUMBERS)
+    node.primitive = getitem
+    node.shape, node.dtype = out.shape, out.dtype
+    node.hooks = None
+    node.parent, node.index, node.used = x._node, entries, False
+    node.code, node.offset = caller(3)
+    return result
 
 
 def write_part(target: Tensor, index: Any, value: Any) -> None:

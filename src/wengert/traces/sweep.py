@@ -27,7 +27,7 @@ from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at
 from wengert.traces.lifting import lifted, lifted_output
 from wengert.traces.modes import STATE
-from wengert.traces.parts import Part, Written
+from wengert.traces.parts import Gathered, Part, Written
 from wengert.traces.tape import (
     RELEASED,
     Binary,
@@ -69,7 +69,7 @@ def sweep(
         GraphError: a node's residuals have been released.
     """
     seeds = list(seeds)
-    run = Sweep(retain, lift_to, wanted, watch)
+    run = Sweep(retain, wanted, watch) if lift_to is None else RecordedSweep(retain, wanted, watch, lift_to)
     if wanted is not None:
         run.restrict([node for node, _ in seeds], wanted)
     for node, ct in seeds:
@@ -117,7 +117,6 @@ class Sweep:
         "cts",
         "guarded",
         "heap",
-        "lift_to",
         "masked",
         "newest",
         "owned",
@@ -133,7 +132,6 @@ class Sweep:
     def __init__(
         self,
         retain: bool,
-        lift_to: Tape | None,
         wanted: Collection[Node] | None,
         watch: Callable[[Node, Any], None] | None,
     ) -> None:
@@ -148,7 +146,6 @@ class Sweep:
         self.retained: list[tuple[Node, Any]] = []
         self.masked = False
         self.retain = retain
-        self.lift_to = lift_to
         self.wanted = wanted
         self.path: set[Node] | None = None
         self.guarded: set[Node] = set()
@@ -240,7 +237,7 @@ class Sweep:
     def to_the_leaves(self) -> None:
         """Run the pending nodes, newest first, until only leaves are left."""
         heap, pending, cts, owned = self.heap, self.pending, self.cts, self.owned
-        plainly = self.lift_to is None and self.watch is None and not STATE.anomaly
+        plainly = self.watch is None and not STATE.anomaly
         guarded = self.guarded
         while True:
             newest = self.newest
@@ -274,6 +271,9 @@ class Sweep:
                     continue
                 if kind is Part and type(ct) is not Tensor:
                     self.pull_part(node, ct)  # type: ignore[arg-type]  # as above
+                    continue
+                if kind is Gathered and type(ct) is not Tensor:
+                    self.pull_gathered(node, ct)  # type: ignore[arg-type]  # as above
                     continue
                 if kind is Written and type(ct) is not Tensor:
                     self.pull_written(node, ct, owns)  # type: ignore[arg-type]  # as above
@@ -320,6 +320,10 @@ class Sweep:
         if hooks.retains:
             self.retained.append((node, ct))
         return ct
+
+    def residuals(self, node: Node) -> tuple[Any, Sequence[Any]]:
+        """Return the saved output and operands of a node as its rule shall have them."""
+        return node.residuals()
 
     @speaks_for("node")
     def pull_unary(self, node: Unary, ct: Any) -> None:
@@ -473,6 +477,22 @@ class Sweep:
             buffer[node.index] += ct
 
     @speaks_for("node")
+    def pull_gathered(self, node: Gathered, ct: Any) -> None:
+        """Add the cotangents of elements to those of the whole."""
+        if node.used:
+            raise released(node)
+        node.used = not self.retain
+        arrays = node.arrays
+        self.masked = self.masked or has_mask(arrays)
+        buffer = self.buffer(node.parent, ct)
+        if type(buffer) is Tensor:
+            add_at(buffer, node.index, ct)
+        elif any(array.dtype.kind != "b" for array in arrays):  # which may name an element twice
+            np.add.at(buffer, node.index, ct)
+        else:
+            buffer[node.index] += ct
+
+    @speaks_for("node")
     def pull_written(self, node: Written, ct: Any, owns: bool) -> None:
         """Split the cotangent of an array into those of what it was and of the part written, in its own memory."""
         if node.used:
@@ -506,10 +526,7 @@ class Sweep:
     def pull_parents(self, node: Node, parents: Sequence[Node | None], ct: Any, owns: bool) -> None:
         """Run the vjp of an operation for the operands that want a cotangent."""
         primitive = node.primitive
-        out, operands = node.residuals()
-        if self.lift_to is not None:
-            operands = [lifted(x, p, self.lift_to) for x, p in zip(operands, node.parents, strict=True)]
-            out = lifted_output(out, node, self.lift_to)
+        out, operands = self.residuals(node)
         hooked = node.hooks is not None and bool(node.hooks.after)
         if primitive.kind == "linear" and not hooked and self.pull_in_place(node, parents, ct, owns, operands):
             return
@@ -569,6 +586,61 @@ class Sweep:
         collected = self.cts[source]
         known = collected[node.index]  # a residual that was lifted is another node of the same output
         collected[node.index] = ct if known is None else known + ct
+
+
+class RecordedSweep(Sweep):
+    """Be a sweep that is itself recorded: cotangents are Tensors, and residuals the Tensors that they were."""
+
+    __slots__ = ("tape",)
+
+    def __init__(
+        self,
+        retain: bool,
+        wanted: Collection[Node] | None,
+        watch: Callable[[Node, Any], None] | None,
+        tape: Tape,
+    ) -> None:
+        super().__init__(retain, wanted, watch)
+        self.tape = tape
+
+    def residuals(self, node: Node) -> tuple[Any, Sequence[Any]]:
+        """Return the saved output and operands of a node as the Tensors that they were."""
+        out, operands = node.residuals()
+        tensors = [None if x is None else lifted(x, p, self.tape) for x, p in zip(operands, node.parents, strict=True)]
+        return None if out is None else lifted_output(out, node, self.tape), tensors
+
+    @speaks_for("node")
+    def pull_unary(self, node: Unary, ct: Any, _owns: bool = False) -> None:
+        """Run the rules of an elementwise operation."""
+        if node.released:
+            raise released(node)
+        out, operands = self.residuals(node)
+        primitive = node.primitive.guarded if self.masked else node.primitive
+        for parent, rule in zip(node.parents, primitive.rules, strict=True):
+            if parent is not None and rule is not None:
+                c = rule(ct, out, *operands)
+                if c.shape != parent.shape:
+                    c = unbroadcast(c, parent.shape)
+                self.add(parent, c, False)
+        if not self.retain:
+            node.release()
+
+    pull_binary = pull_unary  # type: ignore[assignment]  # its node is read by properties that both kinds have
+
+    def pull_single(self, node: Single, ct: Any) -> None:
+        """Run the rule of an operation with parameters on one operand."""
+        if node.x is None and node.out is None:
+            super().pull_single(node, ct)
+        else:
+            self.pull(node, ct, False)
+
+    def pull_record(self, node: Record, ct: Any, owns: bool) -> None:
+        """Run the vjp of an operation of any form."""
+        self.pull(node, ct, owns)
+
+    def pull_large(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rules of an elementwise operation on large operands."""
+        self.pull(node, ct, owns)
 
 
 def overwritable(node: Node, primitive: Elementwise, ct: Any, operands: Sequence[Any]) -> bool:

@@ -1,12 +1,12 @@
-"""The compact paths of functions of one operand that have parameters: sums, reshapes, extrema.
+"""The compact paths of functions that have parameters, of one operand (sums, reshapes) and of several (joining).
 
 They are to these what `operators` is to arithmetic: the type tests, the evaluation, one node. Whatever is no ndarray
-under a plain Tensor or one of a live tape goes the general way of `apply`.
+(or scalar) under a plain Tensor or one of a live tape goes the general way of `apply`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,15 @@ import numpy as np
 from wengert.core.dispatch import apply, dispatch
 from wengert.core.primitive import Primitive
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import BORROWED, Tensor
 from wengert.core.views import ALIAS, Step, View, is_window, resolved
 from wengert.traces.modes import SPECIAL
-from wengert.traces.tape import NUMBERS, Single
+from wengert.traces.tape import NUMBERS, Node, Record, Single
 
-__all__ = ["single_function"]
+__all__ = ["several_function", "single_function"]
 
 Params = dict[str, Any]
-ndarray = np.ndarray
+ndarray, float64 = np.ndarray, np.float64
 
 
 def single_function(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
@@ -40,7 +40,7 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
     def operate(a: Tensor, params: Params) -> Any:
         trace = a._trace
         x = a._value
-        if type(x) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)):
+        if (type(x) is not ndarray and type(x) is not float64) or (trace is not None and (SPECIAL or not trace.fast)):
             return resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
         out = evaluate(x, **params)
         result = Tensor()
@@ -84,7 +84,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             base, path, source = view.base, view.path, view.current()
         trace = source._trace
         x = source._value
-        if type(x) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)):
+        if (type(x) is not ndarray and type(x) is not float64) or (trace is not None and (SPECIAL or not trace.fast)):
             return apply(primitive, a, **params)
         out = evaluate(x, **params)
         result = Tensor()
@@ -105,7 +105,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             node.code, node.offset = caller(3)
             result._trace = trace
             result._node = node
-        if not is_window(out, x):
+        if not (is_window(out, x) if type(x) is ndarray else hasattr(source, "_array")):
             return result
         handle = Tensor()
         handle._value = View(dispatch, base, (*path, (primitive, tuple(params.items()))), result)
@@ -113,5 +113,76 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
         handle._node = None
         handle._kept = False
         return handle
+
+    return operate
+
+
+def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], Any]:
+    """Return a function of the operands and parameters of a primitive with one result in memory of its own."""
+    evaluate = primitive.evaluate
+    takes_numbers = not primitive.firm
+
+    def operate(operands: Sequence[Any], params: Params) -> Any:
+        trace = None
+        plain = True
+        values: list[Any] = []
+        nodes: list[Node | None] = []
+        for x in operands:
+            kind = type(x)
+            node = None
+            if kind is Tensor:
+                plain = False
+                own = x._trace
+                if own is not None:
+                    if own is ALIAS:
+                        return resolved(lambda *xs: operate(xs, params), *operands)
+                    if not own.fast or (trace is not None and trace is not own):
+                        return apply(primitive, *operands, **params)
+                    trace = own
+                    node = x._node
+                elif x._kept is BORROWED:
+                    return apply(primitive, *operands, **params)
+                x = x._value
+                kind = type(x)
+            if kind is not ndarray and not (takes_numbers and kind is float):
+                return apply(primitive, *operands, **params)
+            values.append(x)
+            nodes.append(node)
+        if plain or (SPECIAL and trace is not None):
+            return apply(primitive, *operands, **params)
+        try:
+            out = evaluate(*values, **params)
+        except ValueError:  # which says more there
+            return apply(primitive, *operands, **params)
+        result = Tensor()
+        result._value = out
+        if trace is None or out.dtype.kind not in "fc":
+            result._trace = result._node = None
+            result._kept = False
+            return result
+        record = Record()
+        record.number = next(NUMBERS)
+        record.primitive = primitive
+        record.shape = out.shape
+        record.dtype = out.dtype
+        record.hooks = record.unpack = None
+        record.inputs = tuple(nodes)
+        record.keywords = params
+        record.code, record.offset = caller(3)
+        keeps_out, positions = primitive.saving(tuple([node is not None for node in nodes]))
+        residuals: list[Any] = [None] * len(values)
+        for i in positions:
+            x = operands[i]
+            if type(x) is Tensor:
+                x._kept = True
+                residuals[i] = values[i]
+            else:
+                residuals[i] = x.copy() if type(x) is ndarray and x.flags.writeable else x
+        record.operands = tuple(residuals)
+        record.out = out if keeps_out else None
+        result._trace = trace
+        result._node = record
+        result._kept = keeps_out
+        return result
 
     return operate
