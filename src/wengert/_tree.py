@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from wengert.errors import UsageError, describe
 
 __all__ = ["NAMESPACE", "flatten", "flatten_prefix", "map_leaves", "unflatten"]
@@ -23,6 +25,8 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     {'a': 10.0, 'b': (20.0, None)}
     """
     kind = type(tree)
+    if kind is float or kind is np.ndarray:
+        return [tree], None
     if not issubclass(kind, dict | list | tuple) and not dataclasses.is_dataclass(kind) and tree is not None:
         return [tree], None
     import optree  # on first use: it costs more than the rest of the import

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.equations import Known, everywhere, renamed
-from wengert.core.aval import aval_of
+from wengert.core.aval import NUMBERS, aval_of
 from wengert.core.dispatch import evaluated
 from wengert.core.graph import Equation, Graph, Variable, literal
-from wengert.core.identity import is_registered, registered_name
+from wengert.core.identity import registered_name
 from wengert.core.primitive import Elementwise, Primitive
 from wengert.primitives.conversion import astype
 from wengert.primitives.elementwise import negative
@@ -47,8 +47,9 @@ def simplify(graph: Graph) -> Graph:
         found = rewritten(equation if inputs is equation.inputs else equation.using(inputs), definitions)
         if type(found) is Equation:
             kept.append(found)
-            for variable in found.outputs:
-                definitions[variable] = found
+            if found.primitive.registered:
+                for variable in found.outputs:
+                    definitions[variable] = found
         else:
             known[equation.outputs[0]] = found
     return Graph(graph.inputs, kept, renamed(known, graph.outputs))
@@ -79,11 +80,7 @@ def rewrites_of(equation: Equation) -> tuple[Rewrite, ...]:
     else:
         return (fold,)
     own = REWRITES.get(registered_name(equation.primitive), ())
-    return (
-        (*own, drop_broadcasts, drop_conversions)
-        if len(equation.inputs) > 1 and is_elementwise(equation.primitive)
-        else own
-    )
+    return (*own, drop_widening) if len(equation.inputs) > 1 and is_elementwise(equation.primitive) else own
 
 
 def is_elementwise(primitive: Primitive) -> bool:
@@ -120,7 +117,7 @@ def constant(value: Any, variable: Variable) -> Any:
 
 def holds(value: Any, number: float) -> bool:
     """Tell whether a value is a literal whose elements all are a number, with its sign if that is 0."""
-    if type(value) is Variable or not np.size(value):
+    if type(value) is Variable or (type(value) in NUMBERS and value != number) or not np.size(value):
         return False
     equal = np.all(np.equal(value, number))
     return bool(equal and (number != 0 or np.all(np.signbit(value) == np.signbit(number))))
@@ -155,9 +152,13 @@ def is_boolean(value: Any) -> bool:
 
 def same_aval(value: Any, variable: Variable) -> bool:
     """Tell whether a value has a variable's shape, dtype and weakness; literal numbers are not considered."""
-    if not isinstance(value, Variable | np.ndarray | np.generic):
+    if type(value) is Variable:
+        weak = value.weak
+    elif isinstance(value, np.ndarray | np.generic):
+        weak = False
+    else:
         return False
-    return aval_of(value) == variable.aval
+    return value.shape == variable.shape and value.dtype == variable.dtype and weak == variable.weak
 
 
 # Arithmetic on reals
@@ -176,7 +177,7 @@ def neutral_factor(equation: Equation, _definitions: Definitions) -> Any:
     variable, (x, y) = equation.outputs[0], equation.inputs
     for kept, factor in ((x, y), (y, x)):
         if type(factor) is not Variable and is_real(variable):
-            if holds(factor, 1) and is_number_of(kept, variable):
+            if is_number_of(kept, variable) and holds(factor, 1):
                 return Equation(astype, (kept,), {"dtype": variable.dtype}, equation.outputs, equation.origin)
             if not same_aval(kept, variable):
                 continue
@@ -308,8 +309,7 @@ def regular_in(equation: Equation, t: Variable) -> bool:
 
 def binding(x: Any, definitions: Definitions) -> Equation | None:
     """Return the equation that binds an operand, of a declared primitive; None for inputs, literals and others."""
-    found = definitions.get(x) if type(x) is Variable else None
-    return found if found is not None and is_registered(found.primitive) else None
+    return definitions.get(x) if type(x) is Variable else None
 
 
 def known_logic(equation: Equation, _definitions: Definitions) -> Any:
@@ -376,42 +376,36 @@ def merge_broadcasts(equation: Equation, definitions: Definitions) -> Any:
     return equation.using(before.inputs) if before is not None and before.primitive is equation.primitive else None
 
 
-def drop_broadcasts(equation: Equation, definitions: Definitions) -> Any:
-    """Give elementwise operations what was broadcast to them as it was before: they broadcast it themselves.
+def drop_widening(equation: Equation, definitions: Definitions) -> Any:
+    """Give elementwise operations what was broadcast to them, or made an array of, as it was before: they do that too.
 
     So they do with one element in place of a literal array that holds it everywhere.
     """
     inputs = equation.inputs
-    for i, x in enumerate(equation.inputs):
-        narrower = source(x, definitions)
+    for i, x in enumerate(inputs):
+        narrower = before_widening(x, definitions)
         if narrower is not x:
             operands = (*inputs[:i], narrower, *inputs[i + 1 :])
-            if np.broadcast_shapes(*[aval_of(y).shape for y in operands]) == equation.outputs[0].shape:
+            avals = list(map(aval_of, operands))
+            same_shape = np.broadcast_shapes(*[aval.shape for aval in avals]) == equation.outputs[0].shape
+            if same_shape and (not avals[i].weak or any(not a.weak and a.dtype == x.dtype for a in avals)):
                 inputs = operands
     return None if inputs is equation.inputs else equation.using(inputs)
 
 
-def drop_conversions(equation: Equation, definitions: Definitions) -> Any:
-    """Give elementwise operations a Python number as it is, instead of as the array that another operand is too."""
-    inputs = equation.inputs
-    for i, x in enumerate(inputs):
-        before = binding(x, definitions)
-        if before is None or before.primitive is not astype or not is_number_of(before.inputs[0], x):
-            continue
-        others = (*inputs[:i], *inputs[i + 1 :])
-        if any(not aval_of(y).weak and aval_of(y).dtype == x.dtype for y in others):
-            inputs = (*inputs[:i], before.inputs[0], *inputs[i + 1 :])
-    return None if inputs is equation.inputs else equation.using(inputs)
+def before_widening(x: Any, definitions: Definitions) -> Any:
+    """Return the variable that was broadcast, or the number that was made an array, to give an operand; else itself.
 
-
-def source(x: Any, definitions: Definitions) -> Any:
-    """Return the variable that was broadcast to give an operand, or the one element of a literal array; else itself."""
-    if type(x) is np.ndarray and x.ndim and is_uniform(x):
-        return x.flat[0]
-    before = binding(x, definitions)
-    if before is None or before.primitive.name != "broadcast_to":
+    Of a literal array with one element everywhere that is the element.
+    """
+    if type(x) is not Variable:
+        return x.flat[0] if type(x) is np.ndarray and x.ndim and is_uniform(x) else x
+    before = definitions.get(x)
+    if before is None or (before.primitive is not broadcast_to and before.primitive is not astype):
         return x
     narrower = before.inputs[0]
+    if before.primitive is astype:
+        return narrower if is_number_of(narrower, x) else x
     return narrower if type(narrower) is Variable and not narrower.weak else x
 
 

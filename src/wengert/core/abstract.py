@@ -13,9 +13,10 @@ import numpy as np
 from wengert.core.aval import aval_of, is_number, strong
 from wengert.core.examples import Avals, Results, grown_order, small_example, strong_aval, tried
 from wengert.core.form import Pointwise, form_of
-from wengert.core.identity import MOST_KNOWN, identity_of_params, is_registered
+from wengert.core.identity import MOST_KNOWN, identity_of_params
 from wengert.core.order import Order, example, order_of, strides_of
 from wengert.core.primitive import Primitive
+from wengert.core.variable import Variable
 
 __all__ = ["OrderRule", "abstract", "asked", "order_at_length", "order_of_first", "order_of_small", "placed"]
 
@@ -43,11 +44,17 @@ def placed(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any
         ShapeError: the shapes do not fit.
         GraphError: the shape depends on elements that are not known.
     """
-    if primitive.structured or not is_registered(primitive):  # made for one call: nothing is remembered of it
+    if primitive.structured or not primitive.registered:  # made for one call: nothing is remembered of it
         return found_for(primitive, inputs, params)
     pointwise = isinstance(form_of(primitive), Pointwise)
     try:
-        key = (primitive, tuple([key_of_operand(x, pointwise) for x in inputs]), identity_of_params(params))
+        operands = tuple(
+            [
+                (x.shape, x.dtype, x.strides, x.weak) if type(x) is Variable else key_of_operand(x, pointwise)
+                for x in inputs
+            ]
+        )
+        key = (primitive, operands, identity_of_params(params))
         known = KNOWN.get(key)
     except TypeError:  # a literal array on whose elements the result may depend
         return found_for(primitive, inputs, params)

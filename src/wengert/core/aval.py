@@ -6,7 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["NUMBERS", "UNKNOWN", "Aval", "aval_of", "is_differentiable", "is_number", "shape_of", "strong", "united"]
+__all__ = [
+    "NUMBERS",
+    "UNKNOWN",
+    "Aval",
+    "aval_of",
+    "aval_text",
+    "is_differentiable",
+    "is_number",
+    "shape_of",
+    "strong",
+    "united",
+]
 
 UNKNOWN = -1
 """The length of a sequence of arrays that is known only at run time, in front of the shape of each."""
@@ -83,6 +94,12 @@ def aval_of(value: Any) -> Aval:
     return Aval(shape, dtype, kind is not np.ndarray and getattr(value, "weak", False))
 
 
+def aval_text(value: Any) -> str:
+    """Return shape and dtype as the printer shows them; Python numbers have Python's name of their type."""
+    aval = aval_of(value)
+    return aval.number.__name__ if aval.weak else f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
+
+
 def shape_of(value: Any) -> tuple[int, ...]:
     """Return the shape of an array, a Tensor or a Python number.
 
@@ -92,7 +109,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
     try:
         shape: tuple[int, ...] = value.shape
     except AttributeError:
-        shape = np.shape(value)
+        shape = () if type(value) in NUMBERS else np.shape(value)
     return shape
 
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.abstract import abstract
-from wengert.core.aval import Aval, aval_of, united
+from wengert.core.aval import aval_of, aval_text, united
 from wengert.core.dispatch import apply, conformed
 from wengert.core.identity import Composite, identity, identity_of_params, registered_name
-from wengert.core.order import Strides
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, position_of, speaks_for
+from wengert.core.variable import Variable
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
 
 __all__ = [
@@ -40,46 +40,6 @@ __all__ = [
     "subgraphs",
     "variable_names",
 ]
-
-
-class Variable:
-    """Stand for an array of a known shape and dtype; identity is what distinguishes variables.
-
-    Attributes:
-        shape, dtype: of the values it stands for.
-        weak: whether these are Python numbers.
-        name: what the printer calls it, where the user gave a name.
-        strides: how the values lie in memory; see `wengert.core.order`.
-    """
-
-    __slots__ = ("dtype", "name", "shape", "strides", "weak")
-
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        name: str = "",
-        strides: Strides = None,
-        weak: bool = False,
-    ) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.weak = weak
-        self.name = name
-        self.strides = strides
-
-    @classmethod
-    def of(cls, aval: Aval, name: str = "", strides: Strides = None) -> Variable:
-        """Return a new variable for values of an aval."""
-        return cls(aval.shape, aval.dtype, name, strides, aval.weak)
-
-    @property
-    def aval(self) -> Aval:
-        """Shape and dtype together."""
-        return Aval(self.shape, self.dtype, self.weak)
-
-    def __repr__(self) -> str:
-        return f"{self.name or 'v'}: {aval_text(self)}"
 
 
 class Equation:
@@ -181,12 +141,6 @@ class Graph(Composite):
 def is_variable(value: Any) -> bool:
     """Tell whether an input or output is a variable, not a literal."""
     return type(value) is Variable
-
-
-def aval_text(value: Any) -> str:
-    """Return shape and dtype as the printer shows them; Python numbers have Python's name of their type."""
-    aval = aval_of(value)
-    return aval.number.__name__ if aval.weak else f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
 
 
 def subgraphs(params: Mapping[str, Any]) -> Iterator[tuple[str, Graph]]:

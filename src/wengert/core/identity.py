@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.core.primitive import Primitive
 
 __all__ = [
     "MOST_KNOWN",
@@ -20,7 +20,6 @@ __all__ = [
     "identity",
     "identity_of_params",
     "identity_of_static",
-    "is_registered",
     "registered_name",
 ]
 
@@ -55,18 +54,13 @@ class Object:
         return id(self.value)
 
 
-def is_registered(primitive: Primitive) -> bool:
-    """Tell whether a primitive is one that was declared, not made for one call of a user's function."""
-    return PRIMITIVES.get(primitive.name) is primitive
-
-
 def registered_name(primitive: Primitive) -> str:
     """Return the name of a declared primitive; an empty one for those made for a call, which are named by users.
 
     >>> registered_name(Primitive("add", lambda x: x))
     ''
     """
-    return primitive.name if is_registered(primitive) else ""
+    return primitive.name if primitive.registered else ""
 
 
 def identity(value: Any) -> Hashable:

@@ -27,6 +27,8 @@ def leaves_of_result(result: Any) -> tuple[list[Any], Any]:
     >>> leaves_of_result([np.array([wg.tensor(1.0), 2.0], dtype=object)[:1], 3.0])[0]
     [tensor([1.]), 3.0]
     """
+    if type(result) is Tensor:
+        return [result], None
     leaves, structure = flatten(result)
     return [read_objects("array", x) if holds_objects(x) and holds_tensors(x) else x for x in leaves], structure
 

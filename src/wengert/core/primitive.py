@@ -76,6 +76,7 @@ class Primitive:
         unfolds: whether it is always evaluated on its operands as they are, whatever their traces.
         given_by_user: whether the vjp is a user's function, which may not be linear in the cotangent.
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
+        registered: whether it was declared, and not made for one call of a user's function.
         form, steps, batch, abstract, order: see `ShapeRules`.
     """
 
@@ -91,6 +92,7 @@ class Primitive:
     firm = True
     unfolds = False
     given_by_user = False
+    registered = False
 
     def __init__(
         self,
@@ -153,6 +155,7 @@ def register(primitive: Primitive) -> None:
     if primitive.name in PRIMITIVES:
         raise misdeclared(primitive.name, "the name is already registered", "each primitive is declared once")
     PRIMITIVES[primitive.name] = primitive
+    primitive.registered = True
     primitive.operator = OPERATORS.get(primitive.name)
     if primitive.operator is not None:
         primitive.firm = False
@@ -215,6 +218,7 @@ class Elementwise(Primitive):
         twin = copy.copy(self)
         twin.rules = tuple(rule and strong_zero(rule) for rule in self.rules)
         twin.overwrite = None
+        twin.registered = False
         return twin
 
     def needs_out(self, position: int) -> bool:

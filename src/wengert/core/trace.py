@@ -33,12 +33,16 @@ class Trace:
 
     __slots__ = ("fast", "level")
     concrete: ClassVar[bool] = True  # whether the values under this trace can be looked at (truth, float, indices)
-    owner_name: str  # the transformation and its function, for errors; only traces of transformations have one
     staged: ClassVar[bool] = False  # whether they have no elements at all yet
 
     def __init__(self, level: int) -> None:
         self.level: float = level
         self.fast = False
+
+    @property
+    def owner_name(self) -> str:
+        """The transformation and its function, for errors; only traces of transformations have one."""
+        raise NotImplementedError
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
         """Return the shape of a Tensor of this trace."""

@@ -236,9 +236,8 @@ def shares_memory(result: Tensor, source: Tensor, base: Tensor, path: Sequence[S
     trace = result._trace
     if (trace is None or trace.fast) and type(result._value) is np.ndarray and type(source._value) is np.ndarray:
         return is_window(result._value, source._value)
-    scalars = 0 in (result.ndim, source.ndim)
-    if is_staged(result) or (scalars and not is_concrete(result)):  # a scalar of a lane is a window below
-        return would_share_memory(base, path)
+    if is_staged(result) or (not is_concrete(result) and 0 in (result.ndim, source.ndim)):
+        return would_share_memory(base, path)  # a scalar of a lane is a window below
     window, buffer = raw(result), raw(source)
     if isinstance(buffer, np.generic):
         return would_share_memory(base, path)

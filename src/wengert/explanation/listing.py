@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,8 +57,8 @@ class Listing(Tape):
 
     __slots__ = ("operations", "unrecorded")
 
-    def __init__(self, level: int, owner_name: str = "") -> None:
-        super().__init__(level, owner_name)
+    def __init__(self, level: int, label: str | Callable[[], str] = "") -> None:
+        super().__init__(level, label)
         self.fast = False
         self.operations: list[Operation] = []
         self.unrecorded: dict[int, tuple[Tensor, Any, Unrecorded]] = {}

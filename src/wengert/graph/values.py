@@ -113,7 +113,7 @@ def unsaved(given: str, needed: str) -> UsageError:
 
 def primitive_name(primitive: Primitive) -> str:
     """Return the name under which a primitive is registered."""
-    if PRIMITIVES.get(primitive.name) is not primitive:
+    if not primitive.registered:
         raise unsaved(f"the operation {primitive.name}, which is not registered", "registered primitives are needed")
     return primitive.name
 

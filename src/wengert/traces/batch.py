@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy import ndarray, ufunc
 
 from wengert.core.abstract import placed
 from wengert.core.aval import UNKNOWN, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
+from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply
 from wengert.core.form import form_of
 from wengert.core.graph import Variable
 from wengert.core.order import Strides, arranged, is_packed, permuted, strides_of
 from wengert.core.primitive import Linear, Primitive, Structured
-from wengert.core.source import caller, position_of
+from wengert.core.source import asker, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe
 from wengert.traces.transient import Transient
@@ -36,12 +38,12 @@ def make_batched(value: Any, trace: Batch) -> Tensor:
     Its node is the place in the user's program that made it, for the error about values that escape; `ARRAY` behind
     it tells lanes that are arrays without axes from scalars.
     """
-    return make_tensor(value, trace, caller())
+    return make_tensor(value, trace, asker())
 
 
 def make_arrays(value: Any, trace: Batch) -> Tensor:
     """Return a Tensor whose lanes are arrays without axes, not scalars."""
-    return make_tensor(value, trace, caller() + ARRAY)
+    return make_tensor(value, trace, asker() + ARRAY)
 
 
 class Batch(Transient):
@@ -49,19 +51,21 @@ class Batch(Transient):
 
     Attributes:
         size: the number of lanes.
+        place: code and instruction offset in the user's program where it was asked for.
     """
 
-    __slots__ = ("size",)
+    __slots__ = ("place", "size")
     concrete: ClassVar[bool] = False
 
-    def __init__(self, level: int, size: int, owner_name: str) -> None:
-        super().__init__(level, owner_name)
+    def __init__(self, level: int, size: int, label: str | Callable[[], str]) -> None:
+        super().__init__(level, label)
+        self.place = caller()
         self.size = size
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
-        """Return the place that is the node."""
+        """Return the place that is the node; for what a sweep made, that of the transformation."""
         code, offset, *_ = tensor._node
-        return code, offset
+        return self.place if code is None else (code, offset)
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
         """Return the shape of one lane."""
@@ -123,11 +127,7 @@ class Batch(Transient):
         """Return computed values as Tensors whose lanes lie in memory as NumPy has the results of one lane."""
         if not any(map(is_ordered, outs)):
             return tuple([make_batched(out, self) for out in outs])
-        lanes = [
-            Variable(x.shape, x.dtype, "", strides_of(x)) if self.is_batched(x) else self.value_below(x)
-            for x in operands
-        ]
-        order = placed(primitive, lanes, params)[1] or (None,) * len(outs)
+        order = placed(primitive, list(map(self.lane, operands)), params)[1] or (None,) * len(outs)
         return tuple(
             [
                 make_arrays(out, self) if strides == () else make_batched(rearranged(out, strides), self)
@@ -135,35 +135,56 @@ class Batch(Transient):
             ]
         )
 
-    def elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
-        """Compute an elementwise operation, whose operands only need their ranks aligned.
+    def lane(self, operand: Any) -> Any:
+        """Return what stands for one lane of an operand: a variable, or the operand itself if it has no lanes."""
+        if not self.is_batched(operand):
+            return self.value_below(operand)
+        value = operand._value
+        shape = value.shape
+        if type(value) is ndarray and len(shape) > 1:
+            return Variable(shape[1:], value.dtype, "", None if value.flags.c_contiguous else lane_strides(value))
+        return Variable(operand.shape, operand.dtype, "", strides_of(operand))
 
-        Most are: lanes of equal rank and numbers. This path takes a third of the general one's time.
+    def elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
+        """Compute an elementwise operation.
+
+        Most are of lanes of equal rank, and of numbers and arrays that broadcast to them as they are. For them this
+        path takes a third of the general one's time.
         """
-        values = []
-        lowest, highest, plain = 99, 0, True
+        values: list[Any] = []
+        rank = widest = 0
         for x in operands:
-            lanes = False
-            if type(x) is Tensor:
-                trace = x._trace
-                lanes = trace is self
-                if lanes or trace is None:
-                    x = x._value
-                plain = plain and type(x) is not Tensor
-            rank = 0 if type(x) is float or type(x) is int else len(shape_of(x)) - lanes
-            if rank > highest:
-                highest = rank
-            if lanes and rank < lowest:
-                lowest = rank
+            kind = type(x)
+            if kind is Tensor:
+                trace, x = x._trace, x._value
+                if trace is self and type(x) is ndarray and x.ndim == (rank or x.ndim):
+                    rank = x.ndim
+                elif trace is None and type(x) is ndarray:
+                    widest = max(widest, x.ndim)
+                else:
+                    break
+            elif kind is ndarray:
+                widest = max(widest, x.ndim)
+            elif kind is not float and kind is not int:
+                break
             values.append(x)
-        if lowest < highest:
-            values = aligned(values, [self.is_batched(x) for x in operands])
-        if plain:
-            out = np.asarray(primitive.evaluate(*values, **params))
-            if out.flags.c_contiguous and (out.ndim > 1 or isinstance(primitive.evaluate, np.ufunc)):
-                return make_batched(out, self)
-        else:
-            out = array_below(apply(primitive, *values, **params))
+        if len(values) < len(operands) or widest >= rank:
+            return self.aligned_elementwise(primitive, operands, params)
+        evaluate = primitive.evaluate
+        try:
+            out = evaluate(*values, **params)
+        except ValueError:
+            check_broadcast(primitive.name, operands)
+            raise
+        if type(out) is ndarray and (type(evaluate) is ufunc if rank == 1 else out.flags.c_contiguous):
+            return make_tensor(out, self, asker())
+        return self.laid_out(primitive, (np.asarray(out),), operands, params)[0]
+
+    def aligned_elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
+        """Compute an elementwise operation on operands whose ranks are to be aligned, or of other traces."""
+        batched = [self.is_batched(x) for x in operands]
+        values = [self.value_below(x) for x in operands]
+        out = array_below(apply(primitive, *aligned(values, batched), **params))
         return self.laid_out(primitive, (out,), operands, params)[0]
 
     def compute(
@@ -233,7 +254,7 @@ class Batch(Transient):
         moved, changed = primitive.rebatch(self.size, values, batched, params)
         is_array = strides_of(handle) == ()
         handle._value = primitive.rewrite(moved[0], kept, *moved[1:], **changed)
-        handle._trace, handle._node = self, caller() + ARRAY if is_array else caller()
+        handle._trace, handle._node = self, asker() + ARRAY if is_array else asker()
         handle._kept = False
         handle._mutated = True
 

@@ -7,17 +7,18 @@ of an opaque one comes from its vjp, which is linear in the cotangent, so transp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, weakened
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
-from wengert.core.source import caller
+from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, copied, make_tensor, settled, wrapped_constant
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -36,7 +37,7 @@ class Moving:
 
     def __init__(self, tangent: Any) -> None:
         self.tangent = tangent
-        self.code, self.offset = caller()
+        self.code, self.offset = asker()
 
 
 def make_dual(value: Any, tangent: Any, trace: Dual) -> Tensor:
@@ -49,11 +50,16 @@ def make_dual(value: Any, tangent: Any, trace: Dual) -> Tensor:
 class Dual(Transient):
     """Propagate tangents."""
 
-    __slots__ = ()
+    __slots__ = ("place",)
+
+    def __init__(self, level: int, label: str | Callable[[], str]) -> None:
+        super().__init__(level, label)
+        self.place = caller()
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
-        """Return where the tangent was made."""
-        return tensor._node.code, tensor._node.offset
+        """Return where the tangent was made; for those that a sweep made, where the transformation was asked for."""
+        node = tensor._node
+        return self.place if node.code is None else (node.code, node.offset)
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
@@ -71,7 +77,7 @@ class Dual(Transient):
         """Evaluate one level below, and propagate the tangents there."""
         if self.ended:
             self.require_alive(operands)
-        values, tangents = [], []
+        values, tangents, numbers = [], [], False
         relied_upon = not primitive.view  # results may share memory with tangents, so a later write must copy
         for x in operands:
             tangent = None
@@ -83,12 +89,14 @@ class Dual(Transient):
                     x = x._value
                 elif trace is None:
                     x = x._value
+            if type(x) in NUMBERS:
+                numbers = True
             values.append(x)
             tangents.append(tangent)
         if isinstance(primitive, Structured):
             found, moved = primitive.tangent(values, tangents, params)
             return tuple(self.paired(settled(o), t) for o, t in zip(found, moved, strict=True))
-        if primitive.firm and any(type(x) in NUMBERS for x in values):
+        if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         if isinstance(primitive, Elementwise):
             return self.elementwise(primitive, values, tangents, params)
@@ -116,6 +124,8 @@ class Dual(Transient):
 
     def paired(self, out: Any, tangent: Any) -> Tensor:
         """Return an output with its tangent, or as a constant where that is a structural zero."""
+        if type(out) is ndarray is type(tangent) and out.shape == tangent.shape and out.dtype.kind in "fc":
+            return make_dual(out, tangent if tangent.dtype is out.dtype else match_dtype(tangent, out.dtype), self)
         if type(out) in NUMBERS or (type(out) is Tensor and out.weak):
             return self.paired_numbers(out, tangent)
         if tangent is None or not is_differentiable(out.dtype):

@@ -25,7 +25,7 @@ from wengert.core.dispatch import apply, as_tensor, weakened
 from wengert.core.identity import registered_name
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
-from wengert.core.source import caller
+from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, make_tensor, own_memory, raw, settled, wrapped_constant
 from wengert.core.views import current
 from wengert.traces.dual import propagate
@@ -46,7 +46,7 @@ class Series:
         self.known = known
         self.compute = compute
         self.degree = degree
-        self.place = caller()
+        self.place = asker()
 
     def __getitem__(self, k: int) -> Any:
         while len(self.known) <= k:
@@ -60,10 +60,11 @@ class Jet(Transient):
     The value slot of a Tensor of this trace holds its aval, the node its series.
     """
 
-    __slots__ = ("depth", "memo", "order")
+    __slots__ = ("depth", "memo", "order", "place")
 
-    def __init__(self, level: int, order: int, owner_name: str) -> None:
-        super().__init__(level, owner_name)
+    def __init__(self, level: int, order: int, label: str | Callable[[], str]) -> None:
+        super().__init__(level, label)
+        self.place = caller()
         self.order = order
         self.depth = 0
         self.memo: dict[Any, tuple[Any, Any]] = {}
@@ -74,9 +75,9 @@ class Jet(Transient):
         self.memo.clear()
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
-        """Return where the series was made."""
-        place: tuple[CodeType, int] = tensor._node.place
-        return place
+        """Return where the series was made; for those that a sweep made, where the transformation was asked for."""
+        code, offset = tensor._node.place
+        return self.place if code is None else (code, offset)
 
     def value_below(self, operand: Any) -> Any:
         """Return an operand's zeroth coefficient."""

@@ -343,11 +343,11 @@ def repeats(primitive: Elementwise, a: Tensor, b: Any) -> bool:
     return isinstance(b, list | tuple) and primitive.name == "multiply" and a.dtype.kind in "iu" and is_scalar(a)
 
 
-def are_complex(*operands: Any) -> bool:
-    """Tell whether operands are numbers, of no axes, and at least one is complex."""
-    if not any(x.dtype.kind == "c" for x in operands if type(x) is Tensor):
+def are_complex(a: Tensor, b: Any = 0) -> bool:
+    """Tell whether operands are numbers, of no axes, and at least one Tensor among them is complex."""
+    if a.dtype.kind != "c" and (type(b) is not Tensor or b.dtype.kind != "c"):
         return False
-    return all(np.ndim(x) == 0 for x in operands)
+    return np.ndim(a) == 0 and np.ndim(b) == 0
 
 
 def constant_operator(name: str, compute: Operator, general: Operator) -> Operator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
@@ -44,8 +44,8 @@ class Stage(Transient):
     staged: ClassVar[bool] = True
     remedy: ClassVar[str] = "Return it from the function"
 
-    def __init__(self, level: int, owner_name: str) -> None:
-        super().__init__(level, owner_name)
+    def __init__(self, level: int, label: str | Callable[[], str]) -> None:
+        super().__init__(level, label)
         self.place = caller()
         self.equations: list[Equation] = []
         self.inputs: list[Variable] = []
@@ -113,7 +113,7 @@ class Stage(Transient):
         if order is not None:
             for variable, strides in zip(outputs, order, strict=True):
                 variable.strides = strides
-        lasting = primitive.lasting(avals)
+        lasting = primitive if primitive.registered else primitive.lasting(avals)
         self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, caller()))
         if primitive.outputs == 1:
             return self.tensor(outputs[0])

@@ -323,8 +323,8 @@ class Tape(Transient):
 
     __slots__ = ()
 
-    def __init__(self, level: int, owner_name: str = "") -> None:
-        super().__init__(level, owner_name)
+    def __init__(self, level: int, label: str | Callable[[], str] = "") -> None:
+        super().__init__(level, label)
         self.fast = True
 
     def end(self) -> None:

@@ -5,7 +5,7 @@ While a sweep runs a function once more (`reviving`), traces that have ended wor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, ClassVar
 
@@ -22,17 +22,22 @@ class Transient(Trace):
     """Be the trace of one call of a transformation.
 
     Attributes:
-        owner_name: the transformation and its function, for errors.
+        label: the transformation and its function, for errors; or what returns that, if it takes time to say.
         ended: whether the call is over.
     """
 
-    __slots__ = ("ended", "owner_name")
+    __slots__ = ("ended", "label")
     remedy: ClassVar[str] = "Return it from the function (has_aux=True), or store wengert.stop_gradient(value)"
 
-    def __init__(self, level: int, owner_name: str) -> None:
+    def __init__(self, level: int, label: str | Callable[[], str]) -> None:
         super().__init__(level)
-        self.owner_name = owner_name
+        self.label = label
         self.ended = False
+
+    @property
+    def owner_name(self) -> str:
+        """The transformation and its function, for errors."""
+        return self.label if isinstance(self.label, str) else self.label()
 
     def end(self) -> None:
         """Refuse operations from now on: the transformation is over."""

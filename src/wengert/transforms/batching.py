@@ -65,7 +65,7 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         wanted = tuple(in_axes) if isinstance(in_axes, list | tuple) else (in_axes,) * len(args)
         axes = axes_of("in_axes", (wanted, dict.fromkeys(kwargs, 0)), structure, (args, kwargs))
         size = lane_count(leaves, axes)
-        trace = Batch(next_level(), size, name_of("vmap", fun))
+        trace = Batch(next_level(), size, functools.partial(name_of, "vmap", fun))
         lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
         arguments, keywords = unflatten(structure, lanes)
         try:

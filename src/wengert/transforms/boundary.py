@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from wengert.core.aval import aval_of, is_number
 from wengert.core.dispatch import is_weak, plain_array, weakened
@@ -219,6 +220,8 @@ def as_given(value: Any, example: Any) -> Any:
 
     What is a Python number by itself stays one.
     """
+    if type(value) is ndarray is type(example):
+        return value
     if is_number(value) and type(example) is not Tensor:
         return value
     if is_weak(example):

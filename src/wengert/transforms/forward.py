@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,7 +65,7 @@ def pushed(
     require_callable(name, fun)
     require_flag(name, has_aux=has_aux)
     require_sequences(name, primals, tangents)
-    trace = Dual(next_level(), name_of(name, fun))
+    trace = Dual(next_level(), functools.partial(name_of, name, fun))
     arguments, leaves = dual_arguments(trace, primals, tangents)
     try:
         result = called(fun, arguments, {})

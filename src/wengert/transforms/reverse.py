@@ -70,7 +70,7 @@ class Recording:
         tape: type[Tape] = Tape,
     ) -> None:
         self.name = name
-        self.tape = tape(next_level(), name_of(name, function))
+        self.tape = tape(next_level(), functools.partial(name_of, name, function))
         self.leaves: list[Any] = []
         self.structures: list[tuple[Any, int]] = []
         self.inputs: list[Tensor] = []
