@@ -8,10 +8,13 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import wengert as wg
 from tools.check_order import CALLS, LAYOUTS, mismatch
-from wengert.core.order import example, grown, shrunk, strides_of
+from wengert.core.order import example, grown, in_normal_form, of_array, shrunk, strides_of
 from wengert.core.tensor import raw
 
 
@@ -40,6 +43,31 @@ def test_jit_traces_arguments_of_each_memory_order():
     assert f(a)[0, 0] == 5.0
     assert f(np.asfortranarray(a))[0, 0] == 0.0
     assert f.trace_count == 2
+
+
+def test_jit_traces_parts_of_wide_and_of_narrow_arrays_once():
+    f = wg.jit(lambda x: x * 2.0)
+    for width in range(4, 9):
+        np.testing.assert_array_equal(f(np.ones((3, width))[:, :3]), np.full((3, 3), 2.0))
+    assert f.trace_count == 1
+    f(np.ones((4, 3))[::-1])
+    f(np.ones((3, 4)).T)
+    assert f.trace_count == 3
+
+
+def views(array):
+    """Return for every way of NumPy to read an array in other shapes whether that is a view, and how copies lie."""
+    shapes = [(rows, -1) for rows in range(1, array.size + 1) if array.size % rows == 0]
+    found = [np.shares_memory(array.reshape(shape, order=order), array) for shape in shapes for order in "CF"]
+    return found, np.copy(array, order="K").strides, (array * 2.0).strides, array.flags.c_contiguous
+
+
+@given(hnp.array_shapes(max_dims=3, max_side=6), st.data())
+def test_strides_in_normal_form_have_the_same_views_and_copies(shape, data):
+    x = np.zeros(shape)[data.draw(hnp.basic_indices(shape, allow_newaxis=False, allow_ellipsis=False))]
+    x = np.transpose(x, data.draw(st.permutations(range(np.ndim(x)))))
+    if np.ndim(x) and x.size:
+        assert views(example(x.shape, in_normal_form(x.shape, of_array(x), 8), float)) == views(x)
 
 
 def test_examples_lie_as_what_they_stand_for():

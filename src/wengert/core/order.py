@@ -19,6 +19,7 @@ __all__ = [
     "arranged",
     "example",
     "grown",
+    "in_normal_form",
     "is_packed",
     "is_scalar",
     "of_array",
@@ -139,6 +140,32 @@ def grown(shape: Sequence[int], strides: Strides, itemsize: int) -> Strides:
     if not shape:
         return strides
     return close(shape, strides, itemsize) if strides else None
+
+
+def in_normal_form(shape: Sequence[int], strides: Strides, itemsize: int) -> Strides:
+    """Return the strides that stand for all of the same order and with the same gaps, however wide these are.
+
+    By these NumPy decides what is a view and how results lie: parts of wide arrays and of narrow ones are of one kind.
+    Strides of elements that overlap stay as they are.
+
+    >>> in_normal_form((2, 3), (800, 8), 8), in_normal_form((2, 3), (8, 800), 8), in_normal_form((4,), (-80,), 8)
+    ((32, 8), (8, 24), (-16,))
+    """
+    if not strides:
+        return strides
+    found, step, unbroken = [0] * len(strides), itemsize, itemsize
+    for axis in reversed(permuted(strides)):
+        stride = abs(strides[axis])
+        if not stride:
+            continue
+        if stride < unbroken:
+            return strides
+        if stride > unbroken:
+            step += itemsize
+        found[axis] = step if strides[axis] > 0 else -step
+        step *= max(shape[axis], 1)
+        unbroken = stride * max(shape[axis], 1)
+    return tuple(found)
 
 
 def close(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.identity import identity_of_static
 from wengert.core.numbers import LARGEST
 from wengert.core.objects import leaves_of_result
-from wengert.core.order import Strides, strides_of
+from wengert.core.order import Strides, in_normal_form, strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable, require_number, shown
 from wengert.core.stores import called
@@ -341,10 +341,10 @@ def as_leaf(leaf: Any) -> Any:
 
 
 def order_of_argument(x: Any) -> Strides:
-    """Return the strides of an argument; most are in C order, so that is asked first."""
+    """Return the strides of an argument in normal form; most are in C order, so that is asked first."""
     if type(x) is np.ndarray and x.flags.c_contiguous and x.ndim:
         return None
-    return strides_of(x)
+    return in_normal_form(x.shape, strides_of(x), x.dtype.itemsize) if np.ndim(x) else strides_of(x)
 
 
 def own(value: Any, leaves: Sequence[Any]) -> Any:
