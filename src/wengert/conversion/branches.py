@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter
@@ -34,10 +35,11 @@ from wengert.conversion.rewriting import RETURNED
 from wengert.core.aval import Aval, aval_of, is_number, united
 from wengert.core.order import Strides
 from wengert.core.primitive import Elementwise
+from wengert.core.sharing import SHARES, Memory, Share, hold, memories_of
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
 from wengert.core.views import base_and_path
-from wengert.core.watch import kin, lose
+from wengert.core.watch import lose
 from wengert.errors import GraphError, describe
 from wengert.primitives.indexing import rebind
 
@@ -87,21 +89,26 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note) -> Any
     lost = {key: item for region in regions for key, item in region.lost.items()}
     written = list({id(x): x for region in regions for x in region.written if id(x) not in lost}.values())
     ends = [merged.output([region.end_of(x) for region in regions], aval_of(x)) for x in written]
+    relate = merged.relations(operand_of(test))
     results = list(merged.run(test))
+    found = answer(results)
     for change in changes:
         change(results)
     for handle, position in zip(written, ends, strict=True):
         rebind(handle, results[position])
     for handle, text in lost.values():
         lose(handle, text)
-    merged.relate(test, results)
-    return answer(results)
+    relate(results)
+    return found
 
 
 Pair: TypeAlias = Sequence[Any]
 """What the two branches give of something."""
 Take: TypeAlias = Callable[[list[Any]], Any]
 """How to get a value from the results of the branch taken."""
+ELSEWHERE = Share(False)
+"""How a value has a memory that it has only where the other branch is taken."""
+TRUTH = Aval((), np.dtype(np.bool_))
 
 
 class Merge:
@@ -110,7 +117,7 @@ class Merge:
     Attributes:
         left: which branches return from the function for sure, so that nobody reads what its variables hold after them.
         taken: how to get the values that have been merged, by their identities in both branches.
-        arrays: the positions of outputs that stand for one of two Tensors, with these.
+        arrays: the positions of outputs that stand for one of two arrays, with these.
     """
 
     def __init__(self, heap: Heap, regions: Sequence[Region], note: Note) -> None:
@@ -231,26 +238,43 @@ class Merge:
             ends = [region.end_of(x) for region, x in zip(self.regions, pair, strict=True)]
             position = self.output(ends, aval)
             known = self.taken[id(one), id(other)] = partial(in_order, position, common_strides(*ends))
-            self.arrays += [(position, pair)] if aval.shape else []
+            self.arrays += [(position, pair)] if aval.shape or common_strides(*ends) is not None else []
         return known
 
-    def relate(self, test: Any, results: Sequence[Any]) -> None:
-        """Enter which results may share memory, with one another or with a Tensor from before.
+    def relations(self, test: Any) -> Callable[[list[Any]], None]:
+        """Return how to enter which results may be memory that is also held by others, or by another result.
 
-        What a branch made itself is in nobody's hands any more.
+        What a branch made itself, and leaves in one place only, is in nobody's hands any more.
         """
-        text = shared_text(self.note)
-        for half in (0, 1):
-            truth = np.logical_not(test) if half and self.arrays else test
-            groups: dict[int, list[tuple[Tensor, bool]]] = {}
-            for position, pair in self.arrays:
-                if type(pair[half]) is Tensor:
-                    base, path = base_and_path(pair[half])
-                    members = groups.setdefault(id(base), [(base, True)])
-                    for member, whole in members:
-                        chosen = partial(where, truth) if whole and not path else None
-                        kin(member, results[position], text, chosen)
-                    members.append((results[position], not path))
+        bases = Counter(id(base_and_path(x)[0]) for _, pair in self.arrays for x in pair if type(x) is Tensor)
+        found: list[tuple[int, Memory, str, Take]] = []
+        for position, pair in self.arrays:
+            memories: dict[Memory, list[Share]] = {}
+            for half, (region, x) in enumerate(zip(self.regions, pair, strict=True)):
+                for memory, share in shares_of(x, region, bases, self.note).items():
+                    memories.setdefault(memory, [ELSEWHERE, ELSEWHERE])[half] = share
+            for memory, shares in memories.items():
+                found.append((position, memory, *self.truth(test, shares)))
+
+        def relate(results: list[Any]) -> None:
+            for position, memory, text, take in found:
+                hold(results[position], memory, Share(take(results), text))
+
+        return relate
+
+    def truth(self, test: Any, shares: Sequence[Share]) -> tuple[str, Take]:
+        """Return whether a memory is that of the value taken, by how it is that of each of the two."""
+        one, other = (share.truth for share in shares)
+        if one is None or other is None:
+            return next(share.text for share in shares if share.truth is None), lambda _: None
+        if one is True or other is True:
+            if one is other:
+                return "", lambda _: True
+            if one is False or other is False:
+                truth = test if one is True else np.logical_not(test)
+                return "", lambda _: truth
+        ends = [region.end_of(share.truth) for region, share in zip(self.regions, shares, strict=True)]
+        return "", itemgetter(self.output(ends, TRUTH))
 
     def differing(self, place: Place | str, pair: Pair) -> Take:
         """Let a place be undefined because the branches give it different kinds of values."""
@@ -300,11 +324,12 @@ class Merge:
 
     def half_leaf(self, half: int, leaf: Any) -> Take:
         """Return how to get one leaf of what one of the branches gives."""
-        if not is_array(leaf) and not is_number(leaf):
+        region = self.regions[half]
+        if not (is_array(leaf) or is_number(leaf)) or (type(leaf) is Tensor and not region.made(leaf)):
             return lambda _: leaf
         aval = aval_of(leaf)
         ends = [np.zeros(aval.shape, aval.dtype)[()]] * 2
-        ends[half] = self.regions[half].end_of(leaf)
+        ends[half] = region.end_of(leaf)
         return itemgetter(self.output(ends, aval))
 
 
@@ -314,9 +339,17 @@ def in_order(position: int, strides: Strides, results: list[Any]) -> Any:
     return results[position]
 
 
-def where(truth: Any, mine: Any, written: Any) -> Any:
-    """Return what an array holds that another, which has been written to, is where a condition holds."""
-    return np.where(truth, written, mine)
+def shares_of(value: Any, region: Region, bases: Counter[int], note: Note) -> dict[Memory, Share]:
+    """Return which memories a value is that a branch leaves, if others may hold them too."""
+    if type(value) is not Tensor:
+        return {}
+    base, path = base_and_path(value)
+    if id(base) not in SHARES and bases[id(base)] == 1 and region.made(base):
+        return {}
+    memories = memories_of(base)
+    if not path:
+        return memories
+    return {memory: Share(None, share.text or shared_text(note)) for memory, share in memories.items()}
 
 
 def inside(holder: Holder, contents: Contents) -> str:

@@ -18,8 +18,8 @@ from wengert.core.graph import Graph, Variable
 from wengert.core.order import Strides, permuted, strides_of
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.trace import next_level
-from wengert.core.views import base_and_path, current
-from wengert.core.watch import Watch, lose, snapshot
+from wengert.core.views import base_and_path, current, share
+from wengert.core.watch import Watch, is_over, lose, snapshot
 from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.traces.staging import Stage
 
@@ -72,6 +72,7 @@ class Region:
         arrays: the ndarrays that it wrote to, by identity.
         written: the Tensors from outside that it wrote to.
         lost: those of which nobody knows what they hold at its end, with the text of the error about their use.
+        born: the identities of the handles that it made.
         ends: what Tensors stand for at its end, by identity: inputs, those written to and those it leaves anywhere.
         captured: Tensors from outside that it uses, the last inputs of its graphs.
     """
@@ -85,6 +86,7 @@ class Region:
         self.arrays: list[int] = []
         self.written: list[Tensor] = []
         self.lost: dict[int, tuple[Tensor, str]] = {}
+        self.born: set[int] = set()
         self.ends: dict[int, tuple[Tensor, Tensor]] = {}
 
     def finish(self, result: Any, watch: Watch) -> None:
@@ -95,6 +97,7 @@ class Region:
         self.arrays = heap.changed_arrays()
         self.written = watch.written()
         self.lost = watch.lost()
+        self.born = watch.born
         changed = {id(x) for x in self.written}
         self.keep([x for x in (*heap.handles.values(), *self.written) if id(x) not in self.lost])
         self.keep([result])
@@ -116,6 +119,10 @@ class Region:
             return leaf
         found = self.ends.get(id(leaf))
         return operand_of(current(leaf)) if found is None else found[1]
+
+    def made(self, handle: Tensor) -> bool:
+        """Tell whether a handle is one that the piece made, so that it is in nobody's hands any more."""
+        return id(handle) in self.born or is_over(handle)
 
     def value(self, holder: Holder, key: Any) -> Any:
         """Return what an entry holds at the end; UNBOUND if there is none."""
@@ -199,7 +206,8 @@ def ordered(value: Any, strides: Strides) -> Any:
         value._array = True
         return value
     axes = permuted(strides)
-    return np.transpose(np.copy(np.transpose(value, axes), order="C"), np.argsort(axes))
+    view: Any = np.transpose(np.copy(np.transpose(value, axes), order="C"), np.argsort(axes))
+    return share(view)  # nobody has the base
 
 
 def shared_text(note: Note) -> str:

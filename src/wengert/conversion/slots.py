@@ -13,6 +13,7 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.control.sequence import zeros
+from wengert.conversion.aliases import Carried
 from wengert.conversion.places import UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.conversion.regions import Note, Region, aligned, is_array, operand_of, ordered, same
 from wengert.core.aval import Aval, aval_of, is_number, united
@@ -37,6 +38,7 @@ class Slot:
         inputs: the leaves that are carried, at the beginning of the last iteration traced, with their variables.
         undefined: what it holds at the beginning of an iteration if it is not handed on.
         expected: whether what is carried is only expected so far.
+        late: whether each iteration sets the variable, which has no value before the loop, before it reads it.
     """
 
     def __init__(self, place: Place, note: Note) -> None:
@@ -44,7 +46,7 @@ class Slot:
         self.note = note
         self.value = place.read()
         self.undefined: Undefined | None = None
-        self.spoiled = self.expected = self.disappointed = False
+        self.spoiled = self.expected = self.disappointed = self.late = False
         self.leaves: list[Any] = []
         self.structure: Any = None
         self.carried: list[Aval | None] = []
@@ -97,7 +99,7 @@ class Slot:
 
     def start(self, stage: Stage) -> None:
         """Let the place hold what it does at the beginning of an iteration."""
-        if self.undefined is not None:
+        if self.undefined is not None and not self.late:
             self.place.write(self.undefined if self.place.variable and not self.place.hidden else UNBOUND)
         elif self.leaves:
             starts = [
@@ -106,12 +108,18 @@ class Slot:
             ]
             self.inputs = [None if x is None else (x, x._value) for x in starts]
             leaves = [old if x is None else x for old, x in zip(self.leaves, starts, strict=True)]
-            self.place.write(unflatten(self.structure, leaves))
+            self.place.write(self.undefined if self.late else unflatten(self.structure, leaves))
 
-    def grow(self, found: Any, known: Container[int]) -> bool:
-        """Take in what an iteration leaves in the place; tell whether another one has to be traced."""
-        if self.undefined is not None:
-            return self.fill(found)
+    def grow(self, found: Any, known: Container[int], certain: bool) -> bool:
+        """Take in what an iteration leaves in the place; tell whether another one has to be traced.
+
+        Args:
+            found: what it leaves.
+            known: the identities of what was there before.
+            certain: whether the loop has an iteration for sure.
+        """
+        if self.undefined is not None and not self.late:
+            return self.fill(found) or (certain and self.fill_late(found))
         if found is self.value:
             return False
         if is_undefined(found):
@@ -146,6 +154,30 @@ class Slot:
         self.undefined = None
         return True
 
+    def fill_late(self, found: Any) -> bool:
+        """Let a variable that each iteration sets hold zeros before the loop, if it holds arrays and numbers."""
+        if self.place.hidden or not self.place.variable or is_undefined(found) or self.spoiled:
+            return False
+        leaves, self.structure = flatten(found)
+        if not all((is_array(x) or is_number(x)) and not strides_of(x) for x in leaves):
+            return False
+        self.carried = [aval_of(x) for x in leaves]
+        self.leaves = [aval.number(0) if aval.weak else np.zeros(aval.shape, aval.dtype)[()] for aval in self.avals]
+        self.value = unflatten(self.structure, self.leaves)
+        self.late = True
+        return True
+
+    def starts(self) -> list[tuple[Any, tuple[Tensor, Any]]]:
+        """Return what is carried at the beginning of the last iteration traced, with its variables, by key."""
+        return [((self.place.identity, k), x) for k, x in enumerate(self.inputs) if x is not None]
+
+    def carries(self, region: Region) -> list[Carried]:
+        """Return the leaves that are carried."""
+        starts = {key: x[0] for key, x in self.starts()}
+        keys = [(self.place.identity, k) for k, aval in enumerate(self.carried) if aval is not None]
+        ends = self.left(region)
+        return [Carried(key, old, starts.get(key), end) for key, old, end in zip(keys, self.olds, ends, strict=True)]
+
     def spoil(self, found: Any) -> bool:
         """Let a place be undefined from one iteration to the next, because it changes its kind."""
         text = describe(
@@ -158,6 +190,7 @@ class Slot:
         if self.place.hidden:
             raise GraphError(text)
         self.undefined = Undefined(text)
+        self.late = False
         self.spoiled = True
         self.leaves, self.carried, self.inputs = [], [], []
         return True
@@ -192,7 +225,7 @@ class Slot:
     def finish(self, results: Sequence[Any]) -> list[Any]:
         """Let the place hold what the loop left, and return that; raise if it has to be defined and cannot be."""
         found = [ordered(x, strides_of(old)) for x, old in zip(results, self.olds, strict=True)]
-        if self.undefined is not None:
+        if self.undefined is not None and not self.late:
             if not self.place.variable:
                 self.undefined.refuse()
             self.place.write(self.undefined)

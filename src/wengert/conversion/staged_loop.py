@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.control import loop
 from wengert.control.staged import with_common_constants
+from wengert.conversion.aliases import Aliases, Carried
 from wengert.conversion.branches import and_, choose
 from wengert.conversion.heap import Heap
 from wengert.conversion.holders import Holder
@@ -27,10 +28,11 @@ from wengert.conversion.slots import Slot
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import apply
 from wengert.core.identity import MOST_KNOWN
+from wengert.core.sharing import may_share
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
 from wengert.core.views import base_and_path
-from wengert.core.watch import kin, lose
+from wengert.core.watch import lose
 from wengert.errors import GraphError, describe
 from wengert.primitives.indexing import rebind
 from wengert.traces.staging import Stage
@@ -59,6 +61,8 @@ class StagedLoop:
     Attributes:
         heap: what it can reach.
         slots: the places that it changes, by identity.
+        aliases: which arrays may share memory at the beginning of an iteration.
+        certain: whether it has an iteration for sure.
         handles: the Tensors that it reads or writes to.
         written: the identities of those that an iteration was found to write to.
         region: the traced body.
@@ -74,6 +78,7 @@ class StagedLoop:
         test: Thunk | None,
         functions: Sequence[FunctionType],
         counted: Counted | None,
+        peeled: bool,
     ) -> None:
         self.kind = kind
         self.note = (kind, "iterations", position_of(*caller()))
@@ -90,6 +95,10 @@ class StagedLoop:
         self.passes = self.strangers = 0
         self.rows = counted.rows if counted is not None and test is None else None
         self.row_written = False
+        self.peeled = peeled
+        self.aliases = Aliases(shared_text(self.note), self.rows)
+        more = counted is not None and is_number(counted.count) and counted.count > 0
+        self.certain = more and (test is None or test() is True)
 
     @property
     def handles(self) -> list[Tensor]:
@@ -100,6 +109,8 @@ class StagedLoop:
         """Let the places hold what they do at the beginning of an iteration."""
         for slot in self.slots.values():
             slot.start(stage)
+        starts = {key: x[0] for slot in self.slots.values() for key, x in slot.starts()}
+        self.aliases.start(starts)
 
     def settle(self, optional: bool) -> bool:
         """Trace the body until what is carried is known; return False if the loop is optional and it cannot be."""
@@ -113,8 +124,8 @@ class StagedLoop:
                 return False
             if self.arrays_written():
                 continue
-            news = [slot.grow(self.found(slot), self.heap.holders) for slot in self.slots.values()]
-            news += [self.others_changed(), self.others_written(), self.others_lost()]
+            news = [slot.grow(self.found(slot), self.heap.holders, self.certain) for slot in self.slots.values()]
+            news += [self.others_changed(), self.others_written(), self.others_lost(), self.others_aliased()]
             if optional and (self.writes_rows() or any(slot.spoiled for slot in defined)):
                 return False
             if not any(news):
@@ -161,7 +172,7 @@ class StagedLoop:
                 one, other = kept.get(key, UNBOUND), contents.get(key, UNBOUND)
                 if (identity, key) not in self.slots and not same(one, other):
                     slot = self.slots[identity, key] = Slot(self.heap.place(holder, key), self.note)
-                    slot.grow(other, self.heap.holders)
+                    slot.grow(other, self.heap.holders, self.certain)
         return len(self.slots) > before
 
     def others_written(self) -> bool:
@@ -187,6 +198,16 @@ class StagedLoop:
             self.heap.handles.pop(identity, None)
         return len(self.heap.lost) > before
 
+    def others_aliased(self) -> bool:
+        """Take in which arrays may share memory at the beginning of an iteration; tell whether there are more."""
+        leaves = self.carried()
+        grown = self.aliases.grow({leaf.key: leaf.end for leaf in leaves}, self.region)
+        return (self.peeled and self.aliases.grow({leaf.key: leaf.old for leaf in leaves}, self.region)) or grown
+
+    def carried(self) -> list[Carried]:
+        """Return the leaves that are carried."""
+        return [leaf for slot in self.slots.values() for leaf in slot.carries(self.region)]
+
     def arrays_written(self) -> bool:
         """Let Tensors take the place of the ndarrays that the body wrote to; tell whether there are any."""
         arrays = self.region.arrays
@@ -203,9 +224,14 @@ class StagedLoop:
     def first_differs(self) -> bool:
         """Tell whether the first iteration writes to an array that others may hold too, which later ones do not.
 
-        The variable that holds it before the loop gets another one in each iteration.
+        The variable that holds it before the loop gets another one in each iteration. Or the variable sees what the
+        first iteration writes to that array by another road.
         """
-        return not self.written <= {id(x) for x in self.region.written}
+        written = [x for x in self.handles if id(x) in self.written]
+        olds = [base for leaf in self.carried() if (base := self.aliases.base(leaf.old)) is not None]
+        return not self.written <= {id(x) for x in self.region.written} or any(
+            may_share(old, x) for old in olds for x in written
+        )
 
     def iteration(self) -> Region:
         """Trace one iteration."""
@@ -216,6 +242,7 @@ class StagedLoop:
             if counted is not None:
                 row = None if self.rows is None else aval_of(self.rows)
                 items.append(stage.input(COUNTER if row is None else Aval(row.shape[1:], row.dtype)))
+                self.aliases.row = items[0]
             self.start(stage)
 
         def run() -> None:
@@ -244,44 +271,13 @@ class StagedLoop:
         if not init:
             self.decision()  # refuses a condition that changes something
         rest = iter(results)
+        leaves = self.carried()
         carried = [x for slot in slots for x in slot.finish([next(rest) for _ in slot.avals])]
         for handle, result in zip(written, rest, strict=True):
             rebind(handle, result)
         for handle, text in self.heap.lost.values():
             lose(handle, text)
-        self.relate(carried)
-
-    def relate(self, results: Sequence[Any]) -> None:
-        """Enter which results may share memory, with one another or with a Tensor from before.
-
-        A result may be what its place held before the loop, or what an iteration leaves there that it did not make.
-        """
-        text = shared_text(self.note)
-        olds = [x for slot in self.slots.values() for x in slot.olds]
-        left = [x for slot in self.slots.values() for x in slot.left(self.region)]
-        starts = {
-            id(x[0]): old
-            for slot in self.slots.values()
-            for x, old in zip(slot.inputs, slot.leaves, strict=True)
-            if x is not None
-        }
-        swapped = [base_and_path(starts[id(x)])[0] for x in left if id(x) in starts and type(starts[id(x)]) is Tensor]
-        certain = self.test is None and self.counted is not None and is_number(self.counted.count)
-        members: dict[int, list[Tensor]] = {}
-        for result, old, new in zip(results, olds, left, strict=True):
-            if type(old) is not Tensor or type(new) is not Tensor or not old.ndim:
-                continue
-            base = base_and_path(new)[0]
-            for other in members.setdefault(id(base), [base]):
-                kin(result, other, text)
-            members[id(base)].append(result)
-            if not certain:
-                kin(result, base_and_path(old)[0], text)
-            for other in swapped if id(new) in starts else ():
-                kin(result, other, text)
-        stale = self.written - {id(x) for x in self.region.written}
-        for handle in [x for x in self.handles if id(x) in stale]:
-            lose(handle, text)
+        self.aliases.finish(leaves, carried, self.region, self.certain)
 
     def arguments(self, carried: Sequence[Any], read: Sequence[Any]) -> list[Any]:
         """Return the inputs of a traced piece, but for the item, from what is carried and what is only read."""
@@ -393,7 +389,7 @@ def staged_loop(
         optional: whether to do nothing, and return False, if a variable cannot be carried.
         peeled: whether the first iteration has been carried out apart.
     """
-    found = StagedLoop(kind, site, body, test, functions, counted)
+    found = StagedLoop(kind, site, body, test, functions, counted, peeled)
     if not found.settle(optional):
         return False
     if peeled or not found.first_differs():
@@ -415,7 +411,7 @@ def staged_loop(
         staged_loop(kind, site, body, test, functions, rest, peeled=True)
 
     if is_traced(more):
-        choose(as_truth(more), found.heap, first_and_rest, lambda: None, found.note)
+        choose(as_truth(more), Heap(functions, site), first_and_rest, lambda: None, found.note)
     elif more:
         first_and_rest()
     return True

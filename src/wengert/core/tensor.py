@@ -405,11 +405,11 @@ def make_tensor(value: Any, trace: Trace | None, node: Any) -> Tensor:
 
 
 class Watching(threading.local):
-    """Hold the watches of this thread, innermost last, and whether a write is being handed on to kin."""
+    """Hold the watches of this thread, innermost last, and whether a write is being handed on."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
-        self.kin = False
+        self.sharing = False
 
 
 WATCHES: list[Any] = []

@@ -1,71 +1,31 @@
 """Watches: which Tensors that were there before are written to while a piece of a program is traced, by whatever road.
 
 Every write re-binds the handle that owns the memory. A watch keeps what each stood for before its first write; handles
-made while it watches are nobody else's. Handles that share memory, or not, as a traced value decides are kin: a write
-to one changes the other as that value says, or leaves it lost, so that its use raises.
+made while it watches are nobody else's. A handle may be lost: nobody knows what it holds, so that its use raises.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from wengert.core.tensor import WATCHES, WATCHING, Tensor, make_tensor
 from wengert.core.trace import Trace
 from wengert.errors import GraphError
 
 __all__ = [
-    "KIN",
     "WATCHES",
     "Lost",
-    "PartPlace",
+    "Undo",
     "Watch",
-    "found_again",
-    "kin",
-    "kin_written",
+    "is_over",
     "lose",
     "lost_text",
     "noted",
-    "part_of",
+    "rebound",
     "snapshot",
 ]
-
-Choice: TypeAlias = Callable[[Any, Any], Any]
-
-
-class Kin(NamedTuple):
-    """Hold a handle that shares memory with another, or not, as a traced value decides.
-
-    Attributes:
-        handle: it.
-        identity: its identity, also when it is no more.
-        chosen: what it stands for when the other has been written to, of (itself, the other); None if nobody knows.
-        text: what the error about its use says then.
-        place: which part of it the other is, if it is one.
-        held: the handle itself where the other was made from it: what the other shares with older ones, it shares
-            by way of this one, which must therefore live as long.
-    """
-
-    handle: weakref.ref[Tensor]
-    identity: int
-    chosen: Choice | None
-    text: str
-    place: PartPlace | None = None
-    held: Tensor | None = None
-
-
-class PartPlace(NamedTuple):
-    """Hold where a part is: by steps to a view and a static index there, and by the indices that stand in it."""
-
-    steps: Any
-    indices: Sequence[Any]
-
-    def is_same(self, other: PartPlace) -> bool:
-        """Tell whether two places are the same for sure."""
-        pairs = zip(self.indices, other.indices, strict=False)
-        return self.steps == other.steps and all(one is another for one, another in pairs)
 
 
 class Undo(NamedTuple):
@@ -73,11 +33,7 @@ class Undo(NamedTuple):
 
     before: Tensor
     part: weakref.ref[Tensor]
-    place: PartPlace
-
-
-KIN: dict[int, list[Kin]] = {}
-"""The kin of a handle, by its identity."""
+    place: Any
 
 
 def snapshot(tensor: Tensor) -> Tensor:
@@ -154,83 +110,20 @@ def noted(handle: Tensor) -> None:
         WATCHING.stack[-1].note(handle)
 
 
-def kin(one: Tensor, other: Tensor, text: str, chosen: Choice | None = None) -> None:
-    """Enter two handles that may share memory, of which the other was made from the one."""
-    if one is not other and not getattr(one._trace, "ended", False):  # what a branch made is in nobody's hands
-        enter(one, other, chosen, text)
-        enter(other, one, chosen, text, held=one)
-
-
-def enter(handle: Tensor, relative: Tensor, chosen: Choice | None, text: str, **more: Any) -> None:
-    """Enter the kin of a handle."""
-    found = weakref.ref(relative, partial(forget, id(relative)))  # a collection here calls `forget`
-    known = Kin(found, id(relative), chosen, text, **more)
-    KIN.setdefault(id(handle), []).append(known)
-
-
-def part_of(base: Tensor, part: Tensor, place: PartPlace, text: str) -> None:
-    """Enter that a handle stands for the part of another at a place that only a traced value tells."""
-    enter(base, part, None, text)
-    enter(part, base, None, text, place=place, held=base)
-
-
-def found_again(base: Tensor, part: Any, place: PartPlace) -> None:
-    """Let a handle that is lost because a part was written to stand for what it did, if that part is put back."""
-    assert isinstance(base._trace, Lost)
-    undo = base._trace.undo
-    if undo is not None and undo.part() is part and undo.place.is_same(place):
-        rebound(base, undo.before)
-
-
-def kin_written(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:
-    """Let the kin of a handle that has been written to hold what they share with it, or be lost."""
-    if WATCHING.kin:  # this is what is going on
-        return
-    WATCHING.kin = True
-    try:
-        spread(handle, rebind)
-    finally:
-        WATCHING.kin = False
-
-
-def spread(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:
-    """Hand a write on to the kin of a handle, and to theirs; what it reaches by two roads is lost.
-
-    Which of the roads it takes, values decide, and so does which of two handles then holds what was written last.
-    """
-    reached_from: dict[int, Tensor | None] = {id(handle): None}
-    queue = [handle]
-    while queue:
-        written = queue.pop()
-        for known in KIN.get(id(written), ()):
-            other = known.handle()
-            if other is None or other is reached_from[id(written)] or lost_text(other):
-                continue
-            again = id(other) in reached_from
-            if again or known.chosen is None or lost_text(written):
-                place = known.place
-                undo = None if place is None or again else Undo(snapshot(other), weakref.ref(written), place)
-                lose(other, known.text, undo)
-            else:
-                rebind(other, known.chosen(other, written))
-            if not again:
-                reached_from[id(other)] = written
-            queue.append(other)
-
-
-def forget(identity: int, _: weakref.ref[Tensor]) -> None:
-    """Take out a handle that is no more."""
-    for known in KIN.pop(identity, ()):
-        alive = [x for x in KIN.pop(known.identity, ()) if x.handle() is not None]
-        if alive:
-            KIN[known.identity] = alive
-
-
 def lose(handle: Tensor, text: str, undo: Undo | None = None) -> None:
     """Let every use of a handle raise: nobody knows what it holds."""
     if WATCHING.stack:
         WATCHING.stack[-1].note(handle)
     handle._trace, handle._node, handle._kept = Lost(text, undo), None, True
+
+
+def is_over(value: Any) -> bool:
+    """Tell whether a value belongs to a piece of a program, or a transformation, that has ended."""
+    while type(value) is Tensor:
+        if getattr(value._trace, "ended", False):
+            return True
+        value = value._value
+    return False
 
 
 def lost_text(handle: Tensor) -> str:

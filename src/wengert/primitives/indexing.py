@@ -17,10 +17,11 @@ from wengert.core.dispatch import apply, as_tensor, checked, innermost
 from wengert.core.objects import holds_objects
 from wengert.core.order import example, strides_of
 from wengert.core.primitive import Linear, Primitive
+from wengert.core.sharing import SHARES, PartPlace, found_again, part_of, reach_sharers
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_concrete, keep, make_tensor
 from wengert.core.views import Step, base_and_path, current, resolved, share
-from wengert.core.watch import KIN, WATCHES, Lost, PartPlace, found_again, kin_written, noted, part_of
+from wengert.core.watch import WATCHES, Lost, noted
 from wengert.errors import GraphError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
 
@@ -359,8 +360,8 @@ def write(target: Tensor, value: Any, *arrays: Any, path: Sequence[Step], index:
         resolved(lambda *xs: trace.assign(target, assign, xs, params), value, *arrays)
     else:
         trace.assign(target, assign, operands, params)
-    if KIN:
-        kin_written(target, rebind)
+    if SHARES:
+        reach_sharers(target, rebind)
 
 
 def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
@@ -416,5 +417,5 @@ def rebind(target: Tensor, result: Any) -> None:
         target._kept = found._kept = found._kept or True
     else:
         trace.rebind(target, found)
-    if KIN:
-        kin_written(target, rebind)
+    if SHARES:
+        reach_sharers(target, rebind)

@@ -1,0 +1,184 @@
+"""Sharing: which memory a handle may stand for, where values that are not there yet decide which.
+
+After `y = a if c else b`, `y` is the memory of `a` where `c` holds, and that of `b` where it does not. Such handles
+hold their memories, each with the truth that it is theirs. A write to a handle reaches every other one that has a
+memory in common with it, where both truths hold; where nobody knows whether they do, or only a part is shared, the
+other is lost: its use raises.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.tensor import WATCHING, Tensor
+from wengert.core.watch import Lost, Undo, is_over, lose, rebound, snapshot
+
+__all__ = [
+    "SHARES",
+    "Memory",
+    "PartPlace",
+    "Share",
+    "found_again",
+    "hold",
+    "may_share",
+    "memories_of",
+    "part_of",
+    "reach_sharers",
+    "shared_with",
+]
+
+
+class Memory:
+    """Be memory that several handles may stand for.
+
+    Attributes:
+        holders: these, by identity.
+    """
+
+    __slots__ = ("holders",)
+
+    def __init__(self) -> None:
+        self.holders: dict[int, weakref.ref[Tensor]] = {}
+
+
+class PartPlace(NamedTuple):
+    """Hold where a part is: by steps to a view and a static index there, and by the indices that stand in it."""
+
+    steps: Any
+    indices: Sequence[Any]
+
+    def is_same(self, other: PartPlace) -> bool:
+        """Tell whether two places are the same for sure."""
+        pairs = zip(self.indices, other.indices, strict=False)
+        return self.steps == other.steps and all(one is another for one, another in pairs)
+
+
+class Share(NamedTuple):
+    """Hold how a handle has a memory.
+
+    Attributes:
+        truth: whether it is all of the handle's memory; None if nobody knows, or if it is only partly.
+        text: what the error about the use of a handle says that is lost for that reason.
+        place: which part of the memory the handle is, if it is one.
+    """
+
+    truth: Any = True
+    text: str = ""
+    place: PartPlace | None = None
+
+
+SHARES: dict[int, dict[Memory, Share]] = {}
+"""The memories of the handles that may share some, by the handle's identity."""
+
+
+def hold(handle: Tensor, memory: Memory, share: Share) -> None:
+    """Let a handle have a memory."""
+    identity = id(handle)
+    SHARES.setdefault(identity, {})[memory] = share
+    memory.holders[identity] = weakref.ref(handle, partial(forget, identity))  # a collection here calls `forget`
+
+
+def forget(identity: int, _: weakref.ref[Tensor]) -> None:
+    """Take out a handle that is no more, and the memories that only one is left to have."""
+    for memory in SHARES.pop(identity, ()):
+        holders = memory.holders
+        holders.pop(identity, None)
+        if len(holders) == 1:
+            (last,) = holders
+            left = SHARES.get(last, {})
+            left.pop(memory, None)
+            if not left:
+                SHARES.pop(last, None)
+
+
+def memories_of(handle: Tensor) -> dict[Memory, Share]:
+    """Return the memories of a handle that owns its memory, among them the one that is its own for sure."""
+    found = SHARES.get(id(handle), {})
+    if not any(share.truth is True for share in found.values()):
+        hold(handle, Memory(), Share())
+    return SHARES[id(handle)]
+
+
+def may_share(one: Tensor, other: Tensor) -> bool:
+    """Tell whether two handles that own their memory may have some in common."""
+    return one is other or not SHARES.get(id(one), {}).keys().isdisjoint(SHARES.get(id(other), {}))
+
+
+def shared_with(one: Tensor, other: Tensor, text: str) -> None:
+    """Enter that nobody knows whether two handles share memory."""
+    memory = Memory()
+    hold(one, memory, Share(None, text))
+    hold(other, memory, Share(None, text))
+
+
+def part_of(base: Tensor, part: Tensor, place: PartPlace, text: str) -> None:
+    """Enter that a handle stands for the part of another at a place that only a traced value tells."""
+    for memory in memories_of(base):
+        hold(part, memory, Share(None, text, place))
+
+
+def found_again(base: Tensor, part: Any, place: PartPlace) -> None:
+    """Let a handle that is lost because a part was written to stand for what it did, if that part is put back."""
+    assert isinstance(base._trace, Lost)
+    undo = base._trace.undo
+    if undo is not None and undo.part() is part and undo.place.is_same(place):
+        rebound(base, undo.before)
+
+
+def reach_sharers(handle: Tensor, rebind: Callable[[Tensor, Any], None]) -> None:
+    """Let those who share memory with a handle that has been written to hold what it does, or be lost."""
+    if WATCHING.sharing:  # this is what is going on
+        return
+    WATCHING.sharing = True
+    try:
+        for other, pairs in sharers(handle):
+            reach(other, handle, pairs, rebind)
+    finally:
+        WATCHING.sharing = False
+
+
+def sharers(handle: Tensor) -> list[tuple[Tensor, list[tuple[Share, Share]]]]:
+    """Return the handles that share memory with one, each with how both have each of the memories."""
+    found: dict[int, tuple[Tensor, list[tuple[Share, Share]]]] = {}
+    for memory, mine in SHARES.get(id(handle), {}).items():
+        for identity, reference in list(memory.holders.items()):
+            other = reference()
+            if other is None or other is handle or is_over(other):
+                continue
+            theirs = SHARES[identity][memory]
+            if not is_over(mine.truth) and not is_over(theirs.truth):
+                found.setdefault(identity, (other, []))[1].append((mine, theirs))
+    return list(found.values())
+
+
+def reach(
+    other: Tensor, written: Tensor, pairs: Sequence[tuple[Share, Share]], rebind: Callable[[Tensor, Any], None]
+) -> None:
+    """Let a handle hold what one does that has been written to, where the two share memory."""
+    unknown = [share for pair in pairs for share in pair if share.truth is None]
+    if unknown:
+        place = next((mine.place for mine, _ in pairs if mine.place is not None), None)
+        undo = None if place is None else Undo(snapshot(other), weakref.ref(written), place)
+        lose(other, unknown[0].text, undo)
+        return
+    truth = reduce(either, [both(mine.truth, theirs.truth) for mine, theirs in pairs])
+    rebind(other, written if truth is True else np.where(truth, written, other))
+
+
+def both(one: Any, other: Any) -> Any:
+    """Return whether two truths hold."""
+    if one is True or one is other:
+        return other
+    return one if other is True else np.logical_and(one, other)
+
+
+def either(one: Any, other: Any) -> Any:
+    """Return whether one of two truths holds."""
+    if other is True or one is other:
+        return other
+    return True if one is True else np.logical_or(one, other)

@@ -1,0 +1,114 @@
+"""Random programs in which traced decisions choose what variables, items and attributes stand for, and write to it.
+
+Each must give what plain NumPy gives, in every mode, or be refused with the line that the user can change.
+"""
+
+import importlib.util
+import random
+import sys
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.errors import GraphError
+
+POINTS = [np.array(p) for p in ([0.5, 0.6, 0.7], [-0.6, 0.6, 0.2], [0.4, -0.8, 0.9], [-0.7, -0.2, -0.9])]
+HOLDERS = {"l[0]": 4.0, "l[1]": 5.0, "d['k']": 6.0, "o.v": 7.0}
+HEAD = "import numpy as np\n\n\nclass Box:\n    def __init__(self, v):\n        self.v = v\n\n\n"
+FRESH = 1.5
+
+
+class Writer:
+    """Write a random program."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.names = ["a", "b", "c", *self.random.sample(sorted(HOLDERS), self.random.randrange(4))]
+        self.loops = 0
+
+    def name(self):
+        return self.random.choice(self.names)
+
+    def condition(self):
+        k, number = self.random.randrange(3), self.random.choice([-0.5, 0.0, 0.3, 2.0])
+        return self.random.choice(
+            [f"x[{k}] > {number}", f"np.sum({self.name()}) > {number}", f"{self.name()}[{k}] < {number}"]
+        )
+
+    def simple(self):
+        one, other, k = self.name(), self.name(), self.random.randrange(3)
+        forms = {
+            f"{one} = {other}": 8,
+            f"{one} = {other} * {FRESH}": 2,
+            f"{one} = {other} if {self.condition()} else {self.name()}": 3,
+            f"{one}, {other} = {other}, {one}": 1,
+            f"{one} = {other}[::-1]": 1,
+            f"{one} += {other}": 3,
+            f"{one}[{k}] = x[{k}]": 2,
+            f"{one}[:2] *= x[1:]": 2,
+            f"np.add({one}, 1.0, out={other})": 1,
+        }
+        return self.random.choices(list(forms), list(forms.values()))[0]
+
+    def block(self, depth, indent):
+        lines = []
+        for _ in range(self.random.randrange(1, 4)):
+            kind = self.random.random() if depth else 0.0
+            if kind < 0.6:
+                lines.append(indent + self.simple())
+            elif kind < 0.88:
+                lines += [f"{indent}if {self.condition()}:", *self.block(depth - 1, indent + "    ")]
+                if self.random.random() < 0.5:
+                    lines += [f"{indent}else:", *self.block(depth - 1, indent + "    ")]
+            else:
+                self.loops += 1
+                item = f"i{self.loops}"
+                space = self.random.choice(["range(2)", "range(int(x[0] + 2.0))", "x"])
+                lines += [f"{indent}for {item} in {space}:", *self.block(depth - 1, indent + "    ")]
+                if space == "x" and self.random.random() < 0.5:
+                    lines.append(f"{indent}    if {item} > 0.4:\n{indent}        break")
+        return lines
+
+    def program(self):
+        lines = ["def program(x):", "    a, b, c = x * 1.0, x * 2.0, x * 3.0"]
+        lines.append("    l, d, o = [x * 4.0, x * 5.0], {'k': x * 6.0}, Box(x * 7.0)")
+        lines += [line for _ in range(2) for line in self.block(2, "    ")]
+        total = " + ".join(f"{name} * {10.0**k}" for k, name in enumerate(["a", "b", "c", *HOLDERS]))
+        return "\n".join([*lines, f"    return np.sum(({total}) * np.array([1.0, 1.1, 1.3]))", ""])
+
+
+def loaded(source, path):
+    """Return the program, from a file: its source is read."""
+    path.write_text(HEAD + source)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.program
+
+
+def outcome(function, expected, path):
+    """Return what is wrong with a transformed program; empty if it is right or refused by its line."""
+    try:
+        found = function()
+    except GraphError as error:
+        text = str(error)
+        return "" if "shares memory, or not" in text and f'File "{path}", line ' in text.split("\n")[-1] else text
+    return "" if np.allclose(found, expected) else f"{found} instead of {expected}"
+
+
+@pytest.mark.parametrize("seed", range(0, 80, 20))
+def test_random_programs_with_aliases_are_right_or_refused(seed, tmp_path):
+    for number in range(seed, seed + 20):
+        path = tmp_path / f"aliases_{number}.py"
+        source = Writer(number).program()
+        program = loaded(source, path)
+        values = [program(x) for x in POINTS]
+        gradients = [wg.grad(program)(x) for x in POINTS]
+        jitted = wg.jit(program)
+        assert not outcome(lambda: [jitted(x) for x in POINTS], values, path), source  # noqa: B023 - called at once
+        if number % 5 == 0:
+            modes = [wg.jit(wg.grad(program)), wg.grad(jitted), wg.jit(wg.vmap(wg.grad(program)))]
+            for mode, points in zip(modes, (POINTS, POINTS, [np.stack(POINTS)]), strict=True):
+                wanted = gradients if len(points) > 1 else [gradients]
+                assert not outcome(lambda: [mode(x) for x in points], wanted, path), source  # noqa: B023 - called at once
