@@ -1,7 +1,8 @@
 """The tape API, with the names PyTorch users know."""
 
 from wengert.traces.backward import backward, grad
-from wengert.traces.function import Context, Function, once_differentiable
+from wengert.traces.context import Context
+from wengert.traces.function import Function
 from wengert.traces.grad_function import GradFunction
 from wengert.traces.hooks import RemovableHandle
 from wengert.traces.modes import (
@@ -13,6 +14,7 @@ from wengert.traces.modes import (
     saved_tensors_hooks,
     set_grad_enabled,
 )
+from wengert.traces.once import once_differentiable
 
 __all__ = [
     "Context",

@@ -123,8 +123,8 @@ class Primitive:
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
 
-    def lasting(self, _avals: Sequence[Aval]) -> Primitive:
-        """Return what an equation with results of these avals holds: the primitive, unless it is of one call only."""
+    def lasting(self, _inputs: Sequence[Any], _avals: Sequence[Aval]) -> Primitive:
+        """Return what an equation of these inputs and results holds: the primitive, unless it is of one call only."""
         return self
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:

@@ -24,7 +24,7 @@ from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe
 from wengert.traces.transient import Transient
 
-__all__ = ["Batch", "make_batched"]
+__all__ = ["Batch", "make_batched", "stacked", "warn_of_loop"]
 
 _warned: set[str] = set()
 
@@ -205,33 +205,11 @@ class Batch(Transient):
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
     ) -> Any:
         """Compute lane by lane, for want of a batch rule, and say so once."""
-        if primitive.name not in _warned:
-            _warned.add(primitive.name)
-            place = position_of(*caller())
-            warnings.warn_explicit(
-                f"vmap: {primitive.name} has no batch rule and runs lane by lane; declare one for speed",
-                UserWarning,
-                place.filename,
-                place.line,
-            )
+        warn_of_loop(primitive.name)
         lanes = each_lane(primitive, self.size, values, batched, params)
         if primitive.outputs == 1:
-            return self.stacked(primitive, lanes)
-        return tuple(self.stacked(primitive, parts) for parts in zip(*lanes, strict=True))
-
-    def stacked(self, primitive: Primitive, lanes: Sequence[Any]) -> Any:
-        """Return the lanes' results along a new axis; they must have one shape."""
-        shapes = sorted({shape_of(lane) for lane in lanes})
-        if len(shapes) > 1:
-            raise ShapeError(
-                describe(
-                    self.owner_name,
-                    f"results of {primitive.name} of shapes {' and '.join(map(str, shapes))} in different lanes",
-                    "one shape for all lanes is needed",
-                    "Use wengert.numpy.where in place of what depends on the values",
-                )
-            )
-        return np.stack(lanes)
+            return stacked(self.owner_name, primitive.name, lanes)
+        return tuple(stacked(self.owner_name, primitive.name, parts) for parts in zip(*lanes, strict=True))
 
     def spread(self, value: Any) -> Any:
         """Return a value that is the same in every lane as one that may differ, in new memory that lies as it does."""
@@ -257,6 +235,35 @@ class Batch(Transient):
         handle._trace, handle._node = self, asker() + ARRAY if is_array else asker()
         handle._kept = False
         handle._mutated = True
+
+
+def warn_of_loop(name: str) -> None:
+    """Say once that an operation runs lane by lane."""
+    if name in _warned:
+        return
+    _warned.add(name)
+    place = position_of(*caller())
+    warnings.warn_explicit(
+        f"vmap: {name} has no batch rule and runs lane by lane; declare one for speed",
+        UserWarning,
+        place.filename,
+        place.line,
+    )
+
+
+def stacked(owner: str, name: str, lanes: Sequence[Any]) -> Any:
+    """Return the lanes' results along a new axis; they must have one shape."""
+    shapes = sorted({shape_of(lane) for lane in lanes})
+    if len(shapes) > 1:
+        raise ShapeError(
+            describe(
+                owner,
+                f"results of {name} of shapes {' and '.join(map(str, shapes))} in different lanes",
+                "one shape for all lanes is needed",
+                "Use wengert.numpy.where in place of what depends on the values",
+            )
+        )
+    return np.stack(lanes)
 
 
 def is_ordered(out: Any) -> bool:

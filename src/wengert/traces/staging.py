@@ -113,7 +113,7 @@ class Stage(Transient):
         if order is not None:
             for variable, strides in zip(outputs, order, strict=True):
                 variable.strides = strides
-        lasting = primitive if primitive.registered else primitive.lasting(avals)
+        lasting = primitive if primitive.registered else primitive.lasting(inputs, avals)
         self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, caller()))
         if primitive.outputs == 1:
             return self.tensor(outputs[0])

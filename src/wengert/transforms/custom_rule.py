@@ -14,13 +14,11 @@ from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.objects import leaves_of_result
-from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
+from wengert.core.tensor import Tensor, constant_tensor, settled
 from wengert.core.views import current
-from wengert.errors import GraphError, ShapeError, UsageError, WengertError, describe
-from wengert.traces.function import readable, unshared
-from wengert.transforms.batching import vmap
+from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.traces.calls import InLanes, UserCall, belongs_to, readable
 from wengert.transforms.reverse import pulled
 
 __all__ = ["CustomRule", "custom_rule"]
@@ -39,7 +37,6 @@ class CustomRule:
         self.backward: Function | None = None
         self.pushforward: Function | None = None
         self.batching: Function | None = None
-        self.lane_by_lane = False
 
     def defvjp(self, forward: Function, backward: Function) -> None:
         """Give the reverse rule.
@@ -88,29 +85,33 @@ class CustomRule:
         places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
         if not places:
             return self.fun(*args)
-        call = CustomCall(self, leaves, structure, places)
+        fixed = [None if type(leaf) is Tensor else leaf for leaf in leaves]
+        call = CustomCall(self, fixed, structure, places)
         results = apply(call, *(leaves[i] for i in places))
         return unflatten(call.out_structure, list(results) if call.outputs > 1 else [results])
 
 
-class CustomCall(Primitive):
-    """Be one call of a function with rules: a primitive whose operands are the Tensors among its arguments' leaves."""
+class CustomCall(UserCall):
+    """Be one call of a function with rules of its own.
 
-    kind = "opaque"
-    firm = False
+    Args:
+        rule: the function.
+        leaves: those of its arguments, None for those that are operands.
+        structure: the containers of its arguments.
+        places: where the operands stand among the leaves.
+    """
 
     def __init__(self, rule: CustomRule, leaves: Sequence[Any], structure: Any, places: Sequence[int]) -> None:
-        super().__init__(getattr(rule, "__qualname__", repr(rule.fun)), self.run)
+        super().__init__(getattr(rule, "__qualname__", repr(rule.fun)), places, rule.pushforward is not None)
         self.rule = rule
         self.leaves = leaves
         self.structure = structure
-        self.places = places
         self.out_structure: Any = None
         self.given_by_user = rule.backward is not None
-        if rule.pushforward is not None:
-            self.jvp = self.push
-        if not rule.lane_by_lane:
-            self.batch = self.run_batched
+
+    def anew(self, _operands: Sequence[Any]) -> CustomCall:
+        """Return the same call, not made yet."""
+        return CustomCall(self.rule, self.leaves, self.structure, self.places)
 
     def arguments(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the arguments with other values for the operands."""
@@ -119,20 +120,12 @@ class CustomCall(Primitive):
             leaves[place] = readable(value)
         return unflatten(self.structure, leaves)  # type: ignore[no-any-return]
 
-    def run(self, *values: Any) -> Any:
-        """Call the function on plain Tensors."""
-        arguments = self.arguments(values)
-        taken = [leaf for leaf in flatten(arguments)[0] if type(leaf) is Tensor]
-        found, self.out_structure = leaves_of_result(self.rule.fun(*arguments))
-        self.outputs = len(found)
+    def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Call the function; its results must not depend on what it captured."""
+        found, self.out_structure = leaves_of_result(self.rule.fun(*self.arguments(operands)))
         if not found:
             raise self.error("a function that returned no array", "at least one is needed", "Return the results")
-        arrays = tuple(self.array(leaf, taken) for leaf in found)
-        return arrays if self.outputs > 1 else arrays[0]
-
-    def array(self, leaf: Any, taken: Sequence[Tensor]) -> Any:
-        """Return the array of a result, which must not depend on what the function captured."""
-        if type(leaf) is Tensor and innermost_trace(leaf) is not None and not any(leaf is x for x in taken):
+        if not all(belongs_to(leaf, operands) for leaf in found):
             raise GraphError(
                 describe(
                     self.name,
@@ -141,7 +134,40 @@ class CustomCall(Primitive):
                     "Add it to the arguments",
                 )
             )
-        return unshared(as_tensor(leaf), taken)
+        return list(map(as_tensor, found))
+
+    def compute_lanes(self, lanes: InLanes, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Call the batch rule, if there is one."""
+        if self.rule.batching is None:
+            return super().compute_lanes(lanes, operands)
+        flags = [False] * len(self.leaves)
+        for place, flag in zip(self.places, lanes.flags, strict=True):
+            flags[place] = flag
+        result = self.rule.batching(lanes.size, unflatten(self.structure, flags), *self.arguments(operands))
+        output, has_lanes = self.pair(result, "batch", "(output, whether it has lanes)")
+        found, self.out_structure = flatten(output)
+        marks = [has_lanes] * len(found) if isinstance(has_lanes, bool) else flatten(has_lanes)[0]
+        if len(marks) != len(found):
+            given = f"{len(marks)} flags for {len(found)} arrays"
+            raise self.error(given, "one for each is needed", "Build them like the output, or return one bool", "batch")
+        self.outputs = len(found)
+        return [self.in_front(leaf, mark, lanes.size) for leaf, mark in zip(found, marks, strict=True)]
+
+    def in_front(self, leaf: Any, has_lanes: bool, size: int) -> Tensor:
+        """Return a result of the batch rule with its lanes in front."""
+        tensor = as_tensor(leaf)
+        if not has_lanes:
+            return as_tensor(np.broadcast_to(tensor, (size, *tensor.shape)).copy())
+        if tensor.shape[:1] != (size,):
+            raise ShapeError(
+                describe(
+                    f"{self.name} (batch rule)",
+                    f"an output of shape {tensor.shape} for {size} lanes",
+                    "the axis that counts lanes is needed in front",
+                    "Move it there, or return False if the output is the same for all lanes",
+                )
+            )
+        return tensor
 
     def error(self, given: str, needed: str, action: str, rule: str = "") -> UsageError:
         """Return an error about the function or one of its rules."""
@@ -158,9 +184,7 @@ class CustomCall(Primitive):
         """Save every operand."""
         return False, lambda operand: True
 
-    def vjp(
-        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
-    ) -> Sequence[Any]:
+    def pull(self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None]) -> Sequence[Any]:
         """Apply the reverse rule, or what follows from the forward rule, or from the function itself."""
         args = self.arguments(operands)
         rule = self.rule
@@ -201,17 +225,13 @@ class CustomCall(Primitive):
 
     def tangents(self, operands: Sequence[Any], given: Mapping[int, Any]) -> tuple[Any, ...]:
         """Return tangents in the containers of the arguments; zeros where none is given."""
-        leaves = []
-        values = dict(zip(self.places, range(len(operands)), strict=True))
-        for place, leaf in enumerate(self.leaves):
-            operand = values.get(place)
-            if operand is not None and given.get(operand) is not None:
-                leaves.append(readable(given[operand]))
-                continue
-            leaves.append(zero_tangent(leaf))
+        leaves = list(map(zero_tangent, self.leaves))
+        for i, place in enumerate(self.places):
+            tangent = given.get(i)
+            leaves[place] = zero_tangent(operands[i]) if tangent is None else readable(tangent)
         return unflatten(self.structure, leaves)  # type: ignore[no-any-return]
 
-    def push(self, tangents: Sequence[Any], out: Any, *operands: Any) -> Any:
+    def push(self, tangents: Sequence[Any], out: Any, operands: Sequence[Any]) -> Any:
         """Apply the forward rule."""
         given = {i: t for i, t in enumerate(tangents) if t is not None}
         found = flatten(self.pushed(self.arguments(operands), operands, given))[0]
@@ -240,19 +260,6 @@ class CustomCall(Primitive):
             needed = f"{self.outputs} are needed, one for each array of the output"
             raise self.error(f"{count} tangents", needed, "Build them like the output", "jvp")
         return moved
-
-    def run_batched(
-        self, _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Any
-    ) -> Any:
-        """Compute all lanes. Below, it is again a function with rules: those of one lane, for all lanes."""
-        flags = [False] * len(self.leaves)
-        for place, flag in zip(self.places, batched, strict=True):
-            flags[place] = flag
-        result = Lanes(self, size, flags).rule()(*self.arguments(operands))
-        found, self.out_structure = flatten(result)
-        self.outputs = len(found)
-        values = tuple(settled(current(as_tensor(leaf))) for leaf in found)
-        return values if self.outputs > 1 else values[0]
 
     def checked(self, cts: Any, avals: Sequence[Aval | None]) -> list[Any]:
         """Return the cotangents of the operands, checking containers and shapes."""
@@ -304,128 +311,6 @@ class CustomCall(Primitive):
                 "Build it like the argument",
                 "vjp",
             ) from error
-
-
-class Lanes:
-    """Be the calls of all lanes together, by the batch rule or the function itself, with the rules of one lane.
-
-    Attributes:
-        call_of_lane: the call of one lane.
-        size: the number of lanes.
-        flags: for each leaf of the arguments, whether it has lanes.
-    """
-
-    def __init__(self, call_of_lane: CustomCall, size: int, flags: Sequence[bool]) -> None:
-        self.call_of_lane = call_of_lane
-        self.size = size
-        self.flags = flags
-        self.axes = unflatten(call_of_lane.structure, [0 if flag else None for flag in flags])
-
-    def call(self, *args: Any) -> Any:
-        """Return the output, with lanes in front everywhere."""
-        one = self.call_of_lane
-        if one.rule.batching is None:
-            return self.together(one.rule.fun, self.axes)(*args)
-        result = one.rule.batching(self.size, unflatten(one.structure, list(self.flags)), *args)
-        output, lanes = one.pair(result, "batch", "(output, whether it has lanes)")
-        found, structure = flatten(output)
-        has_lanes = [lanes] * len(found) if isinstance(lanes, bool) else flatten(lanes)[0]
-        if len(has_lanes) != len(found):
-            given = f"{len(has_lanes)} flags for {len(found)} arrays"
-            raise one.error(given, "one for each is needed", "Build them like the output, or return one bool", "batch")
-        return unflatten(structure, [self.in_front(leaf, flag) for leaf, flag in zip(found, has_lanes, strict=True)])
-
-    def together(self, fun: Function, axes: Any) -> Function:
-        """Return a function of one lane as one of all; lane by lane if it looks at elements, which lanes refuse."""
-
-        def computed(*args: Any) -> Any:
-            try:
-                return vmap(fun, axes)(*args)
-            except (WengertError, TypeError, ValueError) as error:
-                if not is_refusal(error):
-                    raise
-            alone = CustomRule(fun)
-            alone.__qualname__ = self.call_of_lane.name  # type: ignore[attr-defined]  # for the warning
-            alone.lane_by_lane = True
-            return vmap(alone, axes)(*args)
-
-        return computed
-
-    def in_front(self, leaf: Any, flag: bool) -> Tensor:
-        """Return a result of the batch rule with its lanes in front."""
-        tensor = as_tensor(leaf)
-        if not flag:
-            return as_tensor(np.broadcast_to(tensor, (self.size, *tensor.shape)))
-        if tensor.shape[:1] != (self.size,):
-            raise ShapeError(
-                describe(
-                    f"{self.call_of_lane.name} (batch rule)",
-                    f"an output of shape {tensor.shape} for {self.size} lanes",
-                    "the axis that counts lanes is needed in front",
-                    "Move it there, or return False if the output is the same for all lanes",
-                )
-            )
-        return tensor
-
-    def rule(self) -> CustomRule:
-        """Return the function of all lanes, with the rules of one lane applied to each."""
-        one = self.call_of_lane.rule
-        rule = CustomRule(self.call)
-        rule.__qualname__ = self.call_of_lane.name  # type: ignore[attr-defined]  # for errors
-        if one.pushforward is not None:
-            rule.defjvp(self.push)
-        if one.forward is not None and one.backward is not None:
-            rule.defvjp(lambda *args: (self.call(*args), args), self.pull)
-        rule.defbatch(self.call_in_lanes)
-        return rule
-
-    def push(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-        """Apply the forward rule of one lane to each."""
-        pushforward = self.call_of_lane.rule.pushforward
-        assert pushforward is not None
-        structure = self.call_of_lane.structure
-        lanes = [
-            t if flag or t is None else spread(t, self.size)
-            for t, flag in zip(structure.flatten_up_to(tangents), self.flags, strict=True)
-        ]
-        moved = self.together(lambda p, t: pushforward(p, t)[1], (self.axes, 0))(primals, unflatten(structure, lanes))
-        return None, moved
-
-    def pull(self, args: tuple[Any, ...], ct: Any) -> tuple[Any, ...]:
-        """Apply the reverse rule of one lane to each; arguments that all lanes share get the sum."""
-        rule = self.call_of_lane.rule
-        assert rule.forward is not None
-        assert rule.backward is not None
-        forward, backward = rule.forward, rule.backward
-        cts = self.together(lambda xs, c: backward(forward(*xs)[1], c), (self.axes, 0))(args, ct)
-        places = unflatten(self.call_of_lane.structure, list(range(len(self.flags))))
-        summed: list[Any] = []
-        for argument, c in zip(places, cts, strict=True):
-            if c is None:
-                summed.append(None)
-                continue
-            found = self.call_of_lane.matched(argument, c)
-            leaves = [
-                None if leaf is None else leaf if self.flags[place] else np.sum(leaf, 0)
-                for place, leaf in zip(flatten(argument)[0], found, strict=True)
-            ]
-            summed.append(unflatten(flatten(argument)[1], leaves))
-        return tuple(summed)
-
-    def call_in_lanes(self, _size: int, batched: tuple[Any, ...], *args: Any) -> tuple[Any, bool]:
-        """Compute the lanes in each lane of an outer batch at once."""
-        flags, structure = flatten(batched)
-        return vmap(self.call, unflatten(structure, [0 if flag else None for flag in flags]))(*args), True
-
-
-def is_refusal(error: Exception) -> bool:
-    """Tell whether an error is one of ours, which NumPy may have wrapped."""
-    return isinstance(error, WengertError) or isinstance(error.__cause__, WengertError)
-
-
-def spread(value: Any, size: int) -> Any:
-    """Return a value repeated along a new axis in front."""
-    return np.broadcast_to(value, (size, *value.shape))
 
 
 def positional(fun: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:

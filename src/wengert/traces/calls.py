@@ -1,0 +1,373 @@
+"""Calls of functions that bring their own rules: what `Function` and `custom_rule` have in common.
+
+Each call is a primitive of its own, which makes the call once and then knows what its rules need. All lanes of a batch
+are again such a call, of a function of all lanes (`InLanes`): the user's functions see lanes, once for all of them, and
+one by one only where they look at elements. In a graph stands `InGraph`, which makes a new call at each evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import Aval, aval_of, is_differentiable, strong
+from wengert.core.batching import lead
+from wengert.core.dispatch import apply, as_tensor, innermost
+from wengert.core.examples import example_of
+from wengert.core.form import Region
+from wengert.core.order import order_of
+from wengert.core.primitive import Primitive
+from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, settled, wrapped_constant
+from wengert.core.trace import Trace, next_level
+from wengert.core.views import current
+from wengert.errors import GraphError, WengertError, describe
+from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
+
+__all__ = ["InLanes", "UserCall", "belongs_to", "readable", "traces_of"]
+
+Values = Sequence[Any]
+Avals = Sequence[Aval | None]
+
+
+class UserCall(Primitive):
+    """Be one call of a function with rules: a primitive whose operands are the Tensors among its arguments.
+
+    Attributes:
+        places: where the operands stand among the arguments.
+    """
+
+    kind = "opaque"
+    firm = False
+    results = "results"
+
+    def __init__(self, name: str, places: Sequence[int], has_jvp: bool) -> None:
+        super().__init__(name, self.run, batch=self.run_batched)
+        self.places = places
+        if has_jvp:
+            self.jvp = self.moved
+
+    def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Make the call on Tensors that the user's function may look at as it likes; return its results."""
+        raise NotImplementedError
+
+    def compute_lanes(self, lanes: InLanes, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Make the calls of all lanes; return their results with lanes in front."""
+
+        def lane(values: Values) -> Sequence[Tensor]:
+            found = self.compute([readable(value) for value in values])
+            self.remember(found)
+            return found
+
+        return lanes.together(lane, operands, lanes.flags)
+
+    def pull(self, ct: Any, out: Any, operands: Values, avals: Avals) -> Values:
+        """Apply the reverse rule; see `Primitive.vjp`."""
+        raise NotImplementedError
+
+    def push(self, tangents: Values, out: Any, operands: Values) -> Any:
+        """Apply the forward rule, where there is one."""
+        raise NotImplementedError
+
+    def anew(self, operands: Values) -> UserCall:
+        """Return the same call, not made yet, for other operands."""
+        raise NotImplementedError
+
+    def require_like(self, traced: UserCall) -> None:
+        """Raise if what the call told its reverse rule is not what it told while it was traced."""
+
+    @property
+    def has_state(self) -> bool:
+        """Whether the call told its reverse rule something besides Tensors."""
+        return False
+
+    def compare(self, other: UserCall) -> None:
+        """Take note of what this call and one on other values told their reverse rules differently."""
+
+    def run(self, *values: Any) -> Any:
+        """Make the call; results have memory that neither its arguments nor the user may write to."""
+        taken = [readable(value) for value in values]
+        found = tuple(unshared(x, taken) for x in self.compute(taken))
+        self.outputs = len(found)
+        return found if self.outputs > 1 else found[0]
+
+    def vjp(self, ct: Any, out: Any, operands: Values, avals: Avals, _params: Any) -> Values:
+        """Apply the reverse rule; lane by lane if it looks at elements."""
+        cts, outs = self.parted(ct), [] if out is None else self.parted(out)
+
+        def rule(values: Values) -> Values:
+            c, o, x = divided(values, len(cts), len(outs))
+            return self.pull(self.joined(c), self.joined(o) if outs else None, x, avals)
+
+        return self.seen(rule, [*cts, *outs, *operands])
+
+    def moved(self, tangents: Values, out: Any, *operands: Any) -> Any:
+        """Apply the forward rule; lane by lane if it looks at elements."""
+        outs = self.parted(out)
+
+        def rule(values: Values) -> Values:
+            t, o, x = divided(values, len(tangents), len(outs))
+            return self.parted(self.push(t, self.joined(o), x))
+
+        return self.joined(self.seen(rule, [*tangents, *outs, *operands]))
+
+    def seen(self, rule: Callable[[Values], Values], values: Values) -> Values:
+        """Return what a rule gives; where the values are lanes at which it cannot look, lane by lane."""
+        try:
+            return rule(values)
+        except (WengertError, TypeError, ValueError) as error:
+            trace, _ = innermost(values)
+            if not is_refusal(error) or not isinstance(trace, Batch):
+                raise
+        lanes = [None if x is None else lead(trace.value_below(x), trace.is_batched(x), trace.size) for x in values]
+        found = self.one_by_one(lambda xs: self.seen(rule, xs), lanes, [True] * len(lanes), trace.size)
+        return [None if x is None else make_batched(settled(x), trace) for x in found]
+
+    def one_by_one(self, rule: Callable[[Values], Values], values: Values, flags: Sequence[bool], size: int) -> Values:
+        """Return what a rule of one lane gives for all, in front, where the flagged values have lanes in front."""
+        lanes = [rule([lane(x, i) if flag else x for x, flag in zip(values, flags, strict=True)]) for i in range(size)]
+        warn_of_loop(self.name)
+        return [self.gathered(parts) for parts in zip(*lanes, strict=True)]
+
+    def gathered(self, lanes: Values) -> Any:
+        """Return a result of all lanes, which were computed one by one; zeros where some gave none."""
+        example = next((x for x in lanes if x is not None), None)
+        if example is None:
+            return None
+        return stacked("vmap", self.name, [np.zeros_like(example) if x is None else x for x in lanes])
+
+    def parted(self, value: Any) -> list[Any]:
+        """Return what belongs to each result."""
+        return list(value) if self.outputs > 1 else [value]
+
+    def joined(self, parts: Values) -> Any:
+        """Return what belongs to all results as rules receive and return it."""
+        return tuple(parts) if self.outputs > 1 else parts[0]
+
+    def remember(self, results: Sequence[Tensor]) -> None:
+        """Know what one lane gives from now on, so that it need not be asked for with examples."""
+        self.outputs = len(results)
+        avals, order = tuple(aval_of(x).firm for x in results), order_of(results)
+        self.abstract = lambda _inputs, _params: avals
+        self.order = lambda _inputs, _params, _avals: order
+
+    def run_batched(self, _primitive: Primitive, size: int, operands: Values, batched: Sequence[bool], _: Any) -> Any:
+        """Compute all lanes. Below, it is again a call of a function with rules: those of one lane, for all lanes."""
+        return apply(InLanes(self, size, batched), *operands)
+
+    def lasting(self, inputs: Values, avals: Sequence[Aval]) -> Primitive:
+        """Return what stands for the call in a graph.
+
+        What it told its reverse rule comes from examples; another call on others tells whether that depends on values.
+        """
+        if self.has_state:
+            examples = [strong(example_of(x)) for x in inputs]
+            other = self.anew(examples)
+            other.run(*(x * x.dtype.type(0.5) if is_differentiable(x.dtype) else x for x in examples))
+            self.compare(other)
+        return InGraph(self, avals)
+
+
+class InLanes(UserCall):
+    """Be the calls of all lanes together, with the rules of one lane applied to each.
+
+    Attributes:
+        one: the call of one lane.
+        size: the number of lanes.
+        flags: for each operand, whether it has lanes (in front).
+    """
+
+    def __init__(self, one: UserCall, size: int, flags: Sequence[bool]) -> None:
+        super().__init__(one.name, one.places, one.jvp is not None)
+        self.one = one
+        self.size = size
+        self.flags = flags
+        self.results = one.results
+        self.given_by_user = one.given_by_user
+
+    def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Make the calls of all lanes."""
+        return self.one.compute_lanes(self, operands)
+
+    def anew(self, operands: Values) -> UserCall:
+        """Return the same calls, not made yet."""
+        return InLanes(self.one.anew(operands), self.size, self.flags)
+
+    def require_like(self, traced: UserCall) -> None:
+        """Compare the calls of one lane."""
+        assert isinstance(traced, InLanes)
+        self.one.require_like(traced.one)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether the call of one lane has."""
+        return self.one.has_state
+
+    def compare(self, other: UserCall) -> None:
+        """Compare the calls of one lane."""
+        assert isinstance(other, InLanes)
+        self.one.compare(other.one)
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save what the rule of one lane needs, of all."""
+        return self.one.saved(wanted)
+
+    def kept_output(self, out: Any) -> Any:
+        """Save what the rule of one lane needs, of all."""
+        return self.one.kept_output(out)
+
+    def pull(self, ct: Any, out: Any, operands: Values, avals: Avals) -> Values:
+        """Apply the reverse rule of one lane to each; operands that all lanes share get the sum."""
+        cts, outs = self.parted(ct), [] if out is None else self.parted(out)
+        lane_avals = [
+            Aval(a.shape[1:], a.dtype) if flag and a is not None else a
+            for a, flag in zip(avals, self.flags, strict=True)
+        ]
+
+        def rule(values: Values) -> Values:
+            c, o, x = divided(values, len(cts), len(outs))
+            return self.one.pull(self.joined(c), self.joined(o) if outs else None, x, lane_avals)
+
+        flags = [True] * (len(cts) + len(outs)) + list(self.flags)
+        found = self.together(rule, [*cts, *outs, *operands], flags)
+        return [c if c is None or flag else np.sum(c, 0) for c, flag in zip(found, self.flags, strict=True)]
+
+    def push(self, tangents: Values, out: Any, operands: Values) -> Any:
+        """Apply the forward rule of one lane to each."""
+        outs = self.parted(out)
+
+        def rule(values: Values) -> Values:
+            t, o, x = divided(values, len(tangents), len(outs))
+            return self.parted(self.one.push(t, self.joined(o), x))
+
+        flags = [*self.flags, *[True] * len(outs), *self.flags]
+        return self.joined(self.together(rule, [*tangents, *outs, *operands], flags))
+
+    def together(self, rule: Callable[[Values], Values], values: Values, flags: Sequence[bool]) -> Values:
+        """Return what a rule of one lane gives for all, lanes in front; lane by lane if it looks at elements.
+
+        Args:
+            rule: from values to results; there may be None among both.
+            values: what it is called with.
+            flags: which of them have lanes, in front.
+        """
+        trace = Batch(next_level(), self.size, "vmap")
+        try:
+            found = rule([in_lanes(x, trace) if flag else x for x, flag in zip(values, flags, strict=True)])
+            return [None if x is None else in_front(x, trace) for x in found]
+        except (WengertError, TypeError, ValueError) as error:
+            if not is_refusal(error):
+                raise
+        finally:
+            trace.end()
+        return self.one_by_one(rule, values, flags, self.size)
+
+
+class InGraph(Primitive):
+    """Stand for a call in a graph: each evaluation is a call of its own.
+
+    Args:
+        traced: the call that was traced, on examples.
+        avals: those of its results.
+    """
+
+    kind = "opaque"
+    structured = True
+    unfolds = True
+    firm = False
+
+    def __init__(self, traced: UserCall, avals: Sequence[Aval]) -> None:
+        super().__init__(traced.name, self.call, form=Region(lambda _inputs, _params: avals))
+        self.traced = traced
+        self.fresh_call = traced.anew(())
+        self.outputs = len(avals)
+
+    def call(self, *values: Any) -> Any:
+        """Call the function on values of any kind."""
+        again = self.fresh_call.anew(values)
+        found = apply(again, *values)
+        again.require_like(self.traced)
+        if again.outputs != self.outputs:
+            raise GraphError(
+                describe(
+                    self.name,
+                    f"{again.outputs} {again.results} where {self.outputs} were traced",
+                    "as many in every call are needed in a traced function",
+                    "Return the same whatever the values are",
+                )
+            )
+        return found
+
+
+# Values as the user's functions see them
+
+
+def readable(value: Any) -> Tensor:
+    """Return a value as a Tensor whose memory is left alone by writes."""
+    tensor = constant_tensor(value)
+    tensor._kept = True
+    return tensor
+
+
+def unshared(tensor: Tensor, taken: Sequence[Tensor]) -> Any:
+    """Return the array of a Tensor; a copy unless its memory is its own, and not that of the Tensors in `taken`."""
+    value = raw(tensor)
+    if not isinstance(value, np.ndarray):
+        return value
+    borrowed = tensor._kept or tensor is not current(tensor)
+    return value.copy() if borrowed or any(np.may_share_memory(raw(x), value) for x in taken) else value
+
+
+def belongs_to(value: Any, taken: Sequence[Tensor]) -> bool:
+    """Tell whether a value depends on nothing that is being differentiated or batched but the Tensors of a call."""
+    return innermost_trace(value) is None or traces_of(value) <= {trace for x in taken for trace in traces_of(x)}
+
+
+def traces_of(value: Any) -> set[Trace]:
+    """Return the traces of a value, at all levels."""
+    found = set()
+    while type(value) is Tensor and (value := current(value))._trace is not None:
+        found.add(value._trace)
+        value = value._value
+    return found
+
+
+def divided(values: Values, first: int, second: int) -> tuple[Values, Values, Values]:
+    """Return the first values, the second ones, and the others."""
+    return values[:first], values[first : first + second], values[first + second :]
+
+
+# Lanes
+
+
+def in_lanes(value: Any, trace: Batch) -> Any:
+    """Return a value with lanes in front as one lane sees it."""
+    if value is None:
+        return None
+    below = settled(current(value)) if type(value) is Tensor else value
+    return readable(make_batched(below, trace))
+
+
+def lane(value: Any, i: int) -> Any:
+    """Return one lane of a value, in memory that is not written to."""
+    if value is None:
+        return None
+    found = (settled(current(value)) if type(value) is Tensor else value)[i]
+    return readable(current(found)) if type(found) is Tensor else found
+
+
+def in_front(value: Any, trace: Batch) -> Tensor:
+    """Return a result of all lanes with these in front, repeated if it is the same for all."""
+    tensor = as_tensor(value)
+    found = current(tensor)
+    if found._trace is trace:
+        result: Tensor = wrapped_constant(found._value)
+        result._kept = result._kept or found._kept or found is not tensor
+        return result
+    return wrapped_constant(trace.spread(settled(found)))  # type: ignore[no-any-return]
+
+
+def is_refusal(error: Exception) -> bool:
+    """Tell whether an error is one of ours, which NumPy may have wrapped."""
+    return isinstance(error, WengertError) or isinstance(error.__cause__, WengertError)

@@ -1,0 +1,110 @@
+"""The context of a `Function`: what `forward` tells `backward`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.tensor import Tensor, raw
+from wengert.errors import GraphError, describe
+
+__all__ = [
+    "LANES",
+    "TRACED",
+    "Context",
+    "attribute_error",
+    "different_attributes",
+    "public_attributes",
+    "require_same_attributes",
+]
+
+LANES = "which differs from lane to lane under vmap", "attributes of ctx must be the same for all lanes"
+TRACED = "which depends on values that are being traced", "attributes of ctx must not while a gradient is traced"
+
+
+class Context:
+    """Carry what `forward` wants to tell `backward`; further attributes may be set freely.
+
+    Attributes:
+        needs_input_grad: for each argument of `forward`, whether its cotangent is wanted.
+
+    >>> import wengert as wg
+    >>> class Square(wg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx: Context, x: Tensor) -> Tensor:
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     def backward(ctx: Context, ct: Tensor) -> Tensor:
+    ...         (x,) = ctx.saved_tensors
+    ...         return ct * 2 * x
+    >>> x = wg.tensor(3.0, requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs_input_grad
+        self._to_save: tuple[Any, ...] = ()
+        self._saved: tuple[Any, ...] = ()
+        self._dirty: tuple[Any, ...] = ()
+        self._constant: tuple[Any, ...] = ()
+        self._materialize = True
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Save Tensors (inputs, outputs or others; None is allowed) for `saved_tensors`."""
+        self._to_save = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Tell which inputs `forward` has written to; it must return them."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Tell which outputs are constants."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Choose whether outputs that received no cotangent give `backward` zeros (the default) or None."""
+        self._materialize = value
+
+    def _let_go(self) -> None:
+        """Forget the values of the call: those that were saved are residuals of its record."""
+        self._to_save = self._dirty = self._constant = ()
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `forward` saved, as Tensors."""
+        return self._saved
+
+
+def require_same_attributes(name: str, before: Context, after: Context, why: tuple[str, str]) -> None:
+    """Raise a GraphError if `forward` stored different attributes on its context in calls that share a backward."""
+    different = different_attributes(before, after)
+    if different:
+        raise attribute_error(name, different[0], why)
+
+
+def attribute_error(name: str, attribute: str, why: tuple[str, str]) -> GraphError:
+    """Return the error about an attribute of a context that differs between calls."""
+    action = "Pass what depends on values to ctx.save_for_backward"
+    return GraphError(describe(f"{name}.forward", f"ctx.{attribute}, {why[0]}", why[1], action))
+
+
+def different_attributes(one: Context, other: Context) -> list[str]:
+    """Return the names of what a user stored differently on two contexts."""
+    old, new = public_attributes(one), public_attributes(other)
+    return [key for key in {**old, **new} if key not in old or key not in new or not alike(old[key], new[key])]
+
+
+def public_attributes(context: Context) -> dict[str, Any]:
+    """Return what a user stored on a context."""
+    return {key: value for key, value in vars(context).items() if not key.startswith("_")}
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Tell whether two attributes are the same or have equal elements."""
+    if isinstance(a, Tensor | np.ndarray) or isinstance(b, Tensor | np.ndarray):
+        return bool(np.array_equal(np.asarray(raw(a)), np.asarray(raw(b)), equal_nan=True))
+    return a is b or (type(a) is type(b) and bool(a == b))

@@ -1,0 +1,93 @@
+"""`once_differentiable`: backward passes that cannot be differentiated themselves."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from wengert.core.aval import Aval
+from wengert.core.batching import lead
+from wengert.core.dispatch import apply, as_tensor
+from wengert.core.primitive import Primitive
+from wengert.core.requirements import require_callable
+from wengert.core.tensor import Tensor, innermost_trace
+from wengert.errors import GraphError, describe
+from wengert.traces.context import Context
+from wengert.traces.modes import no_grad
+
+__all__ = ["once_differentiable"]
+
+
+class _OnceOnly(Primitive):
+    """Stand behind the results of a `backward` that cannot be differentiated, and depend on all it was given."""
+
+    kind = "opaque"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, lambda value, *_: value, batch=self.run_batched)
+
+    def run_batched(
+        self, _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], _params: Any
+    ) -> Any:
+        """Give the result of all lanes."""
+        return apply(self, lead(operands[0], batched[0], size), *operands[1:])
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save nothing."""
+        return False, lambda operand: False
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Refuse."""
+        raise GraphError(
+            describe(
+                self.name,
+                "a second differentiation, or one in forward mode",
+                "a backward that is not marked once_differentiable is needed",
+                "Write backward in operations on Tensors and remove the mark",
+            )
+        )
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a `backward` whose operations are not recorded: differentiating its result is an error.
+
+    Args:
+        backward: the static method's function; it receives plain Tensors.
+
+    Returns:
+        The function to use in its place.
+
+    >>> import wengert as wg
+    >>> class Square(wg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...
+    ...     @staticmethod
+    ...     @once_differentiable
+    ...     def backward(ctx, ct):
+    ...         return ct * 2 * ctx.saved_tensors[0]
+    >>> wg.grad(Square.apply)(3.0)
+    6.0
+    """
+    require_callable("once_differentiable", backward)
+
+    @functools.wraps(backward)
+    def once(ctx: Context, *cts: Any) -> Any:
+        traced = [x for x in (*cts, *ctx._saved) if type(x) is Tensor and innermost_trace(x) is not None]
+        plain = copy.copy(ctx)
+        plain._saved = tuple(x.detach() if type(x) is Tensor else x for x in ctx._saved)
+        with no_grad():
+            results = backward(plain, *(x.detach() if type(x) is Tensor else x for x in cts))
+        if not traced:
+            return results
+        found = results if isinstance(results, tuple) else (results,)
+        guard = _OnceOnly(backward.__qualname__)
+        return tuple(x if x is None else apply(guard, as_tensor(x), *traced) for x in found)
+
+    return once
