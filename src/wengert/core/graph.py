@@ -16,6 +16,7 @@ import numpy as np
 
 from wengert.core.abstract import abstract
 from wengert.core.aval import aval_of, aval_text, united
+from wengert.core.complaints import attributed, returned
 from wengert.core.dispatch import apply, conformed
 from wengert.core.identity import Composite, identity, identity_of_params, registered_name
 from wengert.core.primitive import Primitive
@@ -102,8 +103,12 @@ class Graph(Composite):
         self._last_uses: dict[int, list[Variable]] | None = None
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
-        """Evaluate the graph; see `evaluate`."""
-        return evaluate(self, args)
+        """Evaluate the graph; see `evaluate`. NumPy's warnings name the lines of its equations."""
+        entered = attributed()
+        try:
+            return evaluate(self, args)
+        finally:
+            returned(entered)
 
     def __str__(self) -> str:
         return render(self)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+from wengert.core.complaints import attributed, returned
 from wengert.core.source import use_at
 from wengert.errors import GraphError, WengertError, describe
 
@@ -49,8 +50,9 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     """Call the function of a user; NumPy's error around one of ours gives way to it.
 
     NumPy answers whatever a Tensor says that is stored into an ndarray (`array[0] = x`, `array.fill(x)`) with a
-    ValueError raised from it; the traceback leads through the user's line in either case.
+    ValueError raised from it; the traceback leads through the user's line in either case. Warnings name it, too.
     """
+    entered = attributed()
     try:
         return function(*args, **kwargs)
     except ValueError as error:
@@ -59,3 +61,5 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
         if str(error) == DROPPED:
             raise stored_in_ndarray("a value that is not a number").with_traceback(error.__traceback__) from None
         raise
+    finally:
+        returned(entered)

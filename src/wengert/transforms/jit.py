@@ -13,6 +13,7 @@ from wengert._tree import flatten, unflatten
 from wengert.compile.partition import Partition, cut
 from wengert.compile.passes import simplified
 from wengert.core.aval import NUMBERS, Aval, aval_of, is_differentiable, is_number
+from wengert.core.complaints import attributed, returned
 from wengert.core.dispatch import plain_array
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.identity import identity_of_static
@@ -192,7 +193,11 @@ class Jitted:
         entry = self.entries.get(key)
         if entry is None or not entry.fits():
             entry = self.entries[key] = self.trace(args, kwargs, leaves, structure)
-        results = call_entry(entry, (*leaves, *entry.captured))
+        entered = attributed()
+        try:
+            results = call_entry(entry, (*leaves, *entry.captured))
+        finally:
+            returned(entered)
         example = result_example(given)
         visible = len(results) - len(entry.donated)
         for position, index in entry.donated:
