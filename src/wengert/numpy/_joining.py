@@ -72,7 +72,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Return arrays joined along their second axis, or their only one; see `numpy.hstack`."""
-    xs = [np.atleast_1d(x) for x in operands("hstack", tup)]
+    xs = [x if x.ndim else np.atleast_1d(x) for x in operands("hstack", tup)]
     return concatenate(xs, 0 if xs and xs[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 

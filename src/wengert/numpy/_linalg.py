@@ -15,8 +15,14 @@ from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._contractions import array
 from wengert.numpy._contractions import outer as outer_product
 from wengert.primitives import linear_algebra
+from wengert.traces.recorders import several_function, single_function
 
 __all__: list[str] = []
+
+inverted = single_function(linear_algebra.inv)
+determined = single_function(linear_algebra.det)
+measured = single_function(linear_algebra.norm)
+solved = several_function(linear_algebra.solve)
 
 SlogdetResult: Any = type(np.linalg.slogdet(np.ones((1, 1))))  # NumPy has no public name for it
 
@@ -169,19 +175,19 @@ def square(name: str, value: Any) -> Any:
 @implements(np.linalg.inv)
 def inv(a: Any) -> Any:
     """Return the inverse; see `numpy.linalg.inv`."""
-    return apply(linear_algebra.inv, square("inv", a))
+    return inverted(square("inv", a), {})
 
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
     """Return the solution x of a x = b; see `numpy.linalg.solve`."""
-    return apply(linear_algebra.solve, square("solve", a), array("solve", b))
+    return solved((square("solve", a), array("solve", b)), {})
 
 
 @implements(np.linalg.det)
 def det(a: Any) -> Any:
     """Return the determinant; see `numpy.linalg.det`."""
-    return apply(linear_algebra.det, square("det", a))
+    return determined(square("det", a), {})
 
 
 @implements(np.linalg.slogdet)
@@ -206,7 +212,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     axis = axis if axis is None or isinstance(axis, tuple) else (operator.index(axis),)
     count = x.ndim if axis is None else len(axis)
     if (axis is None and ord is None) or (count <= 2 and is_smooth(ord, count)):
-        return apply(linear_algebra.norm, x, order=ord, axis=axis, keepdims=bool(keepdims))
+        return measured(x, {"order": ord, "axis": axis, "keepdims": bool(keepdims)})
     if count == 1:
         return extreme_vector_norm(x, ord, axis, keepdims)
     if count == 2 and ord in (1, -1, np.inf, -np.inf, 2, -2, "nuc"):

@@ -26,14 +26,25 @@ PLAIN = (
 
 
 def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose array results are Tensors, whatever it was given."""
+    """Return a function whose array results are Tensors, whatever it was given: itself, if it says that they are.
 
-    @functools.wraps(function)
+    What a function is for a Tensor and no options, `of_tensor`, is called without the way through the options.
+    """
+    if function.__annotations__.get("return") == "Tensor":
+        return function
+    of_tensor = getattr(function, "of_tensor", None)
+
     def public(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
         return result if type(result) is Tensor else wrapped(result)
 
-    return public
+    def direct(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is Tensor and not kwargs:
+            return of_tensor(*args)  # type: ignore[misc]  # there is one
+        result = function(*args, **kwargs)
+        return result if type(result) is Tensor else wrapped(result)
+
+    return functools.wraps(function)(public if of_tensor is None else direct)
 
 
 def wrapped(result: Any) -> Any:

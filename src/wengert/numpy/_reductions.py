@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,14 @@ def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufun
     return params
 
 
+single = functools.cache(single_function)
+
+
 def reduce_with(primitive: Primitive, x: Any, params: Params, **extras: Any) -> Any:
     """Apply a reduction, with those of the extra operands that were given."""
     names = tuple([name for name, value in extras.items() if value is not None])
     if not names:
-        return apply(primitive, x, **params)
+        return single(primitive)(x, params)
     operands = [operand(name, extras[name]) for name in names]
     return apply(primitive, x, *operands, extras=names, **params)
 
@@ -79,7 +83,7 @@ def sum(
     """Return the sum over axes; see `numpy.sum`."""
     x = as_tensor(a)
     if dtype is None and out is None and initial is None and where is True:
-        return compact_sum(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})  # type: ignore[no-any-return]
+        return compact_sum(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     initial, where = given(initial), given(where, True)
     mask = () if where is None else (operand("sum", where),)
@@ -97,7 +101,7 @@ def mean(
     """Return the mean over axes; see `numpy.mean`."""
     x = as_tensor(a)
     if dtype is None and out is None and where is True:
-        return compact_mean(x, {"axis": axes(axis, len(x.shape)), "keepdims": flag(keepdims)})  # type: ignore[no-any-return]
+        return compact_mean(x, {"axis": axes(axis, len(x.shape)), "keepdims": flag(keepdims)})
     where = given(where, True)
     mask = () if where is None else (operand("mean", where),)
     if x.dtype.char in "fdgFDG":  # those of others are sums of a dtype of its own
@@ -125,7 +129,7 @@ def prod(
     """Return the product over axes; see `numpy.prod`."""
     x = as_tensor(a)
     if dtype is None and out is None and initial is None and where is True:
-        return compact_prod(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})  # type: ignore[no-any-return]
+        return compact_prod(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     result = reduce_with(reductions.prod, x, params, initial=given(initial), where=given(where, True))
     return with_out("prod", result, out)  # type: ignore[no-any-return]

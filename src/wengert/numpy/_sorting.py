@@ -15,6 +15,7 @@ from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import sorting
+from wengert.traces.recorders import single_function
 
 __all__: list[str] = []
 
@@ -22,7 +23,9 @@ __all__: list[str] = []
 def along(a: Any, axis: int | None) -> tuple[Tensor, int]:
     """Return a Tensor and the axis to work along, counted from 0; None means the flattened elements."""
     x = as_tensor(a)
-    return (x.reshape(-1), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
+    if axis is None:
+        return (x, 0) if x.ndim == 1 else (x.reshape(-1), 0)
+    return x, normalize_axis_index(axis, x.ndim)
 
 
 def refuse_fields(name: str, order: Any) -> None:
@@ -33,12 +36,16 @@ def refuse_fields(name: str, order: Any) -> None:
         )
 
 
+sorted_along = single_function(sorting.sort)
+order_along = single_function(sorting.argsort)
+
+
 @implements(np.sort)
 def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Any:
     """Return the elements sorted along an axis; see `numpy.sort`."""
     refuse_fields("sort", order)
     x, axis = along(a, axis)
-    return apply(sorting.sort, x, axis=axis, kind=kind, stable=stable)
+    return sorted_along(x, {"axis": axis, "kind": kind, "stable": stable})
 
 
 @implements(np.argsort)
@@ -46,7 +53,7 @@ def argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, 
     """Return the indices that sort along an axis; see `numpy.argsort`."""
     refuse_fields("argsort", order)
     x, axis = along(a, axis)
-    return apply(sorting.argsort, x, axis=axis, kind=kind, stable=stable)
+    return order_along(x, {"axis": axis, "kind": kind, "stable": stable})
 
 
 @implements(np.partition)
@@ -85,15 +92,16 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 def extreme(function: Any, primitive: Primitive) -> None:
     """Enter a function that returns the place of an extreme element."""
+    found = single_function(primitive)
 
     @implements(function)
     @documented(function.__name__, "Return the index of an extreme element")
     def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
         x, line = along(a, axis)
-        result = apply(primitive, x, axis=line, keepdims=bool(keepdims and axis is not None))
+        result = found(x, {"axis": line, "keepdims": bool(keepdims and axis is not None)})
         if keepdims and axis is None:
             result = result.reshape((1,) * as_tensor(a).ndim)
-        return with_out(function.__name__, result, out)
+        return result if out is None else with_out(function.__name__, result, out)
 
 
 extreme(np.argmax, sorting.argmax)

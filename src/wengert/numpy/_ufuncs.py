@@ -12,7 +12,7 @@ from numpy import ndarray
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
 from wengert.core.order import is_scalar
-from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
+from wengert.core.primitive import PRIMITIVES, Constant, Elementwise, Primitive
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
@@ -21,6 +21,7 @@ from wengert.primitives.indexing import rebind
 from wengert.traces.operators import (
     REAL,
     binary_operator,
+    constant_function,
     constant_operator,
     operand,
     operator_operand,
@@ -45,6 +46,9 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
     compact = unary_function(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 1 else None
     compact_binary = binary_operator(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 2 else None
     reflected = reflected_operator(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 2 else None
+
+    if isinstance(primitive, Constant) and count == 1:
+        compact = constant_function(primitive, ufunc)
 
     @documented(name, "Apply the ufunc to Tensors or arrays")
     def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
@@ -79,6 +83,8 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
         result = apply(primitive, *operands)
         return result if out is None and where is True else with_out(name, filling(result, out), out, where)
 
+    if compact is not None:
+        function.of_tensor = compact  # type: ignore[attr-defined]  # read by those who have a Tensor and no options
     return function
 
 

@@ -8,6 +8,7 @@ the other direction, which gives all higher orders.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -155,10 +156,21 @@ def accumulate_vjp(ct: Any, out: Any, x: Any, *, ufunc: np.ufunc, axis: int, dty
     return np.concatenate([back[span(axis, None, 1)], q * back[span(axis, 1, None)]], axis=axis)
 
 
+def accumulate_jvp(tangents: Sequence[Any], out: Any, x: Any, *, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:
+    """Run the tangents through the steps."""
+    t = tangents[0]
+    if x.shape[axis] < 2:
+        return t
+    p, q = partials(out, x, ufunc, axis)
+    late = np.concatenate([t[span(axis, None, 1)], q * t[span(axis, 1, None)]], axis=axis)
+    return apply(recurrence, p, late, axis=axis, reverse=False)
+
+
 accumulate = opaque(
     "accumulate",
     lambda x, *, ufunc, axis, dtype=None: ufunc.accumulate(x, axis, dtype),
     vjp=accumulate_vjp,
+    jvp=accumulate_jvp,
     form=Scan("ufunc"),
 )
 constant_accumulate = constant(

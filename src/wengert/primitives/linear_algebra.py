@@ -37,15 +37,27 @@ def vjp_norm(ct: Any, out: Any, x: Any, *, order: Any, axis: Axis, keepdims: boo
     """
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
     ct, out = (restore_axes(y, x.shape, axes, keepdims) for y in (ct, out))
+    return times_slope(ct, out, x, order)
+
+
+def times_slope(t: Any, out: Any, x: Any, order: Any) -> Any:
+    """Return t times the partials of a norm by the elements."""
     if order in (None, 2, "fro", "f"):
-        return np.where(out == 0, 0.0, ct * (conj(x) / np.where(out == 0, 1.0, out)))
+        return np.where(out == 0, 0.0, t * (conj(x) / np.where(out == 0, 1.0, out)))
     zero = (x == 0) | (out == 0)
     size = np.where(zero, 1.0, np.absolute(x))
     ratio = size / np.where(zero, 1.0, out)
-    return np.where(zero, 0.0, ct * (conj(x) / size) * ratio ** (order - 1))
+    return np.where(zero, 0.0, t * (conj(x) / size) * ratio ** (order - 1))
 
 
-norm = opaque("norm", evaluate_norm, vjp=vjp_norm, batch=batch_norm)
+def jvp_norm(tangents: Sequence[Any], out: Any, x: Any, *, order: Any, axis: Axis, keepdims: bool) -> Any:
+    """Sum the tangents, each times its partial."""
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    parts = times_slope(tangents[0], restore_axes(out, x.shape, axes, keepdims), x, order)
+    return np.sum(parts, axis=axes, keepdims=keepdims).real
+
+
+norm = opaque("norm", evaluate_norm, vjp=vjp_norm, jvp=jvp_norm, batch=batch_norm)
 
 
 # Inverses
@@ -65,7 +77,23 @@ def vjp_solve(ct: Any, out: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return ct_a, unbroadcast(ct_b[..., 0] if b.ndim == 1 else ct_b, b.shape)
 
 
-inv = opaque("inv", np.linalg.inv, vjp=vjp_inv, form=Routine("(n,n)->(n,n)"))
+def jvp_inv(tangents: Sequence[Any], out: Any, _a: Any) -> Any:
+    """Return -B dA B for the inverse B."""
+    return -(out @ tangents[0] @ out)
+
+
+def jvp_solve(tangents: Sequence[Any], out: Any, a: Any, b: Any) -> Any:
+    """Solve with the same matrix: for A x = b, A dx = db - dA x."""
+    da, db = tangents
+    if b.ndim == 1:
+        out, db = out[..., None], None if db is None else db[..., None]
+    change = None if da is None else da @ out
+    right = db if change is None else -change if db is None else db - change
+    found = np.linalg.solve(a, right)
+    return found[..., 0] if b.ndim == 1 else found
+
+
+inv = opaque("inv", np.linalg.inv, vjp=vjp_inv, jvp=jvp_inv, form=Routine("(n,n)->(n,n)"))
 
 
 def evaluate_solve(a: Any, b: Any) -> Any:
@@ -79,7 +107,7 @@ def evaluate_solve(a: Any, b: Any) -> Any:
         raise mismatched("solve", a, b, needed) from error
 
 
-solve = opaque("solve", evaluate_solve, vjp=vjp_solve, batch=batch_solve)
+solve = opaque("solve", evaluate_solve, vjp=vjp_solve, jvp=jvp_solve, batch=batch_solve)
 
 
 # Determinants

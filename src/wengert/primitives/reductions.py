@@ -207,7 +207,33 @@ def prod_vjp(
     return (ct_x, *(cts.get(name) for name in extras))
 
 
-prod = opaque("prod", evaluate_prod, vjp=prod_vjp, form=Reduction(np.multiply))
+def prod_jvp(
+    tangents: Sequence[Any],
+    out: Any,
+    x: Any,
+    *rest: Any,
+    axis: Axes,
+    keepdims: bool,
+    extras: Names = (),
+    dtype: Any = None,
+) -> Any:
+    """Sum the tangents, each multiplied by the product of the other factors, of which a starting value is one."""
+    options = options_of(extras, rest)
+    mask, initial = options.get("where"), options.get("initial")
+    factors = x if mask is None else np.where(mask, x, 1.0)
+    moved: Any = np.zeros(out.shape, out.dtype)
+    if tangents[0] is not None and x.size:
+        parts = tangents[0] * products_of_others(factors, axis)
+        if mask is not None:
+            parts = np.where(mask, parts, 0.0)
+        moved = np.sum(parts if initial is None else parts * initial, axis=axis, keepdims=keepdims)
+    started = options_of(extras, tangents[1:]).get("initial")
+    if started is not None:
+        moved = moved + started * np.prod(factors, axis=axis, keepdims=keepdims)
+    return moved
+
+
+prod = opaque("prod", evaluate_prod, vjp=prod_vjp, jvp=prod_jvp, form=Reduction(np.multiply))
 
 
 # Extrema

@@ -42,7 +42,22 @@ def rearranged_jvp(tangents: Any, out: Any, x: Any, *, axis: int, **_options: An
     return transfer(tangents[0], x, out, axis)
 
 
-sort = opaque("sort", np.sort, vjp=rearranged_vjp, jvp=rearranged_jvp, form=ALONG)
+def taken(t: Any, places: Any, axis: int) -> Any:
+    """Return the elements at places along an axis."""
+    return t[places] if type(places) is np.ndarray and places.ndim == 1 else np.take_along_axis(t, places, axis)
+
+
+def sorted_vjp(ct: Any, _out: Any, x: Any, *, axis: int, **_options: Any) -> Any:
+    """Give each element the cotangent of the place that it went to."""
+    return taken(ct, ranks(x, axis), axis)
+
+
+def sorted_jvp(tangents: Any, _out: Any, x: Any, *, axis: int, **_options: Any) -> Any:
+    """Let the tangents follow their elements."""
+    return taken(tangents[0], np.argsort(x, axis=axis, kind="stable"), axis)
+
+
+sort = opaque("sort", np.sort, vjp=sorted_vjp, jvp=sorted_jvp, form=ALONG)
 partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp, form=ALONG)
 
 argsort = constant("argsort", np.argsort, form=ALONG)

@@ -94,6 +94,29 @@ def dispersion_vjp(
     return (ct_x, *(cts.get(name) for name in extras))
 
 
+def dispersion_jvp(
+    tangents: Sequence[Any],
+    x: Any,
+    rest: tuple[Any, ...],
+    axis: Axes,
+    extras: Names,
+    ddof: float,
+    skipna: bool,
+) -> Any:
+    """Return the tangent of var, with the reduced axes kept; that of std is this one divided by 2 std."""
+    options = options_of(extras, rest)
+    deviation, count = deviations(x, options.get("mean"), options.get("where"), axis, skipna)
+    if x.dtype.kind == "c":
+        deviation = np.conjugate(deviation)
+    moved: Any = 0.0
+    if tangents[0] is not None:
+        moved = np.sum(deviation * tangents[0], axis=axis, keepdims=True)
+    center = options_of(extras, tangents[1:]).get("mean")
+    if center is not None:
+        moved = moved - np.sum(deviation * center, axis=axis, keepdims=True)
+    return 2 * moved.real / freedom(count, ddof)
+
+
 def dispersion(name: str, evaluate: Callable[..., Any], *, root: bool, skipna: bool) -> Any:
     """Declare a variance or a standard deviation."""
 
@@ -131,8 +154,25 @@ def dispersion(name: str, evaluate: Callable[..., Any], *, root: bool, skipna: b
         halved = np.where(varies, ct / (2 * np.where(varies, out, 1.0)), 0.0)
         return dispersion_vjp(halved, x, rest, axis, keepdims, extras, ddof, skipna)
 
+    def jvp(
+        tangents: Sequence[Any],
+        out: Any,
+        x: Any,
+        *rest: Any,
+        axis: Axes,
+        keepdims: bool,
+        ddof: float,
+        extras: Names = (),
+        dtype: Any = None,
+    ) -> Any:
+        moved = dispersion_jvp(tangents, x, rest, axis, extras, ddof, skipna).reshape(out.shape)
+        if not root:
+            return moved
+        varies = out > 0
+        return np.where(varies, moved / (2 * np.where(varies, out, 1.0)), 0.0)
+
     vjp = of_deviation if root else of_variance
-    return opaque(name, evaluation, vjp=vjp, form=Reduction())
+    return opaque(name, evaluation, vjp=vjp, jvp=jvp, form=Reduction())
 
 
 var = dispersion("var", np.var, root=False, skipna=False)

@@ -22,10 +22,11 @@ from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, 
 from wengert.core.foreign import deferred, foreign
 from wengert.core.objects import holds_objects, read_objects
 from wengert.core.order import is_scalar
-from wengert.core.primitive import Elementwise
+from wengert.core.primitive import Elementwise, Primitive
 from wengert.core.source import RECENT, caller, is_users
 from wengert.core.tensor import BORROWED, Tensor, make_tensor
 from wengert.core.views import ALIAS, resolved
+from wengert.core.watch import WATCHES
 from wengert.native.elementwise import LARGE
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Binary, LargeBinary, LargeUnary, Unary
@@ -33,6 +34,7 @@ from wengert.traces.tape import NUMBERS, Binary, LargeBinary, LargeUnary, Unary
 __all__ = [
     "REAL",
     "binary_operator",
+    "constant_function",
     "constant_operator",
     "operand",
     "operator_operand",
@@ -293,7 +295,13 @@ def unary_function(
         x = a._value
         if trace is None:
             out = compute_large(x) if type(x) is ndarray and x.size >= LARGE else compute(x)
-            return make_tensor(out, None, None)
+            if WATCHES:
+                return make_tensor(out, None, None)
+            result = Tensor()
+            result._value = out
+            result._trace = result._node = None
+            result._kept = False
+            return result
         if SPECIAL or not trace.fast:
             if of_complex is not None and are_complex(a):
                 return apply(of_complex, a)
@@ -377,6 +385,26 @@ def constant_operator(name: str, compute: Operator, general: Operator) -> Operat
             check_broadcast(name, (x, y))
             raise
         return make_tensor(out, None, None)
+
+    return operate
+
+
+def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function of one operand without derivatives.
+
+    Args:
+        primitive: a constant primitive of one operand.
+        compute: the operation on arrays.
+    """
+
+    def operate(a: Any) -> Any:
+        if type(a) is Tensor and type(a._value) is ndarray and (a._trace is None or a._trace.fast) and not WATCHES:
+            result = Tensor()
+            result._value = compute(a._value)
+            result._trace = result._node = None
+            result._kept = False
+            return result
+        return apply(primitive, operand(primitive.name, a))
 
     return operate
 

@@ -14,8 +14,9 @@ import numpy as np
 from wengert.core.dispatch import apply, dispatch
 from wengert.core.primitive import Primitive
 from wengert.core.source import caller
-from wengert.core.tensor import BORROWED, Tensor
+from wengert.core.tensor import Tensor, own_memory
 from wengert.core.views import ALIAS, Step, View, is_window, resolved
+from wengert.core.watch import WATCHES
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Node, Record, Single
 
@@ -25,8 +26,8 @@ Params = dict[str, Any]
 ndarray, float64 = np.ndarray, np.float64
 
 
-def single_function(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
-    """Return a function of a Tensor and the parameters of a primitive of one operand."""
+def single_function(primitive: Primitive) -> Callable[[Any, Params], Tensor]:
+    """Return a function of the operand and the parameters of a primitive; views are of Tensors alone."""
     return single_view(primitive) if primitive.view else single_result(primitive)
 
 
@@ -37,10 +38,16 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
     keeps_out, keeps = (False, bool) if constant else primitive.saved((True,))
     keeps_x = keeps(0)
 
-    def operate(a: Tensor, params: Params) -> Any:
+    def operate(a: Any, params: Params) -> Any:
+        if type(a) is not Tensor:
+            return apply(primitive, a, **params)
         trace = a._trace
         x = a._value
-        if (type(x) is not ndarray and type(x) is not float64) or (trace is not None and (SPECIAL or not trace.fast)):
+        if (
+            (type(x) is not ndarray and type(x) is not float64)
+            or (trace is not None and (SPECIAL or not trace.fast))
+            or WATCHES
+        ):
             return resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
         out = evaluate(x, **params)
         result = Tensor()
@@ -84,7 +91,11 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             base, path, source = view.base, view.path, view.current()
         trace = source._trace
         x = source._value
-        if (type(x) is not ndarray and type(x) is not float64) or (trace is not None and (SPECIAL or not trace.fast)):
+        if (
+            (type(x) is not ndarray and type(x) is not float64)
+            or (trace is not None and (SPECIAL or not trace.fast))
+            or WATCHES
+        ):
             return apply(primitive, a, **params)
         out = evaluate(x, **params)
         result = Tensor()
@@ -140,15 +151,13 @@ def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], 
                         return apply(primitive, *operands, **params)
                     trace = own
                     node = x._node
-                elif x._kept is BORROWED:
-                    return apply(primitive, *operands, **params)
                 x = x._value
                 kind = type(x)
             if kind is not ndarray and not (takes_numbers and kind is float):
                 return apply(primitive, *operands, **params)
             values.append(x)
             nodes.append(node)
-        if plain or (SPECIAL and trace is not None):
+        if plain or (SPECIAL and trace is not None) or WATCHES:
             return apply(primitive, *operands, **params)
         try:
             out = evaluate(*values, **params)
@@ -174,8 +183,10 @@ def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], 
         for i in positions:
             x = operands[i]
             if type(x) is Tensor:
-                x._kept = True
-                residuals[i] = values[i]
+                if x._kept is not True:
+                    own_memory(x)
+                    x._kept = True
+                residuals[i] = x._value
             else:
                 residuals[i] = x.copy() if type(x) is ndarray and x.flags.writeable else x
         record.operands = tuple(residuals)
