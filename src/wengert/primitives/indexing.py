@@ -388,11 +388,11 @@ def is_same_view(value: Any, base: Tensor, path: Sequence[Step]) -> bool:
 
 def same_layout(old: Tensor, new: Tensor) -> bool:
     """Tell whether two values of one shape lie alike in memory, so that they have the same views."""
-    if hasattr(old, "_array"):  # it stays an array, whatever it stands for
-        return True
     before, after = old._value, new._value
     if type(before) is np.ndarray and type(after) is np.ndarray and old._trace is new._trace:
         return before.strides == after.strides
+    if hasattr(old, "_array"):  # it stays an array, whatever it stands for
+        return True
     return bool(strides_of(old) == strides_of(new))
 
 

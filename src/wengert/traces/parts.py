@@ -19,12 +19,16 @@ from wengert.core.views import ALIAS, View
 from wengert.core.watch import WATCHES
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, setitem
+from wengert.primitives.shapes import reshape
 from wengert.traces.modes import SPECIAL
+from wengert.traces.recorders import single_function
 from wengert.traces.tape import NUMBERS, Leaf, Node
 
 __all__ = ["Gathered", "Part", "Written", "read_part", "write_part"]
 
 ndarray = np.ndarray
+WHOLE = slice(None)
+reshaped = single_function(reshape)
 _getframe = sys._getframe
 
 
@@ -139,6 +143,11 @@ def plain_index(index: Any) -> tuple[Any, ...] | None:
     return (index,) if type(index) is int or is_plain(index) else None
 
 
+def is_whole(entry: Any) -> bool:
+    """Tell whether an entry of an index leaves nothing out, and nothing but axes of length one changes."""
+    return entry is None or entry is Ellipsis or entry == WHOLE
+
+
 def gathering_index(index: Any) -> tuple[Any, ...] | None:
     """Return an index with ndarrays of integers or booleans as a tuple that nobody can change; None if it is not."""
     entries = []
@@ -161,6 +170,8 @@ def read_part(x: Tensor, index: Any) -> Tensor:
     if entries is None:
         return gather(x, index)
     out = value[entries]
+    if out.size == value.size and None in entries and all(map(is_whole, entries)):
+        return reshaped(x, {"shape": out.shape, "order": "C"})
     result = Tensor()
     result._value = out
     result._trace = trace

@@ -8,6 +8,7 @@ in the sweep, never on nodes or Tensors, so sweeps inside hooks and in other thr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -20,14 +21,16 @@ from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.primitive import Elementwise
 from wengert.core.source import speaks_for
 from wengert.core.tensor import Tensor, is_staged, make_tensor, raw
-from wengert.core.views import share
+from wengert.core.views import current, share
 from wengert.errors import GraphError, NumericalError, describe
 from wengert.native.elementwise import LARGE
 from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at
+from wengert.primitives.joining import pad
 from wengert.traces.lifting import lifted, lifted_output
 from wengert.traces.modes import STATE
 from wengert.traces.parts import Gathered, Part, Written
+from wengert.traces.recorders import single_function
 from wengert.traces.tape import (
     RELEASED,
     Binary,
@@ -269,7 +272,7 @@ class Sweep:
                 if kind is LargeBinary or kind is LargeUnary:
                     self.pull_large(node, ct, owns)
                     continue
-                if kind is Part and type(ct) is not Tensor:
+                if kind is Part and (type(ct) is not Tensor or self.is_padding(node, ct)):  # type: ignore[arg-type]  # as above
                     self.pull_part(node, ct)  # type: ignore[arg-type]  # as above
                     continue
                 if kind is Gathered and type(ct) is not Tensor:
@@ -352,6 +355,8 @@ class Sweep:
             (c,) = primitive.vjp(ct, out, (x,), (parent,), node.keywords)
             if c is None:
                 return
+        if type(c) is Tensor:
+            c = current(c)
         if c.shape != parent.shape:
             raise misshapen(node, c.shape, parent.shape)
         self.add(parent, c, primitive.fresh)
@@ -476,6 +481,10 @@ class Sweep:
         else:
             buffer[node.index] += ct
 
+    def is_padding(self, _node: Part, _ct: Any) -> bool:
+        """Tell whether the cotangent of a part is best made that of the whole by zeros around it."""
+        return False
+
     @speaks_for("node")
     def pull_gathered(self, node: Gathered, ct: Any) -> None:
         """Add the cotangents of elements to those of the whole."""
@@ -588,6 +597,9 @@ class Sweep:
         collected[node.index] = ct if known is None else known + ct
 
 
+padded = single_function(pad)
+
+
 class RecordedSweep(Sweep):
     """Be a sweep that is itself recorded: cotangents are Tensors, and residuals the Tensors that they were."""
 
@@ -637,6 +649,31 @@ class RecordedSweep(Sweep):
     def pull_record(self, node: Record, ct: Any, owns: bool) -> None:
         """Run the vjp of an operation of any form."""
         self.pull(node, ct, owns)
+
+    def is_padding(self, node: Part, ct: Any) -> bool:
+        """Tell whether a part is a slice of a good part of the whole, whose cotangent is not being added up yet.
+
+        Small parts are added into one array: each would cost as much as the whole.
+        """
+        shape = node.parent.shape
+        return (
+            node.parent not in self.cts
+            and len(shape) == len(node.shape) >= len(node.index)
+            and 4 * ct.size >= math.prod(shape)
+            and all(type(entry) is slice and entry.step in (None, 1) for entry in node.index)
+        )
+
+    @speaks_for("node")
+    def pull_part(self, node: Part, ct: Any) -> None:
+        """Put zeros around the cotangent of a slice."""
+        if node.used:
+            raise released(node)
+        node.used = not self.retain
+        parent = node.parent
+        starts = [entry.indices(length)[0] for entry, length in zip(node.index, parent.shape, strict=False)]
+        starts += [0] * (len(parent.shape) - len(starts))
+        ends = [n - start - part for n, start, part in zip(parent.shape, starts, node.shape, strict=True)]
+        self.add(parent, padded(ct, {"widths": tuple(zip(starts, ends, strict=True))}), True)
 
     def pull_large(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the rules of an elementwise operation on large operands."""
