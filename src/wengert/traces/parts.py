@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import dispatch
 from wengert.core.source import caller, is_own
 from wengert.core.tensor import Tensor
-from wengert.core.views import ALIAS, View
+from wengert.core.views import ALIAS
 from wengert.core.watch import WATCHES
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, setitem
 from wengert.primitives.shapes import reshape
+from wengert.traces.batch import Batch, make_batched
 from wengert.traces.modes import SPECIAL
-from wengert.traces.recorders import single_function
+from wengert.traces.recorders import single_function, window_on
 from wengert.traces.tape import NUMBERS, Leaf, Node
 
 __all__ = ["Gathered", "Part", "Written", "read_part", "write_part"]
@@ -165,7 +165,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
     trace = x._trace
     value = x._value
     if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)):
-        return read_index(x, index)  # type: ignore[no-any-return]
+        return read_lanes(x, trace, index) if type(trace) is Batch else read_index(x, index)
     entries = plain_index(index)
     if entries is None:
         return gather(x, index)
@@ -188,12 +188,21 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         node.code, node.offset = place(_getframe(1))
     if type(out) is not ndarray:
         return result
-    handle = Tensor()
-    handle._value = View(dispatch, x, ((getitem, (("index", entries),)),), result)
-    handle._trace = ALIAS
-    handle._node = None
-    handle._kept = False
-    return handle
+    return window_on(x, ((getitem, (("index", entries),)),), result)
+
+
+def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
+    """Return `x[index]` of every lane of a batch."""
+    value = x._value
+    entries = plain_index(index)
+    if entries is None or type(value) is not ndarray or value.ndim < 2 or trace.ended or WATCHES:
+        return read_index(x, index)  # type: ignore[no-any-return]
+    lanes = value[(WHOLE, *entries)]
+    if lanes.ndim > 1:
+        return window_on(x, ((getitem, (("index", entries),)),), make_batched(lanes, trace))
+    if Ellipsis in entries:
+        return read_index(x, index)  # type: ignore[no-any-return]
+    return make_batched(lanes.copy(), trace)
 
 
 def gather(x: Tensor, index: Any) -> Tensor:

@@ -17,10 +17,11 @@ from wengert.core.source import caller
 from wengert.core.tensor import Tensor, own_memory
 from wengert.core.views import ALIAS, Step, View, is_window, resolved
 from wengert.core.watch import WATCHES
+from wengert.traces.batch import Batch, make_batched
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Node, Record, Single
 
-__all__ = ["several_function", "single_function"]
+__all__ = ["several_function", "single_function", "window_on"]
 
 Params = dict[str, Any]
 ndarray, float64 = np.ndarray, np.float64
@@ -48,6 +49,8 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             or (trace is not None and (SPECIAL or not trace.fast))
             or WATCHES
         ):
+            if type(trace) is Batch and (lanes := trace.of_array(primitive, x, params)) is not None:
+                return make_batched(lanes, trace)
             return resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
         out = evaluate(x, **params)
         result = Tensor()
@@ -96,6 +99,11 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             or (trace is not None and (SPECIAL or not trace.fast))
             or WATCHES
         ):
+            if type(trace) is Batch and (lanes := trace.of_array(primitive, x, params)) is not None:
+                result = make_batched(lanes, trace)
+                if is_window(lanes, x):
+                    return window_on(base, (*path, (primitive, tuple(params.items()))), result)
+                return result
             return apply(primitive, a, **params)
         out = evaluate(x, **params)
         result = Tensor()
@@ -118,14 +126,19 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             result._node = node
         if not (is_window(out, x) if type(x) is ndarray else hasattr(source, "_array")):
             return result
-        handle = Tensor()
-        handle._value = View(dispatch, base, (*path, (primitive, tuple(params.items()))), result)
-        handle._trace = ALIAS
-        handle._node = None
-        handle._kept = False
-        return handle
+        return window_on(base, (*path, (primitive, tuple(params.items()))), result)
 
     return operate
+
+
+def window_on(base: Tensor, path: tuple[Step, ...], result: Tensor) -> Tensor:
+    """Return the view handle for what some steps from a base have given."""
+    handle = Tensor()
+    handle._value = View(dispatch, base, path, result)
+    handle._trace = ALIAS
+    handle._node = None
+    handle._kept = False
+    return handle
 
 
 def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], Any]:
