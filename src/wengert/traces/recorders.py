@@ -24,7 +24,7 @@ from wengert.traces.tape import NUMBERS, Node, Record, Single
 __all__ = ["several_function", "single_function", "window_on"]
 
 Params = dict[str, Any]
-ndarray, float64 = np.ndarray, np.float64
+ndarray, generic, float64 = np.ndarray, np.generic, np.float64
 
 
 def single_function(primitive: Primitive) -> Callable[[Any, Params], Tensor]:
@@ -53,6 +53,8 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                 return make_batched(lanes, trace)
             return resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
         out = evaluate(x, **params)
+        if type(out) is not ndarray and not isinstance(out, generic):  # an object, which is refused there
+            return apply(primitive, a, **params)
         result = Tensor()
         result._value = out
         if trace is None or constant or out.dtype.kind not in "fc":
