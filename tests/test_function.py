@@ -737,6 +737,27 @@ def test_missing_methods() -> None:
         NoForward.apply(wg.tensor(2.0))
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: Square(wg.tensor(1.0)),
+        lambda: Square(),
+        lambda: wg.grad(Square)(1.0),
+        lambda: wg.vmap(Square)(np.ones(2)),
+        lambda: wg.jit(Square)(1.0),
+        lambda: wg.jvp(Square, (1.0,), (1.0,)),
+        lambda: wg.scan(Square, 1.0, np.ones(2)),
+    ],
+)
+def test_the_class_itself(use: Any) -> None:
+    text = (
+        "Square: the Function itself was called, or given to a transformation; its method apply is needed. Call "
+        "Square.apply, or pass that to grad, vmap or jit."
+    )
+    with pytest.raises(UsageError, match=re.escape(text)):
+        use()
+
+
 def test_tensors_for_which_backward_could_return_nothing() -> None:
     x = wg.tensor(2.0, requires_grad=True)
     text = (
@@ -772,12 +793,12 @@ def test_attributes_that_differ_from_lane_to_lane() -> None:
     class Stores(Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
-            ctx.scale = x * 2
+            ctx.scale = [x * 2]
             return x * x
 
         @staticmethod
         def backward(ctx: Any, ct: Any) -> Any:
-            return ct * ctx.scale
+            return ct * ctx.scale[0]
 
     assert wg.grad(Stores.apply)(3.0) == 6.0
     text = (

@@ -77,6 +77,7 @@ class Primitive:
         given_by_user: whether the vjp is a user's function, which may not be linear in the cotangent.
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
         registered: whether it was declared, and not made for one call of a user's function.
+        only_saved: the results through which no derivative is known: they are only there for the vjp.
         form, steps, batch, abstract, order: see `ShapeRules`.
     """
 
@@ -93,6 +94,7 @@ class Primitive:
     unfolds = False
     given_by_user = False
     registered = False
+    only_saved: Sequence[int] = ()
 
     def __init__(
         self,

@@ -19,11 +19,14 @@ from wengert.core.examples import example_of
 from wengert.core.form import Region
 from wengert.core.order import order_of
 from wengert.core.primitive import Primitive
+from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, settled, wrapped_constant
 from wengert.core.trace import Trace, next_level
 from wengert.core.views import current
 from wengert.errors import GraphError, WengertError, describe
 from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
+from wengert.traces.dual import propagate_opaque
+from wengert.traces.unknown import unknown_like
 
 __all__ = ["InLanes", "UserCall", "belongs_to", "readable", "traces_of"]
 
@@ -36,6 +39,7 @@ class UserCall(Primitive):
 
     Attributes:
         places: where the operands stand among the arguments.
+        has_jvp: whether there is a forward rule.
     """
 
     kind = "opaque"
@@ -45,8 +49,8 @@ class UserCall(Primitive):
     def __init__(self, name: str, places: Sequence[int], has_jvp: bool) -> None:
         super().__init__(name, self.run, batch=self.run_batched)
         self.places = places
-        if has_jvp:
-            self.jvp = self.moved
+        self.has_jvp = has_jvp
+        self.jvp = self.moved
 
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Make the call on Tensors that the user's function may look at as it likes; return its results."""
@@ -94,6 +98,8 @@ class UserCall(Primitive):
 
     def vjp(self, ct: Any, out: Any, operands: Values, avals: Avals, _params: Any) -> Values:
         """Apply the reverse rule; lane by lane if it looks at elements."""
+        if any(ct[i] is not None for i in self.only_saved):
+            raise self.unknown(position_of(*caller()))
         cts, outs = self.parted(ct), [] if out is None else self.parted(out)
 
         def rule(values: Values) -> Values:
@@ -110,7 +116,28 @@ class UserCall(Primitive):
             t, o, x = divided(values, len(tangents), len(outs))
             return self.parted(self.push(t, self.joined(o), x))
 
-        return self.joined(self.seen(rule, [*tangents, *outs, *operands]))
+        if self.has_jvp:
+            found = list(self.seen(rule, [*tangents, *outs, *operands]))
+        else:
+            found = self.parted(propagate_opaque(self, tangents, out, operands, {}))
+        if self.only_saved:
+            code, offset = caller()
+            for i in self.only_saved:
+                found[i] = unknown_like(outs[i], lambda: self.unknown(position_of(code, offset)))
+        return self.joined(found)
+
+    def unknown(self, place: Position) -> GraphError:
+        """Return the error about a derivative of what the call only saved; `place` is that of the call."""
+        return GraphError(
+            describe(
+                f"{self.name}.forward",
+                "a value that it saved, neither an argument nor a result, by which backward or jvp is differentiated "
+                f"(at {place})",
+                "its derivative is not known",
+                "Return it as a further result, or compute it in backward from the arguments; if it is a constant, "
+                "pass it to ctx.mark_non_differentiable",
+            )
+        )
 
     def seen(self, rule: Callable[[Values], Values], values: Values) -> Values:
         """Return what a rule gives; where the values are lanes at which it cannot look, lane by lane."""
@@ -179,7 +206,7 @@ class InLanes(UserCall):
     """
 
     def __init__(self, one: UserCall, size: int, flags: Sequence[bool]) -> None:
-        super().__init__(one.name, one.places, one.jvp is not None)
+        super().__init__(one.name, one.places, one.has_jvp)
         self.one = one
         self.size = size
         self.flags = flags
@@ -188,7 +215,9 @@ class InLanes(UserCall):
 
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Make the calls of all lanes."""
-        return self.one.compute_lanes(self, operands)
+        found = self.one.compute_lanes(self, operands)
+        self.only_saved = self.one.only_saved
+        return found
 
     def anew(self, operands: Values) -> UserCall:
         """Return the same calls, not made yet."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,8 @@ TRACED = "which depends on values that are being traced", "attributes of ctx mus
 
 class Context:
     """Carry what `forward` wants to tell `backward`; further attributes may be set freely.
+
+    Tensors among these are saved like those of `save_for_backward`.
 
     Attributes:
         needs_input_grad: for each argument of `forward`, whether its cotangent is wanted.
@@ -62,12 +66,34 @@ class Context:
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Tell which outputs are constants."""
+        """Tell which outputs, or values that are saved besides, are constants."""
         self._constant = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
         """Choose whether outputs that received no cotangent give `backward` zeros (the default) or None."""
         self._materialize = value
+
+    def _save_attributes(self) -> list[str]:
+        """Save Tensors among the attributes like the others, after them; return their names."""
+        found = {key: value for key, value in public_attributes(self).items() if type(value) is Tensor}
+        self._to_save = (*self._to_save, *found.values())
+        for key in found:
+            delattr(self, key)
+        return list(found)
+
+    def _restore(self, saved: tuple[Any, ...], attributes: Sequence[str]) -> None:
+        """Take what was saved, at the level where it is needed; the last of it as attributes."""
+        count = len(saved) - len(attributes)
+        self._saved = saved[:count]
+        vars(self).update(zip(attributes, saved[count:], strict=True))
+
+    def _detached(self) -> Context:
+        """Return the same with plain Tensors."""
+        plain = copy.copy(self)
+        plain._saved = tuple(x.detach() if type(x) is Tensor else x for x in self._saved)
+        tensors = {key: value for key, value in public_attributes(self).items() if type(value) is Tensor}
+        vars(plain).update({key: value.detach() for key, value in tensors.items()})
+        return plain
 
     def _let_go(self) -> None:
         """Forget the values of the call: those that were saved are residuals of its record."""

@@ -27,7 +27,7 @@ from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
 
-__all__ = ["Dual", "make_dual", "propagate"]
+__all__ = ["Dual", "make_dual", "propagate", "propagate_opaque"]
 
 
 class Moving:
@@ -238,7 +238,7 @@ def propagate_opaque(
     avals = [None if t is None else aval_of(x) for t, x in zip(tangents, operands, strict=True)]
     outs = out if isinstance(out, tuple) else (out,)
     tape = Tape(next_level(), f"the jvp of {primitive.name}")
-    smooth = [i for i, o in enumerate(outs) if is_differentiable(o.dtype)]
+    smooth = [i for i, o in enumerate(outs) if is_differentiable(o.dtype) and i not in primitive.only_saved]
     leaves = {i: make_leaf(np.ones(outs[i].shape, outs[i].dtype)[()], tape) for i in smooth}
 
     def rule(given: Mapping[int, Any]) -> Sequence[Any]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.form import Pointwise
 from wengert.core.primitive import Constant
@@ -46,6 +46,9 @@ class Function:
     (None for arguments without), and optionally `jvp(ctx, *tangents)`. With a static method
     `setup_context(ctx, inputs, output)`, which saves and marks, `forward(*args, **kwargs)` gets no context.
 
+    Values that `forward` saves are differentiated where they are arguments or results; through others only first
+    derivatives are known, and further ones are refused, unless `ctx.mark_non_differentiable` calls them constant.
+
     Calls work in every transformation. In a traced function a call is one equation, which runs `forward` anew on the
     values of each evaluation; what depends on values must then be saved with `save_for_backward`.
 
@@ -65,6 +68,17 @@ class Function:
     >>> x.grad
     tensor(12.)
     """
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        """Refuse: there are no instances."""
+        raise UsageError(
+            describe(
+                cls.__name__,
+                "the Function itself was called, or given to a transformation",
+                "its method apply is needed",
+                f"Call {cls.__name__}.apply, or pass that to grad, vmap or jit",
+            )
+        )
 
     @staticmethod
     def forward(ctx: Context, *args: Any, **kwargs: Any) -> Any:
@@ -103,7 +117,7 @@ class Function:
         outs = list(found[: call.shown]) if isinstance(found, tuple) else [found]
         if not places:
             outs = list(map(as_tensor, outs))
-        for index in call.constant:
+        for index in call.constant & set(range(call.shown)):
             outs[index] = apply(_as_constant, outs[index])
         for argument, index in call.dirty.items():
             rebind(args[argument], outs[index])
@@ -147,7 +161,8 @@ class Call(UserCall):
         self.context: Context | None = None
         self.shown = 0
         self.returns_tuple = False
-        self.constant: list[int] = []
+        self.constant: set[int] = set()
+        self.attributes: list[str] = []
         self.dirty: dict[int, int] = {}
         self.sources: list[tuple[str, Any]] = []
         self.out_avals: list[Aval] = []
@@ -194,13 +209,17 @@ class Call(UserCall):
                 result = self.cls.forward(*arguments, **self.kwargs)
                 self.cls.setup_context(context, tuple(arguments), result)
         outs = list(result) if isinstance(result, tuple) else [result]
+        self.attributes = context._save_attributes()
         self.keep(context, operands)
-        self.note(context, arguments, outs, isinstance(result, tuple))
-        tensors = [self.as_result(out, operands) for out in outs]
-        self.out_avals = [aval_of(tensor).firm for tensor in tensors]
-        hidden = [self.as_result(x, operands) for x in self.hidden(context, arguments, outs, operands)]
+        self.shown, self.returns_tuple = len(outs), isinstance(result, tuple)
+        hidden = self.hidden(context, arguments, outs, operands)
+        self.note(context, arguments, outs, hidden)
+        tensors = [self.as_result(x, operands) for x in (*outs, *hidden)]
+        avals = [aval_of(tensor).firm for tensor in tensors]
+        self.out_avals = avals[: self.shown]
+        self.only_saved = self.varying(hidden, [*arguments, *self.kwargs.values()])
         context._let_go()
-        return [*tensors, *hidden]
+        return tensors
 
     def as_result(self, out: Any, operands: Sequence[Tensor]) -> Tensor:
         """Return a result of `forward` as a Tensor, which must not depend on what it captured."""
@@ -235,7 +254,7 @@ class Call(UserCall):
             require_same_attributes(self.name, self.context, context, LANES)
         self.context = context
 
-    def note(self, context: Context, arguments: Sequence[Any], outs: Sequence[Any], returns_tuple: bool) -> None:
+    def note(self, context: Context, arguments: Sequence[Any], outs: Sequence[Any], hidden: Sequence[Any]) -> None:
         """Note what `forward` marked."""
         if not outs:
             raise UsageError(
@@ -246,8 +265,8 @@ class Call(UserCall):
                     "Return one at least",
                 )
             )
-        self.shown, self.returns_tuple = len(outs), returns_tuple
-        self.constant = [self.index("mark_non_differentiable", x, outs) for x in context._constant]
+        results = [*outs, *hidden]
+        self.constant = {self.index("mark_non_differentiable", x, results) for x in context._constant}
         self.dirty = {
             self.index("mark_dirty", x, arguments): self.index("mark_dirty (returned values)", x, outs)
             for x in context._dirty
@@ -273,6 +292,15 @@ class Call(UserCall):
                 self.sources.append(("output", self.shown + len(found)))
                 found.append(saved)
         return found
+
+    def varying(self, hidden: Sequence[Any], arguments: Sequence[Any]) -> list[int]:
+        """Return which values that were saved besides may vary: they are not marked, and no arguments either."""
+        fixed = {id(leaf) for leaf in flatten(arguments)[0]}
+        return [
+            i
+            for i, x in enumerate(hidden, self.shown)
+            if i not in self.constant and id(x) not in fixed and is_differentiable(aval_of(x).dtype)
+        ]
 
     def index(self, what: str, tensor: Any, among: Sequence[Any]) -> int:
         """Return the position of a marked Tensor among arguments or outputs."""
@@ -308,7 +336,8 @@ class Call(UserCall):
             raise attribute_error(self.name, self.depending[0], TRACED)
         self.used = True
         found = {"operand": operands, "output": out if self.outputs > 1 else (out,)}
-        context._saved = tuple(x if kind == "value" else readable(found[kind][x]) for kind, x in self.sources)
+        saved = tuple(x if kind == "value" else readable(found[kind][x]) for kind, x in self.sources)
+        context._restore(saved, self.attributes)
         return context
 
     def pull(self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None]) -> Sequence[Any]:

@@ -127,7 +127,7 @@ class Jet(Transient):
         try:
             result = self.build(primitive, operands, params, out)
             if self.depth == 1:
-                self.complete(result)
+                self.complete(primitive, result)
         finally:
             self.depth -= 1
             if not self.depth:
@@ -148,11 +148,11 @@ class Jet(Transient):
                 results.append(self.tensor(aval_of(out), Series([out, *rest], zeros_like(out))))
         return tuple(results)
 
-    def complete(self, result: Any) -> None:
-        """Compute all coefficients of a result."""
+    def complete(self, primitive: Primitive, result: Any) -> None:
+        """Compute all coefficients of a result that are known."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # the value itself has warned before
-            for item in result if isinstance(result, tuple) else (result,):
-                if item._trace is self:
+            for i, item in enumerate(result if isinstance(result, tuple) else (result,)):
+                if item._trace is self and i not in primitive.only_saved:
                     item._node[self.order]
 
     def build(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.errors import GraphError, describe
-from wengert.traces.context import Context
+from wengert.traces.context import Context, public_attributes
 from wengert.traces.modes import no_grad
 
 __all__ = ["once_differentiable"]
@@ -79,11 +78,10 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(backward)
     def once(ctx: Context, *cts: Any) -> Any:
-        traced = [x for x in (*cts, *ctx._saved) if type(x) is Tensor and innermost_trace(x) is not None]
-        plain = copy.copy(ctx)
-        plain._saved = tuple(x.detach() if type(x) is Tensor else x for x in ctx._saved)
+        kept = (*cts, *ctx._saved, *public_attributes(ctx).values())
+        traced = [x for x in kept if type(x) is Tensor and innermost_trace(x) is not None]
         with no_grad():
-            results = backward(plain, *(x.detach() if type(x) is Tensor else x for x in cts))
+            results = backward(ctx._detached(), *(x.detach() if type(x) is Tensor else x for x in cts))
         if not traced:
             return results
         found = results if isinstance(results, tuple) else (results,)
