@@ -121,20 +121,23 @@ class Batch(Transient):
         found = self.laid_out(primitive, outs, operands, params)
         return found if isinstance(out, tuple) else found[0]
 
-    def of_array(self, primitive: Primitive, x: Any, params: Mapping[str, Any]) -> ndarray[Any, Any] | None:
-        """Return what a primitive of one operand gives for lanes in an ndarray, if they lie as NumPy has each result.
+    def of_arrays(
+        self, primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]
+    ) -> ndarray[Any, Any] | None:
+        """Return what a primitive gives for operands whose lanes are in ndarrays, if they lie as NumPy has each result.
 
         A view of a lane lies in it as that of all lanes does. Anything else in C order comes out in C order, and from
         lanes that have axes as scalars, not as arrays without axes.
         """
-        if self.ended or type(x) is not ndarray or x.ndim < 2:
+        if self.ended or not all(type(x) is ndarray and x.ndim > 1 for x in values):
             return None
-        out = self.compute(primitive, (x,), (True,), params)
+        out = self.compute(primitive, values, (True,) * len(values), params)
         if type(out) is not ndarray:
             return None
         if primitive.view:
             return out if out.ndim > 1 else None
-        return out if out.ndim < 3 or (out.flags.c_contiguous and x.flags.c_contiguous) else None
+        plainly = out.ndim < 3 or (out.flags.c_contiguous and all(x.flags.c_contiguous for x in values))
+        return out if plainly else None
 
     def laid_out(
         self, primitive: Primitive, outs: Sequence[Any], operands: Sequence[Any], params: Mapping[str, Any]

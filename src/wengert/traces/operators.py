@@ -28,6 +28,7 @@ from wengert.core.tensor import BORROWED, Tensor, make_tensor
 from wengert.core.views import ALIAS, resolved
 from wengert.core.watch import WATCHES
 from wengert.native.elementwise import LARGE
+from wengert.traces.batch import Batch, make_batched
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import NUMBERS, Binary, LargeBinary, LargeUnary, Unary
 
@@ -377,6 +378,12 @@ def constant_operator(name: str, compute: Operator, general: Operator) -> Operat
         else:
             return general(a, b)
         x = a._value
+        if type(trace) is Batch and type(x) is ndarray and x.ndim > 1 and not trace.ended and not WATCHES:
+            if kind is not Tensor or (b._trace is trace and type(y) is ndarray and y.shape == x.shape):
+                lanes = compute(x, y)
+                if lanes.flags.c_contiguous and x.flags.c_contiguous:
+                    return make_batched(lanes, trace)
+            return general(a, b)
         if (trace is not None and not trace.fast) or type(x) is Tensor or type(y) is Tensor:
             return general(a, b)
         try:

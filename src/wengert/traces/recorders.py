@@ -49,7 +49,7 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             or (trace is not None and (SPECIAL or not trace.fast))
             or WATCHES
         ):
-            if type(trace) is Batch and (lanes := trace.of_array(primitive, x, params)) is not None:
+            if type(trace) is Batch and (lanes := trace.of_arrays(primitive, (x,), params)) is not None:
                 return make_batched(lanes, trace)
             return resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
         out = evaluate(x, **params)
@@ -101,7 +101,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             or (trace is not None and (SPECIAL or not trace.fast))
             or WATCHES
         ):
-            if type(trace) is Batch and (lanes := trace.of_array(primitive, x, params)) is not None:
+            if type(trace) is Batch and (lanes := trace.of_arrays(primitive, (x,), params)) is not None:
                 result = make_batched(lanes, trace)
                 if is_window(lanes, x):
                     return window_on(base, (*path, (primitive, tuple(params.items()))), result)
@@ -162,6 +162,8 @@ def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], 
                 if own is not None:
                     if own is ALIAS:
                         return resolved(lambda *xs: operate(xs, params), *operands)
+                    if type(own) is Batch:
+                        return several_lanes(primitive, own, operands, params)
                     if not own.fast or (trace is not None and trace is not own):
                         return apply(primitive, *operands, **params)
                     trace = own
@@ -212,3 +214,10 @@ def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], 
         return result
 
     return operate
+
+
+def several_lanes(primitive: Primitive, trace: Batch, operands: Sequence[Any], params: Params) -> Any:
+    """Return what a primitive gives where some operand has lanes."""
+    values = [x._value if type(x) is Tensor and x._trace is trace else None for x in operands]
+    lanes = None if WATCHES else trace.of_arrays(primitive, values, params)
+    return apply(primitive, *operands, **params) if lanes is None else make_batched(lanes, trace)

@@ -1,0 +1,181 @@
+"""The short ways of recording: what is saved, who sees writes, and sweeps that take only some paths."""
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+from wengert import autograd
+from wengert.errors import GraphError
+
+
+def leaf(values):
+    return wg.tensor(np.asarray(values, float), requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, a: x * a,
+        lambda x, a: a * x,
+        lambda x, a: a / x,
+        lambda x, a: x / a,
+        lambda x, a: np.multiply(a, x),
+        lambda x, a: np.maximum(x, a),
+        lambda x, a: np.where(a > 2.0, x, a),
+        lambda x, a: np.clip(x, a - 3.0, a),
+        lambda x, a: np.einsum("i,i->i", x, a),
+    ],
+)
+def test_writes_to_an_ndarray_that_was_an_operand_do_not_reach_the_gradient(function):
+    gradients = []
+    for later in (False, True):
+        x, a = leaf([1.5, 2.5, 0.5]), np.array([1.0, 2.0, 3.0])
+        y = function(x, a)
+        if later:
+            a[...] = 7.0
+        y.backward(np.array([1.0, 2.0, 3.0]))
+        gradients.append(x.grad.numpy())
+    np.testing.assert_array_equal(*gradients)
+
+
+@pytest.mark.parametrize("index", [np.array([2, 0, 2]), np.array([True, False, True])])
+def test_writes_to_an_index_do_not_reach_the_gradient(index):
+    x, places = leaf([1.0, 2.0, 3.0]), index.copy()
+    y = x[places]
+    places[...] = 1
+    y.backward(np.arange(1.0, 1.0 + len(y)))
+    expected = np.zeros(3)
+    np.add.at(expected, index, np.arange(1.0, 1.0 + len(y)))
+    np.testing.assert_array_equal(x.grad, expected)
+
+
+@pytest.mark.parametrize("join", [np.stack, np.concatenate])
+def test_joining_takes_ndarrays_that_are_written_to_later(join):
+    x, a = leaf([1.0, 2.0]), np.array([3.0, 4.0])
+    y = join((x, wg.asarray(a), a))
+    a[...] = 9.0
+    np.testing.assert_array_equal(y.detach(), join(([1.0, 2.0], [3.0, 4.0], [3.0, 4.0])))
+    y.backward(np.ones(y.shape))
+    np.testing.assert_array_equal(x.grad, [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[:, None],
+        lambda x: x[None, ...],
+        lambda x: np.expand_dims(x, 0),
+        lambda x: x.reshape(2, 2),
+        lambda x: np.flip(x, 0),
+        lambda x: x.reshape(2, 2).T[1:],
+        lambda x: np.ravel(x),
+    ],
+)
+def test_writes_through_views_reach_their_base_and_the_gradient(view):
+    x = leaf([1.0, 2.0, 3.0, 4.0])
+    y = x * 2.0
+    part = view(y)
+    part *= 3.0
+    plain = np.array([2.0, 4.0, 6.0, 8.0])
+    window = view(plain)
+    window *= 3.0
+    np.testing.assert_array_equal(y.detach(), plain)
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad, plain / np.array([1.0, 2.0, 3.0, 4.0]))
+
+
+@pytest.mark.parametrize("requested", [(0,), (1,), (2,), (0, 1), (0, 1, 2)])
+def test_gradients_of_some_inputs_are_those_of_all(requested):
+    leaves = [leaf([1.0, 2.0]), leaf([3.0, 4.0]), leaf([5.0, 6.0])]
+
+    def f(x, y, z):
+        return np.sum(np.where(x > 1.0, x * y, z)) + np.mean(np.concatenate((y, z[:1], x[None][0])) ** 2)
+
+    every = autograd.grad(f(*leaves), leaves)
+    some = autograd.grad(f(*leaves), [leaves[i] for i in requested])
+    for i, found in zip(requested, some, strict=True):
+        np.testing.assert_array_equal(found, every[i])
+
+
+def test_inner_values_are_inputs_beside_leaves():
+    x = leaf([1.0, 2.0])
+    y = np.reshape(x * x, (2, 1))
+    z = np.sum(y * y)
+    inner, outer = autograd.grad(z, [y, x])
+    np.testing.assert_array_equal(inner, [[2.0], [8.0]])
+    np.testing.assert_array_equal(outer, [4.0, 32.0])
+
+
+def test_a_graph_is_swept_once_unless_it_is_retained():
+    x = leaf([1.0, 2.0, 3.0])
+    for y in (np.sum(x), np.max(x), np.reshape(x, (3, 1)), x[np.array([0, 1])], np.stack((x, x))):
+        total = y * 1.0
+        total.backward(np.ones(total.shape), retain_graph=True)
+        total.backward(np.ones(total.shape))
+        with pytest.raises(GraphError, match="released by an earlier sweep"):
+            total.backward(np.ones(total.shape))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[1:] * x[:-1],
+        lambda x: x.reshape(2, 3)[:, 1:] ** 2,
+        lambda x: x[2] * x[1:4],
+        lambda x: np.sum(np.sin(x)[None, :], axis=0) * x,
+        lambda x: np.max(x * x) * np.sort(x),
+        lambda x: np.tril(np.outer(x, x)),
+        lambda x: np.diff(x) ** 3,
+        lambda x: x[np.array([0, 3, 3])] ** 2,
+    ],
+)
+def test_sweeps_that_are_recorded_give_the_second_derivatives_of_transformations(function):
+    data, direction = np.array([0.3, 0.7, -0.2, 1.1, 0.5, -0.9]), np.arange(6.0)
+
+    def total(x):
+        return np.sum(function(x) * 1.5)
+
+    x = leaf(data)
+    (first,) = autograd.grad(total(x), x, create_graph=True)
+    (second,) = autograd.grad(first, x, wg.tensor(direction))
+    np.testing.assert_allclose(first.detach(), wg.grad(total)(data), rtol=1e-12)
+    np.testing.assert_allclose(second, wg.hvp(total, data, direction), rtol=1e-11, atol=1e-13)
+
+
+def test_hooks_see_operations_recorded_in_short_ways():
+    x = leaf([1.0, 2.0, 3.0])
+    seen = []
+    y = x[np.array([0, 2])]
+    y.register_hook(lambda ct: seen.append(np.asarray(ct)) or ct * 2.0)
+    z = np.sum(y)
+    z.register_hook(lambda ct: seen.append(np.asarray(ct)))
+    z.backward()
+    np.testing.assert_array_equal(x.grad, [2.0, 0.0, 2.0])
+    assert [list(np.atleast_1d(s)) for s in seen] == [[1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[1:],
+        lambda x: x[:, None],
+        lambda x: x[0],
+        lambda x: x.T,
+        lambda x: x.T[1],
+        lambda x: np.sum(x, axis=0),
+        lambda x: np.cumsum(x, axis=1),
+        lambda x: np.flip(x, 1).reshape(-1),
+        lambda x: np.max(x),
+        lambda x: np.copy(x, order="F"),
+        lambda x: np.tril(x),
+    ],
+)
+def test_lanes_lie_as_numpy_has_each_result(function):
+    data = np.arange(24.0).reshape(2, 3, 4)
+    for lanes in (data, data.transpose(0, 2, 1), data[:, ::2]):
+        found = wg.vmap(function)(lanes)
+        as_they_lie = wg.vmap(lambda x: wnp.ravel(function(x), "K"))(lanes)
+        for i, lane in enumerate(lanes):
+            np.testing.assert_array_equal(found[i], function(lane))
+            np.testing.assert_array_equal(as_they_lie[i], np.ravel(function(lane), "K"))
