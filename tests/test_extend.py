@@ -47,7 +47,7 @@ def declared() -> SimpleNamespace:
         transpose=lambda ct, _aval, *, axis: np.flip(extend.apply(shifted, np.flip(ct, axis), axis=axis), axis),
         form=extend.Routine("(n)->(n)", "axis"),
     )
-    cross = extend.bilinear(
+    cross = extend.multilinear(
         "test_extend.area",
         lambda x, y: x[0] * y[1] - x[1] * y[0],
         (lambda ct, _aval, y: ct * np.stack([y[1], -y[0]]), lambda ct, _aval, x: ct * np.stack([-x[1], x[0]])),
@@ -146,8 +146,8 @@ def test_the_registry_can_be_read_but_not_written() -> None:
             "primitive test_extend.new: a rule takes 1 positional arguments; at least 2 are needed.",
         ),
         (
-            lambda: extend.bilinear("test_extend.new", np.dot, (lambda ct, _, y: ct * y,)),  # type: ignore[arg-type]
-            "primitive test_extend.new: 1 transposes were given; two are needed, one per side.",
+            lambda: extend.multilinear("test_extend.new", np.dot, (lambda ct, _, y: ct * y,)),
+            "primitive test_extend.new: 1 transposes were given; two or more are needed, one per operand.",
         ),
         (
             lambda: extend.opaque("test_extend.new", np.sin, vjp=lambda ct: ct),

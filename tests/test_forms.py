@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ import wengert as wg
 from wengert.core.abstract import placed
 from wengert.core.aval import Aval
 from wengert.core.form import Form, Reduction, Routine, Scan, Selection, form_of
+from wengert.core.labels import Labels, labelled
 from wengert.core.primitive import PRIMITIVES, Primitive
-from wengert.errors import GraphError
+from wengert.errors import GraphError, ShapeError
 from wengert.extend import apply, linear
+from wengert.graph import load, save, trace
 
 X = np.random.default_rng(0).uniform(0.5, 2.0, (2, 3, 4))
 
@@ -78,3 +81,96 @@ def test_a_routine_of_a_user_takes_stacks_of_lanes() -> None:
     for axis in (0, 1, -1):
         found = wg.vmap(lambda x, axis=axis: apply(reverse, x, axis=axis))(X)
         np.testing.assert_array_equal(found, np.stack([np.flip(x, axis) for x in X]))
+
+
+# Products by labels
+
+
+def test_labels_are_closed_under_lanes_and_transposition() -> None:
+    labels = labelled(((2, 3), (3, 4)), ("ij", "jk"), "ik")
+    assert repr(labels) == "ab,bc->ac"
+    assert repr(labels.transposed(0)) == "ac,bc->ab"
+    assert repr(labels.transposed(1)) == "ac,ab->bc"
+    assert repr(labels.lifted(5, (True, False))) == "dab,bc->dac"
+    assert labels.lifted(5, (True, False)).shape == (5, 2, 4)
+    assert labels == labelled(((2, 3), (3, 4)), ("xy", "yz"), "xz")
+    assert labels.transposed(0).transposed(0) == labels
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 2), (2, 5), (4, 4), (7, 3)])
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_convolutions_by_labels_are_numpys(name: str, n: int, m: int, mode: str) -> None:
+    rng = np.random.default_rng(n)
+    x, y = (rng.normal(size=(2, k)) + 1j * rng.normal(size=(2, k)) for k in (n, m))
+    form: Any = form_of(PRIMITIVES[name])
+    labels = form.record(((n,), (m,)), {"mode": mode})
+    want = np.stack([getattr(np, name)(a, b, mode) for a, b in zip(x, y, strict=True)])
+    np.testing.assert_allclose(labels.evaluate(x[0], y[0]), want[0], rtol=1e-13)
+    np.testing.assert_allclose(labels.lifted(2, (True, True)).evaluate(x, y), want, rtol=1e-13, atol=1e-13)
+    one = np.stack([getattr(np, name)(x[0], b, mode) for b in y])
+    np.testing.assert_allclose(labels.lifted(2, (False, True)).evaluate(x[0], y), one, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "result", "swapped", "copied"),
+    [
+        ("lij", "jk", "lik", False, False),  # rows of all lanes
+        ("ij", "lj", "li", True, False),  # the lanes' vectors as rows
+        ("ij", "ljk", "lik", False, False),  # the matrix meets every lane's
+        ("lij", "ljk", "lik", False, False),
+        ("ij", "jk", "ki", True, False),
+    ],
+)
+def test_products_of_lanes_copy_nothing(left: str, right: str, result: str, swapped: bool, copied: bool) -> None:
+    lengths = {"l": 5, "i": 2, "j": 3, "k": 4}
+    shapes = [tuple(lengths[n] for n in own) for own in (left, right)]
+    plan = labelled(shapes, (left, right), result).product
+    assert plan is not None
+    assert (plan.swapped, plan.order is not None) == (swapped, copied)
+
+
+def test_einsum_of_unequal_axes_is_refused_where_numpy_reads_foreign_memory() -> None:
+    for function in (lambda x: np.einsum("ii->i", x), wg.jit(lambda x: np.einsum("ii->i", x))):
+        with pytest.raises(ShapeError, match="axes of lengths 0 and 3 for label 'i'"):
+            function(wg.asarray(np.zeros((0, 3))))
+
+
+def test_series_of_products_of_several_operands_convolve() -> None:
+    def f(t: Any) -> Any:
+        return np.einsum("i,i,i->", t * X[0, 0], t + X[0, 1], t - X[0, 2])
+
+    a, b, c = X[0, :3]
+    want = [np.sum(a * b * -c), np.sum(a * (b - c)), np.sum(a), 0.0, 0.0]
+    np.testing.assert_allclose(wg.taylor(f, (0.0,), (1.0,), 4), [0.0, *want[:4]], atol=1e-15)
+
+
+def test_contractions_are_saved_with_their_labels(tmp_path: Path) -> None:
+    graph = trace(wg.vmap(lambda x: np.kron(x, x)[:, 0] * np.convolve(x[0], x[1])[0]))(X)
+    names = [equation.primitive.name for equation in graph.equations]
+    assert names.count("contract") == 2
+    save(graph, tmp_path / "g")
+    assert load(tmp_path / "g") == graph
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ([[0, 1]], [0], [2], [False], None, None),
+        ([[0, 1]], [0], [2, 3], [], None, None),
+        ([[0, 1]], [0, -1], [2, 3], [False], None, None),
+        ([[0, 1]], [0], [2, 3], [False], None, [3]),
+    ],
+)
+def test_labels_that_do_not_fit_together_are_no_record(fields: Any) -> None:
+    operands, result, lengths, conjugated, relation, merged = fields
+    found = Labels(
+        tuple(map(tuple, operands)),
+        tuple(result),
+        tuple(lengths),
+        tuple(conjugated),
+        relation,
+        None if merged is None else tuple(merged),
+    )
+    with pytest.raises((ValueError, IndexError)):
+        found.check()

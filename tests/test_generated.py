@@ -28,11 +28,12 @@ from tests.samples.calls import (
 )
 from wengert.core.aval import Aval
 from wengert.core.dispatch import apply
-from wengert.core.primitive import PRIMITIVES, Bilinear, Constant, Elementwise, Linear, Opaque, Primitive
+from wengert.core.form import Contraction
+from wengert.core.primitive import PRIMITIVES, Constant, Elementwise, Linear, Multilinear, Opaque, Primitive
 from wengert.testing import check_grads
 from wengert.traces.tape import Leaf, Node, Output
 
-ORDINARY = (Elementwise, Linear, Bilinear, Opaque, Constant)  # the others run graphs: see test_control
+ORDINARY = (Elementwise, Linear, Multilinear, Opaque, Constant)  # the others run graphs: see test_control
 NAMES = sorted(n for n, p in PRIMITIVES.items() if type(p) in ORDINARY)  # before any test declares another
 
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1.0, -1.0, 0.5, -2.5)
@@ -88,8 +89,10 @@ def ruled_operands(primitive: Primitive) -> set[int]:
     """Return the positions of the operands that a primitive declares a rule for."""
     if isinstance(primitive, Elementwise):
         return {i for i, rule in enumerate(primitive.rules) if rule is not None}
-    if isinstance(primitive, Linear | Bilinear):
+    if isinstance(primitive, Linear):
         return set(range(len(primitive.transposes)))
+    if isinstance(primitive, Multilinear):
+        return {0, 1}
     return {0}
 
 
@@ -228,6 +231,8 @@ def test_empty_arguments_do_as_numpy_does(sample: Sample) -> None:
             want = call(*leaves)
         except (ValueError, IndexError, TypeError, ZeroDivisionError):
             return  # this call needs elements, in NumPy too
+        if sample.primitive == "einsum_one" and sample.args[0] == "ii->i":
+            return  # refused: NumPy's result is memory that belongs to somebody else
         assert same_values(call(*map(wg.asarray, leaves)), want)
         _, cts = call.vjp(leaves)
     assert [(ct.shape, ct.dtype) for ct in cts] == [(leaf.shape, leaf.dtype) for leaf in leaves]
@@ -362,8 +367,13 @@ def test_samples_would_notice_a_wrong_factor(
 ) -> None:
     primitive = PRIMITIVES[name]
     right = getattr(primitive, attribute)
-    wrong = scaled(right) if attribute == "rule" else (*right[:i], scaled(right[i]), *right[i + 1 :])
-    monkeypatch.setattr(primitive, attribute, wrong)
+    if right is None:
+        by_form = Contraction.transpose
+        wrong = lambda self, j, *args: (scaled(by_form) if i == j else by_form)(self, j, *args)
+        monkeypatch.setattr(Contraction, "transpose", wrong)
+    else:
+        wrong = scaled(right) if attribute == "rule" else (*right[:i], scaled(right[i]), *right[i + 1 :])
+        monkeypatch.setattr(primitive, attribute, wrong)
     for shortcut in ("accumulate", "consume", "overwrite"):
         if hasattr(primitive, shortcut):
             monkeypatch.setattr(primitive, shortcut, None)

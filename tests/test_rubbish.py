@@ -183,10 +183,10 @@ def declared(declare: Any) -> Any:
 RULES: dict[Any, Any] = {
     extend.elementwise: lambda t, _out, x: t,
     extend.linear: lambda ct, _aval: ct,
-    extend.bilinear: (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x),
+    extend.multilinear: (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x),
     extend.opaque: lambda ct, out, x: ct,
 }
-COUNTS = {extend.elementwise: 1, extend.linear: 1, extend.bilinear: 2, extend.opaque: 1}
+COUNTS = {extend.elementwise: 1, extend.linear: 1, extend.multilinear: 2, extend.opaque: 1}
 
 CALLS: dict[str, Callable[..., Any]] = {
     "asarray": lambda data=X, dtype=float: wg.asarray(data, dtype),
@@ -290,7 +290,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "extend.apply": lambda one=extend.PRIMITIVES["sin"], x=X: extend.apply(one, x),
     "extend.elementwise": declared(extend.elementwise),
     "extend.linear": declared(extend.linear),
-    "extend.bilinear": declared(extend.bilinear),
+    "extend.multilinear": declared(extend.multilinear),
     "extend.opaque": declared(extend.opaque),
     "extend.constant": declared(extend.constant),
     "extend.implements": lambda name=np.ones, function=np.sin: None,

@@ -243,7 +243,7 @@ LARGE: list[tuple[str, list[tuple[int, ...]], dict[str, Any], tuple[int, ...]]] 
     ("mean", [(N, N)], {"axis": (0, 1), "keepdims": True}, (1, 1)),
     ("dot", [(N, N), (N,)], {}, (N,)),
     ("tensordot", [(N, N), (N, N)], {"axes": ((0,), (1,))}, (N, N)),
-    ("einsum_two", [(N, N), (N, N)], {"subscripts": "ij,kj->ik", "optimize": False}, (N, N)),
+    ("einsum", [(N, N), (N, N)], {"subscripts": "ij,kj->ik", "optimize": False}, (N, N)),
     ("getitem", [(N, N)], {"index": (slice(None, 10),)}, (10, N)),
     ("tanh", [(N, N)], {}, (N, N)),
 ]

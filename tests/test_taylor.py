@@ -28,7 +28,7 @@ ELEMENTWISE = [
 ]
 """All of them, in broadcasting, 0-d and Python-number forms; without the empty ones."""
 
-KINDS = ("linear", "bilinear", "opaque")
+KINDS = ("linear", "multilinear", "opaque")
 
 
 def one_of_each(kind: str) -> list[Sample]:

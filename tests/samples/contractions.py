@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from tests.samples.base import Sample, fixed, normal, sample, spaced, uniform
 from wengert.core.dispatch import apply
+from wengert.core.labels import labelled
+from wengert.primitives.contractions import contract
 from wengert.primitives.linear_algebra import cofactors
 
 
 def regular(*shape: int) -> np.ndarray:
     """Return matrices far from singular ones."""
     return normal(*shape) + 3 * np.eye(shape[-1])
+
+
+def contracted(names: tuple[str, ...], result: str) -> Callable[..., Any]:
+    """Return the contraction of operands by labels."""
+    return lambda *xs: apply(contract, *xs, labels=labelled([np.shape(x) for x in xs], names, result))
 
 
 MATMUL = [
@@ -68,6 +78,21 @@ EINSUM_MANY = [
     ("i,ij,j->", (2,), (2, 3), (3,)),
     ("i,i,i->i", (3,), (1,), (3,)),
     ("ii,jj,ij->i", (2, 2), (3, 3), (2, 3)),
+]
+CONTRACT = [
+    (("ij", "jk"), "ik", (2, 3), (3, 4)),
+    (("ij", "jk"), "ki", (2, 3), (3, 4)),
+    (("ij", "lj"), "li", (2, 3), (4, 3)),
+    (("j", "lj"), "l", (3,), (4, 3)),
+    (("ij", "ljk"), "lik", (2, 3), (4, 3, 2)),
+    (("sij", "lsjk"), "lsik", (2, 2, 3), (4, 2, 3, 2)),
+    (("sij", "sk"), "iks", (2, 2, 3), (2, 2)),
+    (("ij", "ik"), "kij", (2, 3), (2, 4)),
+    (("iij", "jk"), "kii", (2, 2, 3), (3, 2)),
+    (("ii",), "", (3, 3)),
+    (("ij",), "jij", (2, 3)),
+    (("ij", "j"), "i", (2, 0), (0,)),
+    (("i", "ij", "j"), "ij", (2,), (2, 3), (3,)),
 ]
 NORM = [
     ((4,), {}),
@@ -137,11 +162,15 @@ products: list[Sample] = [
 ]
 sums: list[Sample] = [
     *(sample("einsum_one", np.einsum, subscripts, normal(*a)) for subscripts, a in EINSUM_ONE),
-    *(sample("einsum_two", np.einsum, s, normal(*a), normal(*b, seed=1)) for s, a, b in EINSUM_TWO),
-    sample("einsum_two", np.einsum, normal(2, 3), [0, 1], normal(3, 2), [1, 2], [2, 0]),
-    sample("einsum_two", np.einsum, "ij,jk", normal(2, 3), normal(3, 2), optimize=True),
-    *(sample("einsum_many", np.einsum, s, *(normal(*a, seed=i) for i, a in enumerate(x))) for s, *x in EINSUM_MANY),
-    sample("einsum_many", np.einsum, "ij,jk,kl", normal(2, 3), normal(3, 2), normal(2, 2), optimize="optimal"),
+    *(sample("einsum", np.einsum, s, normal(*a), normal(*b, seed=1)) for s, a, b in EINSUM_TWO),
+    sample("einsum", np.einsum, normal(2, 3), [0, 1], normal(3, 2), [1, 2], [2, 0]),
+    sample("einsum", np.einsum, "ij,jk", normal(2, 3), normal(3, 2), optimize=True),
+    *(sample("einsum", np.einsum, s, *(normal(*a, seed=i) for i, a in enumerate(x))) for s, *x in EINSUM_MANY),
+    sample("einsum", np.einsum, "ij,jk,kl", normal(2, 3), normal(3, 2), normal(2, 2), optimize="optimal"),
+    *(
+        sample("contract", contracted(names, result), *(normal(*a, seed=i) for i, a in enumerate(shapes)))
+        for names, result, *shapes in CONTRACT
+    ),
 ]
 sequences: list[Sample] = [
     *(

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import aval_of, is_number, strong
-from wengert.core.examples import Avals, Results, grown_order, small_example, strong_aval, tried
+from wengert.core.examples import Avals, Results, grown_order, small_example, strong_aval, tried, unfilled
 from wengert.core.form import Pointwise, form_of
 from wengert.core.identity import MOST_KNOWN, identity_of_params
-from wengert.core.order import Order, example, order_of, strides_of
+from wengert.core.order import Order, order_of
 from wengert.core.primitive import Primitive
 from wengert.core.variable import Variable
 
@@ -119,16 +119,9 @@ def order_at_length(evaluate: Callable[..., Any]) -> OrderRule:
     """Return the rule of a primitive whose result may be a view: it takes no time to ask for all of it."""
 
     def rule(inputs: Sequence[Any], params: Mapping[str, Any], _avals: Avals) -> Order:
-        samples = [x if isinstance(x, np.ndarray | np.generic) else unfilled(x) for x in inputs]
-        return order_of(tried(evaluate, samples, params))
+        return order_of(tried(evaluate, list(map(unfilled, inputs)), params))
 
     return rule
-
-
-def unfilled(value: Any) -> Any:
-    """Return an array that lies as a value does; integers, which may be indices, are zeros."""
-    shape, dtype, _ = aval_of(value)
-    return example(shape, strides_of(value), dtype, 0 if dtype.kind in "iu" else None)
 
 
 def order_of_first(inputs: Sequence[Any], _params: Mapping[str, Any], _avals: Avals) -> Order:

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from wengert.core.primitive import Bilinear, Constant, Elementwise, Linear, Opaque, Primitive, register
+from wengert.core.primitive import Constant, Elementwise, Linear, Multilinear, Opaque, Primitive, register
 
-__all__ = ["bilinear", "constant", "elementwise", "linear", "opaque"]
+__all__ = ["constant", "elementwise", "linear", "multilinear", "opaque"]
 
 P = TypeVar("P", bound=Primitive)
 Arguments = ParamSpec("Arguments")
@@ -53,12 +53,12 @@ linear = declaration(
 >>> apply(halve, 3.0)
 np.float64(1.5)""",
 )
-bilinear = declaration(
-    Bilinear,
-    "bilinear",
-    "Declare a primitive that is linear in each of two operands.",
+multilinear = declaration(
+    Multilinear,
+    "multilinear",
+    "Declare a primitive that is linear in each of several operands.",
     """>>> from wengert.extend import apply
->>> scale = bilinear("example.scale", lambda x, y: x * y, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
+>>> scale = multilinear("example.scale", lambda x, y: x * y, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
 >>> apply(scale, 2.0, 3.0)
 np.float64(6.0)""",
 )

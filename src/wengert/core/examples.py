@@ -10,7 +10,18 @@ import numpy as np
 from wengert.core.aval import Aval, aval_of, is_number, strong
 from wengert.core.order import Order, Strides, example, grown, of_array, order_of, shrunk, strides_of
 
-__all__ = ["Avals", "Results", "dummy", "example_of", "grown_order", "resized", "small_example", "strong_aval", "tried"]
+__all__ = [
+    "Avals",
+    "Results",
+    "dummy",
+    "example_of",
+    "grown_order",
+    "resized",
+    "small_example",
+    "strong_aval",
+    "tried",
+    "unfilled",
+]
 
 Avals = tuple[Aval, ...]
 Results = tuple[Avals, Order]
@@ -55,6 +66,14 @@ def dummy(aval: Aval, strides: Strides = None) -> Any:
     if len(aval.shape) >= 2 and aval.shape[-1] == aval.shape[-2] and aval.dtype.kind in "fc":
         made[...] = np.eye(aval.shape[-1])
     return made
+
+
+def unfilled(value: Any) -> Any:
+    """Return an array that lies as a value does; integers, which may be indices, are zeros. Literals are themselves."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value
+    shape, dtype, _ = aval_of(value)
+    return example(shape, strides_of(value), dtype, 0 if dtype.kind in "iu" else None)
 
 
 def small_example(value: Any) -> Any:

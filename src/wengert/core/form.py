@@ -18,16 +18,28 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of, is_number
+from wengert.core.aval import Aval, aval_of, is_number, shape_of
 from wengert.core.batching import aligned, each_lane, lead, shift
 from wengert.core.dispatch import apply
-from wengert.core.examples import Results, dummy, grown_order, resized, small_example, strong_aval, tried
+from wengert.core.examples import Results, dummy, grown_order, resized, small_example, strong_aval, tried, unfilled
+from wengert.core.labels import Labels, labelled
 from wengert.core.numbers import calculated
 from wengert.core.order import order_of, strides_of
-from wengert.core.primitive import Primitive
+from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.errors import GraphError, ShapeError, describe
 
-__all__ = ["Form", "Pointwise", "Reduction", "Region", "Routine", "Scan", "Selection", "form_of"]
+__all__ = [
+    "Contraction",
+    "Form",
+    "Pointwise",
+    "Reduction",
+    "Region",
+    "Routine",
+    "Scan",
+    "Selection",
+    "form_of",
+    "labelled",
+]
 
 Inputs = Sequence[Any]
 Flags = Sequence[bool]
@@ -180,6 +192,68 @@ class Scan(Form):
     def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
         """Run along the same axis behind the batch axis."""
         return apply(primitive, *operands, **{**params, "axis": shift(params["axis"])})
+
+
+@dataclass(frozen=True)
+class Contraction(Form):
+    """Sums of products by labels, which NumPy evaluates in its own way; lanes and cotangents are `contract`.
+
+    Attributes:
+        labels: `labels(*shapes, **params)`: the record for operands of these shapes; a ValueError if they do not fit.
+            Without it the record is the parameter `labels`.
+        matrices: whether two operands with two axes each are multiplied as matrices. Their cotangents are such
+            products, too: a small one takes 1 us so, and 4 by labels.
+
+    >>> from wengert.core.dispatch import apply
+    >>> from wengert.core.declare import multilinear
+    >>> import wengert as wg
+    >>> area = multilinear("example.area", np.outer, form=Contraction(lambda x, y: labelled((x, y), "ij", "ij")))
+    >>> wg.grad(lambda x, y: np.sum(apply(area, x, y)))(np.ones(2), np.ones(3))
+    array([3., 3.])
+    """
+
+    labels: Callable[..., Labels] | None = None
+    matrices: bool = False
+
+    def record(self, shapes: Sequence[tuple[int, ...]], params: Params) -> Labels:
+        """Return the record for operands of these shapes."""
+        if self.labels is not None:
+            return self.labels(*shapes, **params)
+        labels: Labels = params["labels"]
+        labels.require(shapes)
+        return labels
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Take the lengths of the result's labels; where lengths do not fit, the evaluation says so."""
+        avals = [aval_of(x) for x in inputs]
+        try:
+            labels = self.record([aval.shape for aval in avals], params)
+        except ValueError:
+            return super().results(primitive, inputs, params)
+        if self.labels is None:
+            return (Aval(labels.shape, np.result_type(*[aval.dtype for aval in avals])),), None
+        if primitive.view and labels.rearranges:  # it takes no time to ask for all of it
+            return super().results(primitive, list(map(unfilled, inputs)), params)
+        small = [Aval((1,) * len(aval.shape), aval.dtype) for aval in avals] if not labels.shape else inputs
+        return resized(primitive.evaluate, small, params, labels.shape)
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Give the batch axis a label of its own."""
+        shapes = [shape_of(x)[flag:] for x, flag in zip(operands, batched, strict=True)]
+        labels = self.record(shapes, params).lifted(size, batched)
+        found = apply(PRIMITIVES["contract"], *operands, labels=labels)
+        dtype = params.get("dtype")
+        return found if dtype is None else found.astype(dtype)
+
+    def transpose(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Params) -> Any:
+        """Return the cotangent of operand i: it and the result change places."""
+        shape = aval.shape
+        if self.matrices and len(ct.shape) == len(shape) == 2 and len(others[0].shape) == 2:
+            return others[0].T @ ct if i else ct @ others[0].T
+        shapes = list(map(shape_of, others))
+        shapes.insert(i, shape)
+        found = apply(PRIMITIVES["contract"], ct, *others, labels=self.record(shapes, params).transposed(i))
+        return found if found.shape == shape else found.reshape(shape)
 
 
 @dataclass(frozen=True)

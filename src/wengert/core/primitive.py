@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRIMITIVES",
-    "Bilinear",
     "Constant",
     "Elementwise",
     "Linear",
+    "Multilinear",
     "Opaque",
     "Primitive",
     "Pullback",
@@ -280,7 +280,7 @@ class Linear(Primitive):
         self,
         name: str,
         evaluate: Callable[..., Any],
-        transpose: Rule | Sequence[Rule],
+        transpose: Rule | Sequence[Rule] | None = None,
         *,
         view: bool = False,
         fresh: bool = False,
@@ -291,6 +291,8 @@ class Linear(Primitive):
         **shapes: Unpack[ShapeRules],
     ) -> None:
         super().__init__(name, evaluate, **shapes)
+        if transpose is None:
+            transpose = self.transpose_by_form if hasattr(self.form, "transpose") else ()
         self.transposes: tuple[Rule, ...] = tuple(transpose) if isinstance(transpose, Sequence) else (transpose,)
         if not self.transposes:
             raise misdeclared(name, "no transpose was given", "one for each linear operand is needed")
@@ -304,6 +306,10 @@ class Linear(Primitive):
         self.consume = consume
         self.rebatch: Rule = self.cannot_rewrite
         self.negates = False  # of a view: whether what is written through it has the negated part of the cotangent
+
+    def transpose_by_form(self, ct: Any, aval: Aval, **params: Any) -> Any:
+        """Return the cotangent of the only operand as the form gives it."""
+        return self.form.transpose(0, ct, aval, (), params)  # type: ignore[union-attr]  # it has it
 
     def cannot_rewrite(self, *_operands: Any, **_params: Any) -> Any:
         """Refuse evaluation in place: the declaration gives none."""
@@ -329,51 +335,64 @@ class Linear(Primitive):
         ] + [None] * (len(operands) - count)
 
 
-class Bilinear(Primitive):
-    """Be linear in each of two operands while the other is fixed.
+class Multilinear(Primitive):
+    """Be linear in each of several operands while the others are fixed.
 
     Args:
         name: its name, unique among primitives.
-        evaluate: the operation on two arrays.
-        transposes: `left(ct, aval_left, right, **params)` and `right(ct, aval_right, left, **params)`.
-        **shapes: `steps` and `batch`, how it reads with leading batch axes, `abstract` and `order`, the avals and
-            memory order of the results; see `ShapeRules`.
+        evaluate: the operation on arrays.
+        transposes: one function `transpose(ct, aval, *others, **params)` for each operand, which receives its aval and
+            the other operands; None for those that the form gives.
+        **shapes: `form`, from which shapes and batching follow; see `ShapeRules`.
 
     Raises:
         RegistrationError: a transpose is missing.
 
-    >>> scale = Bilinear("scale", np.multiply, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
+    >>> scale = Multilinear("scale", np.multiply, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
     >>> scale.vjp(np.ones(2), None, [None, 3.0], [Aval((2,), np.dtype(float)), None], {})
     [array([3., 3.]), None]
     """
 
-    kind = "bilinear"
+    kind = "multilinear"
     fresh = True
 
     def __init__(
-        self, name: str, evaluate: Callable[..., Any], transposes: tuple[Rule, Rule], **shapes: Unpack[ShapeRules]
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        transposes: Sequence[Rule] | None = None,
+        **shapes: Unpack[ShapeRules],
     ) -> None:
         super().__init__(name, evaluate, **shapes)
-        if not isinstance(transposes, tuple | list) or len(transposes) != 2:
+        if transposes is None and hasattr(self.form, "transpose"):
+            return
+        if not isinstance(transposes, tuple | list) or len(transposes) < 2:
             given = f"{len(transposes)} transposes" if isinstance(transposes, tuple | list) else f"{transposes!r:.40}"
-            raise misdeclared(name, f"{given} were given", "two are needed, one per side")
+            raise misdeclared(name, f"{given} were given", "two or more are needed, one per operand")
         for rule in transposes:
-            Signature(name, rule, 3, 0)
+            Signature(name, rule, 1 + len(transposes), 0)
         self.transposes = transposes
 
+    transposes: Sequence[Rule] | None = None
+
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
-        """Save each side for the transpose of the other."""
-        return False, lambda operand: wanted[1 - operand]
+        """Save each operand for the transposes of the others."""
+        count = sum(wanted)
+        return False, lambda operand: count > wanted[operand]
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
-        """Apply the transpose of each side to the cotangent and the other operand."""
-        left, right = self.transposes
-        return [
-            None if avals[0] is None else left(ct, avals[0], operands[1], **params),
-            None if avals[1] is None else right(ct, avals[1], operands[0], **params),
-        ]
+        """Apply the transpose of each operand to the cotangent and the other operands."""
+        found: list[Any] = [None] * len(operands)
+        for i, aval in enumerate(avals):
+            if aval is not None:
+                others = [*operands[:i], *operands[i + 1 :]]
+                if self.transposes is None:
+                    found[i] = self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
+                else:
+                    found[i] = self.transposes[i](ct, aval, *others, **params)
+        return found
 
 
 class Opaque(Primitive):

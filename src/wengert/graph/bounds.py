@@ -90,7 +90,13 @@ def product(shapes: Shapes, _params: Params) -> int:
     return math.prod(map(size, shapes))
 
 
+def of_contraction(_shapes: Shapes, params: Params) -> int:
+    """Bound the products that are summed."""
+    return size(params["labels"].lengths)
+
+
 ESTIMATES: Mapping[str, Callable[[Shapes, Params], int]] = {
+    "contract": of_contraction,
     "pad": of_pad,
     "tile": times("reps"),
     "repeat": times("repeats"),

@@ -12,12 +12,15 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import NUMBERS, UNKNOWN, Aval
 from wengert.core.graph import Graph
+from wengert.core.labels import Labels, Relation
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.errors import FileFormatError, UsageError, describe
 from wengert.primitives.index_layout import OPERAND
@@ -43,6 +46,8 @@ DEEPEST = 32
 MOST_AXES = 64
 DTYPE = re.compile(r"[<>|=]?[biufc][0-9]{1,2}")
 NUMBER_TYPES = {kind.__name__: kind for kind in NUMBERS}
+RECORDS: dict[str, type[Any]] = {"labels": Labels, "relation": Relation}
+"""Classes of typed parameters by their tags; what they hold is written in the order of their fields."""
 UFUNCS = {name: value for name, value in vars(np).items() if isinstance(value, np.ufunc)}
 
 
@@ -101,6 +106,8 @@ class Encoder:
             return {"ufunc": value.__name__}
         if isinstance(value, Primitive):
             return {"primitive": primitive_name(value)}
+        if kind in RECORDS.values():
+            return {kind.__name__.lower(): [self.value(getattr(value, field.name)) for field in fields(value)]}
         if isinstance(value, Graph):
             return {"graph": self.graph(value)}
         raise unsaved(f"a value of type {kind.__name__}", "numbers, arrays, strings, tuples and graphs can be saved")
@@ -169,6 +176,8 @@ class Decoder:
             "primitive": lambda form, _: view_of(form),
             "graph": self.graph,
         }
+        for tag, kind in RECORDS.items():
+            self.tagged[tag] = partial(self.record, kind)
 
     def value(self, form: JSON, depth: int = 0) -> Any:
         """Return the value that a piece of JSON stands for.
@@ -205,6 +214,18 @@ class Decoder:
             return Aval((), NUMBERS[kind], weak=True)
         fields = entries(form, "dtype", "shape")
         return Aval(self.shape(fields["shape"], UNKNOWN), dtype_of(fields["dtype"]))
+
+    def record(self, kind: type[Any], form: JSON, depth: int) -> Any:
+        """Return a record, which says itself whether its fields fit together."""
+        values = [self.value(item, depth) for item in items(form, len(fields(kind)))]
+        try:
+            found = kind(*values)
+            found.check()
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
+            raise invalid(
+                f"a record of {kind.__name__.lower()} that does not hold together", "one is needed"
+            ) from error
+        return found
 
     def array(self, form: JSON) -> Any:
         """Return an array, read-only."""

@@ -1,34 +1,37 @@
-"""Contractions: sums of products of two arrays. The cotangent of each side is a contraction again."""
+"""Contractions: sums of products, each a spelling of one record (see `wengert.core.labels`) that NumPy evaluates.
+
+A product declares its labels as a function of the operands' shapes. Batched products and the cotangents of operands are
+`contract`, which evaluates any such record.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import Aval, aval_of
 from wengert.core.cotangent import unbroadcast
-from wengert.core.declare import bilinear
-from wengert.core.form import Routine
+from wengert.core.declare import multilinear
+from wengert.core.form import Contraction, Routine
+from wengert.core.identity import MOST_KNOWN
+from wengert.core.labels import Labels, labelled
 from wengert.errors import ShapeError, describe
-from wengert.primitives.product_batches import (
-    batch_broadcast,
-    batch_contraction,
-    batch_convolution,
-    batch_kron,
-    batch_matmul,
-    batch_matvec,
-    batch_outer,
-    batch_tensordot,
-    batch_vdot,
-    batch_vecmat,
-)
-from wengert.primitives.product_shapes import abstract_contraction, abstract_matmul
 
 Axes = tuple[int, ...]
 Shape = tuple[int, ...]
+remembered = lru_cache(maxsize=MOST_KNOWN)
+
+
+def evaluate_contract(*xs: Any, labels: Labels) -> Any:
+    """Evaluate `contract`."""
+    return labels.evaluate(*xs)
+
+
+contract = multilinear("contract", evaluate_contract, form=Contraction())
 
 
 def conj(x: Any) -> Any:
@@ -48,321 +51,142 @@ def mismatched(name: str, x: Any, y: Any, needed: str) -> ShapeError:
     )
 
 
-# Products of matrices
+def product(name: str, evaluate: Callable[..., Any], labels: Callable[..., Labels], needed: str, **form: Any) -> Any:
+    """Declare a product of two arrays; `needed` says which shapes fit, for the error."""
+
+    def evaluated(x: Any, y: Any, **params: Any) -> Any:
+        try:
+            return evaluate(x, y, **params)
+        except ValueError as error:
+            raise mismatched(name, x, y, needed) from error
+
+    return multilinear(name, evaluated, form=Contraction(remembered(labels), **form))
 
 
-def multiply_matrices(x: Any, y: Any) -> Any:
-    """Evaluate `matmul`."""
-    try:
-        return np.matmul(x, y)
-    except ValueError as error:
-        needed = "as many columns on the left as rows on the right are needed, and leading axes that broadcast"
-        raise mismatched("matmul", x, y, needed) from error
+# Products of matrices and vectors along the last axes, of stacks of them
 
 
-def stacked_rows(x: Any) -> Any:
-    """Return a stack of matrices as one matrix with all their rows."""
-    shape = x.shape
-    return x.reshape((math.prod(shape[:-1]), shape[-1]))
+def stacked(rank: int, *core: str) -> tuple[Any, ...]:
+    """Return the labels of an operand: numbers from the right for its stack, then those of its core."""
+    return (*range(len(core) - rank, 0), *core)
 
 
-def flat_side(x: Any) -> Any:
-    """Return a stack of matrices side by side: as many rows as each has, and all their columns."""
-    shape = x.shape
-    return np.moveaxis(x, -2, 0).reshape((shape[-2], math.prod(shape[:-2]) * shape[-1]))
+def matmul_labels(x: Shape, y: Shape) -> Labels:
+    """Label rows and columns; vectors have one of them."""
+    rows, columns = ("i",) * (len(x) > 1), ("j",) * (len(y) > 1)
+    left, right = stacked(len(x), *rows, "k"), stacked(len(y), "k", *columns)
+    rank = max(len(x) - len(rows), len(y) - len(columns)) - 1
+    return labelled((x, y), (left, right), (*stacked(rank), *rows, *columns))
 
 
-def left_matrix(ct: Any, right: Any, shape: Shape) -> Any:
-    """Return the cotangent, of a given shape, of the left factor of a product of (stacks of) matrices.
-
-    A stack that met a single matrix is flattened, so that BLAS is called once.
-    """
-    if right.ndim == 2:
-        if ct.ndim == 2:
-            return ct @ right.T
-        return (stacked_rows(ct) @ right.T).reshape(shape)
-    if len(shape) == 2:
-        return flat_side(ct) @ flat_side(right).T
-    return unbroadcast(ct @ right.mT, shape)
+def matvec_labels(x: Shape, y: Shape) -> Labels:
+    """Label the rows of a matrix and the elements of a vector."""
+    operands = stacked(len(x), "i", "k"), stacked(len(y), "k")
+    return labelled((x, y), operands, (*stacked(max(len(x) - 2, len(y) - 1)), "i"))
 
 
-def right_matrix(ct: Any, left: Any, shape: Shape) -> Any:
-    """Return the cotangent, of a given shape, of the right factor of a product of (stacks of) matrices."""
-    if len(shape) == 2:
-        if ct.ndim == 2:
-            return left.T @ ct
-        return stacked_rows(left).T @ stacked_rows(ct)
-    return unbroadcast(left.mT @ ct, shape)
+def vecmat_labels(x: Shape, y: Shape) -> Labels:
+    """Label the elements of a vector, which is conjugated, and the columns of a matrix."""
+    operands = stacked(len(x), "k"), stacked(len(y), "k", "j")
+    result = (*stacked(max(len(x) - 1, len(y) - 2)), "j")
+    return labelled((x, y), operands, result, conjugated=(True, False))
 
 
-def transpose_matmul_left(ct: Any, aval: Aval, right: Any) -> Any:
-    """Return ct right^T; vectors take part as rows and columns."""
-    shape = aval.shape
-    if len(shape) == 2 and right.ndim == 2:
-        return ct @ right.T
-    if right.ndim == 1:
-        ct, right = ct[..., None], right[:, None]
-    if len(shape) == 1:
-        return left_matrix(ct[..., None, :], right, (1, *shape)).reshape(shape)
-    return left_matrix(ct, right, shape)
+def vecdot_labels(x: Shape, y: Shape, axis: int = -1) -> Labels:
+    """Label vectors along an axis, counted from the back, of which the first is conjugated."""
+
+    def own(shape: Shape) -> tuple[Any, ...]:
+        stack = stacked(len(shape) - 1)
+        place = len(stack) + axis + 1
+        return (*stack[:place], "k", *stack[place:])
+
+    return labelled((x, y), (own(x), own(y)), stacked(max(len(x), len(y)) - 1), conjugated=(True, False))
 
 
-def transpose_matmul_right(ct: Any, aval: Aval, left: Any) -> Any:
-    """Return left^T ct; vectors take part as rows and columns."""
-    shape = aval.shape
-    if len(shape) == 2 and left.ndim == 2:
-        return left.T @ ct
-    if len(shape) == 1:
-        ct = ct[..., None]
-    if left.ndim == 1:
-        ct, left = ct[..., None, :], left[None, :]
-    if len(shape) == 1:
-        return right_matrix(ct, left, (*shape, 1)).reshape(shape)
-    return right_matrix(ct, left, shape)
-
-
-def multiply_vectors(x: Any, y: Any, *, axis: int = -1) -> Any:
-    """Evaluate `vecdot`; axes other than the last, for operands of one rank, are counted from the back."""
-    try:
-        if axis == -1:
-            return np.vecdot(x, y)
-        return np.vecdot(x, y, axis=axis)  # type: ignore[call-overload]  # the stub lacks axis
-    except ValueError as error:
-        raise mismatched("vecdot", x, y, "last axes of equal length are needed, and others that broadcast") from error
-
-
-def multiply_matrix_vector(x: Any, y: Any) -> Any:
-    """Evaluate `matvec`."""
-    try:
-        return np.matvec(x, y)
-    except ValueError as error:
-        raise mismatched(
-            "matvec", x, y, "as many columns as elements are needed, and leading axes that broadcast"
-        ) from error
-
-
-def multiply_vector_matrix(x: Any, y: Any) -> Any:
-    """Evaluate `vecmat`."""
-    try:
-        return np.vecmat(x, y)
-    except ValueError as error:
-        raise mismatched(
-            "vecmat", x, y, "as many elements as rows are needed, and leading axes that broadcast"
-        ) from error
-
-
-def transpose_matvec_right(ct: Any, aval: Aval, left: Any) -> Any:
-    """Return left^T ct for vectors."""
-    return right_matrix(ct[..., None], left, (*aval.shape, 1)).reshape(aval.shape)
-
-
-def transpose_vecmat_left(ct: Any, aval: Aval, right: Any) -> Any:
-    """Return conj(right ct) for vectors."""
-    *stack, length = aval.shape
-    return conj(left_matrix(ct[..., None, :], right, (*stack, 1, length)).reshape(aval.shape))
-
-
-matmul = bilinear(
+matmul = product(
     "matmul",
-    multiply_matrices,
-    (transpose_matmul_left, transpose_matmul_right),
-    batch=batch_matmul,
-    abstract=abstract_matmul(multiply_matrices),
+    np.matmul,
+    matmul_labels,
+    "as many columns on the left as rows on the right are needed, and leading axes that broadcast",
+    matrices=True,
 )
-vecdot = bilinear(
+vecdot = product(
     "vecdot",
-    multiply_vectors,
-    (
-        lambda ct, aval, right, *, axis=-1: unbroadcast(conj(np.expand_dims(ct, axis) * right), aval.shape),
-        lambda ct, aval, left, *, axis=-1: unbroadcast(np.expand_dims(ct, axis) * conj(left), aval.shape),
-    ),
-    batch=batch_broadcast,
+    np.vecdot,
+    vecdot_labels,
+    "last axes of equal length are needed, and others that broadcast",
 )
-matvec = bilinear(
+matvec = product(
     "matvec",
-    multiply_matrix_vector,
-    (lambda ct, aval, right: left_matrix(ct[..., None], right[..., None], aval.shape), transpose_matvec_right),
-    batch=batch_matvec,
+    np.matvec,
+    matvec_labels,
+    "as many columns as elements are needed, and leading axes that broadcast",
 )
-vecmat = bilinear(
+vecmat = product(
     "vecmat",
-    multiply_vector_matrix,
-    (
-        transpose_vecmat_left,
-        lambda ct, aval, left: right_matrix(ct[..., None, :], conj(left)[..., None, :], aval.shape),
-    ),
-    batch=batch_vecmat,
+    np.vecmat,
+    vecmat_labels,
+    "as many elements as rows are needed, and leading axes that broadcast",
 )
 
 
-# Contractions over given axes
+# Products over given axes
 
 
-def arranged(x: Any, order: Sequence[int]) -> Any:
-    """Return a value whose axis i belongs at place order[i] with its axes put there."""
-    inverse = sorted(range(len(order)), key=order.__getitem__)
-    return x if inverse == list(range(len(order))) else np.transpose(x, inverse)
+def tensordot_labels(x: Shape, y: Shape, axes: tuple[Axes, Axes]) -> Labels:
+    """Let pairs of axes share a label."""
+    left, right = [("x", i) for i in range(len(x))], [("y", i) for i in range(len(y))]
+    for i, j in zip(*axes, strict=True):
+        if x[i] != y[j]:
+            raise ValueError(f"axes of lengths {x[i]} and {y[j]}")
+        right[j] = left[i]
+    return labelled((x, y), (left, right), [n for n in left if n not in right] + [n for n in right if n not in left])
 
 
-def free_axes(ndim: int, axes: Axes) -> list[int]:
-    """Return the axes that are not contracted."""
-    return [axis for axis in range(ndim) if axis not in axes]
+def dot_labels(x: Shape, y: Shape) -> Labels:
+    """Contract the last axis with the one before the last."""
+    return tensordot_labels(x, y, ((len(x) - 1,), (max(len(y) - 2, 0),)) if x and y else ((), ()))
 
 
-def contracted_first(own: Axes, other: Axes) -> list[int]:
-    """Return one side's contracted axes in the order in which the other side has them."""
-    return [own[k] for k in sorted(range(len(other)), key=other.__getitem__)]
+def inner_labels(x: Shape, y: Shape) -> Labels:
+    """Contract the last axes."""
+    return tensordot_labels(x, y, ((len(x) - 1,), (len(y) - 1,)) if x and y else ((), ()))
 
 
-def contraction_left(ct: Any, aval: Aval, right: Any, *, axes: tuple[Axes, Axes]) -> Any:
-    """Contract the cotangent with the free axes of the right side."""
-    mine, others = axes
-    free = free_axes(right.ndim, others)
-    product = np.tensordot(ct, right, (range(ct.ndim - len(free), ct.ndim), free))
-    return arranged(product, free_axes(len(aval.shape), mine) + contracted_first(mine, others))
+def flat_labels(x: Shape, y: Shape, left: str, right: str, result: str, conjugated: bool) -> Labels:
+    """Label all elements of each operand, as if they stood in one row."""
+    shapes = (math.prod(x),), (math.prod(y),)
+    if left == right and shapes[0] != shapes[1]:
+        raise ValueError(f"{shapes[0][0]} and {shapes[1][0]} elements")
+    return labelled(shapes, (left, right), result, conjugated=(conjugated, False))
 
 
-def contraction_right(ct: Any, aval: Aval, left: Any, *, axes: tuple[Axes, Axes]) -> Any:
-    """Contract the cotangent with the free axes of the left side."""
-    others, mine = axes
-    free = free_axes(left.ndim, others)
-    product = np.tensordot(left, ct, (free, range(len(free))))
-    return arranged(product, contracted_first(mine, others) + free_axes(len(aval.shape), mine))
+def kron_labels(x: Shape, y: Shape) -> Labels:
+    """Label the axes of both in turn; those of the result are pairs of them."""
+    rank = max(len(x), len(y))
+    x, y = (1,) * (rank - len(x)) + x, (1,) * (rank - len(y)) + y
+    left, right = [("x", i) for i in range(rank)], [("y", i) for i in range(rank)]
+    result = [name for pair in zip(left, right, strict=True) for name in pair]
+    return labelled((x, y), (left, right), result, merged=tuple(n * m for n, m in zip(x, y, strict=True)))
 
 
-def dot_axes(left: int, right: int) -> tuple[Axes, Axes]:
-    """Return the axes that `dot` contracts, for the numbers of axes of its operands."""
-    if not left or not right:
-        return (), ()
-    return (left - 1,), (max(right - 2, 0),)
-
-
-def inner_axes(left: int, right: int) -> tuple[Axes, Axes]:
-    """Return the axes that `inner` contracts, for the numbers of axes of its operands."""
-    if not left or not right:
-        return (), ()
-    return (left - 1,), (right - 1,)
-
-
-def transpose_dot_left(ct: Any, aval: Aval, right: Any) -> Any:
-    """Return the cotangent of the left side of `dot`."""
-    ndim = len(aval.shape)
-    if ndim == 2 and right.ndim == 2:
-        return ct @ right.T
-    return contraction_left(ct, aval, right, axes=dot_axes(ndim, right.ndim))
-
-
-def transpose_dot_right(ct: Any, aval: Aval, left: Any) -> Any:
-    """Return the cotangent of the right side of `dot`."""
-    ndim = len(aval.shape)
-    if ndim == 2 and left.ndim == 2:
-        return left.T @ ct
-    return contraction_right(ct, aval, left, axes=dot_axes(left.ndim, ndim))
-
-
-def evaluate_dot(x: Any, y: Any) -> Any:
-    """Evaluate `dot`."""
-    try:
-        return np.dot(x, y)
-    except ValueError as error:
-        needed = "a last axis on the left as long as the second to last (or only) axis on the right is needed"
-        raise mismatched("dot", x, y, needed) from error
-
-
-def evaluate_inner(x: Any, y: Any) -> Any:
-    """Evaluate `inner`."""
-    try:
-        return np.inner(x, y)
-    except ValueError as error:
-        raise mismatched("inner", x, y, "last axes of equal length are needed") from error
-
-
-def evaluate_vdot(x: Any, y: Any) -> Any:
-    """Evaluate `vdot`."""
-    try:
-        return np.vdot(x, y)
-    except ValueError as error:
-        raise mismatched("vdot", x, y, "equal numbers of elements are needed") from error
-
-
-def evaluate_tensordot(x: Any, y: Any, *, axes: tuple[Axes, Axes]) -> Any:
-    """Evaluate `tensordot`."""
-    return np.tensordot(x, y, axes)
-
-
-dot = bilinear(
+dot = product(
     "dot",
-    evaluate_dot,
-    (transpose_dot_left, transpose_dot_right),
-    batch=batch_contraction(dot_axes),
-    abstract=abstract_contraction(evaluate_dot, dot_axes),
+    np.dot,
+    dot_labels,
+    "a last axis on the left as long as the second to last (or only) axis on the right is needed",
+    matrices=True,
 )
-inner = bilinear(
-    "inner",
-    evaluate_inner,
-    (
-        lambda ct, aval, right: contraction_left(ct, aval, right, axes=inner_axes(len(aval.shape), right.ndim)),
-        lambda ct, aval, left: contraction_right(ct, aval, left, axes=inner_axes(left.ndim, len(aval.shape))),
-    ),
-    batch=batch_contraction(inner_axes),
-    abstract=abstract_contraction(evaluate_inner, inner_axes),
-)
-tensordot = bilinear(
-    "tensordot",
-    evaluate_tensordot,
-    (contraction_left, contraction_right),
-    batch=batch_tensordot,
-    abstract=abstract_contraction(evaluate_tensordot, None),
-)
-vdot = bilinear(
+inner = product("inner", np.inner, inner_labels, "last axes of equal length are needed")
+tensordot = product("tensordot", np.tensordot, tensordot_labels, "axes of equal lengths are needed")
+vdot = product(
     "vdot",
-    evaluate_vdot,
-    (
-        lambda ct, aval, right: conj(ct * right).reshape(aval.shape),
-        lambda ct, aval, left: (ct * conj(left)).reshape(aval.shape),
-    ),
-    batch=batch_vdot,
+    np.vdot,
+    lambda x, y: flat_labels(x, y, "k", "k", "", True),
+    "equal numbers of elements are needed",
 )
-
-
-# Products of every element with every element
-
-
-def kron_shapes(left: Shape, right: Shape) -> tuple[Shape, Shape]:
-    """Return the shapes of both sides with equally many axes."""
-    ndim = max(len(left), len(right))
-    return (1,) * (ndim - len(left)) + left, (1,) * (ndim - len(right)) + right
-
-
-def interleaved(left: Shape, right: Shape) -> Shape:
-    """Return the lengths of both sides in turn."""
-    return tuple(length for pair in zip(left, right, strict=True) for length in pair)
-
-
-def transpose_kron_left(ct: Any, aval: Aval, right: Any) -> Any:
-    """Contract the blocks of the cotangent with the right side."""
-    mine, others = kron_shapes(aval.shape, right.shape)
-    blocks, axes = ct.reshape(interleaved(mine, others)), range(len(mine))
-    return np.tensordot(blocks, right.reshape(others), ([2 * i + 1 for i in axes], axes)).reshape(aval.shape)
-
-
-def transpose_kron_right(ct: Any, aval: Aval, left: Any) -> Any:
-    """Contract the cotangent with the left side, block by block."""
-    others, mine = kron_shapes(left.shape, aval.shape)
-    blocks, axes = ct.reshape(interleaved(others, mine)), range(len(mine))
-    return np.tensordot(blocks, left.reshape(others), ([2 * i for i in axes], axes)).reshape(aval.shape)
-
-
-outer = bilinear(
-    "outer",
-    np.outer,
-    (
-        lambda ct, aval, right: (ct @ right.reshape(ct.shape[1])).reshape(aval.shape),
-        lambda ct, aval, left: (left.reshape(ct.shape[0]) @ ct).reshape(aval.shape),
-    ),
-    batch=batch_outer,
-)
-kron = bilinear("kron", np.kron, (transpose_kron_left, transpose_kron_right), batch=batch_kron)
+outer = product("outer", np.outer, lambda x, y: flat_labels(x, y, "i", "j", "ij", False), "any two arrays fit")
+kron = product("kron", np.kron, kron_labels, "any two arrays fit")
 
 
 # Vectors of space
@@ -398,10 +222,12 @@ def evaluate_cross(x: Any, y: Any) -> Any:
     return np.cross(x, y)
 
 
-cross = bilinear("cross", evaluate_cross, (transpose_cross_left, transpose_cross_right), form=Routine("(m),(n)->(k?)"))
+cross = multilinear(
+    "cross", evaluate_cross, (transpose_cross_left, transpose_cross_right), form=Routine("(m),(n)->(k?)")
+)
 
 
-# Convolutions
+# Convolutions: the place in the result is bound to those in the operands by an equation
 
 
 def first_term(left: int, right: int, mode: str) -> int:
@@ -410,60 +236,31 @@ def first_term(left: int, right: int, mode: str) -> int:
     return {"full": 0, "same": (shorter - 1) // 2, "valid": shorter - 1}[mode]
 
 
-def convolution_side(ct: Any, length: int, other: Any, start: int, mode: str) -> Any:
-    """Return the cotangent of one side of a convolution whose result starts at a term of the full one."""
-    reversed_other = other[::-1]
-    if mode == "full":
-        return np.convolve(ct, reversed_other, "valid")
-    first = other.shape[0] - 1 - start
-    return np.convolve(ct, reversed_other)[first : first + length]
+def terms(left: int, right: int, mode: str) -> int:
+    """Return the length of the convolution of two lengths."""
+    return {"full": left + right - 1, "same": max(left, right), "valid": max(left, right) - min(left, right) + 1}[mode]
 
 
-def transpose_convolve(ct: Any, aval: Aval, other: Any, *, mode: str) -> Any:
-    """Return the cotangent of either side of `convolve`."""
-    length = aval.shape[0]
-    return convolution_side(ct, length, other, first_term(length, other.shape[0], mode), mode)
+def convolve_labels(x: Shape, y: Shape, mode: str) -> Labels:
+    """Say that a + b = c, counted from the first term."""
+    (n,), (m,) = x, y
+    relation = {"a": 1, "b": 1, "c": -1}, first_term(n, m, mode)
+    return labelled((x, y), ("a", "b"), "c", relation=relation, lengths={"c": terms(n, m, mode)})
 
 
-def correlation_start(left: int, right: int, mode: str) -> int:
-    """Return where in the full correlation the result starts; a longer right side is slid the other way."""
-    start = first_term(left, right, mode)
-    return min(left, right) // 2 if mode == "same" and right > left else start
+def correlate_labels(x: Shape, y: Shape, mode: str) -> Labels:
+    """Say that a - b = c, counted from the first term; a longer right side is slid the other way."""
+    (n,), (m,) = x, y
+    start = min(n, m) // 2 if mode == "same" and m > n else first_term(n, m, mode)
+    return labelled(
+        (x, y),
+        ("a", "b"),
+        "c",
+        conjugated=(False, True),
+        relation=({"a": 1, "b": -1, "c": -1}, start - (m - 1)),
+        lengths={"c": terms(n, m, mode)},
+    )
 
 
-def transpose_correlate_left(ct: Any, aval: Aval, right: Any, *, mode: str) -> Any:
-    """Return the cotangent of the left side: correlation is convolution with the reversed conjugate."""
-    length = aval.shape[0]
-    start = correlation_start(length, right.shape[0], mode)
-    return convolution_side(ct, length, conj(right)[::-1], start, mode)
-
-
-def transpose_correlate_right(ct: Any, aval: Aval, left: Any, *, mode: str) -> Any:
-    """Return the cotangent of the right side."""
-    length = aval.shape[0]
-    start = correlation_start(left.shape[0], length, mode)
-    return conj(convolution_side(ct, length, left, start, mode)[::-1])
-
-
-def evaluate_convolve(x: Any, y: Any, *, mode: str) -> Any:
-    """Evaluate `convolve`."""
-    return np.convolve(x, y, mode)  # type: ignore[call-overload]  # the stub wants literals
-
-
-def evaluate_correlate(x: Any, y: Any, *, mode: str) -> Any:
-    """Evaluate `correlate`."""
-    return np.correlate(x, y, mode)  # type: ignore[call-overload]  # the stub wants literals
-
-
-convolve = bilinear(
-    "convolve",
-    evaluate_convolve,
-    (transpose_convolve, transpose_convolve),
-    batch=batch_convolution(first_term, lambda y: y),
-)
-correlate = bilinear(
-    "correlate",
-    evaluate_correlate,
-    (transpose_correlate_left, transpose_correlate_right),
-    batch=batch_convolution(correlation_start, lambda y: conj(y)[..., ::-1]),
-)
+convolve = product("convolve", np.convolve, convolve_labels, "sequences with elements are needed")
+correlate = product("correlate", np.correlate, correlate_labels, "sequences with elements are needed")

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from wengert.core.batching import aligned
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
 from wengert.core.form import Routine
 from wengert.core.primitive import Primitive
 from wengert.primitives.contractions import conj, mismatched
-from wengert.primitives.product_batches import batch_norm, batch_solve
 from wengert.primitives.reductions import restore_axes
 
+Flags = Sequence[bool]
+Params = Mapping[str, Any]
 Axis = int | tuple[int, ...] | None
 
 
@@ -55,6 +58,19 @@ def jvp_norm(tangents: Sequence[Any], out: Any, x: Any, *, order: Any, axis: Axi
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
     parts = times_slope(tangents[0], restore_axes(out, x.shape, axes, keepdims), x, order)
     return np.sum(parts, axis=axes, keepdims=keepdims).real
+
+
+def batch_norm(primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
+    """Take the norms of all lanes; those of whole lanes as norms of vectors."""
+    (x,) = operands
+    axis, shape = params["axis"], x.shape[1:]
+    if axis is not None:
+        moved = tuple(i + 1 if i >= 0 else i for i in axis)
+        return apply(primitive, x, **{**params, "axis": moved})
+    vectors = x.reshape((x.shape[0], math.prod(shape)))
+    order = None if params["order"] in ("fro", "f") else params["order"]
+    result = apply(primitive, vectors, order=order, axis=(1,), keepdims=False)
+    return result.reshape((x.shape[0], *(1,) * len(shape))) if params["keepdims"] else result
 
 
 norm = opaque("norm", evaluate_norm, vjp=vjp_norm, jvp=jvp_norm, batch=batch_norm)
@@ -105,6 +121,14 @@ def evaluate_solve(a: Any, b: Any) -> Any:
     except ValueError as error:
         needed = "as many elements, or rows, on the right as the matrix has are needed"
         raise mismatched("solve", a, b, needed) from error
+
+
+def batch_solve(_primitive: Primitive, _size: int, operands: Sequence[Any], batched: Flags, _params: Params) -> Any:
+    """Solve with vectors as columns: a vector on the right is one only where nothing is stacked."""
+    a, b = operands
+    if len(b.shape) - batched[1] > 1:
+        return np.linalg.solve(*aligned(operands, batched, (2, 2)))
+    return np.linalg.solve(*aligned((a, b[..., None]), batched, (2, 2)))[..., 0]
 
 
 solve = opaque("solve", evaluate_solve, vjp=vjp_solve, jvp=jvp_solve, batch=batch_solve)

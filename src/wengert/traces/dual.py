@@ -17,7 +17,7 @@ from numpy import ndarray
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, weakened
-from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
+from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
 from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, copied, make_tensor, settled, wrapped_constant
 from wengert.core.trace import next_level
@@ -186,13 +186,9 @@ def propagate(
         return propagate_elementwise(primitive, tangents, out, operands, params)
     if isinstance(primitive, Linear):
         return propagate_linear(primitive, tangents, operands, params)
-    if isinstance(primitive, Bilinear):
-        parts = []
-        if tangents[0] is not None:
-            parts.append(apply(primitive, tangents[0], operands[1], **params))
-        if tangents[1] is not None:
-            parts.append(apply(primitive, operands[0], tangents[1], **params))
-        return total(parts)
+    if isinstance(primitive, Multilinear):
+        moved = [(i, t) for i, t in enumerate(tangents) if t is not None]
+        return total([apply(primitive, *operands[:i], t, *operands[i + 1 :], **params) for i, t in moved])
     if primitive.jvp is not None:
         return primitive.jvp(tangents, out, *operands, **params)
     return propagate_opaque(primitive, tangents, out, operands, params)

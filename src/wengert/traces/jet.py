@@ -24,7 +24,7 @@ from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, as_tensor, weakened
 from wengert.core.identity import registered_name
 from wengert.core.order import Strides, strides_of
-from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive, Structured
+from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
 from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, make_tensor, own_memory, raw, settled, wrapped_constant
 from wengert.core.views import current
@@ -160,7 +160,7 @@ class Jet(Transient):
         if isinstance(primitive, Linear):
             return self.linear(primitive, operands, params, out)
         name = registered_name(primitive)
-        if isinstance(primitive, Bilinear) or name in ("multiply", "complex_product"):
+        if isinstance(primitive, Multilinear) or name in ("multiply", "complex_product"):
             return self.product(primitive, operands, params, out)
         if name == "divide":
             return self.quotient(operands, out)
@@ -206,17 +206,16 @@ class Jet(Transient):
         return self.result(out, compute)
 
     def product(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any], out: Any) -> Tensor:
-        """Convolve the coefficients of two factors."""
-        a, b = map(self.series_of, operands)
-        x, y = map(self.value_or_none, operands)
+        """Convolve the coefficients of the factors."""
+        series = list(map(self.series_of, operands))
+        constants = list(map(self.value_or_none, operands))
 
         def compute(k: int) -> Any:
-            if a is None or b is None:
-                return apply(primitive, x if a is None else a[k], y if b is None else b[k], **params)
-            found = [
-                apply(primitive, a[j], b[k - j], **params) for j in range(k + 1) if j <= a.degree and k - j <= b.degree
-            ]
-            return added(found) if found else zero_of(out)
+            terms = []
+            for degrees in shares(k, [0 if s is None else s.degree for s in series]):
+                found = zip(series, constants, degrees, strict=True)
+                terms.append(apply(primitive, *[x if s is None else s[j] for s, x, j in found], **params))
+            return added(terms) if terms else zero_of(out)
 
         return self.result(out, compute)
 
@@ -381,6 +380,18 @@ class Jet(Transient):
         base._kept = True
         result = self.process(primitive, (base, *operands), params)
         handle._value, handle._trace, handle._node = result._value, result._trace, result._node
+
+
+def shares(k: int, most: Sequence[float]) -> list[tuple[int, ...]]:
+    """Return in which ways several degrees come to k, none of them above its most.
+
+    >>> shares(2, [2, 0, 1])
+    [(1, 0, 1), (2, 0, 0)]
+    """
+    first, *rest = most
+    if not rest:
+        return [(k,)] if k <= first else []
+    return [(j, *others) for j in range(k + 1) if j <= first for others in shares(k - j, rest)]
 
 
 def zero_of(like: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from wengert.core.aval import Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.core.identity import registered_name
-from wengert.core.primitive import Bilinear, Elementwise, Linear, Primitive
+from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive
 from wengert.core.tensor import is_concrete, raw
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -115,7 +115,7 @@ class Walk:
         if isinstance(primitive, Linear):
             count = len(arguments_of(primitive, inputs))
             good = not any(moving[count:]) and all(map(self.fits, inputs[:count]))
-        elif isinstance(primitive, Bilinear) or name in FACTORS or name == "einsum_many":
+        elif isinstance(primitive, Multilinear) or name in FACTORS:
             good = sum(moving) == 1
         elif name in TERMS:
             first = int(name == "where")

@@ -1,0 +1,445 @@
+"""Labels: sums of products of arrays, by a name for each axis.
+
+One record, closed under what transformations need: a batch axis is one more label, and for the cotangent of an operand
+it and the result change places. NumPy computes: two operands as a product of matrices, more by `einsum`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.identity import Composite
+
+__all__ = ["Labels", "Relation", "labelled"]
+
+Shape = tuple[int, ...]
+Names = tuple[int, ...]
+WORTH_A_PATH = 100_000
+"""Products from which the search for a path through three operands or more, some 50 microseconds, pays."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Bind three labels by an equation: the sum of sign * label is a constant. What lies outside of an array is zero.
+
+    Convolutions have one: the place in the result is that in one sequence plus that in the other.
+    """
+
+    labels: Names
+    signs: Names
+    constant: int
+
+    def check(self) -> None:
+        """Raise an error if the fields do not fit together: they may come from a file."""
+        if type(self.labels) is not tuple or type(self.signs) is not tuple or type(self.constant) is not int:
+            raise TypeError(f"{self!r:.80}")
+        if not len(set(self.labels)) == len(self.labels) == len(self.signs) == 3 or not {*self.signs} <= {1, -1}:
+            raise ValueError(f"labels {self.labels} with signs {self.signs}")
+        require_counts((*self.labels, abs(self.constant)))
+
+    def solved(self, label: int) -> tuple[int, dict[int, int]]:
+        """Return a label in terms of the others: a start, and by how much each of them moves it.
+
+        >>> Relation((0, 1, 2), (1, 1, -1), 0).solved(2)
+        (0, {0: 1, 1: 1})
+        """
+        signs = dict(zip(self.labels, self.signs, strict=True))
+        own = signs.pop(label)
+        return self.constant * own, {name: -sign * own for name, sign in signs.items()}
+
+
+Side = tuple[Shape | None, Names | None, Shape]
+
+
+class Product(NamedTuple):
+    """Hold how a product of two arrays, whose labels are each in two of them and the result, is one of matrices.
+
+    Attributes:
+        swapped: whether the second operand is on the left.
+        sides: for each side its shape and the order in which its axes are taken, if not as they are, else None and
+            None; and the shape of its matrices.
+        shape: the shape of their product with an axis for each label; None if elements are multiplied without a sum.
+        order: the order in which the result takes these axes, None as they are.
+    """
+
+    swapped: bool
+    sides: tuple[Side, ...]
+    shape: Shape | None
+    order: Names | None
+
+
+@dataclass(frozen=True, repr=False)
+class Labels(Composite):
+    """Describe result[r] = the sum, over all other labels, of the product of operands[i][labels of i].
+
+    Attributes:
+        operands: for each operand a label for each of its axes.
+        result: the labels of the result.
+        lengths: the length of each label; an axis of length one that is repeated has a label of its own.
+        conjugated: whether each operand is conjugated.
+        relation: an equation between three labels.
+        merged: the shape that the result is given at last, where it is not that of its labels.
+    """
+
+    operands: tuple[Names, ...]
+    result: Names
+    lengths: Shape
+    conjugated: tuple[bool, ...]
+    relation: Relation | None = None
+    merged: Shape | None = None
+
+    def __repr__(self) -> str:
+        return f"{','.join(map(spelled, self.operands))}->{spelled(self.result)}"
+
+    def check(self) -> None:
+        """Raise an error if the fields do not fit together: they may come from a file."""
+        require_counts(self.lengths)
+        if type(self.operands) is not tuple or type(self.conjugated) is not tuple:
+            raise TypeError(f"{self.operands!r:.80}, conjugated {self.conjugated!r:.80}, in the place of tuples")
+        if len(self.conjugated) != len(self.operands) or not {*map(type, self.conjugated)} <= {bool}:
+            raise ValueError(f"{len(self.operands)} operands, conjugated {self.conjugated}")
+        for own in (*self.operands, self.result):
+            require_counts(own)
+            self.lengths_of(own)
+        if self.merged is not None:
+            require_counts(self.merged)
+            if math.prod(self.merged) != math.prod(self.lengths_of(self.result)):
+                raise ValueError(f"{self} merged to {self.merged}")
+        if self.relation is not None:
+            if type(self.relation) is not Relation:
+                raise TypeError(f"{self.relation!r:.80} in the place of a relation")
+            self.relation.check()
+            places = [own.count(label) for label in self.relation.labels for own in (*self.operands, self.result)]
+            if len(self.operands) != 2 or sorted(places) != [0] * 6 + [1] * 3:
+                raise ValueError(f"{self} with {self.relation}")
+
+    def structure(self) -> Hashable:
+        """Return the record itself, which is known by what it holds."""
+        return self
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The shape of the result."""
+        return self.lengths_of(self.result) if self.merged is None else self.merged
+
+    @cached_property
+    def rearranges(self) -> bool:
+        """Whether one operand is only read in another way, without a sum."""
+        return len(self.operands) == 1 and set(self.operands[0]) == set(self.result)
+
+    def require(self, shapes: Sequence[Shape]) -> None:
+        """Raise a ValueError if operands of these shapes do not have as many elements as the labels say."""
+        sizes = [math.prod(self.lengths_of(own)) for own in self.operands]
+        if sizes != list(map(math.prod, shapes)):
+            raise ValueError(f"shapes {shapes} for {self}")
+
+    def lengths_of(self, labels: Names) -> Shape:
+        """Return the shape of an array with these labels."""
+        return tuple([self.lengths[label] for label in labels])
+
+    # Transformations
+
+    @cached_property
+    def derived(self) -> dict[Any, Labels]:
+        """The records that were derived from this one: the same few are asked for again and again."""
+        return {}
+
+    def lifted(self, size: int, batched: Sequence[bool]) -> Labels:
+        """Return the labels with one more in front of the result, and of those operands that have lanes."""
+        key = (size, *batched)
+        found = self.derived.get(key)
+        if found is None:
+            lane = (len(self.lengths),)
+            found = self.derived[key] = dataclasses.replace(
+                self,
+                operands=tuple([lane * flag + own for own, flag in zip(self.operands, batched, strict=True)]),
+                result=lane + self.result,
+                lengths=(*self.lengths, size),
+                merged=None if self.merged is None else (size, *self.merged),
+            )
+        return found
+
+    def transposed(self, i: int) -> Labels:
+        """Return the labels of the cotangent of operand i, from that of the result and the other operands."""
+        found = self.derived.get(i)
+        if found is None:
+            others = [j for j in range(len(self.operands)) if j != i]
+            flip = self.conjugated[i]
+            found = self.derived[i] = dataclasses.replace(
+                self,
+                operands=(self.result, *[self.operands[j] for j in others]),
+                result=self.operands[i],
+                conjugated=(flip, *[self.conjugated[j] != flip for j in others]),
+                merged=None,
+            )
+        return found
+
+    # Evaluation
+
+    def evaluate(self, *arrays: Any) -> Any:
+        """Compute the result on ndarrays, in new memory and C order; a scalar if it has no axes."""
+        if True in self.conjugated:
+            arrays = tuple([x.conj() if flag else x for x, flag in zip(arrays, self.conjugated, strict=True)])
+        if self.product is not None:
+            found = multiplied(arrays[0], arrays[1], self.product)
+        else:
+            xs = [x.reshape(own) for x, own in zip(arrays, self.shapes, strict=True)]
+            found = self.summed(xs, self.operands) if self.relation is None else self.convolved(*xs)
+        if self.merged is not None:
+            found = found.reshape(self.merged)
+        return found if found.ndim else found[()]
+
+    @cached_property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes of the operands, an axis for each label."""
+        return tuple(map(self.lengths_of, self.operands))
+
+    @cached_property
+    def product(self) -> Product | None:
+        """How the result is a product of matrices, where every label is in two of the operands and the result."""
+        if len(self.operands) != 2 or self.relation is not None:
+            return None
+        return product_of(*self.operands, self.result, self.lengths)
+
+    def summed(self, xs: Sequence[Any], names: Sequence[Names]) -> Any:
+        """Return the result where labels are repeated, alone, or in more than two operands."""
+        kept = tuple([label for label in dict.fromkeys(self.result) if any(label in own for own in names)])
+        if len(xs) == 2:
+            x, left = alone(xs[0], names[0], (*names[1], *kept))
+            y, right = alone(xs[1], names[1], (*left, *kept))
+            plan = product_of(left, right, kept, self.lengths)
+            assert plan is not None
+            found = multiplied(x, y, plan)
+        else:
+            short = {label: k for k, label in enumerate(dict.fromkeys(itertools.chain(*names)))}
+            pairs: list[Any] = []
+            for x, own in zip(xs, names, strict=True):
+                pairs += [x, [short[label] for label in own]]
+            large = len(xs) > 1 and math.prod([self.lengths[label] for label in short]) >= WORTH_A_PATH
+            found = np.einsum(*pairs, [short[label] for label in kept], optimize=large)
+        return self.spread(found, kept)
+
+    def spread(self, found: Any, kept: Names) -> Any:
+        """Repeat what was found along the labels that it lacks, and put it on the diagonals of repeated ones."""
+        distinct = tuple(dict.fromkeys(self.result))
+        shape = self.lengths_of(distinct)
+        there = [n if label in kept else 1 for label, n in zip(distinct, shape, strict=True)]
+        found = np.broadcast_to(np.reshape(found, there), shape)
+        if distinct == self.result:
+            return np.array(found, order="C")
+        out = np.zeros(self.lengths_of(self.result), found.dtype)
+        diagonal(out, self.result, distinct)[...] = found
+        return out
+
+    def convolved(self, x: Any, y: Any) -> Any:
+        """Return the result where labels are bound: of sequences by `convolve`, of stacks by products with windows."""
+        assert self.relation is not None
+        left, right = self.operands
+        bound = self.relation.labels
+        if len(left) == len(right) == len(self.result) == 1:
+            return convolution(x, y, self.relation, left[0], right[0], self.lengths[self.result[0]])
+        label = next(name for name in left if name in bound)
+        start, steps = self.relation.solved(label)
+        axis = left.index(label)
+        x = windows(x, axis, start, [(step, self.lengths[name]) for name, step in steps.items()])
+        return self.summed([x, y], [(*left[:axis], *steps, *left[axis + 1 :]), right])
+
+
+def spelled(labels: Names) -> str:
+    """Return labels as letters, the 27th and further ones as numbers."""
+    return "".join([chr(ord("a") + n) if n < 26 else f"({n})" for n in labels])
+
+
+# Products of two arrays
+
+
+def product_of(left: Names, right: Names, result: Names, lengths: Shape) -> Product | None:
+    """Return the plan of a product; None if a label is repeated in an array, or in one of the three alone.
+
+    Labels in both operands and the result count a stack of matrices. So do those with which the result and the right
+    operand begin: one side is broadcast, and nothing is copied.
+    """
+    count = [(label in left) + (label in right) + (label in result) for label in {*left, *right, *result}]
+    if min(count, default=2) < 2 or any(len(set(own)) < len(own) for own in (left, right, result)):
+        return None
+    free = [n for n in result if n not in left or n not in right]
+    columns = [n for n in free if n in right]
+    swapped = bool(columns) and free[: len(columns)] == columns  # their product has the order of the result
+    if swapped:
+        left, right = right, left
+    inner = [n for n in left if n in right and n not in result]
+
+    def side(own: Names, order: list[int], shape: list[int]) -> Side:
+        places = [own.index(n) for n in order]
+        plain = places == sorted(places)
+        return None if plain else tuple([lengths[n] for n in own]), None if plain else tuple(places), tuple(shape)
+
+    if not inner:  # every element with every element: multiplied where they belong
+        sides = [
+            side(own, [n for n in result if n in own], [lengths[n] if n in own else 1 for n in result])
+            for own in (left, right)
+        ]
+        return Product(swapped, tuple(sides), None, None)
+    lead = [n for n, m in zip(result, right, strict=False) if n == m and n not in left]
+    lead = [n for i, n in enumerate(lead) if result[i] == n]
+    stack = [n for n in left if n in right and n in result]
+    rows, columns = [n for n in left if n not in right], [n for n in right if n not in left and n not in lead]
+
+    def matrix(stack: list[int], *groups: list[int]) -> list[int]:
+        vector = not lead and not stack and [] in groups  # NumPy takes these as they are
+        sizes = [math.prod([lengths[n] for n in group]) for group in groups if group or not vector]
+        return [lengths[n] for n in stack] + sizes
+
+    names = lead + stack + rows + columns
+    one = side(left, stack + rows + inner, matrix(stack, rows, inner))
+    other = side(right, lead + stack + inner + columns, matrix(lead + stack, inner, columns))
+    order = [names.index(n) for n in result]
+    given = None if order == sorted(order) else tuple(order)
+    return Product(swapped, (one, other), tuple([lengths[n] for n in names]), given)
+
+
+def multiplied(x: Any, y: Any, plan: Product) -> Any:
+    """Return a product of two arrays, in new memory."""
+    swapped, (left, right), shape, order = plan
+    x, y = (
+        (as_matrices(y, *left), as_matrices(x, *right)) if swapped else (as_matrices(x, *left), as_matrices(y, *right))
+    )
+    if shape is None:
+        return x * y
+    out = x @ y
+    out = out if out.shape == shape else out.reshape(shape)
+    return out if order is None else np.ascontiguousarray(out.transpose(order))
+
+
+def as_matrices(x: Any, own: Shape | None, order: Names | None, shape: Shape) -> Any:
+    """Return an array with its axes in an order, in the shape of stacked matrices."""
+    if order is not None:
+        x = (x if x.shape == own else x.reshape(own)).transpose(order)
+    return x if x.shape == shape else x.reshape(shape)
+
+
+def alone(x: Any, own: Names, elsewhere: Names) -> tuple[Any, Names]:
+    """Return an array on its diagonals, summed over the labels that are nowhere else, and the labels left."""
+    distinct = tuple(dict.fromkeys(own))
+    x = x if distinct == own else diagonal(x, own, distinct)
+    axes = tuple([i for i, label in enumerate(distinct) if label not in elsewhere])
+    return np.add.reduce(x, axes, x.dtype) if axes else x, tuple([n for n in distinct if n in elsewhere])
+
+
+def diagonal(x: Any, own: Names, distinct: Names) -> Any:
+    """Return the view of an array on the diagonals that repeated labels select."""
+    return np.einsum(x, [distinct.index(label) for label in own], list(range(len(distinct))))
+
+
+# Convolutions
+
+
+def convolution(x: Any, y: Any, relation: Relation, left: int, right: int, count: int) -> Any:
+    """Return the convolution of two sequences where, by an equation, the result has `count` places."""
+    (label,) = {*relation.labels} - {left, right}
+    start, steps = relation.solved(label)
+    if steps[left] < 0:
+        x, start = x[::-1], start - (len(x) - 1)
+    if steps[right] < 0:
+        y, start = y[::-1], start - (len(y) - 1)
+    shorter, longer = sorted((len(x), len(y)))
+    if shorter - 1 <= -start and count - start <= longer:  # all products of the shorter one lie within the longer
+        return np.convolve(x, y, "valid")[1 - shorter - start :][:count]
+    full = np.convolve(x, y)
+    out = np.zeros(count, full.dtype)
+    low, high = max(start, 0), min(start + len(full), count)
+    out[low:high] = full[low - start : high - start]
+    return out
+
+
+def windows(x: Any, axis: int, start: int, steps: Sequence[tuple[int, int]]) -> Any:
+    """Return an array with an axis replaced by two that move along it, each by a step; it is zero outside.
+
+    >>> windows(np.array([1, 2, 3]), 0, -1, [(1, 3), (1, 2)])
+    array([[0, 1],
+           [1, 2],
+           [2, 3]])
+    """
+    reach = [step * (n - 1) for step, n in steps]
+    low, high = start + sum(min(r, 0) for r in reach), start + sum(max(r, 0) for r in reach)
+    before, length = max(0, -low), x.shape[axis]
+    padded = np.zeros((*x.shape[:axis], max(length, high + 1) + before, *x.shape[axis + 1 :]), x.dtype)
+    front = (slice(None),) * axis
+    padded[*front, before : before + length] = x
+    x, first = padded, padded[*front, start + before :]
+    shape = (*x.shape[:axis], *[n for _, n in steps], *x.shape[axis + 1 :])
+    moves = [step * x.strides[axis] for step, _ in steps]
+    strides = (*x.strides[:axis], *moves, *x.strides[axis + 1 :])
+    return np.lib.stride_tricks.as_strided(first, shape, strides, writeable=False)
+
+
+# Making records
+
+
+def require_counts(values: Any) -> None:
+    """Raise a ValueError if something is not a tuple of integers from 0."""
+    if type(values) is not tuple or not all(type(n) is int and n >= 0 for n in values):
+        raise ValueError(f"{values!r:.80} in the place of a tuple of integers from 0")
+
+
+def labelled(
+    shapes: Sequence[Shape],
+    operands: Sequence[Sequence[Any]],
+    result: Sequence[Any],
+    *,
+    conjugated: Sequence[bool] = (),
+    relation: tuple[Mapping[Any, int], int] | None = None,
+    lengths: Mapping[Any, int] | None = None,
+    merged: Shape | None = None,
+) -> Labels:
+    """Return the labels of operands of these shapes; an axis of length one is repeated where its label is longer.
+
+    Args:
+        shapes: the shapes of the operands.
+        operands: names for their axes, of any kind.
+        result: names for the axes of the result.
+        conjugated: whether each operand is conjugated, if any is.
+        relation: the signs of three names and a constant; see `Relation`.
+        lengths: lengths of names that are the result's alone.
+        merged: the shape that the result is given at last.
+
+    Raises:
+        ValueError: axes of one name have different lengths.
+
+    >>> labelled(((2, 3), (3, 4)), ("ij", "jk"), "ik")
+    ab,bc->ac
+    """
+    found: dict[Any, int] = dict(lengths or {})
+    for own, shape in zip(operands, shapes, strict=True):
+        for name, n in zip(own, shape, strict=True):
+            if found.setdefault(name, n) == 1:
+                found[name] = n
+    numbers: dict[Any, int] = {}
+    sizes: list[int] = []
+
+    def number(name: Any, n: int) -> int:
+        if n != found[name]:
+            if n != 1:
+                raise ValueError(f"lengths {n} and {found[name]} of {name!r}")
+            name = object()  # a label of its own
+        if name not in numbers:
+            numbers[name] = len(sizes)
+            sizes.append(n)
+        return numbers[name]
+
+    own_labels = tuple([tuple(map(number, own, shape)) for own, shape in zip(operands, shapes, strict=True)])
+    given = tuple([number(name, found[name]) for name in result])
+    bound = None
+    if relation is not None:
+        signs, constant = relation
+        bound = Relation(tuple(numbers[name] for name in signs), tuple(signs.values()), constant)
+    flags = tuple(conjugated) or (False,) * len(operands)
+    return Labels(own_labels, given, tuple(sizes), flags, bound, merged)
