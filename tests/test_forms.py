@@ -18,6 +18,20 @@ from wengert.errors import GraphError, ShapeError
 from wengert.extend import apply, linear
 from wengert.graph import load, save, trace
 
+WITHOUT = frozenset({"array_equal", "array_equiv", "quantile", "quantile_collect", "quantile_spread", "unravel_index"})
+"""Primitives of no form: of several axes at once, or of several operands with axes of their own."""
+
+OWN_BATCH = {
+    "norm": "the norm of a whole lane is one of its elements as a vector",
+    "number": "numbers that differ from lane to lane are an array",
+    "quantile": "the axes of q stand in front of all others",
+    "quantile_collect": "as in quantile",
+    "quantile_spread": "as in quantile",
+    "solve": "a vector on the right is one only without lanes",
+    "unravel_index": "the rows of the result stand in front of all lanes",
+}
+"""Primitives with a rule of their own for lanes, and why their form does not give it."""
+
 X = np.random.default_rng(0).uniform(0.5, 2.0, (2, 3, 4))
 
 
@@ -174,3 +188,9 @@ def test_labels_that_do_not_fit_together_are_no_record(fields: Any) -> None:
     )
     with pytest.raises((ValueError, IndexError)):
         found.check()
+
+
+def test_rules_that_do_not_follow_from_forms_are_few() -> None:
+    ordinary = [p for p in PRIMITIVES.values() if not p.structured and p.name.isidentifier()]
+    assert {p.name for p in ordinary if type(form_of(p)) is Form} == WITHOUT
+    assert {p.name for p in ordinary if p.batch is not None} == OWN_BATCH.keys()

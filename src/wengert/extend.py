@@ -2,11 +2,11 @@
 
 A primitive is declared once, by the kind of its Jacobian: `elementwise` (diagonal), `linear`, `multilinear`, `opaque`
 (none of these) or `constant` (zero), and its form: how it runs over its elements (`Pointwise`, which elementwise ones
-are without saying so, `Reduction`, `Scan`, `Contraction`, `Routine`, `Selection`). From the declaration follow forward
-and reverse mode, power series, shapes, batching, and all their compositions; `docs/extending.md` shows each kind. A
-rule is written in NumPy functions, since it runs on arrays, on scalars and on Tensors, and is linear in its first
-argument. It may use any primitive, also one that is declared later. Arguments whose names start with an underscore are
-not needed by the rule, so they are not saved for the sweep.
+are without saying so, `Reduction`, `Scan`, `Contraction`, `View`, `Place`, `Routine`, `Selection`). From the
+declaration follow forward and reverse mode, power series, shapes, batching, and all their compositions;
+`docs/extending.md` shows each kind. A rule is written in NumPy functions, since it runs on arrays, on scalars and on
+Tensors, and is linear in its first argument. It may use any primitive, also one that is declared later. Arguments whose
+names start with an underscore are not needed by the rule, so they are not saved for the sweep.
 
 The logarithm of the gamma function, and its derivatives of all orders, from SciPy:
 
@@ -44,18 +44,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from wengert.core import primitive
-from wengert.core.batching import aligned, along, lead, prefixed, shift
+from wengert.core.batching import aligned, lead, shift
 from wengert.core.declare import constant, elementwise, linear, multilinear, opaque
 from wengert.core.dispatch import apply, implements
-from wengert.core.form import Contraction, Pointwise, Reduction, Routine, Scan, Selection
+from wengert.core.form import SIZE, Contraction, Place, Pointwise, Reduction, Routine, Scan, Selection, View
 from wengert.core.labels import labelled
 from wengert.core.primitive import Primitive
 from wengert.errors import DtypeError, RegistrationError, ShapeError, UsageError, describe
 
 __all__ = [
     "PRIMITIVES",
+    "SIZE",
     "Contraction",
     "DtypeError",
+    "Place",
     "Pointwise",
     "Reduction",
     "RegistrationError",
@@ -64,8 +66,8 @@ __all__ = [
     "Selection",
     "ShapeError",
     "UsageError",
+    "View",
     "aligned",
-    "along",
     "apply",
     "constant",
     "describe",
@@ -76,7 +78,6 @@ __all__ = [
     "linear",
     "multilinear",
     "opaque",
-    "prefixed",
     "shift",
 ]
 

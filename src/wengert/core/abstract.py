@@ -5,22 +5,19 @@ A primitive's form tells (see `wengert.core.form`), once for each with the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import aval_of, is_number, strong
-from wengert.core.examples import Avals, Results, grown_order, small_example, strong_aval, tried, unfilled
+from wengert.core.examples import Avals, Results
 from wengert.core.form import Pointwise, form_of
 from wengert.core.identity import MOST_KNOWN, identity_of_params
-from wengert.core.order import Order, order_of
 from wengert.core.primitive import Primitive
 from wengert.core.variable import Variable
 
-__all__ = ["OrderRule", "abstract", "asked", "order_at_length", "order_of_first", "order_of_small", "placed"]
-
-OrderRule = Callable[[Sequence[Any], Mapping[str, Any], Avals], Order]
+__all__ = ["abstract", "placed"]
 
 LONGEST_KEY = 1024
 KNOWN: dict[Any, Results] = {}
@@ -88,42 +85,7 @@ def key_of_operand(value: Any, pointwise: bool) -> Any:
 
 
 def found_for(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
-    """Return avals and order by the primitive's own rules, else by its form."""
+    """Return avals and order by the primitive's form."""
     if primitive.firm:
         inputs = [strong(x) if is_number(x) else aval_of(x).firm if getattr(x, "weak", False) else x for x in inputs]
-    if primitive.abstract is not None:
-        avals = tuple([aval.firm for aval in primitive.abstract(inputs, params)])
-        rule = order_of_small(primitive.evaluate) if primitive.order is None else primitive.order
-        return avals, rule(inputs, params, avals)
     return form_of(primitive).results(primitive, inputs, params)
-
-
-def asked(evaluate: Callable[..., Any], inputs: Sequence[Any], params: Mapping[str, Any]) -> Avals:
-    """Return the avals of what an evaluation gives for examples."""
-    return tuple(map(strong_aval, tried(evaluate, inputs, params)))
-
-
-# Rules for the memory order of results
-
-
-def order_of_small(evaluate: Callable[..., Any]) -> OrderRule:
-    """Return the rule of a primitive whose results have memory of their own: lengths do not matter."""
-
-    def rule(inputs: Sequence[Any], params: Mapping[str, Any], avals: Avals) -> Order:
-        return grown_order(tried(evaluate, list(map(small_example, inputs)), params), avals)
-
-    return rule
-
-
-def order_at_length(evaluate: Callable[..., Any]) -> OrderRule:
-    """Return the rule of a primitive whose result may be a view: it takes no time to ask for all of it."""
-
-    def rule(inputs: Sequence[Any], params: Mapping[str, Any], _avals: Avals) -> Order:
-        return order_of(tried(evaluate, list(map(unfilled, inputs)), params))
-
-    return rule
-
-
-def order_of_first(inputs: Sequence[Any], _params: Mapping[str, Any], _avals: Avals) -> Order:
-    """Let a result lie as operand 0 does: the rule of assignments."""
-    return order_of(inputs[:1])

@@ -1,16 +1,12 @@
-"""How primitives read when operands carry a leading batch axis.
+"""Operands with a batch axis in front: what forms, and rules of their own for what no form fits, do with them.
 
-Elementwise primitives only need their operands' ranks aligned. Others say it in one of two forms:
-
-* `steps(primitive, size, shape, params)`, for those of one operand: the operation as a sequence of steps
-  `(primitive, params)` on the operand with its batch axis in front. `shape` is that of the operand without it.
-* `batch(primitive, size, operands, batched, params)`: compute the result, batch axis in front, from operands of
-  which those marked in `batched` have theirs in front.
+A rule is `batch(primitive, size, operands, batched, params)`: it returns the result, batch axis in front, from
+operands of which those marked in `batched` have theirs in front.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +15,7 @@ from wengert.core.aval import shape_of
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 
-__all__ = ["aligned", "along", "each_lane", "lead", "prefixed", "shift"]
-
-Steps = list[tuple[Primitive, dict[str, Any]]]
+__all__ = ["aligned", "each_lane", "lead", "shift"]
 
 
 def shift(axis: Any) -> Any:
@@ -33,34 +27,6 @@ def shift(axis: Any) -> Any:
     if isinstance(axis, tuple):
         return tuple(shift(item) for item in axis)
     return axis if axis is None or axis < 0 else axis + 1
-
-
-def along(*names: str) -> Callable[..., Steps]:
-    """Return the steps of an operation whose parameters with these names count axes (None is not among them).
-
-    >>> from wengert.core.primitive import Constant
-    >>> along("axis")(Constant("ranks", np.argsort), 10, (3, 4), {"axis": 0, "kind": None})
-    [(<constant primitive ranks>, {'axis': 1, 'kind': None})]
-    """
-
-    def steps(primitive: Primitive, _size: int, _shape: tuple[int, ...], params: Mapping[str, Any]) -> Steps:
-        return [(primitive, {key: shift(value) if key in names else value for key, value in params.items()})]
-
-    return steps
-
-
-def prefixed(*names: str) -> Callable[..., Steps]:
-    """Return the steps of an operation whose parameters with these names are shapes of the result.
-
-    >>> from wengert.core.primitive import Constant
-    >>> prefixed("shape")(Constant("reshaped", np.reshape), 10, (3, 4), {"shape": (12,)})
-    [(<constant primitive reshaped>, {'shape': (10, 12)})]
-    """
-
-    def steps(primitive: Primitive, size: int, _shape: tuple[int, ...], params: Mapping[str, Any]) -> Steps:
-        return [(primitive, {k: (size, *v) if k in names else v for k, v in params.items()})]
-
-    return steps
 
 
 def lead(value: Any, batched: bool, size: int) -> Any:

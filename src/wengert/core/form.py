@@ -26,6 +26,7 @@ from wengert.core.labels import Labels, labelled
 from wengert.core.numbers import calculated
 from wengert.core.order import order_of, strides_of
 from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.core.rule import misdeclared
 from wengert.errors import GraphError, ShapeError, describe
 
 __all__ = [
@@ -45,6 +46,8 @@ Inputs = Sequence[Any]
 Flags = Sequence[bool]
 Params = Mapping[str, Any]
 Names = tuple[str, ...]
+Shape = tuple[int, ...]
+Steps = list[tuple[Primitive, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,17 @@ class Form:
             params: its parameters.
         """
         return NotImplemented
+
+    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+        """Return the views that are, one after the other, this one in every lane of an array: writes go through them.
+
+        Args:
+            primitive: the view.
+            size: the number of lanes.
+            shape: the shape of one lane of the array.
+            params: the view's parameters.
+        """
+        raise misdeclared(primitive.name, "no form was declared", "View(...) is needed to write through it in lanes")
 
 
 @dataclass(frozen=True)
@@ -112,7 +126,7 @@ class Pointwise(Form):
         return apply(primitive, *aligned(operands, batched), **params)
 
 
-def broadcast_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def broadcast_shape(name: str, shapes: Sequence[Shape]) -> Shape:
     """Return the shape that shapes broadcast to; equal ones may be of sequences, whose lengths are not known."""
     if all(shape == shapes[0] for shape in shapes):
         return shapes[0]
@@ -194,6 +208,76 @@ class Scan(Form):
         return apply(primitive, *operands, **{**params, "axis": shift(params["axis"])})
 
 
+SIZE = "size"
+
+
+@dataclass(frozen=True)
+class View(Form):
+    """Elements of the operand in another arrangement: what gives NumPy's views, and copies such as `roll`.
+
+    Attributes:
+        axes: the parameters that count axes from 0, each one or a tuple of them.
+        front: what parameters with an entry for each axis begin with where there are lanes, by their names; `SIZE`
+            stands for the number of lanes, with which shapes begin.
+
+    >>> from wengert.core.declare import linear
+    >>> from wengert.core.dispatch import apply
+    >>> import wengert as wg
+    >>> def turn_back(ct, aval, axis):
+    ...     return np.flip(ct, axis)
+    >>> turned = linear("example.turned", np.flip, turn_back, view=True, form=View(("axis",)))
+    >>> wg.vmap(lambda x: apply(turned, x, axis=0))(np.array([[1.0, 4.0], [2.0, 3.0]]))
+    array([[4., 1.],
+           [3., 2.]])
+    """
+
+    axes: Names = ()
+    front: tuple[tuple[str, Any], ...] = ()
+
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Ask for all of it: a view takes no time."""
+        return super().results(primitive, list(map(unfilled, inputs)), params)
+
+    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+        """Leave the batch axis in front of all others."""
+        changed = {key: shift(value) if key in self.axes else value for key, value in params.items()}
+        for name, entry in self.front:
+            changed[name] = (size if entry is SIZE else entry, *changed[name])
+        return [(primitive, changed)]
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
+        """Take the same view of every lane."""
+        return stepwise(operands[0], self.lifted(primitive, size, operands[0].shape[1:], params))
+
+
+@dataclass(frozen=True)
+class Place(View):
+    """Operands that fill parts of the result, which is zero elsewhere: what views transpose to, and joins.
+
+    >>> from wengert.core.declare import linear
+    >>> from wengert.core.dispatch import apply
+    >>> import wengert as wg
+    >>> def widen(x, axis):
+    ...     return np.concatenate([x, 0 * x], axis)
+    >>> wider = linear("example.wider", widen, lambda ct, _, axis: np.split(ct, 2, axis)[0], form=Place(("axis",)))
+    >>> wg.vmap(lambda x: apply(wider, x, axis=0))(np.array([[1.0], [2.0]]))
+    array([[1., 0.],
+           [2., 0.]])
+    """
+
+    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
+        """Fill the same parts in every lane."""
+        ((_, changed),) = self.lifted(primitive, size, (), params)
+        return apply(primitive, *[lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)], **changed)
+
+
+def stepwise(value: Any, steps: Steps) -> Any:
+    """Return a value after some steps."""
+    for primitive, params in steps:
+        value = apply(primitive, value, **params)
+    return value
+
+
 @dataclass(frozen=True)
 class Contraction(Form):
     """Sums of products by labels, which NumPy evaluates in its own way; lanes and cotangents are `contract`.
@@ -215,7 +299,7 @@ class Contraction(Form):
     labels: Callable[..., Labels] | None = None
     matrices: bool = False
 
-    def record(self, shapes: Sequence[tuple[int, ...]], params: Params) -> Labels:
+    def record(self, shapes: Sequence[Shape], params: Params) -> Labels:
         """Return the record for operands of these shapes."""
         if self.labels is not None:
             return self.labels(*shapes, **params)
@@ -240,19 +324,38 @@ class Contraction(Form):
     def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Give the batch axis a label of its own."""
         shapes = [shape_of(x)[flag:] for x, flag in zip(operands, batched, strict=True)]
-        labels = self.record(shapes, params).lifted(size, batched)
+        if primitive.view:
+            return stepwise(operands[0], self.lifted(primitive, size, shapes[0], params))
+        try:
+            labels = self.record(shapes, params).lifted(size, batched)
+        except ValueError:
+            avals = [Aval(shape, aval_of(x).dtype) for shape, x in zip(shapes, operands, strict=True)]
+            self.results(primitive, avals, params)  # which says what does not fit
+            raise
         found = apply(PRIMITIVES["contract"], *operands, labels=labels)
         dtype = params.get("dtype")
         return found if dtype is None else found.astype(dtype)
 
+    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+        """Give the batch axis of the only operand a label of its own."""
+        labels = self.record([shape], params).lifted(size, (True,))
+        return [(primitive, {**params, "subscripts": (*labels.operands, labels.result)})]
+
     def transpose(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Params) -> Any:
         """Return the cotangent of operand i: it and the result change places."""
-        shape = aval.shape
-        if self.matrices and len(ct.shape) == len(shape) == 2 and len(others[0].shape) == 2:
-            return others[0].T @ ct if i else ct @ others[0].T
-        shapes = list(map(shape_of, others))
-        shapes.insert(i, shape)
-        found = apply(PRIMITIVES["contract"], ct, *others, labels=self.record(shapes, params).transposed(i))
+        shape, other = aval.shape, others[0] if len(others) == 1 else None
+        if type(ct) is not np.ndarray or type(other) is not np.ndarray:
+            shapes = list(map(shape_of, others))
+            shapes.insert(i, shape)
+            if self.matrices and [*map(len, shapes)] == [2, 2]:
+                return others[0].T @ ct if i else ct @ others[0].T
+            labels = self.record(shapes, params).transposed(i)
+            found = apply(PRIMITIVES["contract"], ct, *others, labels=labels)
+        elif self.matrices and len(shape) == other.ndim == 2:
+            return other.T @ ct if i else ct @ other.T
+        else:  # two ndarrays: dispatching takes 1 us
+            shapes = [other.shape, shape] if i else [shape, other.shape]
+            found = self.record(shapes, params).transposed(i).evaluate(ct, other)
         return found if found.shape == shape else found.reshape(shape)
 
 
@@ -263,7 +366,7 @@ class Routine(Form):
     Attributes:
         signature: the core axes, as generalised ufuncs write them: "(n,n),(n,m)->(n,m)". What it says of the last
             operand holds for any further ones.
-        axis: the parameter that tells where the only core axis stands; without one core axes are the last.
+        axis: the parameter that tells where the only core axis stands, or those for several; without one they are last.
         stacked: whether the evaluation takes stacks of operands with core axes.
 
     >>> from wengert.core.declare import constant
@@ -274,7 +377,7 @@ class Routine(Form):
     """
 
     signature: str
-    axis: str | None = None
+    axis: str | Names = ()
     stacked: bool = True
 
     def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
@@ -284,8 +387,9 @@ class Routine(Form):
             if any(flag and core for flag, core in zip(batched, cores, strict=True)):
                 return np.stack(each_lane(primitive, size, operands, batched, params))
             return apply(primitive, *operands, **params)
-        if self.axis is not None:
-            params = {**params, self.axis: shift(params[self.axis])}
+        if self.axis:
+            names = (self.axis,) if isinstance(self.axis, str) else self.axis
+            params = {**params, **{name: shift(params[name]) for name in names}}
             if any(cores):  # the core axis is counted from the front of each: all have the batch axis before it
                 return apply(primitive, *[lead(x, f, size) for x, f in zip(operands, batched, strict=True)], **params)
         return apply(primitive, *aligned(operands, batched, cores), **params)

@@ -11,12 +11,12 @@ import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.identity import Composite
+from wengert.core.identity import MOST_KNOWN, Composite
 
 __all__ = ["Labels", "Relation", "labelled"]
 
@@ -74,6 +74,22 @@ class Product(NamedTuple):
     sides: tuple[Side, ...]
     shape: Shape | None
     order: Names | None
+
+
+class Sequences(NamedTuple):
+    """Hold how two sequences are convolved.
+
+    Attributes:
+        flips: the slices that reverse them, or not.
+        mode: as of `numpy.convolve`.
+        part: what of that is taken.
+        filled: the length of the result and the places that this part fills, where it does not fill all.
+    """
+
+    flips: tuple[slice, ...]
+    mode: str
+    part: slice
+    filled: tuple[int, slice] | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -209,6 +225,26 @@ class Labels(Composite):
             return None
         return product_of(*self.operands, self.result, self.lengths)
 
+    @cached_property
+    def sequences(self) -> Sequences | None:
+        """How sequences are convolved; None if there are stacks of them."""
+        assert self.relation is not None
+        (left, *others), (right, *more), (label, *rest) = *self.operands, self.result
+        if others or more or rest:
+            return None
+        start, steps = self.relation.solved(label)
+        flips = tuple([slice(None, None, steps[own]) for own in (left, right)])
+        lengths = [self.lengths[own] for own in (left, right)]
+        start -= sum([n - 1 for own, n in zip((left, right), lengths, strict=True) if steps[own] < 0])
+        shorter, longer = sorted(lengths)
+        count = self.lengths[label]
+        if shorter - 1 <= -start and count - start <= longer:  # no term goes over an end of the longer one
+            first = 1 - shorter - start
+            return Sequences(flips, "valid", slice(first, first + count), None)
+        low, high = max(start, 0), min(start + longer + shorter - 1, count)
+        filled = None if (low, high) == (0, count) else (count, slice(low, high))
+        return Sequences(flips, "full", slice(low - start, high - start), filled)
+
     def summed(self, xs: Sequence[Any], names: Sequence[Names]) -> Any:
         """Return the result where labels are repeated, alone, or in more than two operands."""
         kept = tuple([label for label in dict.fromkeys(self.result) if any(label in own for own in names)])
@@ -243,10 +279,9 @@ class Labels(Composite):
         """Return the result where labels are bound: of sequences by `convolve`, of stacks by products with windows."""
         assert self.relation is not None
         left, right = self.operands
-        bound = self.relation.labels
-        if len(left) == len(right) == len(self.result) == 1:
-            return convolution(x, y, self.relation, left[0], right[0], self.lengths[self.result[0]])
-        label = next(name for name in left if name in bound)
+        if self.sequences is not None:
+            return convolution(x, y, *self.sequences)
+        label = next(name for name in left if name in self.relation.labels)
         start, steps = self.relation.solved(label)
         axis = left.index(label)
         x = windows(x, axis, start, [(step, self.lengths[name]) for name, step in steps.items()])
@@ -261,6 +296,7 @@ def spelled(labels: Names) -> str:
 # Products of two arrays
 
 
+@lru_cache(maxsize=MOST_KNOWN)
 def product_of(left: Names, right: Names, result: Names, lengths: Shape) -> Product | None:
     """Return the plan of a product; None if a label is repeated in an array, or in one of the three alone.
 
@@ -342,21 +378,14 @@ def diagonal(x: Any, own: Names, distinct: Names) -> Any:
 # Convolutions
 
 
-def convolution(x: Any, y: Any, relation: Relation, left: int, right: int, count: int) -> Any:
-    """Return the convolution of two sequences where, by an equation, the result has `count` places."""
-    (label,) = {*relation.labels} - {left, right}
-    start, steps = relation.solved(label)
-    if steps[left] < 0:
-        x, start = x[::-1], start - (len(x) - 1)
-    if steps[right] < 0:
-        y, start = y[::-1], start - (len(y) - 1)
-    shorter, longer = sorted((len(x), len(y)))
-    if shorter - 1 <= -start and count - start <= longer:  # all products of the shorter one lie within the longer
-        return np.convolve(x, y, "valid")[1 - shorter - start :][:count]
-    full = np.convolve(x, y)
-    out = np.zeros(count, full.dtype)
-    low, high = max(start, 0), min(start + len(full), count)
-    out[low:high] = full[low - start : high - start]
+def convolution(x: Any, y: Any, flips: tuple[slice, ...], mode: Any, part: slice, filled: Any) -> Any:
+    """Return the convolution of two sequences."""
+    found = np.convolve(x[flips[0]], y[flips[1]], mode)[part]
+    if filled is None:
+        return found
+    count, places = filled
+    out = np.zeros(count, found.dtype)
+    out[places] = found
     return out
 
 
@@ -372,13 +401,12 @@ def windows(x: Any, axis: int, start: int, steps: Sequence[tuple[int, int]]) -> 
     low, high = start + sum(min(r, 0) for r in reach), start + sum(max(r, 0) for r in reach)
     before, length = max(0, -low), x.shape[axis]
     padded = np.zeros((*x.shape[:axis], max(length, high + 1) + before, *x.shape[axis + 1 :]), x.dtype)
-    front = (slice(None),) * axis
-    padded[*front, before : before + length] = x
-    x, first = padded, padded[*front, start + before :]
+    padded[(*(slice(None),) * axis, slice(before, before + length))] = x
+    strides = padded.strides
+    moves = [step * strides[axis] for step, _ in steps]
     shape = (*x.shape[:axis], *[n for _, n in steps], *x.shape[axis + 1 :])
-    moves = [step * x.strides[axis] for step, _ in steps]
-    strides = (*x.strides[:axis], *moves, *x.strides[axis + 1 :])
-    return np.lib.stride_tricks.as_strided(first, shape, strides, writeable=False)
+    offset = (start + before) * strides[axis]
+    return np.ndarray(shape, x.dtype, padded, offset, (*strides[:axis], *moves, *strides[axis + 1 :]))
 
 
 # Making records

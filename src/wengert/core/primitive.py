@@ -43,20 +43,12 @@ class ShapeRules(TypedDict, total=False):
     """Hold the rules about shapes that a primitive of any kind but `Elementwise` may be given.
 
     Attributes:
-        form: how it runs over its elements, from which all that follows is derived; see `wengert.core.form`.
-        steps: how it reads on one operand with a leading batch axis; see `wengert.core.batching`.
+        form: how it runs over its elements, from which shapes and batching follow; see `wengert.core.form`.
         batch: `batch(primitive, size, operands, batched, params)`: the result for all lanes, where no form fits.
-        abstract: `abstract(inputs, params)`: the avals of the results, where NumPy cannot simply be asked; see
-            `wengert.core.abstract`.
-        order: `order(inputs, params, avals)`: the strides of the results, where there is a rule `abstract` and examples
-            two elements long do not tell the memory order.
     """
 
     form: Form | None
-    steps: Rule | None
     batch: Rule | None
-    abstract: Rule | None
-    order: Rule | None
 
 
 class Primitive:
@@ -78,7 +70,7 @@ class Primitive:
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
         registered: whether it was declared, and not made for one call of a user's function.
         only_saved: the results through which no derivative is known: they are only there for the vjp.
-        form, steps, batch, abstract, order: see `ShapeRules`.
+        form, batch: see `ShapeRules`.
     """
 
     kind: ClassVar[str]
@@ -102,10 +94,7 @@ class Primitive:
         evaluate: Callable[..., Any],
         *,
         form: Form | None = None,
-        steps: Rule | None = None,
         batch: Rule | None = None,
-        abstract: Rule | None = None,
-        order: Rule | None = None,
     ) -> None:
         if not isinstance(name, str):
             raise misdeclared(f"of type {type(name).__name__}", "a name that is no string", "a string is needed")
@@ -116,10 +105,7 @@ class Primitive:
         self.name = name
         self.evaluate = evaluate
         self.form = form
-        self.steps = steps
         self.batch = batch
-        self.abstract = abstract
-        self.order = order
         self.savings: dict[tuple[bool, ...], tuple[bool, tuple[int, ...]]] = {}
 
     def __repr__(self) -> str:
@@ -263,8 +249,7 @@ class Linear(Primitive):
         accumulate: `accumulate(buffer, ct, *constants, **params)`: add the transpose of `ct` into a buffer.
         rewrite: `rewrite(value, kept, *others, **params)`: evaluate into the memory of operand 0, or a copy if `kept`.
         consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
-        **shapes: `steps` and `batch`, how it reads with leading batch axes, `abstract` and `order`, the avals and
-            memory order of the results; see `ShapeRules`.
+        **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
 
     Raises:
         RegistrationError: a transpose is missing.
@@ -304,7 +289,6 @@ class Linear(Primitive):
         self.accumulate = accumulate
         self.rewrite: Rule = rewrite or self.cannot_rewrite
         self.consume = consume
-        self.rebatch: Rule = self.cannot_rewrite
         self.negates = False  # of a view: whether what is written through it has the negated part of the cotangent
 
     def transpose_by_form(self, ct: Any, aval: Aval, **params: Any) -> Any:
@@ -387,7 +371,7 @@ class Multilinear(Primitive):
         found: list[Any] = [None] * len(operands)
         for i, aval in enumerate(avals):
             if aval is not None:
-                others = [*operands[:i], *operands[i + 1 :]]
+                others = (operands[1 - i],) if len(found) == 2 else (*operands[:i], *operands[i + 1 :])
                 if self.transposes is None:
                     found[i] = self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
                 else:
@@ -406,8 +390,7 @@ class Opaque(Primitive):
             for those that received no cotangent, and `out` a tuple.
         jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
         outputs: the number of results.
-        **shapes: `steps` and `batch`, how it reads with leading batch axes, `abstract` and `order`, the avals and
-            memory order of the results; see `ShapeRules`.
+        **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
 
     Raises:
         RegistrationError: the vjp takes too few arguments.
@@ -454,8 +437,7 @@ class Constant(Primitive):
         name: its name, unique among primitives.
         evaluate: the operation on arrays.
         outputs: the number of results.
-        **shapes: `steps` and `batch`, how it reads with leading batch axes, `abstract` and `order`, the avals and
-            memory order of the results; see `ShapeRules`.
+        **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
 
     >>> Constant("steps", np.floor)
     <constant primitive steps>

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.batching import along
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import constant, elementwise, linear, opaque
-from wengert.core.form import Pointwise, Routine
+from wengert.core.form import Pointwise, Routine, View
 
 
 def convert(x: Any, *, dtype: Any) -> Any:
@@ -38,8 +37,8 @@ number = linear(
     batch=lambda _primitive, _size, operands, *_: operands[0],  # numbers that differ between lanes are an array
 )
 number.gives_number = True
-real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True, steps=along())
-imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True, steps=along())
+real = linear("real", np.real, transpose=lambda ct, aval: ct.astype(aval.dtype), view=True, form=View())
+imag = linear("imag", np.imag, transpose=transpose_imaginary, view=True, form=View())
 imag.negates = True  # z + i v has the cotangent of v i ct, whose real part is minus the imaginary part of ct
 
 

@@ -7,7 +7,7 @@ them as broadcasting does. As in NumPy, an axis of length one goes with any leng
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,6 @@ from wengert.core.declare import linear, multilinear
 from wengert.core.form import Contraction
 from wengert.core.identity import MOST_KNOWN
 from wengert.core.labels import Labels, labelled
-from wengert.core.primitive import Primitive
 from wengert.errors import ShapeError, describe
 
 Names = tuple[int, ...]
@@ -121,15 +120,5 @@ def einsum_labels(*shapes: tuple[int, ...], subscripts: Subscripts, **_options: 
     return labelled(shapes, operands, result)
 
 
-def steps_of_einsum(
-    primitive: Primitive, _size: int, shape: tuple[int, ...], params: Mapping[str, Any]
-) -> list[tuple[Primitive, dict[str, Any]]]:
-    """Give the batch axis of the only operand a label of its own, which the output has in front too."""
-    (own,), output = parse(params["subscripts"], (len(shape),))
-    labels = {label: i for i, label in enumerate(dict.fromkeys(own), 1)}
-    subscripts = tuple((0, *[labels[label] for label in names]) for names in (own, output))
-    return [(primitive, {**params, "subscripts": subscripts})]
-
-
-einsum_one = linear("einsum_one", evaluate, view=True, steps=steps_of_einsum, form=Contraction(einsum_labels))
+einsum_one = linear("einsum_one", evaluate, view=True, form=Contraction(einsum_labels))
 einsum = multilinear("einsum", evaluate, form=Contraction(einsum_labels))

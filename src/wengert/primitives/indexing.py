@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from wengert.core.abstract import asked, order_at_length, order_of_first
 from wengert.core.aval import Aval, aval_of, shape_of
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply, as_tensor, checked, innermost
+from wengert.core.examples import Results, tried, unfilled
+from wengert.core.form import Form, form_of
 from wengert.core.objects import holds_objects
-from wengert.core.order import example, strides_of
+from wengert.core.order import example, order_of, strides_of
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.sharing import SHARES, PartPlace, found_again, part_of, reach_sharers
 from wengert.core.source import caller, position_of
@@ -28,10 +30,10 @@ from wengert.primitives.index_layout import OPERAND, batched_index
 __all__ = ["add_at", "assign", "getitem", "read", "read_index", "rebind", "setitem", "transpose_part", "write"]
 
 
-Index = tuple[Any, ...]
+Entries = tuple[Any, ...]
 
 
-def split_index(index: Any) -> tuple[Index, list[Any]]:
+def split_index(index: Any) -> tuple[Entries, list[Any]]:
     """Split a NumPy index into its static form, with `OPERAND` in place of arrays, and those arrays.
 
     >>> split_index((slice(2), [0, 1]))
@@ -66,7 +68,7 @@ def fixed_slice(entry: slice) -> slice:
     return slice(*(bound if bound is None else operator.index(bound) for bound in bounds))
 
 
-def join_index(index: Index, arrays: Sequence[Any]) -> Any:
+def join_index(index: Entries, arrays: Sequence[Any]) -> Any:
     """Put the arrays back into the static form of an index."""
     if not arrays:
         return index
@@ -74,7 +76,7 @@ def join_index(index: Index, arrays: Sequence[Any]) -> Any:
     return tuple(next(rest) if entry is OPERAND else entry for entry in index)
 
 
-def take_part(x: Any, *arrays: Any, index: Index) -> Any:
+def take_part(x: Any, *arrays: Any, index: Entries) -> Any:
     """Evaluate `x[index]`."""
     return x[join_index(index, arrays)]
 
@@ -84,19 +86,45 @@ def unknown_mask(array: Any) -> bool:
     return not isinstance(array, np.ndarray | np.generic) and aval_of(array).dtype.kind == "b"
 
 
-def abstract_part(inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Aval, ...]:
-    """Return the aval of `x[index]`, which an unknown mask does not tell."""
-    x, arrays = aval_of(inputs[0]), inputs[1:]
-    for array in filter(unknown_mask, arrays):
-        raise GraphError(
-            describe(
-                "getitem",
-                f"a mask of shape {array.shape} whose elements are unknown while tracing",
-                "a result whose shape does not depend on elements is needed",
-                "Use numpy.where(mask, x, 0), or a mask that does not depend on the traced arguments",
+@dataclass(frozen=True)
+class Index(Form):
+    """The elements at an index with arrays among the operands; a view where there are none."""
+
+    def results(self, primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
+        """Ask for the part, which an unknown mask does not tell."""
+        for array in filter(unknown_mask, inputs[1:]):
+            raise GraphError(
+                describe(
+                    "getitem",
+                    f"a mask of shape {array.shape} whose elements are unknown while tracing",
+                    "a result whose shape does not depend on elements is needed",
+                    "Use numpy.where(mask, x, 0), or a mask that does not depend on the traced arguments",
+                )
             )
-        )
-    return asked(take_part, (np.broadcast_to(np.zeros((), x.dtype), x.shape), *arrays), params)
+        return super().results(primitive, list(map(unfilled, inputs)), params)
+
+    def lifted(
+        self, primitive: Primitive, size: int, shape: tuple[int, ...], params: Mapping[str, Any]
+    ) -> list[tuple[Primitive, dict[str, Any]]]:
+        """Read the same basic index behind the batch axis."""
+        return [(primitive, {"index": (slice(None), *params["index"])})]
+
+    def batch(
+        self,
+        primitive: Primitive,
+        size: int,
+        operands: Sequence[Any],
+        batched: Sequence[bool],
+        params: Mapping[str, Any],
+    ) -> Any:
+        """Read in every lane; lanes of the array, of the index or of both are one more axis of the index."""
+        x, *arrays = operands
+        if not arrays:
+            return apply(primitive, x, index=(slice(None), *params["index"]))
+        rank = len(shape_of(x)) - batched[0]
+        found = batched_index(size, rank, params["index"], arrays, batched[1:], batched[0])
+        part = apply(primitive, x, *found.arrays, index=found.entries)
+        return np.moveaxis(part, found.source, found.target) if found.source else part
 
 
 def require_writable_window(base: Any, path: Sequence[Step]) -> None:
@@ -106,47 +134,15 @@ def require_writable_window(base: Any, path: Sequence[Step]) -> None:
         window[(slice(0, 0),) * window.ndim] = 0
 
 
-def abstract_assigned(inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Aval, ...]:
-    """Return the aval of the array assigned to; NumPy says if the value does not fit, where no mask is unknown."""
-    x, value, arrays = aval_of(inputs[0]), aval_of(inputs[1]).shape, inputs[2:]
-    require_writable_window(inputs[0], params["path"])
-    if value and not any(map(unknown_mask, arrays)):
-        window = np.broadcast_to(np.zeros((), np.bool_), x.shape)
-        for primitive, step in params["path"]:
-            window = primitive.evaluate(window, **dict(step))
-        (part,) = asked(take_part, (window, *arrays), {"index": params["index"]})
-        excess = max(0, len(value) - len(part.shape))
-        np.broadcast_to(np.empty(value[excess:] if set(value[:excess]) <= {1} else value, np.bool_), part.shape)
-    return (x,)
-
-
-def transpose_part(ct: Any, aval: Aval, *arrays: Any, index: Index) -> Any:
+def transpose_part(ct: Any, aval: Aval, *arrays: Any, index: Entries) -> Any:
     """Put a cotangent back to where its part came from."""
     zeros = np.zeros(aval.shape, aval.dtype)
     return apply(assign, zeros, ct, *arrays, path=(), index=index, add=True)
 
 
-def accumulate_part(buffer: Any, ct: Any, *arrays: Any, index: Index) -> None:
+def accumulate_part(buffer: Any, ct: Any, *arrays: Any, index: Entries) -> None:
     """Add a cotangent into the part of a buffer that it belongs to."""
     put_into(buffer, ct, arrays, (), index, add=True)
-
-
-def steps_of_part(
-    primitive: Primitive, _size: int, _shape: tuple[int, ...], params: dict[str, Any]
-) -> list[tuple[Primitive, dict[str, Any]]]:
-    """Read the same basic index behind the batch axis."""
-    return [(primitive, {"index": (slice(None), *params["index"])})]
-
-
-def batch_part(
-    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    """Read an index with arrays in every lane."""
-    x, *arrays = operands
-    rank = x.ndim - batched[0]
-    found = batched_index(size, rank, params["index"], arrays, batched[1:], batched[0])
-    part = apply(primitive, x, *found.arrays, index=found.entries)
-    return np.moveaxis(part, found.source, found.target) if found.source else part
 
 
 getitem = linear(
@@ -156,10 +152,7 @@ getitem = linear(
     view=True,
     fresh=True,
     accumulate=accumulate_part,
-    steps=steps_of_part,
-    batch=batch_part,
-    abstract=abstract_part,
-    order=order_at_length(take_part),
+    form=Index(),
 )
 
 
@@ -170,7 +163,9 @@ def window_of(target: Any, path: Sequence[Step]) -> Any:
     return target
 
 
-def put_into(target: Any, value: Any, arrays: Sequence[Any], path: Sequence[Step], index: Index, *, add: bool) -> None:
+def put_into(
+    target: Any, value: Any, arrays: Sequence[Any], path: Sequence[Step], index: Entries, *, add: bool
+) -> None:
     """Write into part of an ndarray, or of a Tensor (which is then re-bound)."""
     if type(target) is Tensor:
         base, steps = base_and_path(target)
@@ -195,7 +190,9 @@ def put_into(target: Any, value: Any, arrays: Sequence[Any], path: Sequence[Step
         window[key] += value
 
 
-def rewrite_part(base: Any, kept: bool, value: Any, *arrays: Any, path: Sequence[Step], index: Index, add: bool) -> Any:
+def rewrite_part(
+    base: Any, kept: bool, value: Any, *arrays: Any, path: Sequence[Step], index: Entries, add: bool
+) -> Any:
     """Write into part of a value, or of a copy if somebody relies on its content; return what was written to."""
     if type(base) is Tensor:
         target: Any = share(base) if kept else base
@@ -208,12 +205,12 @@ def rewrite_part(base: Any, kept: bool, value: Any, *arrays: Any, path: Sequence
     return target
 
 
-def assign_part(base: Any, value: Any, *arrays: Any, path: Sequence[Step], index: Index, add: bool) -> Any:
+def assign_part(base: Any, value: Any, *arrays: Any, path: Sequence[Step], index: Entries, add: bool) -> Any:
     """Evaluate an assignment into a copy."""
     return rewrite_part(base, True, value, *arrays, path=path, index=index, add=add)
 
 
-def read(ct: Any, *arrays: Any, path: Sequence[Step], index: Index, add: bool) -> Any:
+def read(ct: Any, *arrays: Any, path: Sequence[Step], index: Entries, add: bool) -> Any:
     """Return the part of a cotangent that belongs to an assigned value; zero where a later write won."""
     window = window_of(ct, path)
     part = apply(getitem, window, *arrays, index=index)
@@ -234,19 +231,19 @@ def last_writers(window: tuple[int, ...], part: tuple[int, ...], key: Any) -> An
     return board[key] == order
 
 
-def transpose_base(ct: Any, _aval: Aval, *arrays: Any, path: Sequence[Step], index: Index, add: bool) -> Any:
+def transpose_base(ct: Any, _aval: Aval, *arrays: Any, path: Sequence[Step], index: Entries, add: bool) -> Any:
     """Pass on the cotangent of what was not overwritten."""
     return ct if add else apply(assign, ct, 0.0, *arrays, path=path, index=index, add=False)
 
 
-def transpose_value(ct: Any, aval: Aval, *arrays: Any, path: Sequence[Step], index: Index, add: bool) -> Any:
+def transpose_value(ct: Any, aval: Aval, *arrays: Any, path: Sequence[Step], index: Entries, add: bool) -> Any:
     """Pass on the cotangent of what was written, summed over what was broadcast."""
     part = unbroadcast(read(ct, *arrays, path=path, index=index, add=add), aval.shape)
     return match_dtype(part, aval.dtype)
 
 
 def consume_assigned(
-    ct: Any, avals: Sequence[Aval | None], *arrays: Any, path: Sequence[Step], index: Index, add: bool
+    ct: Any, avals: Sequence[Aval | None], *arrays: Any, path: Sequence[Step], index: Entries, add: bool
 ) -> Sequence[Any]:
     """Split a cotangent into those of the base and the value, overwriting it: O(1) for one element of many."""
     base, value = avals[0], avals[1]
@@ -258,36 +255,57 @@ def consume_assigned(
     return (None if base is None else ct, value_ct, *(None,) * len(arrays))
 
 
-def rebatch_assigned(
-    size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """Return the operands and parameters that assign in every lane of a base with its batch axis in front."""
-    base, value, *arrays = operands
-    path: list[Step] = []
-    shape = base.shape[1:]
-    for primitive, step in params["path"]:
-        assert primitive.steps is not None
-        path += [(p, tuple(q.items())) for p, q in primitive.steps(primitive, size, shape, dict(step))]
-        shape = primitive.evaluate(np.broadcast_to(np.empty(()), shape), **dict(step)).shape
-    found = batched_index(size, len(shape), params["index"], arrays, batched[2:], True)
-    if batched[1]:
-        lane = value.shape[1:]
-        value = value.reshape((size, *(1,) * (found.rank - len(lane)), *lane[max(0, len(lane) - found.rank) :]))
-    elif found.source and shape_of(value):
-        value = value.reshape((1,) * (found.rank + 1 - value.ndim) + value.shape)
-    if found.source and shape_of(value):
-        value = np.moveaxis(value, found.target, found.source)
-    changed = {"path": tuple(path), "index": found.entries, "add": params["add"]}
-    return [base, value, *found.arrays], changed
+@dataclass(frozen=True)
+class Update(Form):
+    """The first operand with a part replaced, or added to: the part at an index behind a path of views."""
 
+    def results(self, primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
+        """Keep shape, dtype and order; NumPy says if the value does not fit, where no mask is unknown."""
+        x, value, arrays = aval_of(inputs[0]), aval_of(inputs[1]).shape, inputs[2:]
+        require_writable_window(inputs[0], params["path"])
+        if value and not any(map(unknown_mask, arrays)):
+            window = np.broadcast_to(np.zeros((), np.bool_), x.shape)
+            for view, step in params["path"]:
+                window = view.evaluate(window, **dict(step))
+            (part,) = tried(take_part, (window, *arrays), {"index": params["index"]})
+            excess = max(0, len(value) - len(part.shape))
+            np.broadcast_to(np.empty(value[excess:] if set(value[:excess]) <= {1} else value, np.bool_), part.shape)
+        return (x,), order_of(inputs[:1])
 
-def batch_assigned(
-    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
-) -> Any:
-    """Assign in every lane of a copy."""
-    base = lead(operands[0], batched[0], size)
-    moved, changed = rebatch_assigned(size, [base, *operands[1:]], batched, params)
-    return apply(primitive, *moved, **changed)
+    def batch(
+        self,
+        primitive: Primitive,
+        size: int,
+        operands: Sequence[Any],
+        batched: Sequence[bool],
+        params: Mapping[str, Any],
+    ) -> Any:
+        """Assign in every lane of a copy."""
+        base = lead(operands[0], batched[0], size)
+        moved, changed = self.in_lanes(size, [base, *operands[1:]], batched, params)
+        return apply(primitive, *moved, **changed)
+
+    def in_lanes(
+        self, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Return the operands and parameters that assign in every lane of a base with its batch axis in front."""
+        base, value, *arrays = operands
+        path: list[Step] = []
+        shape = base.shape[1:]
+        for primitive, step in params["path"]:
+            lifted = form_of(primitive).lifted(primitive, size, shape, dict(step))
+            path += [(p, tuple(q.items())) for p, q in lifted]
+            shape = primitive.evaluate(np.broadcast_to(np.empty(()), shape), **dict(step)).shape
+        found = batched_index(size, len(shape), params["index"], arrays, batched[2:], True)
+        if batched[1]:
+            lane = value.shape[1:]
+            value = value.reshape((size, *(1,) * (found.rank - len(lane)), *lane[max(0, len(lane) - found.rank) :]))
+        elif found.source and shape_of(value):
+            value = value.reshape((1,) * (found.rank + 1 - value.ndim) + value.shape)
+        if found.source and shape_of(value):
+            value = np.moveaxis(value, found.target, found.source)
+        changed = {"path": tuple(path), "index": found.entries, "add": params["add"]}
+        return [base, value, *found.arrays], changed
 
 
 assign = linear(
@@ -296,11 +314,8 @@ assign = linear(
     transpose=(transpose_base, transpose_value),
     rewrite=rewrite_part,
     consume=consume_assigned,
-    batch=batch_assigned,
-    abstract=abstract_assigned,
-    order=order_of_first,
+    form=Update(),
 )
-assign.rebatch = rebatch_assigned
 
 
 def read_index(x: Any, index: Any) -> Any:
@@ -343,7 +358,7 @@ def require_writable(target: Tensor) -> None:
         target._trace.require_writable(target)
 
 
-def write(target: Tensor, value: Any, *arrays: Any, path: Sequence[Step], index: Index, add: bool) -> None:
+def write(target: Tensor, value: Any, *arrays: Any, path: Sequence[Step], index: Entries, add: bool) -> None:
     """Re-bind a Tensor that owns its memory to itself with a part replaced."""
     params = {"path": path, "index": index, "add": add}
     operands = tuple(current(x) if type(x) is Tensor else x for x in (value, *arrays))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.batching import along, lead, shift
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply
+from wengert.core.form import Place, View
 from wengert.core.primitive import Linear, Primitive
 
 Params = Mapping[str, Any]
@@ -48,22 +48,14 @@ def transpose_pile(ct: Any, avals: Sequence[Aval | None], *, axis: int, dtype: A
     return [None if aval is None else ct[(*before, i)] for i, aval in enumerate(avals)]
 
 
-def batch_joined(
-    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Params
-) -> Any:
-    """Join in every lane."""
-    xs = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
-    return apply(primitive, *xs, **{**params, "axis": shift(params["axis"])})
-
-
 concatenate = linear(
     "concatenate",
     lambda *xs, axis, lengths, dtype, casting: join(*xs, axis=axis, dtype=dtype, casting=casting),
     transpose=lambda ct, avals, axis, lengths, dtype, casting: transpose_join(ct, avals, axis=axis, lengths=lengths),
     variadic=True,
-    batch=batch_joined,
+    form=Place(("axis",)),
 )
-stack = linear("stack", pile, transpose=transpose_pile, variadic=True, batch=batch_joined)
+stack = linear("stack", pile, transpose=transpose_pile, variadic=True, form=Place(("axis",)))
 
 
 # One array, repeated
@@ -94,25 +86,22 @@ def transpose_repeat(ct: Any, aval: Aval, *, repeats: int, axis: int) -> Any:
     return ct.reshape((*before, repeats, *after)).sum(axis=axis + 1)
 
 
-def steps_of_tile(primitive: Primitive, _size: int, _shape: Sequence[int], params: Params) -> Steps:
-    """Repeat no lanes."""
-    return [(primitive, {"reps": (1, *params["reps"])})]
-
-
-tile = linear("tile", lambda x, reps: np.tile(x, reps), transpose=transpose_tile, fresh=True, steps=steps_of_tile)
+tile = linear(
+    "tile", lambda x, reps: np.tile(x, reps), transpose=transpose_tile, fresh=True, form=View(front=(("reps", 1),))
+)
 repeat = linear(
     "repeat",
     lambda x, repeats, axis: np.repeat(x, repeats, axis),
     transpose=transpose_repeat,
     fresh=True,
-    steps=along("axis"),
+    form=View(("axis",)),
 )
 roll: Linear = linear(
     "roll",
     turn,
     transpose=lambda ct, _aval, shift, axis: apply(roll, ct, shift=tuple([-by for by in shift]), axis=axis),
     fresh=True,
-    steps=along("axis"),
+    form=View(("axis",)),
 )
 
 
@@ -132,9 +121,9 @@ def surround(x: Any, *, widths: Widths) -> Any:
     return out
 
 
-def steps_of_pad(primitive: Primitive, _size: int, _shape: Sequence[int], params: Params) -> Steps:
-    """Add no lanes."""
-    return [(primitive, {"widths": ((0, 0), *params["widths"])})]
-
-
-pad = linear("pad", surround, transpose=lambda ct, aval, widths: ct[inner(widths, aval.shape)], steps=steps_of_pad)
+pad = linear(
+    "pad",
+    surround,
+    transpose=lambda ct, aval, widths: ct[inner(widths, aval.shape)],
+    form=Place(front=(("widths", (0, 0)),)),
+)

@@ -14,7 +14,7 @@ from wengert.core.batching import aligned
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
-from wengert.core.form import Routine
+from wengert.core.form import Reduction, Routine
 from wengert.core.primitive import Primitive
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.reductions import restore_axes
@@ -73,7 +73,7 @@ def batch_norm(primitive: Primitive, _size: int, operands: Sequence[Any], _batch
     return result.reshape((x.shape[0], *(1,) * len(shape))) if params["keepdims"] else result
 
 
-norm = opaque("norm", evaluate_norm, vjp=vjp_norm, jvp=jvp_norm, batch=batch_norm)
+norm = opaque("norm", evaluate_norm, vjp=vjp_norm, jvp=jvp_norm, form=Reduction(), batch=batch_norm)
 
 
 # Inverses
@@ -131,7 +131,14 @@ def batch_solve(_primitive: Primitive, _size: int, operands: Sequence[Any], batc
     return np.linalg.solve(*aligned((a, b[..., None]), batched, (2, 2)))[..., 0]
 
 
-solve = opaque("solve", evaluate_solve, vjp=vjp_solve, jvp=jvp_solve, batch=batch_solve)
+solve = opaque(
+    "solve",
+    evaluate_solve,
+    vjp=vjp_solve,
+    jvp=jvp_solve,
+    form=Routine("(n,n),(n,m)->(n,m)"),
+    batch=batch_solve,
+)
 
 
 # Determinants

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import Aval
-from wengert.core.batching import along, shift
 from wengert.core.choose import chosen, unchosen
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply
+from wengert.core.form import SIZE, Params, Place, Routine, Shape, Steps, View
 from wengert.core.primitive import Linear, Primitive
 
 Axes = tuple[int, ...]
-Shape = tuple[int, ...]
-Params = Mapping[str, Any]
-Steps = list[tuple[Primitive, dict[str, Any]]]
 
 
 def transpose_reshape(ct: Any, aval: Aval, *, shape: Shape, order: str) -> Any:
@@ -37,28 +34,31 @@ def transpose_permutation(ct: Any, _aval: Aval, *, axes: Axes) -> Any:
     return ct.transpose(tuple(sorted(range(len(axes)), key=axes.__getitem__)))
 
 
-def steps_of_reshape(primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
-    """Read every lane alike; Fortran's order is C's order with all axes reversed."""
-    target = params["shape"]
-    if params["order"] == "C":
-        return [(primitive, {"shape": (size, *target), "order": "C"})]
-    return [
-        (transpose, {"axes": (0, *range(len(shape), 0, -1))}),
-        (primitive, {"shape": (size, *target[::-1]), "order": "C"}),
-        (transpose, {"axes": (0, *range(len(target), 0, -1))}),
-    ]
+@dataclass(frozen=True)
+class Reshape(View):
+    """Fortran's order is C's order with all axes reversed: lanes stay in front."""
+
+    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+        """Read every lane alike."""
+        target = params["shape"]
+        if params["order"] == "C":
+            return [(primitive, {"shape": (size, *target), "order": "C"})]
+        return [
+            (transpose, {"axes": (0, *range(len(shape), 0, -1))}),
+            (primitive, {"shape": (size, *target[::-1]), "order": "C"}),
+            (transpose, {"axes": (0, *range(len(target), 0, -1))}),
+        ]
 
 
-def steps_of_broadcast(primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
-    """Put the new axes behind the batch axis."""
-    target = params["shape"]
-    aligned = (size, *(1,) * (len(target) - len(shape)), *shape)
-    return [(reshape, {"shape": aligned, "order": "C"}), (primitive, {"shape": (size, *target)})]
+@dataclass(frozen=True)
+class Broadcast(View):
+    """Axes are aligned from the right: new ones stand behind the batch axis."""
 
-
-def steps_of_transpose(primitive: Primitive, _size: int, _shape: Shape, params: Params) -> Steps:
-    """Leave the batch axis where it is."""
-    return [(primitive, {"axes": (0, *shift(params["axes"]))})]
+    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
+        """Give every lane its new axes first."""
+        target = params["shape"]
+        aligned = (size, *(1,) * (len(target) - len(shape)), *shape)
+        return [(reshape, {"shape": aligned, "order": "C"}), (primitive, {"shape": (size, *target)})]
 
 
 reshape = linear(
@@ -66,21 +66,21 @@ reshape = linear(
     lambda x, shape, order: x.reshape(shape, order=order),
     transpose=transpose_reshape,
     view=True,
-    steps=steps_of_reshape,
+    form=Reshape(),
 )
 broadcast_to = linear(
     "broadcast_to",
     spread,
     transpose=lambda ct, aval, shape: unbroadcast(ct, aval.shape),
     view=True,
-    steps=steps_of_broadcast,
+    form=Broadcast(),
 )
 transpose = linear(
     "transpose",
     lambda x, axes: x.transpose(axes),
     transpose=transpose_permutation,
     view=True,
-    steps=steps_of_transpose,
+    form=View(("axes",), (("axes", 0),)),
 )
 
 
@@ -95,7 +95,7 @@ flip = linear(
     reverse,
     transpose=lambda ct, _aval, axis: reverse(ct, axis),
     view=True,
-    steps=along("axis"),
+    form=View(("axis",)),
 )
 
 
@@ -106,7 +106,7 @@ def unwritable(x: Any) -> Any:
     return window
 
 
-read_only = linear("read_only", unwritable, transpose=lambda ct, _aval: ct, view=True, steps=along())
+read_only = linear("read_only", unwritable, transpose=lambda ct, _aval: ct, view=True, form=View())
 
 
 # Diagonals: taking one and placing one are each other's transposes
@@ -121,12 +121,6 @@ def put_diagonal(x: Any, *, shape: Shape, offset: int, axis1: int, axis2: int) -
     return out
 
 
-def steps_of_place(primitive: Primitive, size: int, _shape: Shape, params: Params) -> Steps:
-    """Place in every lane of a result with a batch axis."""
-    moved = {key: shift(value) if key in ("axis", "axis1", "axis2") else value for key, value in params.items()}
-    return [(primitive, {**moved, "shape": (size, *params["shape"])})]
-
-
 def transpose_diagonal(ct: Any, aval: Aval, *, offset: int, axis1: int, axis2: int) -> Any:
     """Place the cotangent on the diagonal it came from."""
     return apply(place_diagonal, ct, shape=aval.shape, offset=offset, axis1=axis1, axis2=axis2)
@@ -138,13 +132,13 @@ diagonal = linear(
     transpose=transpose_diagonal,
     view=True,
     fresh=True,
-    steps=along("axis1", "axis2"),
+    form=View(("axis1", "axis2")),
 )
 place_diagonal = linear(
     "place_diagonal",
     put_diagonal,
     transpose=lambda ct, _aval, shape, offset, axis1, axis2: np.diagonal(ct, offset, axis1, axis2),
-    steps=steps_of_place,
+    form=Place(("axis1", "axis2"), (("shape", SIZE),)),
 )
 
 
@@ -161,7 +155,7 @@ trace = linear(
     lambda x, offset, axis1, axis2: x.trace(offset, axis1, axis2),
     transpose=transpose_trace,
     fresh=True,
-    steps=along("axis1", "axis2"),
+    form=Routine("(n,m)->()", ("axis1", "axis2")),
 )
 
 
@@ -187,7 +181,7 @@ triangle: Linear = linear(
     triangle_of,
     transpose=lambda ct, _aval, k, upper: apply(triangle, ct, k=k, upper=upper),
     fresh=True,
-    steps=along(),
+    form=Routine("(n,m)->(n,m)"),
 )
 
 
@@ -217,11 +211,11 @@ def transpose_slide(ct: Any, aval: Aval, *, window: Shape, axis: Axes) -> Any:
 
 
 sliding_windows = linear(
-    "sliding_windows", slide, transpose=transpose_slide, view=True, fresh=True, steps=along("axis")
+    "sliding_windows", slide, transpose=transpose_slide, view=True, fresh=True, form=View(("axis",))
 )
 place_windows = linear(
     "place_windows",
     add_windows,
     transpose=lambda ct, _aval, shape, window, axis: np.lib.stride_tricks.sliding_window_view(ct, window, axis),
-    steps=steps_of_place,
+    form=Place(("axis",), (("shape", SIZE),)),
 )

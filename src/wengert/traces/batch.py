@@ -22,6 +22,7 @@ from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import asker, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe
+from wengert.primitives.indexing import Update
 from wengert.traces.transient import Transient
 
 __all__ = ["Batch", "make_batched", "stacked", "warn_of_loop"]
@@ -209,11 +210,6 @@ class Batch(Transient):
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
     ) -> Any:
         """Return the result with its batch axis in front, by the primitive's form, or its rule."""
-        if primitive.steps is not None and len(values) == 1:
-            value = values[0]
-            for step, changed in primitive.steps(primitive, self.size, value.shape[1:], params):
-                value = apply(step, value, **changed)
-            return value
         if primitive.batch is not None:
             return primitive.batch(primitive, self.size, values, batched, params)
         found = form_of(primitive).batch(primitive, self.size, values, batched, params)
@@ -247,7 +243,9 @@ class Batch(Transient):
         if not batched[0]:
             base, kept = self.spread(base), False
         values = [base, *(self.value_below(x) for x in operands)]
-        moved, changed = primitive.rebatch(self.size, values, batched, params)
+        form = primitive.form
+        assert isinstance(form, Update)
+        moved, changed = form.in_lanes(self.size, values, batched, params)
         is_array = strides_of(handle) == ()
         handle._value = primitive.rewrite(moved[0], kept, *moved[1:], **changed)
         handle._trace, handle._node = self, asker() + ARRAY if is_array else asker()

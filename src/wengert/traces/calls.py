@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of, is_differentiable, strong
+from wengert.core.aval import Aval, is_differentiable, strong
 from wengert.core.batching import lead
 from wengert.core.dispatch import apply, as_tensor, innermost
 from wengert.core.examples import example_of
 from wengert.core.form import Region
-from wengert.core.order import order_of
+from wengert.core.order import strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, settled, wrapped_constant
 from wengert.core.trace import Trace, next_level
+from wengert.core.variable import Variable
 from wengert.core.views import current
 from wengert.errors import GraphError, WengertError, describe
 from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
@@ -175,9 +176,8 @@ class UserCall(Primitive):
     def remember(self, results: Sequence[Tensor]) -> None:
         """Know what one lane gives from now on, so that it need not be asked for with examples."""
         self.outputs = len(results)
-        avals, order = tuple(aval_of(x).firm for x in results), order_of(results)
-        self.abstract = lambda _inputs, _params: avals
-        self.order = lambda _inputs, _params, _avals: order
+        known = [Variable(x.shape, x.dtype, "", strides_of(x)) for x in results]
+        self.form = Region(lambda _inputs, _params: known)
 
     def run_batched(self, _primitive: Primitive, size: int, operands: Values, batched: Sequence[bool], _: Any) -> Any:
         """Compute all lanes. Below, it is again a call of a function with rules: those of one lane, for all lanes."""
