@@ -23,6 +23,7 @@ from wengert.core.dispatch import apply, conformed
 from wengert.core.graph import Graph, evaluate
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, require_number, shown
+from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 
@@ -59,9 +60,10 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     require_callable("cond", false_fun, "false_fun")
     check_scalar("cond", "predicate", pred)
     if is_concrete(pred):
-        return run("cond", true_fun if bool(raw(pred)) else false_fun, operands)
-    chosen = pred if pred.dtype.kind == "b" else pred != 0
-    return choose("cond", chosen.astype(np.int64), (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+        chosen = (true_fun, "true_fun") if bool(raw(pred)) else (false_fun, "false_fun")
+        return run("cond", *chosen, operands)
+    truth = pred if pred.dtype.kind == "b" else pred != 0
+    return choose("cond", truth.astype(np.int64), (false_fun, true_fun), ("false_fun", "true_fun"), operands)
 
 
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
@@ -96,7 +98,8 @@ def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
             describe("switch", f"an index of dtype {aval_of(index).dtype}", "an integer is needed", "Convert it")
         )
     if is_concrete(index):
-        return run("switch", functions[min(max(int(raw(index)), 0), len(functions) - 1)], operands)
+        place = min(max(int(raw(index)), 0), len(functions) - 1)
+        return run("switch", functions[place], f"branch {place}", operands)
     clipped = np.clip(index, 0, len(functions) - 1)
     return choose("switch", clipped, functions, [f"branch {i}" for i in range(len(functions))], operands)
 
@@ -114,10 +117,15 @@ def check_scalar(name: str, what: str, value: Any) -> None:
         )
 
 
-def run(name: str, function: Function, operands: Sequence[Any]) -> Any:
+def applied(name: str, own: str, function: Function, operands: Sequence[Any]) -> Any:
+    """Call one of the functions with the operands."""
+    return called_with(f"{name} ({own})", function, "*operands", operands)
+
+
+def run(name: str, function: Function, own: str, operands: Sequence[Any]) -> Any:
     """Call the function that has been chosen."""
     leaves, structure = flatten(tuple(operands))
-    found, result_structure = leaves_of_result(function(*unflatten(structure, started(leaves))))
+    found, result_structure = leaves_of_result(applied(name, own, function, unflatten(structure, started(leaves))))
     tensors = any(type(leaf) is Tensor for leaf in leaves)
     return unflatten(result_structure, [returned(leaf, tensors or not leaves) for leaf in found])
 
@@ -127,7 +135,10 @@ def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence
     leaves, structure = flatten(tuple(operands))
     for leaf in leaves:
         require_number(name, "an operand", leaf)
-    flat = [Flat(name, lambda xs, f=f: f(*xs), structure) for f in functions]
+    flat = [
+        Flat(name, lambda xs, own=own, f=f: applied(name, own, f, xs), structure)
+        for own, f in zip(names, functions, strict=True)
+    ]
     if is_staged(index) or any_staged(leaves):
         return chosen_graph(name, index, flat, names, leaves)
     results = chosen_lanes(compared(name, flat, names), index, started(leaves))

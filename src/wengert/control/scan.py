@@ -12,6 +12,7 @@ from wengert.control.staged import any_staged, check_alike, check_containers, re
 from wengert.control.while_loop import CARRIED, emitted, weakness
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import as_whole, require_callable, require_flag, require_number
+from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor
 from wengert.errors import ShapeError, UsageError, describe
 
@@ -33,8 +34,8 @@ class Step:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Take one step: from the leaves of (carried, x) to those of (carried, y)."""
-        carried = unflatten(self.carried, leaves[: self.count])
-        result = self.function(carried, unflatten(self.elements, leaves[self.count :]))
+        arguments = unflatten(self.carried, leaves[: self.count]), unflatten(self.elements, leaves[self.count :])
+        result = called_with("scan (f)", self.function, "carried, x", arguments)
         if not isinstance(result, tuple) or len(result) != 2:
             raise UsageError(
                 describe(

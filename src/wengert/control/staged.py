@@ -13,6 +13,7 @@ from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import as_tensor
 from wengert.core.graph import Graph
 from wengert.core.objects import leaves_of_result
+from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.views import current, share
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -69,9 +70,10 @@ class Flat:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         """Call the function with containers around the leaves."""
-        results, self.structure = leaves_of_result(
-            self.function(*leaves[: self.leading], unflatten(self.given, leaves[self.leading :]))
-        )
+        arguments = (*leaves[: self.leading], unflatten(self.given, leaves[self.leading :]))
+        parameters = "i, value" if self.leading else "value"
+        found = called_with(f"{self.name} (body_fun)", self.function, parameters, arguments)
+        results, self.structure = leaves_of_result(found)
         for leaf in results:
             if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex):
                 raise UsageError(
@@ -101,7 +103,9 @@ def with_common_constants(
 
 def structure_text(structure: Any) -> str:
     """Return how errors show containers."""
-    return "one array" if structure is None else str(structure).removeprefix("PyTreeSpec(").split(", namespace")[0]
+    if structure is None:
+        return "one array"
+    return str(structure).removeprefix("PyTreeSpec(").removesuffix(")").split(", namespace")[0]
 
 
 def check_containers(name: str, what: tuple[str, str], one: Any, other: Any) -> None:

@@ -22,6 +22,7 @@ from wengert.core.aval import Aval, aval_of, is_number, united
 from wengert.core.dispatch import apply, conformed, is_weak
 from wengert.core.graph import Graph
 from wengert.core.requirements import require_callable, require_number
+from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, describe
 
@@ -76,7 +77,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     first = True
 
     def cond(*xs: Any) -> list[Any]:
-        return [checked_condition(cond_fun(unflatten(structure, xs)))]
+        return [checked_condition(called_with("while_loop (cond_fun)", cond_fun, "value", (unflatten(structure, xs),)))]
 
     while True:
         active = None if any_staged(carried) else cond(*carried)[0]
@@ -249,7 +250,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
             raise DtypeError(describe("fori_loop", given, "an integer is needed", "Convert it"))
     if not (is_concrete(lower) and is_concrete(upper)):
         start = (lower, upper, init_val)
-        return while_loop(lambda s: s[0] < s[1], lambda s: (s[0] + 1, s[1], body_fun(s[0], s[2])), start)[2]
+        return while_loop(lambda s: s[0] < s[1], lambda s: (s[0] + 1, s[1], stepped(body_fun, s[0], s[2])), start)[2]
     first, last = int(raw(lower)), int(raw(upper))
     leaves, structure = carried_leaves("fori_loop", init_val)
     carried = started(leaves)
@@ -264,8 +265,13 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     return finished(structure, carried, leaves)
 
 
+def stepped(body_fun: Function, i: Any, value: Any) -> Any:
+    """Take one step of a loop over integers."""
+    return called_with("fori_loop (body_fun)", body_fun, "i, value", (i, value))
+
+
 def counted(first: int, last: int, body_fun: Function, init_val: Any) -> Any:
     """Write a loop of known length down as one equation."""
     leaves, structure = flatten((first, init_val))
-    step = Flat("fori_loop", lambda s: (s[0] + 1, body_fun(s[0], s[1])), structure)
+    step = Flat("fori_loop", lambda s: (s[0] + 1, stepped(body_fun, s[0], s[1])), structure)
     return unflatten(structure, emitted("fori_loop", step, None, leaves, structure, length=last - first))[1]

@@ -24,12 +24,12 @@ from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, s
 from wengert.core.trace import Trace, next_level
 from wengert.core.variable import Variable
 from wengert.core.views import current
-from wengert.errors import GraphError, WengertError, describe
+from wengert.errors import DtypeError, GraphError, WengertError, describe
 from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
 from wengert.traces.dual import propagate_opaque
 from wengert.traces.unknown import unknown_like
 
-__all__ = ["InLanes", "UserCall", "belongs_to", "readable", "traces_of"]
+__all__ = ["InLanes", "UserCall", "belongs_to", "numeric", "readable", "traces_of"]
 
 Values = Sequence[Any]
 Avals = Sequence[Aval | None]
@@ -329,7 +329,28 @@ class InGraph(Primitive):
         return found
 
 
-# Values as the user's functions see them
+# Values as the user's functions see and give them
+
+
+def numeric(name: str, what: str, value: Any) -> Tensor:
+    """Return what a user's function gave as a Tensor; it must be a number or an array.
+
+    Args:
+        name: the function, for errors.
+        what: what it gave, for errors.
+        value: that.
+    """
+    cause = None
+    if isinstance(value, Tensor | np.ndarray | np.generic | int | float | complex):
+        try:
+            return current(as_tensor(value))
+        except DtypeError as error:
+            cause = error
+    given = (
+        f"of dtype {value.dtype}" if isinstance(value, np.ndarray | np.generic) else f"of type {type(value).__name__}"
+    )
+    needed = "a Tensor, a numeric array or a number is needed"
+    raise DtypeError(describe(name, f"{what} {given}", needed, "Return that, or None where there is none")) from cause
 
 
 def readable(value: Any) -> Tensor:

@@ -17,11 +17,11 @@ from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.form import Pointwise
 from wengert.core.primitive import Constant
+from wengert.core.signatures import NONE, called_with
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
-from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.indexing import rebind
-from wengert.traces.calls import UserCall, belongs_to, readable, traces_of
+from wengert.traces.calls import UserCall, belongs_to, numeric, readable, traces_of
 from wengert.traces.context import (
     LANES,
     TRACED,
@@ -204,10 +204,11 @@ class Call(UserCall):
         context = Context(self.needs_input_grad)
         with no_grad():
             if self.cls.setup_context is Function.setup_context:
-                result = self.cls.forward(context, *arguments, **self.kwargs)
+                result = self.call("forward", "ctx, *args", (context, *arguments), self.kwargs)
             else:
-                result = self.cls.forward(*arguments, **self.kwargs)
-                self.cls.setup_context(context, tuple(arguments), result)
+                result = self.call("forward", "*args", arguments, self.kwargs)
+                given = (context, tuple(arguments), result)
+                self.call("setup_context", "ctx, inputs, output", given)
         outs = list(result) if isinstance(result, tuple) else [result]
         self.attributes = context._save_attributes()
         self.keep(context, operands)
@@ -220,6 +221,11 @@ class Call(UserCall):
         self.only_saved = self.varying(hidden, [*arguments, *self.kwargs.values()])
         context._let_go()
         return tensors
+
+    def call(self, method: str, parameters: str, arguments: Sequence[Any], keywords: Mapping[str, Any] = NONE) -> Any:
+        """Call a method of the user's."""
+        function = getattr(self.cls, method)
+        return called_with(f"{self.name}.{method}", function, parameters, arguments, keywords)
 
     def as_result(self, out: Any, operands: Sequence[Tensor]) -> Tensor:
         """Return a result of `forward` as a Tensor, which must not depend on what it captured."""
@@ -353,7 +359,7 @@ class Call(UserCall):
         cts = ct[: self.shown] if self.outputs > 1 else [ct]
         lifted = any(type(c) is Tensor for c in cts)
         given = [self.given(None if i in self.constant else c, i, context._materialize) for i, c in enumerate(cts)]
-        results = self.cls.backward(context, *given)
+        results = self.call("backward", "ctx, *cts", (context, *given))
         results = results if isinstance(results, tuple) else (results,)
         return self.checked(results, avals, lifted)
 
@@ -362,7 +368,7 @@ class Call(UserCall):
         given: list[Any] = [None] * self.count
         for place, tangent in zip(self.places, tangents, strict=True):
             given[place] = None if tangent is None else readable(tangent)
-        results = self.cls.jvp(self.restored(out, operands), *given)  # type: ignore[attr-defined]  # looked for above
+        results = self.call("jvp", "ctx, *tangents", (self.restored(out, operands), *given))
         results = results if isinstance(results, tuple) else (results,)
         if len(results) != self.shown:
             raise GraphError(
@@ -374,7 +380,7 @@ class Call(UserCall):
                 )
             )
         moved = [
-            None if r is None else settled(self.fitting("jvp", f"result {i}", current(as_tensor(r)), aval.shape))
+            None if r is None else settled(self.fitting("jvp", f"result {i}", r, aval.shape))
             for i, (r, aval) in enumerate(zip(results, self.out_avals, strict=True))
         ]
         return (*moved, *[None] * (self.outputs - self.shown)) if self.outputs > 1 else moved[0]
@@ -404,17 +410,18 @@ class Call(UserCall):
             if aval is None or ct is None:
                 cts.append(None)
                 continue
-            tensor = self.fitting("backward", f"argument {place}", current(as_tensor(ct)), aval.shape)
+            tensor = self.fitting("backward", f"argument {place}", ct, aval.shape)
             if tensor.dtype.kind == "c":
                 tensor = tensor.conj()
             cts.append(tensor if lifted or tensor._trace is not None else tensor._value)
         return cts
 
-    def fitting(self, method: str, of: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
-        """Return what a method of the user's gave, checking its shape."""
+    def fitting(self, method: str, of: str, given: Any, shape: tuple[int, ...]) -> Tensor:
+        """Return what a method of the user's gave as a Tensor, checking its type and shape."""
+        what = "cotangent" if method == "backward" else "tangent"
+        tensor = numeric(f"{self.name}.{method}", f"a {what} for {of}", given)
         if tensor.shape == shape:
             return tensor
-        what = "cotangent" if method == "backward" else "tangent"
         raise ShapeError(
             describe(
                 f"{self.name}.{method}",

@@ -14,11 +14,12 @@ from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.objects import leaves_of_result
-from wengert.core.requirements import require_callable
+from wengert.core.requirements import require_callable, shown
+from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, constant_tensor, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
-from wengert.traces.calls import InLanes, UserCall, belongs_to, readable
+from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable
 from wengert.transforms.reverse import pulled
 
 __all__ = ["CustomRule", "custom_rule"]
@@ -143,9 +144,12 @@ class CustomCall(UserCall):
         flags = [False] * len(self.leaves)
         for place, flag in zip(self.places, lanes.flags, strict=True):
             flags[place] = flag
-        result = self.rule.batching(lanes.size, unflatten(self.structure, flags), *self.arguments(operands))
+        args = lanes.size, unflatten(self.structure, flags), *self.arguments(operands)
+        result = self.call("batch", self.rule.batching, "size, batched, *args", args)
         output, has_lanes = self.pair(result, "batch", "(output, whether it has lanes)")
         found, self.out_structure = flatten(output)
+        if not found:
+            raise self.error("an output without arrays", "at least one is needed", "Return the results", "batch")
         marks = [has_lanes] * len(found) if isinstance(has_lanes, bool) else flatten(has_lanes)[0]
         if len(marks) != len(found):
             given = f"{len(marks)} flags for {len(found)} arrays"
@@ -155,7 +159,10 @@ class CustomCall(UserCall):
 
     def in_front(self, leaf: Any, has_lanes: bool, size: int) -> Tensor:
         """Return a result of the batch rule with its lanes in front."""
-        tensor = as_tensor(leaf)
+        tensor = numeric(f"{self.name} (batch rule)", "an output", leaf)
+        if not isinstance(has_lanes, bool | np.bool_):
+            given = f"{shown(has_lanes)} for whether the output has lanes"
+            raise self.error(given, "True or False is needed", "Return a pair (output, whether it has lanes)", "batch")
         if not has_lanes:
             return as_tensor(np.broadcast_to(tensor, (size, *tensor.shape)).copy())
         if tensor.shape[:1] != (size,):
@@ -173,6 +180,10 @@ class CustomCall(UserCall):
         """Return an error about the function or one of its rules."""
         return UsageError(describe(f"{self.name} ({rule} rule)" if rule else self.name, given, needed, action))
 
+    def call(self, rule: str, function: Function, parameters: str, arguments: Sequence[Any]) -> Any:
+        """Call a rule of the user's."""
+        return called_with(f"{self.name} ({rule} rule)", function, parameters, arguments)
+
     def pair(self, result: Any, rule: str, needed: str) -> tuple[Any, Any]:
         """Return the two things that a rule returned."""
         if not isinstance(result, tuple) or len(result) != 2:
@@ -189,8 +200,10 @@ class CustomCall(UserCall):
         args = self.arguments(operands)
         rule = self.rule
         if rule.forward is not None and rule.backward is not None:
-            output, residuals = self.pair(rule.forward(*args), "vjp", "(output, residuals)")
-            cts = rule.backward(residuals, self.completed(ct, output))
+            result = self.call("forward", rule.forward, "*args", args)
+            output, residuals = self.pair(result, "vjp", "(output, residuals)")
+            given = residuals, self.completed(ct, output)
+            cts = self.call("backward", rule.backward, "residuals, ct", given)
             return self.checked(cts, avals)
         varying = [i for i, aval in enumerate(avals) if aval is not None]
 
@@ -253,13 +266,17 @@ class CustomCall(UserCall):
     def pushed(self, args: tuple[Any, ...], operands: Sequence[Any], given: Mapping[int, Any]) -> Any:
         """Return the tangent of the output that the forward rule gives."""
         assert self.rule.pushforward is not None
-        result = self.rule.pushforward(args, self.tangents(operands, given))
+        given_to_rule = args, self.tangents(operands, given)
+        result = self.call("jvp", self.rule.pushforward, "primals, tangents", given_to_rule)
         _, moved = self.pair(result, "jvp", "(output, tangent of the output)")
-        count = len(flatten(moved)[0])
-        if count != self.outputs:
+        found, structure = flatten(moved)
+        if len(found) != self.outputs:
             needed = f"{self.outputs} are needed, one for each array of the output"
-            raise self.error(f"{count} tangents", needed, "Build them like the output", "jvp")
-        return moved
+            raise self.error(f"{len(found)} tangents", needed, "Build them like the output", "jvp")
+        if (structure is None) != (self.out_structure is None):
+            given_text = f"a tangent of type {type(moved).__name__}"
+            raise self.error(given_text, "the containers of the output are needed", "Build it like the output", "jvp")
+        return unflatten(structure, [numeric(f"{self.name} (jvp rule)", "a tangent", leaf) for leaf in found])
 
     def checked(self, cts: Any, avals: Sequence[Aval | None]) -> list[Any]:
         """Return the cotangents of the operands, checking containers and shapes."""
@@ -284,7 +301,7 @@ class CustomCall(UserCall):
             if aval is None or ct is None:
                 results.append(None)
                 continue
-            tensor = current(as_tensor(ct))
+            tensor = numeric(f"{self.name} (vjp rule)", f"a cotangent for leaf {place} of the arguments", ct)
             if tensor.shape != aval.shape:
                 raise ShapeError(
                     describe(

@@ -1,0 +1,80 @@
+"""Calls of functions that the user gave, which may not have the parameters that they are called with."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+from wengert.core.source import is_own
+from wengert.errors import DtypeError, describe
+
+__all__ = ["NONE", "called_with"]
+
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+def called_with(
+    name: str,
+    function: Callable[..., Any],
+    parameters: str,
+    arguments: Sequence[Any],
+    keywords: Mapping[str, Any] = NONE,
+) -> Any:
+    """Return what a user's function gives.
+
+    Args:
+        name: what it is called, for errors.
+        function: the function.
+        parameters: what it is called with, for errors.
+        arguments: those by position.
+        keywords: those by name.
+
+    Raises:
+        DtypeError: its parameters do not allow the call; found out where the call fails, so that others cost nothing.
+
+    >>> called_with("fori_loop (body_fun)", lambda x: x, "i, value", (0, 1.0))
+    Traceback (most recent call last):
+    wengert.errors.DtypeError: fori_loop (body_fun): parameters (x); a call with (i, value), 2 arguments, must be...
+    """
+    try:
+        return function(*arguments, **keywords)
+    except TypeError as error:
+        signature = refused_by(function, error, arguments, keywords)
+        if signature is None:
+            raise
+        raise DtypeError(
+            describe(
+                name,
+                f"parameters {signature}",
+                f"a call with ({parameters}), {counted(len(arguments), keywords)}, must be possible",
+                "Change them, or what is passed",
+            )
+        ) from error
+
+
+def counted(count: int, keywords: Mapping[str, Any]) -> str:
+    """Return how errors say how many arguments there are."""
+    return ", ".join([f"{count} argument{'s'[: count != 1]}", *(f"{name}=" for name in keywords)])
+
+
+def refused_by(
+    function: Callable[..., Any], error: TypeError, arguments: Sequence[Any], keywords: Mapping[str, Any]
+) -> inspect.Signature | None:
+    """Return the parameters of a function if it is what an error, raised by the call itself, comes from."""
+    last: TracebackType | None = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None or not is_own(last.tb_frame.f_code.co_filename):
+        return None
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a function that is written in C
+        return None
+    try:
+        signature.bind(*arguments, **keywords)
+    except TypeError:
+        empty = inspect.Parameter.empty
+        return inspect.Signature([p.replace(annotation=empty) for p in signature.parameters.values()])
+    return None
