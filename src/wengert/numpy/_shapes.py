@@ -96,9 +96,9 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
 def ravel(a: Any, order: Any = "C") -> Any:
     """Return the elements along one axis, as a view if they are contiguous; see `numpy.ravel`."""
     x = array_operand("ravel", a)
-    value, trace = x._value, x._trace
-    if order == "C" and type(value) is np.ndarray and value.flags.c_contiguous and (trace is None or trace.fast):
-        return reshaped(x, {"shape": (value.size,), "order": "C"})
+    value = x._value
+    if order == "C" and type(value) is np.ndarray and value.flags.c_contiguous:
+        return reshaped(x, {"shape": (x.size,), "order": "C"})
     if order in ("K", "k"):
         strides = buffer_of(x).strides
         x = transpose(x, sorted(range(x.ndim), key=lambda i: -abs(strides[i])))

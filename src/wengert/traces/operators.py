@@ -86,7 +86,11 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
                     return general(a, b)
             y = b._value
             right = b._node
-        elif kind is float or kind is int or (kind is ndarray and b.ndim and b.dtype.kind in REAL):
+        elif (
+            kind is float
+            or kind is int
+            or (kind is ndarray and (b.dtype is DOUBLE or (b.ndim and b.dtype.kind in REAL)))
+        ):
             y = b
             right = None
         else:
@@ -203,7 +207,11 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         node: Binary
         trace = a._trace
         kind = type(b)
-        if not (kind is float or kind is int or (kind is ndarray and b.ndim and b.dtype.kind in REAL)):
+        if not (
+            kind is float
+            or kind is int
+            or (kind is ndarray and (b.dtype is DOUBLE or (b.ndim and b.dtype.kind in REAL)))
+        ):
             return general(a, b)
         y = a._value
         if trace is None:

@@ -195,7 +195,12 @@ def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
     """Return `x[index]` of every lane of a batch."""
     value = x._value
     entries = plain_index(index)
-    if entries is None or type(value) is not ndarray or value.ndim < 2 or trace.ended or WATCHES:
+    if type(value) is not ndarray or value.ndim < 2 or trace.ended or WATCHES:
+        return read_index(x, index)  # type: ignore[no-any-return]
+    if entries is None:
+        places = index[0] if type(index) is tuple and len(index) == 1 else index
+        if type(places) is ndarray and places.ndim == 1 and places.dtype.kind == "i" and value.ndim == 2:
+            return make_batched(value.take(places, axis=1), trace)
         return read_index(x, index)  # type: ignore[no-any-return]
     lanes = value[(WHOLE, *entries)]
     if lanes.ndim > 1:
