@@ -29,6 +29,7 @@ Names = tuple[str, ...]
 # the methods without NumPy's type overloads, which know few of the combinations of arguments
 ADD: Any = np.add.reduce
 MULTIPLY: Any = np.multiply.reduce
+MULTIPLY_SO_FAR: Any = np.multiply.accumulate
 LOGADDEXP: Any = np.logaddexp.reduce
 
 
@@ -172,8 +173,12 @@ def exclusive_products(x: Any, axis: int, *, reverse: bool) -> Any:
     backwards = (slice(None),) * axis + (slice(None, None, -1),)
     if reverse:
         return exclusive_products(x[backwards], axis, reverse=False)[backwards]
-    first = np.ones(restored_shape(x.shape, (axis,)), x.dtype)
     all_but_last = (slice(None),) * axis + (slice(None, -1),)
+    if type(x) is np.ndarray and x.shape[axis]:
+        out = np.ones(x.shape, x.dtype)
+        MULTIPLY_SO_FAR(x[all_but_last], axis, None, out[(slice(None),) * axis + (slice(1, None),)])
+        return out
+    first = np.ones(restored_shape(x.shape, (axis,)), x.dtype)
     return np.concatenate([first, np.cumprod(x[all_but_last], axis=axis)], axis=axis)
 
 
