@@ -30,6 +30,7 @@ BUILT_IN = {
     "EscapedValueError": RuntimeError,
     "UsageError": ValueError,
     "NumericalError": FloatingPointError,
+    "RangeError": OverflowError,
     "RegistrationError": TypeError,
 }
 
@@ -430,3 +431,63 @@ def test_an_index_into_an_ndarray_is_named() -> None:
     for indexed in (lambda i: table[i], lambda i: table[i, ...]):
         with pytest.raises(errors.TracedTruthError, match=r"in `table\[i.*\]` .*Index with wengert\.asarray\(array\)"):
             wg.jit(indexed)(1)
+
+
+# What is no data
+
+
+def endless() -> list[Any]:
+    inside: list[Any] = [1.0]
+    inside.append(inside)
+    return inside
+
+
+ENDLESS = {
+    "grad": lambda: wg.grad(lambda q: 1.0)(endless()),
+    "grad of a result": lambda: wg.grad(lambda x: endless())(1.0),
+    "jvp": lambda: wg.jvp(lambda q: 1.0, (endless(),), (endless(),)),
+    "jit": lambda: wg.jit(lambda q: 1.0)(endless()),
+    "vmap": lambda: wg.vmap(lambda q: 1.0)(endless()),
+    "scan": lambda: wg.scan(lambda c, x: (c, x), endless(), np.ones(2)),
+    "stop_gradient": lambda: wg.stop_gradient(endless()),
+    "trace": lambda: wg.graph.trace(lambda q: 1.0)(endless()),
+    "tensor": lambda: wg.asarray(endless()),
+    "operand": lambda: wg.tensor([1.0, 2.0]) * endless(),
+    "assigned": lambda: wg.tensor([1.0, 2.0]).__setitem__(0, endless()),
+    "dictionary": lambda: wg.grad(lambda q: 1.0)({"a": endless()}),
+}
+
+
+@pytest.mark.parametrize("call", ENDLESS.values(), ids=ENDLESS)
+def test_containers_that_contain_themselves_are_refused(call: Any) -> None:
+    with pytest.raises(errors.UsageError, match="that contains itself, or is nested very deeply; containers that end"):
+        call()
+
+
+@pytest.mark.parametrize("data", [[[1.0], [1.0, 2.0]], ([[[1.0]]], [2.0])])
+@pytest.mark.parametrize("make", [wg.tensor, wg.asarray])
+def test_ragged_lists_are_refused(make: Any, data: Any) -> None:
+    with pytest.raises(errors.ShapeError, match=r"nested lists that make no array .*; rows of one length"):
+        make(data)
+
+
+@pytest.mark.parametrize("transformation", [wg.grad, wg.value_and_grad, wg.jacrev, wg.elementwise_grad])
+def test_nothing_cannot_be_differentiated_by(transformation: Any) -> None:
+    with pytest.raises(errors.DtypeError, match="an argument of type NoneType; floats, arrays or Tensors"):
+        transformation(lambda _: pytest.fail("it ran"))(None)
+
+
+def test_integers_that_no_array_can_hold() -> None:
+    with pytest.raises(errors.RangeError, match=r"^integer: one of 71 bits; at most 63 and a sign are needed"):
+        wg.tensor(2**70)
+
+
+def test_round_is_that_of_numpys_scalars() -> None:
+    assert round(wg.asarray(np.float64(2.5))) == 2
+    assert type(round(wg.asarray(np.float64(2.5)))) is int
+    assert round(wg.asarray(np.float32(2.56)), 1).dtype == np.float32
+    assert wg.grad(lambda x: round(x) * x)(2.64) == 3.0
+    assert wg.grad(lambda x: round(x, 2) * x)(2.675) == 2.67
+    assert wg.jit(lambda x: round(x) * x)(2.5) == 5.0
+    with pytest.raises(errors.DtypeError, match=r"^round: an array of shape \(1,\); a scalar is needed"):
+        round(wg.tensor([2.5]))

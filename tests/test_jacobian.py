@@ -204,3 +204,10 @@ def test_numbers_give_numbers(jacobian: Callable[..., Any]) -> None:
     assert type(wg.hessian(lambda x: x**3)(2.0)) is float
     assert type(jacobian(lambda x: x * X)(2.0)) is np.ndarray
     assert type(jacobian(lambda x: x**3)(np.float32(2.0))) is np.float32
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_both_modes_give_the_dtype_of_the_output(kind: Any) -> None:
+    x = np.ones(2, kind)
+    for f in (lambda x: x.astype(np.float64) * 2, lambda x: x * np.array([1.0, 2.0]), lambda x: x.astype("f4")):
+        assert wg.jacrev(f)(x).dtype == wg.jacfwd(f)(x).dtype == f(x).dtype

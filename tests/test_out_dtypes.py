@@ -1,5 +1,7 @@
 """Reductions and accumulations calculate in the dtype of `out=`, as NumPy's do."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -20,13 +22,17 @@ RUNNING = {
 }
 
 
-@pytest.mark.parametrize("name", [*CALLS, *RUNNING])
-@pytest.mark.parametrize("kinds", [("f4", "f8"), ("f8", "f4"), ("i4", "f8"), ("f2", "f8"), ("f4", "c16")])
+KINDS = [("f4", "f8"), ("f8", "f4"), ("i4", "f8"), ("f2", "f8"), ("f4", "c16")]
+UNLIKE = [("mean", ("f2", "f8"))]
+"""NumPy adds in single precision and divides in that of the target, which no dtype of ours asks for."""
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"), [x for x in itertools.product([*CALLS, *RUNNING], KINDS) if x not in UNLIKE]
+)
 def test_results_have_the_bits_of_numpy(name, kinds):
     call = (CALLS | RUNNING)[name]
     x = (np.random.default_rng(0).normal(size=(50, 3)) * 4 + 5).astype(kinds[0])
-    if name == "mean" and kinds[0] == "f2":
-        return  # NumPy adds in single precision and divides in that of the target, which no dtype of ours asks for
     shape = (3,) if name in CALLS else (50, 3)
     target = np.zeros(shape, kinds[1])
     try:

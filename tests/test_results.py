@@ -75,6 +75,13 @@ def test_zero_derivatives_do_not_warn(name: str) -> None:
             TRANSFORMATIONS[name](function)
 
 
+def test_a_number_beside_results_does_not_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert wg.jvp(lambda x: (x, 5.0), (2.0,), (1.0,)) == ((2.0, 5.0), (1.0, 0.0))
+        assert wg.vjp(lambda x: (x, 5.0), 2.0)[1]((1.0, 1.0)) == (1.0,)
+
+
 def test_integers_beside_floats_have_zero_derivatives() -> None:
     value, tangent = wg.jvp(lambda x: (x * x, np.argmax(x), x.shape[0]), (X,), (np.ones(2),))
     assert value[1:] == (1, 2)

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import inspect
 import io
+import operator
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -483,3 +484,42 @@ def test_the_mirror_of_numpy_answers_rubbish_as_numpy_does(name: str) -> None:
             if found:
                 bad.append(f"{name}({parameter}={kind}): {found}")
     assert not bad
+
+
+# Nothing is left out
+
+
+APART = {
+    "extend.PRIMITIVES": "what the functions that declare primitives enter them in",
+    **dict.fromkeys(map("extend.{}".format, ("aligned", "along", "lead", "prefixed", "shift")), "for rules"),
+    **dict.fromkeys(("graph.Equation", "graph.Variable"), "plain data, which graph.check looks at"),
+    **dict.fromkeys(("autograd.Context", "autograd.GradFunction", "autograd.RemovableHandle"), "made by the library"),
+}
+"""Public names without a call of their own here, and why."""
+
+
+def public_names() -> Iterator[str]:
+    """Yield the public names that docs/public-names.md lists, but for errors and the mirror of NumPy."""
+    page = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
+    module = ""
+    for line in page.read_text().splitlines():
+        if line.startswith("## `"):
+            module = line.split("`")[1]
+        elif line.startswith("- `") and module.split(".")[1:2] not in (["errors"], ["numpy"], ["special"]):
+            yield f"{module}.{line.split('`')[1]}".removeprefix("wengert.")
+
+
+def test_every_public_name_is_called() -> None:
+    called = [f"{name.split(' ')[0]}." for name in CALLS]
+    names = {name: operator.attrgetter(name)(wg) for name in public_names()}
+    modes = [thing for name, thing in names.items() if "." not in name]  # which `wengert.autograd` exports, too
+    missing = [
+        name
+        for name, thing in names.items()
+        if name not in APART
+        and not any(call.startswith(f"{name}.") for call in called)
+        and not ("." in name and any(thing is x for x in modes))
+        and not (isinstance(thing, type) and issubclass(thing, Exception))
+    ]
+    assert not missing
+    assert not [name for name in APART if name not in names]

@@ -68,6 +68,10 @@ def of_a_type(x: Any) -> Any:
     return x * (2.0 if type(chosen(x)) is str else 3.0)
 
 
+def rounded(x: Any) -> Any:
+    return x * round(chosen(x))
+
+
 def that_can_be_called(x: Any) -> Any:
     return x * (2.0 if callable(chosen(x)) else 3.0)
 
@@ -104,6 +108,7 @@ PROGRAMS: list[Callable[[Any], Any]] = [
     of_a_class,
     of_a_type,
     that_can_be_called,
+    rounded,
     a_number_that_is_more,
     a_number_that_is_more_in_a_loop,
     a_number_with_attributes,

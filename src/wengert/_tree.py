@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["NAMESPACE", "flatten", "flatten_prefix", "map_leaves", "unflatten"]
+__all__ = ["NAMESPACE", "flatten", "flatten_prefix", "map_leaves", "nested_too_deeply", "unflatten"]
 
 NAMESPACE = "wengert"
 
@@ -32,7 +32,10 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     import optree  # on first use: it costs more than the rest of the import
 
     while True:
-        leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+        try:
+            leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+        except RecursionError:
+            raise nested_too_deeply("containers", tree) from None
         unknown = {type(leaf) for leaf in leaves if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type)}
         if is_leaf is not None:
             unknown -= {type(leaf) for leaf in leaves if is_leaf(leaf)}
@@ -40,6 +43,24 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
             return leaves, structure
         for found in unknown:
             register_dataclass(found)
+
+
+def nested_too_deeply(name: str, tree: Any) -> UsageError:
+    """Return the error about containers that cannot be walked.
+
+    >>> inside = []
+    >>> inside.append(inside)
+    >>> print(nested_too_deeply("array", inside))
+    array: a list that contains itself, or is nested very deeply; containers that end are needed. Build it anew.
+    """
+    return UsageError(
+        describe(
+            name,
+            f"a {type(tree).__name__} that contains itself, or is nested very deeply",
+            "containers that end are needed",
+            "Build it anew",
+        )
+    )
 
 
 def register_dataclass(kind: type[Any]) -> None:

@@ -9,6 +9,7 @@ __all__ = [
     "FileFormatError",
     "GraphError",
     "NumericalError",
+    "RangeError",
     "RegistrationError",
     "ShapeError",
     "TracedTruthError",
@@ -52,6 +53,10 @@ class UsageError(WengertError, ValueError):
 
 class NumericalError(WengertError, FloatingPointError):
     """Report a cotangent that became NaN or infinite while anomalies are being looked for."""
+
+
+class RangeError(WengertError, OverflowError):
+    """Report an integer that needs more than 64 bits where values are arrays."""
 
 
 class RegistrationError(WengertError, TypeError):

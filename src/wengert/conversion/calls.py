@@ -207,6 +207,11 @@ def staged_bool(*args: Any) -> Any:
     return as_truth(args[0]) if len(args) == 1 and is_traced(args[0]) else bool(*args)
 
 
+def staged_round(number: Any, ndigits: Any = None) -> Any:
+    """Return a rounded number: a whole one if there is no number of digits."""
+    return np.rint(number).astype(np.int64) if ndigits is None and is_traced(number) else round(number, ndigits)
+
+
 def larger(test: Any, one: Any, other: Any) -> Any:
     """Return one of two values."""
     if not is_traced(test):
@@ -242,6 +247,7 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     range: staged_range,
     int: staged_int,
     bool: staged_bool,
+    round: staged_round,
     isinstance: looking(isinstance),
     callable: looking(callable),
     type: looking(type),

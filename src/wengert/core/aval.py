@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.errors import RangeError, describe
+
 __all__ = [
     "NUMBERS",
     "UNKNOWN",
@@ -74,7 +76,17 @@ def strong(value: Any) -> Any:
     np.float64(2.0)
     """
     kind = type(value)
-    return NUMBERS[kind].type(value) if kind in NUMBERS else value
+    try:
+        return NUMBERS[kind].type(value) if kind in NUMBERS else value
+    except OverflowError:
+        raise RangeError(
+            describe(
+                "integer",
+                f"one of {value.bit_length()} bits",
+                "at most 63 and a sign are needed where it becomes an array",
+                "Write it as a float",
+            )
+        ) from None
 
 
 def aval_of(value: Any) -> Aval:

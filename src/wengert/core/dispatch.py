@@ -11,7 +11,7 @@ from numpy import ndarray
 from wengert.core.aval import NUMBERS, Aval, strong
 from wengert.core.broadcast import check_broadcast
 from wengert.core.numbers import calculated
-from wengert.core.objects import holds_objects, read_objects
+from wengert.core.objects import array_of, holds_objects, read_objects
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.trace import Trace
@@ -218,7 +218,7 @@ def as_tensor(value: Any) -> Tensor:
     if type(value) is Tensor:
         return value if type(value._value) is ndarray else strengthened(value)
     if isinstance(value, list | tuple):  # there may be Tensors in it, whose gradients are kept
-        return FUNCTIONS[np.array](value)  # type: ignore[no-any-return]
+        return array_of("asarray", FUNCTIONS[np.array], value)  # type: ignore[no-any-return]
     array = plain_array("asarray", value)
     if holds_objects(value):
         return constant_tensor(read_objects("asarray", value))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wengert.core.aval import NUMBERS, strong
-from wengert.errors import describe
+from wengert.errors import RangeError, describe
 
 __all__ = ["LARGEST", "OPERATORS", "calculated"]
 
@@ -60,7 +60,7 @@ def calculated(name: str, compute: Callable[..., Any], evaluate: Callable[..., A
         values: the numbers.
 
     Raises:
-        OverflowError: an integer has more than 64 bits.
+        RangeError: an integer has more than 64 bits.
         ZeroDivisionError: an integer is divided by zero.
 
     >>> import numpy as np
@@ -78,7 +78,7 @@ def calculated(name: str, compute: Callable[..., Any], evaluate: Callable[..., A
     if kind is complex and complex not in map(type, values):
         return evaluate(*map(strong, values)).item()
     if kind is int and not -LARGEST <= result < LARGEST:
-        raise OverflowError(
+        raise RangeError(
             describe(
                 name,
                 f"an integer of {result.bit_length()} bits",
@@ -87,7 +87,7 @@ def calculated(name: str, compute: Callable[..., Any], evaluate: Callable[..., A
             )
         )
     if whole and kind is float and compute is operator.pow:
-        raise OverflowError(
+        raise RangeError(
             describe(
                 name,
                 f"the integer {values[0]} to the power {values[1]}",

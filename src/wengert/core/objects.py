@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from wengert._tree import flatten
+from wengert._tree import flatten, nested_too_deeply
 from wengert.core.methods import FUNCTIONS
 from wengert.core.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, describe
+from wengert.errors import DtypeError, ShapeError, WengertError, describe
 
-__all__ = ["holds_objects", "leaves_of_result", "read_objects"]
+__all__ = ["array_of", "holds_objects", "leaves_of_result", "read_objects"]
 
 
 def holds_objects(value: Any) -> TypeGuard[np.ndarray[Any, Any]]:
@@ -31,6 +31,39 @@ def leaves_of_result(result: Any) -> tuple[list[Any], Any]:
         return [result], None
     leaves, structure = flatten(result)
     return [read_objects("array", x) if holds_objects(x) and holds_tensors(x) else x for x in leaves], structure
+
+
+def array_of(name: str, build: Callable[[Any], Any], data: Any) -> Any:
+    """Return what is built from nested lists.
+
+    Args:
+        name: the public function, for errors.
+        build: makes an array of them.
+        data: the lists.
+
+    Raises:
+        ShapeError: they make no array.
+        UsageError: they contain themselves.
+
+    >>> array_of("tensor", np.array, [[1.0], [2.0]])
+    array([[1.],
+           [2.]])
+    """
+    try:
+        return build(data)
+    except RecursionError:
+        raise nested_too_deeply(name, data) from None
+    except WengertError:
+        raise
+    except ValueError as error:
+        raise ShapeError(
+            describe(
+                name,
+                f"nested lists that make no array ({error})".replace(".)", ")"),
+                "rows of one length, of numbers and Tensors, are needed",
+                "Fill the shorter ones, or keep arrays of several shapes in a list",
+            )
+        ) from error
 
 
 def holds_tensors(array: np.ndarray[Any, Any]) -> bool:

@@ -40,15 +40,17 @@ PRIMITIVES: dict[str, Primitive] = {}
 
 
 class ShapeRules(TypedDict, total=False):
-    """Hold the rules about shapes that a primitive of any kind but `Elementwise` may be given.
+    """Hold the rules about shapes and numbers that a primitive of any kind but `Elementwise` may be given.
 
     Attributes:
         form: how it runs over its elements, from which shapes and batching follow; see `wengert.core.form`.
         batch: `batch(primitive, size, operands, batched, params)`: the result for all lanes, where no form fits.
+        firm: whether Python numbers among the operands become NumPy scalars; see `Primitive`.
     """
 
     form: Form | None
     batch: Rule | None
+    firm: bool
 
 
 class Primitive:
@@ -95,6 +97,7 @@ class Primitive:
         *,
         form: Form | None = None,
         batch: Rule | None = None,
+        firm: bool | None = None,
     ) -> None:
         if not isinstance(name, str):
             raise misdeclared(f"of type {type(name).__name__}", "a name that is no string", "a string is needed")
@@ -107,6 +110,8 @@ class Primitive:
         self.form = form
         self.batch = batch
         self.savings: dict[tuple[bool, ...], tuple[bool, tuple[int, ...]]] = {}
+        if firm is not None:
+            self.firm = firm
 
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"

@@ -255,6 +255,9 @@ class Tensor(ArrayMethods):
             )
         return operator.index(self._concrete("index"))
 
+    def __round__(self, ndigits: Any = None) -> Any:
+        return FUNCTIONS["__round__"](self, ndigits)
+
     def __float__(self) -> float:
         self._refuse_silent_cut("float", sys._getframe(1))
         return float(self._concrete("float"))

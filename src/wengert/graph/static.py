@@ -29,7 +29,7 @@ from wengert.transforms.reverse import Recording, ones_for
 
 __all__ = ["Executor", "gradients", "placeholder"]
 
-NUMBERS = count()
+CREATED = count()
 
 
 class Definition:
@@ -54,7 +54,7 @@ class Definition:
         tensor: Tensor | None = None,
         mentions: tuple[Definition, ...] = (),
     ) -> None:
-        self.number = next(NUMBERS)
+        self.number = next(CREATED)
         self.equation = equation
         self.needs = needs
         self.variable = variable

@@ -22,7 +22,7 @@ from wengert.primitives import einsum as sums
 from wengert.traces.modes import SPECIAL
 from wengert.traces.operators import operand
 from wengert.traces.recorders import several_function
-from wengert.traces.tape import NUMBERS, Record
+from wengert.traces.tape import CREATED, Record
 
 __all__ = ["array", "outer"]
 
@@ -65,7 +65,7 @@ def compact(primitive: Primitive, compute: Callable[[Any, Any], Any]) -> Callabl
         x, y = a._value, b._value
         out = compute(x, y)
         node = Record()
-        node.number = next(NUMBERS)
+        node.number = next(CREATED)
         node.primitive = primitive
         node.shape, node.dtype = out.shape, out.dtype
         node.code, node.offset = caller()

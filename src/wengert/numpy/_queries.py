@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor, implements
-from wengert.core.tensor import Tensor, raw
+from wengert.core.order import is_scalar
+from wengert.core.tensor import Tensor, concrete, make_tensor, raw
+from wengert.errors import DtypeError, describe
 from wengert.numpy._naming import documented
 
 __all__: list[str] = []
@@ -30,6 +32,25 @@ def ndim(a: Any) -> int:
 def size(a: Any, axis: Any = None) -> int:
     """Return the number of elements, or of those along axes; see `numpy.size`."""
     return int(np.size(abstract(as_tensor(a)), axis))
+
+
+@implements("__round__")
+def rounded(x: Tensor, ndigits: Any) -> Any:
+    """Round as NumPy's scalars do: to a Python integer, which no gradient follows, or to a scalar; arrays do not."""
+    if not is_scalar(x):
+        raise DtypeError(
+            describe(
+                "round",
+                f"an array of shape {x.shape}",
+                "a scalar is needed, as by arrays of NumPy",
+                "Use numpy.round",
+            )
+        )
+    if ndigits is None:
+        return round(concrete("round", x).item())
+    if x.weak:  # Python rounds decimal digits of its numbers in its own way
+        return make_tensor(round(concrete("round", x).item(), ndigits), None, None)
+    return np.round(x, ndigits)
 
 
 def abstract(value: Any) -> Any:

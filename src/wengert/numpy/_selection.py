@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.aval import is_number
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -16,9 +17,7 @@ from wengert.primitives import elementwise, selection
 from wengert.traces.operators import operand
 from wengert.traces.recorders import several_function
 
-__all__ = ["NUMBERS", "flattened", "in_range"]
-
-NUMBERS = (bool, int, float, complex)
+__all__ = ["flattened", "in_range"]
 
 
 choose_where = several_function(selection.where)
@@ -81,8 +80,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
                     "Write the condition as a comparison",
                 )
             )
-    choices = [choice if type(choice) in NUMBERS else as_tensor(choice) for choice in (*choicelist, default)]
-    dtype = np.result_type(*(choice if type(choice) in NUMBERS else choice.dtype for choice in choices))
+    choices = [choice if is_number(choice) else as_tensor(choice) for choice in (*choicelist, default)]
+    dtype = np.result_type(*(choice if is_number(choice) else choice.dtype for choice in choices))
     shape = np.broadcast_shapes(*(x.shape for x in conditions), *(np.shape(x) for x in choices))
     converted = [as_tensor(choice).astype(dtype) for choice in choices]
     result: Any = np.broadcast_to(converted.pop(), shape)

@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
+from wengert.core.source import user_stacklevel
 from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
@@ -317,7 +318,7 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
     divisor = freedom(count, ddof, total[0], weight, aweights)
     known = is_concrete(divisor)
     if known and np.any(raw(divisor) <= 0):
-        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=3)
+        warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=user_stacklevel())
         divisor = np.where(divisor > 0, divisor, 0.0)
     elif not known:
         divisor = np.where(divisor <= 0, 0.0, divisor)

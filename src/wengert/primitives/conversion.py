@@ -104,5 +104,6 @@ def transpose_stop(ct: Any, aval: Aval, *, num: int, endpoint: bool, dtype: Any,
     return match_dtype(unbroadcast(weighted.sum(axis=axis), aval.shape), aval.dtype)
 
 
-linspace = linear("linspace", spaced, transpose=(transpose_start, transpose_stop), form=Routine("(),()->(n)", "axis"))
-linspace.firm = False
+linspace = linear(
+    "linspace", spaced, transpose=(transpose_start, transpose_stop), form=Routine("(),()->(n)", "axis"), firm=False
+)

@@ -398,8 +398,7 @@ def median_vjp(ct: Any, _out: Any, x: Any, *, axis: Axes, keepdims: bool, skipna
     return apply(quantile_spread, ct, x, 0.5, axis=axis, keepdims=keepdims, skipna=skipna, **options)
 
 
-quantile = opaque("quantile", evaluate_quantile, vjp=quantile_vjp, batch=batch_quantile)
-quantile.firm = False
+quantile = opaque("quantile", evaluate_quantile, vjp=quantile_vjp, batch=batch_quantile, firm=False)
 median = opaque(
     "median",
     lambda x, *, axis, keepdims, skipna: (np.nanmedian if skipna else np.median)(x, axis=axis, keepdims=keepdims),

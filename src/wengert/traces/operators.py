@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert.core.aval import NUMBERS as PYTHON
-from wengert.core.aval import strong
+from wengert.core.aval import NUMBERS, strong
 from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened, weakened
 from wengert.core.foreign import deferred, foreign
@@ -30,7 +29,7 @@ from wengert.core.watch import WATCHES
 from wengert.native.elementwise import LARGE
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.modes import SPECIAL
-from wengert.traces.tape import NUMBERS, Binary, LargeBinary, LargeUnary, Unary
+from wengert.traces.tape import CREATED, Binary, LargeBinary, LargeUnary, Unary
 
 __all__ = [
     "REAL",
@@ -137,7 +136,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             raise
         except ArithmeticError:  # Python numbers raise where NumPy's are infinite
             return general(a, b)
-        node.number = next(NUMBERS)
+        node.number = next(CREATED)
         node.primitive = primitive
         node.hooks = None
         node.left = left
@@ -243,7 +242,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
                 node = Binary()
         except (ArithmeticError, ValueError):
             return general(a, b)
-        node.number = next(NUMBERS)
+        node.number = next(CREATED)
         node.primitive = primitive
         if type(out) is float:
             node.shape, node.dtype = (), DOUBLE
@@ -328,7 +327,7 @@ def unary_function(
         else:
             out = compute(x)
             node = Unary()
-        node.number = next(NUMBERS)
+        node.number = next(CREATED)
         node.primitive = primitive
         node.shape = out.shape
         node.dtype = out.dtype
@@ -439,7 +438,7 @@ def operand(name: str, value: Any) -> Any:
 def operator_operand(name: str, value: Any) -> Any:
     """Return an operand of an operator likewise, but NotImplemented if it is no array: its own method may do it."""
     kind = type(value)
-    if kind is Tensor or kind in PYTHON or isinstance(value, np.generic):
+    if kind is Tensor or kind in NUMBERS or isinstance(value, np.generic):
         return value
     if kind is ndarray and value.dtype.kind in "biufc":
         return value

@@ -22,7 +22,7 @@ from wengert.primitives.shapes import reshape
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.modes import SPECIAL
 from wengert.traces.recorders import single_function, window_on
-from wengert.traces.tape import NUMBERS, Leaf, Node
+from wengert.traces.tape import CREATED, Leaf, Node
 
 __all__ = ["Gathered", "Part", "Written", "read_part", "write_part"]
 
@@ -180,7 +180,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         result._node = None
     else:
         node = result._node = Part()
-        node.number = next(NUMBERS)
+        node.number = next(CREATED)
         node.primitive = getitem
         node.shape, node.dtype = out.shape, out.dtype
         node.hooks = None
@@ -223,7 +223,7 @@ def gather(x: Tensor, index: Any) -> Tensor:
         result._node = None
         return result
     node = result._node = Gathered()
-    node.number = next(NUMBERS)
+    node.number = next(CREATED)
     node.primitive = getitem
     node.shape, node.dtype = out.shape, out.dtype
     node.hooks = None
@@ -266,7 +266,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     if trace is None:
         return
     node = Written()
-    node.number = next(NUMBERS)
+    node.number = next(CREATED)
     node.primitive = assign
     node.shape, node.dtype = buffer.shape, buffer.dtype
     node.hooks = None

@@ -19,7 +19,7 @@ from wengert.core.views import ALIAS, Step, View, is_window, resolved
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.modes import SPECIAL
-from wengert.traces.tape import NUMBERS, Node, Record, Single
+from wengert.traces.tape import CREATED, Node, Record, Single
 
 __all__ = ["several_function", "single_function", "window_on"]
 
@@ -62,7 +62,7 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             result._kept = False
             return result
         node = Single()
-        node.number = next(NUMBERS)
+        node.number = next(CREATED)
         node.primitive = primitive
         node.shape = out.shape
         node.dtype = out.dtype
@@ -115,7 +115,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             result._trace = result._node = None
         else:
             node = Single()
-            node.number = next(NUMBERS)
+            node.number = next(CREATED)
             node.primitive = primitive
             node.shape = out.shape
             node.dtype = out.dtype
@@ -187,7 +187,7 @@ def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], 
             result._kept = False
             return result
         record = Record()
-        record.number = next(NUMBERS)
+        record.number = next(CREATED)
         record.primitive = primitive
         record.shape = out.shape
         record.dtype = out.dtype

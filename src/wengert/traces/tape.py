@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.aval import NUMBERS as PYTHON
-from wengert.core.aval import aval_of, is_differentiable, strong
+from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong
 from wengert.core.dispatch import ARRAYS, apply, checked, evaluated
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASE_TAPE",
-    "NUMBERS",
+    "CREATED",
     "RELEASED",
     "Binary",
     "LargeBinary",
@@ -50,7 +49,8 @@ __all__ = [
     "new_record",
 ]
 
-NUMBERS = count(1)
+CREATED = count(1)
+"""Gives nodes their creation numbers."""
 
 
 class _Released:
@@ -283,7 +283,7 @@ ndarray = np.ndarray
 def new_record(primitive: Primitive, inputs: tuple[Node | None, ...], params: Mapping[str, Any]) -> Record:
     """Return the node of an operation, without residuals; shape and dtype mean nothing until they are set."""
     node = Record()
-    node.number = next(NUMBERS)
+    node.number = next(CREATED)
     node.primitive = primitive
     node.shape = ()
     node.dtype = NO_DTYPE
@@ -308,7 +308,7 @@ def make_leaf(value: Any, tape: Tape) -> Tensor:
 def new_leaf(shape: tuple[int, ...], dtype: np.dtype[Any], tensor: Tensor) -> Leaf:
     """Return the leaf node of a Tensor."""
     node = Leaf()
-    node.number = next(NUMBERS)
+    node.number = next(CREATED)
     node.primitive = None
     node.shape, node.dtype = shape, dtype
     node.code, node.offset = caller()
@@ -390,7 +390,7 @@ class Tape(Transient):
                     out = settled(out)
                 elif not isinstance(out, ARRAYS):
                     out = checked(primitive.name, out)
-            shape, dtype = ((), PYTHON[type(out)]) if type(out) in PYTHON else (out.shape, out.dtype)
+            shape, dtype = ((), NUMBERS[type(out)]) if type(out) in NUMBERS else (out.shape, out.dtype)
             if not is_differentiable(dtype):
                 return wrapped_constant(out)
             node, kept = self.record(primitive, operands, tuple(inputs), out, params)
@@ -433,7 +433,7 @@ class Tape(Transient):
             residuals = [None] * len(inputs)
             for i in positions:
                 x = self.residual(operands[i])
-                residuals[i] = strong(x) if type(x) in PYTHON and (primitive.firm or len(inputs) == 1) else x
+                residuals[i] = strong(x) if type(x) in NUMBERS and (primitive.firm or len(inputs) == 1) else x
             node.operands = tuple(residuals)
         if need_out:
             node.out = primitive.kept_output(out)
@@ -469,7 +469,7 @@ class Tape(Transient):
         if not is_differentiable(dtype):
             return wrapped_constant(value)  # type: ignore[no-any-return]
         node = Output()
-        node.number = next(NUMBERS)
+        node.number = next(CREATED)
         node.primitive = source.primitive
         node.shape, node.dtype = shape, dtype
         node.code, node.offset = source.code, source.offset

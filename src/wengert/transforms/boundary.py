@@ -29,6 +29,7 @@ __all__ = [
     "name_of",
     "narrowed",
     "positions",
+    "require_argument",
     "require_complex",
     "require_sequences",
     "result_example",
@@ -137,6 +138,12 @@ def selected(name: str, leaf: Any) -> Any:
         leaf = np.asarray(leaf)[()]
     check_dtype(name, aval_of(leaf).dtype)
     return leaf
+
+
+def require_argument(name: str, value: Any) -> None:
+    """Raise a DtypeError if an argument to be differentiated is None, which has nothing to differentiate."""
+    if value is None:
+        selected(name, value)
 
 
 def require_complex(name: str, what: str, leaves: Sequence[Any], needed: bool, action: str) -> None:

@@ -24,6 +24,7 @@ from wengert.transforms.boundary import (
     inner_value,
     lowered,
     name_of,
+    require_argument,
     require_sequences,
     result_example,
     selected,
@@ -95,6 +96,7 @@ def dual_arguments(trace: Dual, primals: Sequence[Any], tangents: Sequence[Any])
         if tangent is None:
             arguments.append(primal)
             continue
+        require_argument("jvp", primal)
         directions, other = flatten(tangent)
         if other != structure:
             raise mismatch(f"a tangent of structure {other}", f"that of its primal, {structure}, is needed")

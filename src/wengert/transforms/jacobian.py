@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.requirements import require_callable, require_flag
 from wengert.core.tensor import Tensor
 from wengert.errors import UsageError, describe
@@ -129,9 +129,16 @@ def pulled_rows(
     example = result_example(flatten(selection)[0])
     split = [split_lanes(column, outputs, 0, example) for column in columns]
     rows = [
-        unwrap_selection(argnums, unflatten(in_structure, [part[i] for part in split])) for i in range(len(outputs))
+        unwrap_selection(argnums, unflatten(in_structure, [with_dtype_of(part[i], output) for part in split]))
+        for i, output in enumerate(outputs)
     ]
     return unflatten(out_structure, rows)
+
+
+def with_dtype_of(derivative: Any, output: Any) -> Any:
+    """Return a derivative in the dtype of the output, as forward mode gives it; sweeps calculate in the argument's."""
+    dtype = aval_of(output).dtype
+    return derivative if is_number(derivative) or derivative.dtype == dtype else derivative.astype(dtype)
 
 
 def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:

@@ -26,7 +26,7 @@ from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.trace import next_level
 from wengert.core.views import current
-from wengert.errors import DtypeError, TracedTruthError, UsageError, describe
+from wengert.errors import DtypeError, RangeError, TracedTruthError, UsageError, describe
 from wengert.traces.modes import STATE, recording
 from wengert.traces.staging import Stage
 from wengert.traces.tape import Tape, new_record
@@ -318,7 +318,7 @@ def as_leaf(leaf: Any) -> Any:
     kind = type(leaf)
     if kind in NUMBERS:
         if kind is int and not -LARGEST <= leaf < LARGEST:
-            raise OverflowError(
+            raise RangeError(
                 describe(
                     "jit",
                     f"an integer of {leaf.bit_length()} bits",

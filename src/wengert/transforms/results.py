@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert._tree import unflatten
 from wengert.conversion.places import Undefined
-from wengert.core.aval import is_differentiable
+from wengert.core.aval import is_differentiable, is_number
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor
 from wengert.errors import DetachedWarning, DtypeError, describe
@@ -24,7 +24,8 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
     """Raise unless a result consists of numbers, some of them floats, and warn of floats that are no Tensors.
 
     Integers and booleans beside floats have zero derivatives, as has what `floor` makes of an argument: these are
-    Tensors. A plain number or ndarray was not computed from an argument, or by a road that derivatives cannot follow.
+    Tensors. A plain number or ndarray was not computed from an argument, or by a road that derivatives cannot follow;
+    a Python number beside Tensors is a constant that the user wrote.
 
     Args:
         name: the transformation, for errors.
@@ -50,8 +51,9 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
         raise refused(name, f"dtype {kinds[0]}")
     if not leaves and structure is not None and unflatten(structure, []) is None:
         raise refused(name, "None")
+    beside = any(type(leaf) is Tensor for leaf in leaves)  # then a Python number is what the user wrote there
     for leaf, dtype in zip(leaves, kinds, strict=True):
-        if type(leaf) is not Tensor and received and is_differentiable(dtype):
+        if type(leaf) is not Tensor and received and is_differentiable(dtype) and not (beside and is_number(leaf)):
             warn_of_detached(name, leaf)
 
 

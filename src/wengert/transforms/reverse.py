@@ -25,6 +25,7 @@ from wengert.transforms.boundary import (
     lowered,
     name_of,
     positions,
+    require_argument,
     require_complex,
     result_example,
     returned,
@@ -76,6 +77,7 @@ class Recording:
         self.inputs: list[Tensor] = []
         arguments = list(args)
         for position in argnums:
+            require_argument(name, args[position])
             found, structure = flatten(args[position])
             traced = [make_leaf(inner_value(selected(name, leaf)), self.tape) for leaf in found]
             for leaf, tensor in zip(found, traced, strict=True):
