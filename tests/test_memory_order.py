@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import wengert as wg
 from tools.check_order import CALLS, LAYOUTS, mismatch
+from wengert.core.identity import identity
 from wengert.core.order import example, grown, in_normal_form, of_array, shrunk, strides_of
 from wengert.core.tensor import raw
 
@@ -209,3 +210,83 @@ def test_copies_and_pickles_keep_scalars_and_arrays_apart():
     for x in (wg.tensor(3.0), wg.tensor([3.0])[0]):
         for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
             assert type(raw(made)) is type(raw(x))
+
+
+# Branches that leave arrays in different orders
+
+SQUARE = np.arange(1.0, 5.0).reshape(2, 2)
+
+
+def written_through_ravel(x):
+    a = x * SQUARE if x[0] > 1 else (x * SQUARE).T * 1.0
+    a.ravel()[1] = 5.0
+    return np.sum(a * SQUARE)
+
+
+def written_after_ravel(x):
+    a = x * SQUARE if x[0] > 1 else (x * SQUARE).T * 1.0
+    v = np.reshape(a, -1)
+    a[0, 1] = 5.0
+    return np.sum(v)
+
+
+def written_through_ravel_of_what_follows(x):
+    a = x * SQUARE
+    if x[0] > 1:
+        a = a.T * 1.0
+    b = np.sin(a) + 1.0
+    b.ravel()[1] = 5.0
+    return np.sum(b * SQUARE)
+
+
+def handed_through_another_branch(x):
+    a = x * SQUARE if x[0] > 1 else (x * SQUARE).T * 1.0
+    for _ in range(2):
+        if x[1] > 0:
+            a.T.ravel()[1] = 5.0
+    return np.sum(a * SQUARE)
+
+
+def written_in_an_order_that_both_have(x):
+    a = x * SQUARE if x[0] > 1 else (x * SQUARE).T * 1.0
+    a[0, 1] = 5.0
+    a.T[0, 1] = 6.0
+    c = np.copy(a, order="C")
+    c.ravel()[2] = 7.0
+    s = (a + 1.0)[0].ravel()
+    s[0] = 3.0
+    d = a * 2.0
+    e = np.sum(d.ravel())
+    return np.sum(a * SQUARE + c * 3.0) + np.sum(s) + e
+
+
+UNKNOWN_ORDER = [
+    written_through_ravel,
+    written_after_ravel,
+    written_through_ravel_of_what_follows,
+    handed_through_another_branch,
+]
+POINTS = [np.array(x) for x in ((0.5, 2.0), (2.0, -1.0), (-3.0, 1.0))]
+
+
+@pytest.mark.parametrize("program", UNKNOWN_ORDER, ids=lambda f: f.__name__)
+def test_a_write_through_what_may_be_a_view_is_refused(program):
+    for transformed in (wg.jit(program), wg.jit(wg.grad(program)), wg.grad(wg.jit(program))):
+        with pytest.raises(
+            wg.errors.GraphError, match=rf"as its memory order decides that(.|\n)*in {program.__name__}"
+        ):
+            transformed(POINTS[0])
+
+
+def test_where_the_order_does_not_matter_nothing_is_refused():
+    program = written_in_an_order_that_both_have
+    for x in POINTS:
+        np.testing.assert_allclose(wg.jit(program)(x), program(x))
+        np.testing.assert_allclose(wg.jit(wg.grad(program))(x), wg.grad(program)(x))
+        np.testing.assert_allclose(wg.grad(wg.jit(program))(x), wg.grad(program)(x))
+    np.testing.assert_allclose(wg.jit(wg.vmap(program))(np.stack(POINTS)), [program(x) for x in POINTS])
+
+
+def test_literals_that_lie_differently_are_two():
+    assert identity(np.asfortranarray(SQUARE)) != identity(SQUARE)
+    assert identity(np.ones((2, 1)).T) == identity(np.ones((1, 2)))

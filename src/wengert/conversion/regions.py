@@ -15,7 +15,7 @@ from wengert.conversion.places import UNBOUND
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import apply, conformed
 from wengert.core.graph import Graph, Variable
-from wengert.core.order import Strides, permuted, strides_of
+from wengert.core.order import Joined, Strides, joined, permuted, strides_of, ways_of
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, current, share
@@ -193,9 +193,9 @@ def aligned(pair: Sequence[Any], known: Container[int]) -> tuple[list[Any], list
 
 
 def common_strides(one: Any, other: Any) -> Strides:
-    """Return the strides of two values; None, for C order, if they differ."""
-    strides = strides_of(one)
-    return strides if strides == strides_of(other) else None
+    """Return the strides of what is one of two values."""
+    aval = aval_of(one)
+    return joined(aval.shape, aval.dtype.itemsize, ways_of(strides_of(one)) | ways_of(strides_of(other)))
 
 
 def ordered(value: Any, strides: Strides) -> Any:
@@ -204,6 +204,13 @@ def ordered(value: Any, strides: Strides) -> Any:
         return value
     if not strides:
         value._array = True
+        return value
+    if type(strides) is Joined:
+        below = value
+        while type(below) is Tensor:
+            below = below._value
+        if type(below) is Variable and below.shape == value.shape:
+            below.strides = strides
         return value
     axes = permuted(strides)
     view: Any = np.transpose(np.copy(np.transpose(value, axes), order="C"), np.argsort(axes))

@@ -5,8 +5,6 @@ A primitive's form tells (see `wengert.core.form`), once for each with the same 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +12,9 @@ from wengert.core.aval import aval_of, is_number, strong
 from wengert.core.examples import Avals, Results
 from wengert.core.form import Pointwise, form_of
 from wengert.core.identity import MOST_KNOWN, identity_of_params
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
 from wengert.core.primitive import Primitive
 from wengert.core.variable import Variable
 
@@ -85,7 +86,10 @@ def key_of_operand(value: Any, pointwise: bool) -> Any:
 
 
 def found_for(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
-    """Return avals and order by the primitive's form."""
+from wengert.core.order import Joined, Strides, joined
     if primitive.firm:
         inputs = [strong(x) if is_number(x) else aval_of(x).firm if getattr(x, "weak", False) else x for x in inputs]
     return form_of(primitive).results(primitive, inputs, params)
+    """Return avals and order by the primitive's form."""
+    if any(type(getattr(x, "strides", None)) is Joined for x in inputs) and not primitive.structured:
+        return found_for_each_way(primitive, inputs, params)

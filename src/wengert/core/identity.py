@@ -81,7 +81,8 @@ def identity(value: Any) -> Hashable:
     if kind is slice:
         return kind, identity(value.start), identity(value.stop), identity(value.step)
     if isinstance(value, np.ndarray | np.generic):
-        return kind, value.dtype.str, value.shape, np.ascontiguousarray(value).tobytes()
+        strides = None if value.flags.c_contiguous else value.strides
+        return kind, value.dtype.str, value.shape, strides, np.ascontiguousarray(value).tobytes()
     if isinstance(value, Primitive):
         return Primitive, registered_name(value) or Object(value)
     if isinstance(value, np.dtype):

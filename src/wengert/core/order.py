@@ -6,7 +6,7 @@ without axes, which can be written to. Primitives ask NumPy with examples that l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from wengert.core.tensor import Tensor
 
 __all__ = [
+    "Joined",
     "Order",
     "Strides",
     "arranged",
@@ -22,16 +23,56 @@ __all__ = [
     "in_normal_form",
     "is_packed",
     "is_scalar",
+    "joined",
     "of_array",
     "order_of",
     "permuted",
     "shrunk",
     "strides_of",
+    "ways_of",
 ]
 
 Strides = tuple[int, ...] | None
 Order = tuple[Strides, ...] | None
 """The strides of several values; None if all are scalars or in C order."""
+
+
+class Joined(tuple[int, ...]):
+    """Be the strides of a value that lies in one of several ways, as a traced value decides: those of C order.
+
+    Attributes:
+        ways: the strides that it may have.
+    """
+
+    ways: frozenset[Strides]
+
+    def __new__(cls, shape: Sequence[int], itemsize: int, ways: Iterable[Strides]) -> Joined:
+        """Return strides in C order that know of others."""
+        found = super().__new__(cls, close(shape, sorted(range(1, len(shape) + 1), reverse=True), itemsize))
+        found.ways = frozenset(ways)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Joined and other.ways == self.ways
+
+    def __hash__(self) -> int:
+        return hash(self.ways)
+
+
+def ways_of(strides: Strides) -> frozenset[Strides]:
+    """Return the ways in which a value may lie in memory."""
+    return strides.ways if type(strides) is Joined else frozenset((strides,))
+
+
+def joined(shape: Sequence[int], itemsize: int, ways: frozenset[Strides]) -> Strides:
+    """Return the strides of a value that lies in one of some ways; a value without axes counts as a scalar.
+
+    >>> joined((2, 3), 8, frozenset(((8, 16),))), joined((2, 3), 8, frozenset(((8, 16), None)))
+    ((8, 16), (24, 8))
+    """
+    if len(ways) == 1:
+        return next(iter(ways))
+    return Joined(shape, itemsize, ways) if shape else None
 
 
 def of_array(x: Any) -> Strides:

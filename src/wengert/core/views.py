@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.identity import MOST_KNOWN
-from wengert.core.order import Strides, example, strides_of
+from wengert.core.order import Strides, example, strides_of, ways_of
+from wengert.core.sharing import shared_with
+from wengert.core.source import caller, position_of
 from wengert.core.tensor import (
     BORROWED,
     Tensor,
@@ -27,6 +29,7 @@ from wengert.core.tensor import (
     wrapped_constant,
 )
 from wengert.core.trace import Trace
+from wengert.errors import describe
 
 if TYPE_CHECKING:
     from wengert.core.primitive import Primitive
@@ -160,7 +163,17 @@ def is_mutated(tensor: Tensor) -> bool:
 
 def would_share_memory(base: Tensor, path: Sequence[Step]) -> bool:
     """Tell whether NumPy would make these steps a view of a base that lies so: for values that are not there yet."""
-    kind = base.shape, base.dtype, strides_of(base)
+    return all(shares_in_each_way(base, path))
+
+
+def shares_in_each_way(base: Tensor, path: Sequence[Step]) -> list[bool]:
+    """Tell whether steps are a view of a base, for each way in which it may lie in memory."""
+    return [shares_lying(base, path, strides) for strides in ways_of(strides_of(base))]
+
+
+def shares_lying(base: Tensor, path: Sequence[Step], strides: Strides) -> bool:
+    """Tell whether steps are a view of a base that lies in memory in some way."""
+    kind = base.shape, base.dtype, strides
     key = kind, path
     try:
         shares = SHARING.get(key)
@@ -227,8 +240,24 @@ def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any]
         return tensor
     steps = (*path, (primitive, tuple(params.items())))
     if not shares_memory(tensor, source, base, steps):
+        if is_staged(base) and any(shares_in_each_way(base, steps)):
+            shared_with(base, tensor, undecided_text(primitive.name))
         return detached_buffer(tensor) if is_window_of_lanes(tensor, source) else tensor
     return make_tensor(View(dispatch, base, steps, tensor), ALIAS, None)
+
+
+def undecided_text(name: str) -> str:
+    """Return the text of the error about an array and what may be a view of it, after a write to the other."""
+    return (
+        describe(
+            name,
+            "an array and a view or a copy of it, as its memory order decides that traced branches left,"
+            " and one of the two has been written to since",
+            "it must be known which array a write changes",
+            "Copy the array first, with order='C' for instance",
+        )
+        + f"\n  {position_of(*caller())}"
+    )
 
 
 def shares_memory(result: Tensor, source: Tensor, base: Tensor, path: Sequence[Step]) -> bool:
