@@ -88,6 +88,8 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "stack": lambda a, c: np.stack([a[0] * c, a[1]]),
     "reflected": lambda a, c: 1 / (c * a) - c // 1 * a + c % 2 * a,
     "comparison as a factor": lambda a, c: (c > 1.0) * 2.0 * a,
+    "linspace": lambda a, c: np.linspace(a[0], c, 3),
+    "broadcast_arrays": lambda a, c: np.broadcast_arrays(c, a[0])[0] * a,
     "nested gradient": lambda a, c: a * wg.grad(lambda x: x * x)(c),
 }
 MODES: dict[str, Callable[[Any], Any]] = {

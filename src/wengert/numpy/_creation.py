@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import is_number
-from wengert.core.dispatch import apply, as_tensor, checked, implements
+from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak
 from wengert.core.order import is_scalar
 from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
@@ -247,7 +246,7 @@ def linspace(
     device: Any = None,
 ) -> Any:
     """Return evenly spaced numbers between two ends, differentiable in both; see `numpy.linspace`."""
-    ends = [x if is_number(x) else as_tensor(assembled(x)) for x in (start, stop)]
+    ends = [x if is_weak(x) else as_tensor(assembled(x)) for x in (start, stop)]
     num = operator.index(num)
     made = apply(conversion.linspace, *ends, num=num, endpoint=bool(endpoint), dtype=dtype, axis=axis)
     if not retstep:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.dispatch import apply, as_tensor, implements, strengthened
 from wengert.core.requirements import as_order, shown
 from wengert.core.tensor import Tensor, is_staged, raw
 from wengert.core.views import base_and_path
@@ -173,7 +173,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: bool = False) -> Any:
     """Return all arrays broadcast to their common shape; see `numpy.broadcast_arrays`."""
-    xs = tuple(array_operand("broadcast_arrays", a) for a in args)
+    xs = tuple(strengthened(array_operand("broadcast_arrays", a)) for a in args)
     shape = np.broadcast_shapes(*(x.shape for x in xs))
     if all(x.shape == shape for x in xs):
         return xs
