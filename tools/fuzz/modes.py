@@ -26,7 +26,7 @@ STEP = 1e-3
 LARGE = 1e3
 FLOATS = 3
 """How many of a program's arguments are differentiated; those that follow are integers and truth values."""
-SECONDS = {"plain": 1, "mode": 5}
+SECONDS = {"plain": 0.25, "mode": 5}
 """How much of the processor's time a program may take in plain NumPy, at all points, and in a mode."""
 EXACT = {False: 0.0, True: 1e-14}  # products are summed in an order that depends on where operands lie
 

@@ -268,7 +268,10 @@ class Statements:
         counters = [n.text for n in scope.names if n.number == "k"]
         if kind == "S" and array.kind == "V" and counters and self.choice.random() < 0.7:
             index = f"{self.choice.choice(counters)} % 3"
-        return [f"{array.text}[{index}] {operator} {self.value(prefix + kind, scope)}"]
+        value = self.value(prefix + kind, scope)
+        if "MASK" in place or "True" in place:  # NumPy goes on reading a view of the array while it writes by a mask
+            value = f"np.copy({value})"
+        return [f"{array.text}[{index}] {operator} {value}"]
 
     def augmented(self, scope: Scope, _depth: int) -> Lines:
         """Change a whole array in place, or bind a scalar anew in the same words."""
