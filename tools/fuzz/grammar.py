@@ -100,7 +100,8 @@ PYTHON = {
     "S": templates(
         """
         ({S} if {C} else {S}) ; sum({t} * {t} for {t} in {V}) ; max({S}, {S}) ; min({V}) ; abs({S})
-        sum([{t} * {S} for {t} in {V}]) ; len(f'{np.shape({V})}') * {S} ; sum(map(lambda {t}: {t} * 0.5, {V}))
+        sum([{t} * {S} for {t} in {V}]) ; len(f'{x.shape}{m.dtype}') * {S} ; len(str(np.shape({V}))) * {S}
+        sum(map(lambda {t}: {t} * 0.5, {V}))
         functools.reduce(lambda {t}, {u}: {t} * 0.5 + {u}, {V}) ; next(iter({V})) ; max({V}, key=lambda {t}: -{t})
         powered({S}) ; sorted({V})[1] ; pow({S}, 2) ; [{t} for {t} in {V} if {t} > {S}][-1:] + [{S}][0:1] and {S}
         sum({t} for {t} in {V} if {t} > {S}) + {S} ; {'a': {S}, 'b': {S}}['a'] ; ({t} := {S}) * {S} ; sum(x[::2], {S})
@@ -143,7 +144,8 @@ CONDITIONS = templates(
 # Those that Python's own functions look at.
 LOOKING = templates(
     """
-    any({t} > LOW for {t} in {V}) ; all([{t} < LOW for {t} in {V}]) ; min({V}) < LOW ; '-' in f'{{S}:.2f}'
+    any({t} > LOW for {t} in {V}) ; all([{t} < LOW for {t} in {V}]) ; min({V}) < LOW ; '-' in f'{s:.2f}'
+    '-' in format({S}, '.2f')
     sorted({V})[0] < LOW ; max({S}, {S}) > LOW ; {S} in (1, LOW, {S}) ; len([{t} for {t} in {V} if {t} > LOW]) > 1
     """
 )
