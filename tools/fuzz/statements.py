@@ -61,7 +61,8 @@ PLACES = {
     ),
 }
 
-# What writes into an array a without saying so in an assignment.
+# What writes into an array a without saying so in an assignment. Joins are given copies: NumPy goes on reading parts of
+# the array while it writes to it.
 WRITERS = {
     "any": templates(
         """
@@ -76,13 +77,14 @@ WRITERS = {
         np.add.at({a}, [0, 0, 2], {V}) ; np.sum({M}, axis=0, out={a}) ; np.matmul({Q}, {V}, out={a}) ; {a}.sort()
         np.put({a}, [0, 2], {P}) ; np.put_along_axis({a}, np.array([1, 2]), {P}, 0) ; np.place({a}, MASK, {P})
         np.dot({Q}, {V}, out={a}) ; np.cumsum({V}, out={a}) ; np.einsum('ij,j->i', {Q}, {V}, out={a})
-        np.multiply.at({a}, [1, 1], {S}) ; np.take({V}, ORDER, out={a}) ; np.concatenate([{P}, {P}[:1]], out={a})
+        np.multiply.at({a}, [1, 1], {S}) ; np.take({V}, ORDER, out={a})
+        np.concatenate([{P} * 1, {P}[:1] * 1], out={a})
         {a}.put([1], {S})
         """
     ),
     "M": templates(
         """
-        np.add({V}, {V}, out={a}[0]) ; np.exp(np.sin({P}), out={a}[:, 1]) ; np.stack([{V}, {V}], out={a})
+        np.add({V}, {V}, out={a}[0]) ; np.exp(np.sin({P}), out={a}[:, 1]) ; np.stack([{V} * 1, {V} * 1], out={a})
         {a}.sort(axis=0) ; np.add.at({a}, (slice(None), [0, 0]), {P}[:, None]) ; np.cumsum({M}, axis=1, out={a})
         np.matmul({M}, {Q}, out={a}) ; [{t}.fill({S}) for {t} in {a}] ; [np.multiply({t}, {S}, out={t}) for {t} in {a}]
         """
