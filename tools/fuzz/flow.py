@@ -94,7 +94,7 @@ class Flow(Statements):
         exits = exits if len(exits) == 2 else []
         return [
             f"{count} = 0",
-            f"while {self.make.condition(scope, 1)} and {count} < 3:",
+            f"while ({self.make.condition(scope, 1)}) and {count} < 3:",
             f"    {count} += 1",
             *body,
             *exits,

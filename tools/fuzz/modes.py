@@ -176,11 +176,12 @@ def same(found: Any, wanted: Any, tolerance: float) -> bool:
 # Comparisons
 
 
-def compare(what: str, found: Any, wanted: Any, tolerance: float, lanes: bool = False) -> None:
+def compare(what: str, found: Any, wanted: Any, tolerance: float, wider: bool = False) -> None:
     """Compare an array with the right one: shape, dtype and values.
 
-    Where a program gives an integer of Python's or, as values decide, a float, a traced one gives a float. Python
-    numbers that differ from lane to lane are arrays, whose dtype does not give way (ADR 0018).
+    Where a program gives an integer of Python's or, as values decide, a float, a traced one gives a float. Where it
+    gives a Python number or, as values decide, a scalar, a traced one gives a scalar, and numbers that differ from lane
+    to lane are arrays, whose dtypes do not give way (ADR 0018): there, results may have a wider one.
     """
     if isinstance(found, wg.Tensor):
         found = found.numpy()
@@ -188,13 +189,13 @@ def compare(what: str, found: Any, wanted: Any, tolerance: float, lanes: bool = 
     wanted = np.asarray(wanted, float if type(wanted) is int and found.dtype == float else None)
     if found.shape != wanted.shape:
         raise Disagreement(f"{what}: shape {found.shape}, not {wanted.shape}")
-    if found.dtype != wanted.dtype and not (lanes and np.promote_types(found.dtype, wanted.dtype) == found.dtype):
+    if found.dtype != wanted.dtype and not (wider and np.promote_types(found.dtype, wanted.dtype) == found.dtype):
         raise Disagreement(f"{what}: dtype {found.dtype}, not {wanted.dtype}")
     if not same(found, wanted, tolerance):
         raise Disagreement(f"{what}:\n{found}\nnot\n{wanted}")
 
 
-def compare_results(this: Subject, found: Any, k: int, exact: bool = False, lanes: bool = False) -> None:
+def compare_results(this: Subject, found: Any, k: int, exact: bool = False, wider: bool = False) -> None:
     """Compare all results at a point."""
     wanted = this.expected[k].results
     if len(found) != len(wanted):
@@ -202,7 +203,7 @@ def compare_results(this: Subject, found: Any, k: int, exact: bool = False, lane
     for i, (one, other) in enumerate(zip(found, wanted, strict=True)):
         tolerance = 1e-4 if np.asarray(other).dtype in (np.float32, np.complex64) or this.single else 1e-9
         tolerance = EXACT[this.contracts] if exact else tolerance
-        compare(f"result {i} at point {k}", one, other, tolerance, lanes)
+        compare(f"result {i} at point {k}", one, other, tolerance, wider)
 
 
 def compare_gradient(this: Subject, gradient: Any, k: int) -> None:
@@ -283,7 +284,7 @@ def vmap(this: Subject, jitted: bool = False) -> None:
     program = this.jitted("program") if jitted else this.module.program
     found = wg.vmap(program)(*this.lanes)
     for k in range(len(this.points)):
-        compare_results(this, [x[k] for x in found], k, lanes=True)
+        compare_results(this, [x[k] for x in found], k, wider=True)
 
 
 def vmap_jit(this: Subject) -> None:
@@ -295,7 +296,7 @@ def jit(this: Subject) -> None:
     """Compare results of the traced program at every point."""
     program = this.jitted("program")
     for k, point in enumerate(this.points):
-        compare_results(this, program(*copies(point)), k)
+        compare_results(this, program(*copies(point)), k, wider=True)
 
 
 def grad_jit(this: Subject) -> None:
