@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from wengert._refusals import refusal
+
 __all__ = [
     "DetachedWarning",
     "DtypeError",
@@ -32,7 +34,11 @@ class DtypeError(WengertError, TypeError):
 
 
 class GraphError(WengertError, RuntimeError):
-    """Report an operation that the recorded graph does not allow."""
+    """Report an operation that the recorded graph does not allow: a refusal."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        refusal(self)
 
 
 class EscapedValueError(GraphError):

@@ -5,6 +5,9 @@ A primitive's form tells (see `wengert.core.form`), once for each with the same 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +15,7 @@ from wengert.core.aval import aval_of, is_number, strong
 from wengert.core.examples import Avals, Results
 from wengert.core.form import Pointwise, form_of
 from wengert.core.identity import MOST_KNOWN, identity_of_params
-from collections.abc import Mapping, Sequence
-from itertools import product
-from typing import Any, NamedTuple
+from wengert.core.order import Joined, Strides, joined
 from wengert.core.primitive import Primitive
 from wengert.core.variable import Variable
 
@@ -86,10 +87,31 @@ def key_of_operand(value: Any, pointwise: bool) -> Any:
 
 
 def found_for(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
-from wengert.core.order import Joined, Strides, joined
-    if primitive.firm:
-        inputs = [strong(x) if is_number(x) else aval_of(x).firm if getattr(x, "weak", False) else x for x in inputs]
-    return form_of(primitive).results(primitive, inputs, params)
     """Return avals and order by the primitive's form."""
     if any(type(getattr(x, "strides", None)) is Joined for x in inputs) and not primitive.structured:
         return found_for_each_way(primitive, inputs, params)
+    if primitive.firm:
+        inputs = [strong(x) if is_number(x) else aval_of(x).firm if getattr(x, "weak", False) else x for x in inputs]
+    return form_of(primitive).results(primitive, inputs, params)
+
+
+class Lying(NamedTuple):
+    """Hold what is known of an operand that lies in one of the ways in which it may."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    weak: bool
+    strides: Strides
+
+
+def found_for_each_way(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
+    """Return avals and order for operands that lie in one of several ways."""
+    choices = [
+        [Lying(*aval_of(x), way) for way in x.strides.ways] if type(getattr(x, "strides", None)) is Joined else [x]
+        for x in inputs
+    ]
+    found = [found_for(primitive, chosen, params) for chosen in product(*choices)]
+    avals = found[0][0]
+    ways = zip(*[(None,) * len(avals) if order is None else order for _, order in found], strict=True)
+    order = tuple([joined(a.shape, a.dtype.itemsize, frozenset(some)) for a, some in zip(avals, ways, strict=True)])
+    return avals, None if order.count(None) == len(order) else order

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy import ndarray
 
+from wengert._refusals import refusal
 from wengert.core.aval import NUMBERS, Aval, strong
 from wengert.core.broadcast import check_broadcast
 from wengert.core.numbers import calculated
@@ -170,12 +171,15 @@ def plain_array(name: str, value: Any) -> np.ndarray[Any, Any]:
     """
     kind = type(value)
     if kind is not np.ndarray and issubclass(kind, np.ndarray) and not _calculates_as_ndarray(kind):
-        raise DtypeError(
-            describe(
-                name,
-                f"an array of type {kind.__name__}",
-                "an ndarray is needed, because other classes calculate in their own way, which derivatives would miss",
-                "Convert it with numpy.asarray, and take masks or units into account yourself",
+        raise refusal(
+            DtypeError(
+                describe(
+                    name,
+                    f"an array of type {kind.__name__}",
+                    "an ndarray is needed, because other classes calculate in their own way, "
+                    "which derivatives would miss",
+                    "Convert it with numpy.asarray, and take masks or units into account yourself",
+                )
             )
         )
     return np.asarray(value)

@@ -1,4 +1,7 @@
-"""Values stored into ndarrays: what holds a gradient is refused, and NumPy's words about that give way to ours."""
+"""Calls of the user's functions: what they must not do is refused, and neither NumPy nor they can hide that.
+
+Values stored into ndarrays: what holds a gradient is refused, and NumPy's words about that give way to ours.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
+from wengert._refusals import REFUSALS
 from wengert.core.complaints import attributed, returned
 from wengert.core.source import use_at
 from wengert.errors import GraphError, WengertError, describe
@@ -47,14 +51,22 @@ def stored_in_ndarray(given: str) -> GraphError:
 
 
 def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call the function of a user; NumPy's error around one of ours gives way to it.
+    """Call the function of a user for a transformation; NumPy's error around one of ours gives way to it.
 
     NumPy answers whatever a Tensor says that is stored into an ndarray (`array[0] = x`, `array.fill(x)`) with a
     ValueError raised from it; the traceback leads through the user's line in either case. Warnings name it, too.
+
+    Raises:
+        WengertError: the function caught a refusal, and went on with what plain NumPy would not have given it.
     """
+    outer = REFUSALS.noted
+    noted = REFUSALS.noted = []
     entered = attributed()
     try:
-        return function(*args, **kwargs)
+        found = function(*args, **kwargs)
+        if noted:
+            raise caught(noted[0])
+        return found
     except ValueError as error:
         if isinstance(error.__cause__, WengertError):
             raise error.__cause__.with_traceback(error.__traceback__) from None
@@ -63,3 +75,15 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
         raise
     finally:
         returned(entered)
+        REFUSALS.noted = outer
+        if outer is not None:  # whoever called may catch it, too
+            outer += noted
+        del noted  # whose errors refer to this frame
+
+
+def caught(error: Exception) -> Exception:
+    """Return a refusal that the function of a user caught."""
+    note = "The function caught this error and went on, with what plain NumPy would not have given it."
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+    return error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
+from wengert._refusals import refusal
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
@@ -381,8 +382,10 @@ def _call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: An
 
 def _unsupported(name: str, given: str, otherwise: str) -> DtypeError:
     action = "Use another function of wengert.numpy, declare a primitive with wengert.extend"
-    return DtypeError(
-        describe(name, given, "a function that Wengert knows how to differentiate is needed", action + otherwise)
+    return refusal(
+        DtypeError(
+            describe(name, given, "a function that Wengert knows how to differentiate is needed", action + otherwise)
+        )
     )
 
 

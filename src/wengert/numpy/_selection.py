@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._refusals import refusal
 from wengert.core.aval import is_number
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete
@@ -38,9 +39,11 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
     low, high = options.pop("min", a_min), options.pop("max", a_max)
     dtype = options.pop("dtype", None)
     if options:
-        raise UsageError(
-            describe(
-                "clip", f"options {sorted(options)}", "a, the bounds, out and dtype are supported", "Leave them out"
+        raise refusal(
+            UsageError(
+                describe(
+                    "clip", f"options {sorted(options)}", "a, the bounds, out and dtype are supported", "Leave them out"
+                )
             )
         )
     x = operand("clip", a)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements, strengthened
 from wengert.core.requirements import as_order, shown
 from wengert.core.tensor import Tensor, is_staged, raw
@@ -444,12 +445,14 @@ def sliding_window_view(
 ) -> Any:
     """Return a read-only view of all windows of a shape; see `numpy.lib.stride_tricks.sliding_window_view`."""
     if writeable:
-        raise UsageError(
-            describe(
-                "sliding_window_view",
-                "writeable=True for a Tensor",
-                "a read-only view is needed, because its elements overlap",
-                "Write into the array itself",
+        raise refusal(
+            UsageError(
+                describe(
+                    "sliding_window_view",
+                    "writeable=True for a Tensor",
+                    "a read-only view is needed, because its elements overlap",
+                    "Write into the array itself",
+                )
             )
         )
     array = array_operand("sliding_window_view", x)

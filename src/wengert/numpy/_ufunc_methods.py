@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.tensor import FUNCTIONS
@@ -103,8 +104,12 @@ def masked(name: str, ufunc: np.ufunc, x: Any, where: Any) -> Any:
 def started(name: str, x: Any, axis: tuple[int, ...], initial: Any) -> Any:
     """Put the starting value before the first elements along an axis."""
     if len(axis) != 1:
-        raise UsageError(
-            describe(name, f"initial= with {len(axis)} axes", "one axis is needed", "Reduce one axis after the other")
+        raise refusal(
+            UsageError(
+                describe(
+                    name, f"initial= with {len(axis)} axes", "one axis is needed", "Reduce one axis after the other"
+                )
+            )
         )
     shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
     first = np.broadcast_to(as_tensor(operand(name, initial)).astype(x.dtype), shape)

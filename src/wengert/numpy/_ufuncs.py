@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
 from wengert.core.order import is_scalar
@@ -104,19 +105,23 @@ def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> Non
     """Raise a UsageError for options of a ufunc that are not at their defaults."""
     unknown = sorted(key for key, value in options.items() if DEFAULTS.get(key, DEFAULTS) != value)
     if unknown:
-        raise UsageError(describe(name, f"options {unknown}", f"{supported} alone are supported", "Leave them out"))
+        raise refusal(
+            UsageError(describe(name, f"options {unknown}", f"{supported} alone are supported", "Leave them out"))
+        )
 
 
 def with_out(name: str, result: Any, out: Any, where: Any = True) -> Any:
     """Return a result, or write it into `out` where `where` holds."""
     if out is None or (isinstance(out, tuple) and all(target is None for target in out)):
         if where is not True:
-            raise UsageError(
-                describe(
-                    name,
-                    "where= without out=",
-                    "out= is needed, because the other elements would be uninitialised",
-                    "Pass out=, or use wengert.numpy.where",
+            raise refusal(
+                UsageError(
+                    describe(
+                        name,
+                        "where= without out=",
+                        "out= is needed, because the other elements would be uninitialised",
+                        "Pass out=, or use wengert.numpy.where",
+                    )
                 )
             )
         return result
@@ -135,12 +140,14 @@ def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
 def store(name: str, result: Any, out: Any, where: Any) -> Any:
     """Write a result into the Tensor given as `out=`."""
     if type(out) is not Tensor:
-        raise DtypeError(
-            describe(
-                name,
-                f"a result that is a Tensor, to be written (by out= or in place) into type {type(out).__name__}",
-                "a Tensor is needed, because an ndarray would lose the gradient",
-                "Make the array with wengert.numpy, or call .detach().numpy() on the operands",
+        raise refusal(
+            DtypeError(
+                describe(
+                    name,
+                    f"a result that is a Tensor, to be written (by out= or in place) into type {type(out).__name__}",
+                    "a Tensor is needed, because an ndarray would lose the gradient",
+                    "Make the array with wengert.numpy, or call .detach().numpy() on the operands",
+                )
             )
         )
     if where is not True:

@@ -31,6 +31,8 @@ _warned: set[str] = set()
 
 
 ARRAY = ("array",)
+LANE_ERRORS = (np.linalg.LinAlgError, FloatingPointError)
+"""Errors that elements decide about, not shapes and dtypes."""
 
 
 def make_batched(value: Any, trace: Batch) -> Tensor:
@@ -105,6 +107,29 @@ class Batch(Transient):
         """Compute all lanes one level below."""
         if self.ended:
             self.require_alive(operands)
+        try:
+            return self.computed(primitive, operands, params)
+        except LANE_ERRORS as error:
+            self.note(error)
+            raise
+        except IndexError as error:
+            if any(map(self.is_batched, operands[1:])):
+                self.note(error)
+            raise
+
+    def note(self, error: Exception) -> GraphError:
+        """Note that some lane raised an error, for which plain NumPy would not have stopped the others."""
+        return GraphError(
+            describe(
+                self.owner_name,
+                f"{type(error).__name__} ({error}) in one of the lanes at {position_of(*caller())}",
+                "an error in one lane cannot decide what the others do, so the function must not catch it",
+                "Choose with wengert.numpy.where, or call the function for each lane",
+            )
+        )
+
+    def computed(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
+        """Compute all lanes one level below."""
         if primitive.kind == "elementwise":
             return self.elementwise(primitive, operands, params)
         batched = [self.is_batched(x) for x in operands]

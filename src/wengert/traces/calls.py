@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._refusals import forgive, refusals_noted
 from wengert.core.aval import Aval, is_differentiable, strong
 from wengert.core.batching import lead
 from wengert.core.dispatch import apply, as_tensor, innermost
@@ -282,6 +283,7 @@ class InLanes(UserCall):
             flags: which of them have lanes, in front.
         """
         trace = Batch(next_level(), self.size, "vmap")
+        before = refusals_noted()
         try:
             found = rule([in_lanes(x, trace) if flag else x for x, flag in zip(values, flags, strict=True)])
             return [None if x is None else in_front(x, trace) for x in found]
@@ -290,6 +292,7 @@ class InLanes(UserCall):
                 raise
         finally:
             trace.end()
+        forgive(before)
         return self.one_by_one(rule, values, flags, self.size)
 
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from wengert._refusals import forgive, refusals_noted
 from wengert.core.aval import Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.core.identity import registered_name
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive
+from wengert.core.stores import called
 from wengert.core.tensor import is_concrete, raw
 from wengert.core.trace import next_level
 from wengert.core.views import current
@@ -57,10 +59,13 @@ def require_linear(primitive: Primitive, rule: Rule, avals: Sequence[Aval]) -> N
 def decided(primitive: Primitive, rule: Rule, avals: Sequence[Aval]) -> bool | None:
     """Return whether the kinds of what a rule does make it linear; None if they do not tell."""
     stage = Stage(next_level(), f"the vjp rule of {primitive.name}")
+    before = refusals_noted()
     try:
-        results = [current(x) if not is_plain(x) else x for x in rule([stage.input(aval) for aval in avals])]
+        found = called(rule, ([stage.input(aval) for aval in avals],), {})
+        results = [current(x) if not is_plain(x) else x for x in found]
         graph = stage.graph([x for x in results if x is not None])
     except TracedTruthError:
+        forgive(before)
         return None
     finally:
         stage.end()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._refusals import forgive, refusals_noted
 from wengert._tree import flatten, unflatten
 from wengert.compile.partition import Partition, cut
 from wengert.compile.passes import simplified
@@ -234,11 +235,13 @@ class Jitted:
                 "arguments that change shape or static arguments that change value make each call slow",
                 stacklevel=4,
             )
+        before = refusals_noted()
         try:
             return self.trace_with(self.running, args, kwargs, leaves, structure)
         except TracedTruthError:
             if self.running is not self.fun:
                 raise
+        forgive(before)
         from wengert.conversion import converted  # rewriting source is needed by few programs
 
         self.running = converted(self.fun)

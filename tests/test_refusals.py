@@ -1,0 +1,162 @@
+"""What a transformation cannot do as plain NumPy does is an error that the function of the user cannot hide."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.errors import GraphError, TracedTruthError
+
+MODES = {
+    "jit": lambda f: wg.jit(f)(3.0),
+    "grad": lambda f: wg.grad(f)(3.0),
+    "jvp": lambda f: wg.jvp(f, (3.0,), (1.0,)),
+    "vmap": lambda f: wg.vmap(f)(np.array([3.0, 4.0])),
+    "taylor": lambda f: wg.taylor(f, (3.0,), (1.0,), 2),
+    "trace": lambda f: wg.graph.trace(f)(3.0),
+    "jit(grad)": lambda f: wg.jit(wg.grad(f))(3.0),
+    "grad(jit)": lambda f: wg.grad(wg.jit(f))(3.0),
+    "jit(vmap)": lambda f: wg.jit(wg.vmap(f))(np.array([3.0, 4.0])),
+    "grad(checkpoint)": lambda f: wg.grad(wg.checkpoint(f))(3.0),
+    "cond": lambda f: wg.jit(lambda v: wg.cond(v > 0, f, lambda u: u * 1.0, v))(3.0),
+    "scan": lambda f: wg.jit(lambda v: wg.scan(lambda c, _: (f(c), c), v, np.ones(2)))(3.0),
+    "while_loop": lambda f: wg.jit(lambda v: wg.while_loop(lambda c: c < 9, f, v))(3.0),
+    "call": lambda f: wg.jit(lambda v: wg.call(f, v))(3.0),
+}
+
+
+def caught_by_except(v):
+    try:
+        y = float(v)
+    except Exception:
+        y = -1.0
+    return y + v
+
+
+def caught_by_manager(v):
+    with contextlib.suppress(Exception):
+        return v * float(v)
+    return v
+
+
+def caught_by_finally(v):
+    for _ in range(1):
+        try:
+            return v * float(v)
+        finally:
+            break
+    return v
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("function", [caught_by_except, caught_by_manager, caught_by_finally])
+def test_a_refusal_that_the_function_catches_is_raised_in_the_end(mode, function):
+    with pytest.raises(GraphError, match=r"float") as info:
+        MODES[mode](function)
+    if function is caught_by_finally:  # which conversion rewrites so that the error is not caught
+        return
+    assert "The function caught this error and went on" in info.value.__notes__[-1]
+
+
+def test_a_decision_inside_of_try_is_converted():
+    @wg.jit
+    def f(v):
+        try:
+            if v > 0:
+                return v * 2.0
+            return v
+        except Exception:
+            return v * 100.0
+
+    assert f(3.0) == 6.0
+    assert f(-3.0) == -3.0
+
+
+def test_a_refusal_inside_of_an_inner_transformation_is_raised_by_the_outer_one():
+    def f(v):
+        try:
+            return wg.jit(lambda u: u * float(u))(v)
+        except Exception:
+            return v
+
+    with pytest.raises(TracedTruthError, match=r"float\(u\)"):
+        wg.jit(f)(3.0)
+    with pytest.raises(TracedTruthError, match=r"float\(u\)"):
+        wg.grad(f)(3.0)
+
+
+def test_functions_without_derivatives_are_not_given_up_silently():
+    def f(v):
+        try:
+            return np.sum(np.linalg.svd(v)[1])
+        except TypeError:
+            return np.sum(v)
+
+    with pytest.raises(TypeError, match=r"numpy.linalg.svd"):
+        wg.grad(f)(np.eye(2))
+
+
+def test_writes_into_an_ndarray_are_not_given_up_silently():
+    def f(v):
+        total = np.zeros(2)
+        try:
+            total += v
+        except Exception:
+            total = v * 0.0
+        return np.sum(total)
+
+    for mode in (wg.grad, wg.jit):
+        with pytest.raises(TypeError, match=r"a result that is a Tensor"):
+            mode(f)(np.ones(2))
+
+
+def test_errors_that_plain_numpy_raises_may_be_caught():
+    def f(v):
+        try:
+            return np.sum(v @ np.ones((3, 3)))
+        except ValueError:
+            return np.sum(v * 2.0)
+
+    x = np.ones(2)
+    np.testing.assert_array_equal(wg.grad(f)(x), [2.0, 2.0])
+    assert wg.jit(f)(x) == 4.0
+    assert wg.vmap(f)(np.ones((2, 2))).tolist() == [4.0, 4.0]
+
+
+def test_on_the_tape_a_number_may_be_asked_for():
+    x = wg.tensor(3.0, requires_grad=True)
+    (caught_by_except(x)).backward()
+    assert x.grad.item() == 1.0
+
+
+def test_an_error_in_one_lane_does_not_decide_for_the_others():
+    def inverse(a):
+        try:
+            return np.linalg.inv(a)
+        except np.linalg.LinAlgError:
+            return np.zeros_like(a)
+
+    def element(row, i):
+        try:
+            return row[i]
+        except IndexError:
+            return row[0]
+
+    both = np.stack([np.eye(2), np.ones((2, 2))])
+    with pytest.raises(GraphError, match=r"LinAlgError \(Singular matrix\) in one of the lanes at .*np.linalg.inv"):
+        wg.vmap(inverse)(both)
+    with pytest.raises(GraphError, match=r"IndexError .* in one of the lanes"):
+        wg.vmap(element)(np.ones((2, 3)), np.array([0, 5]))
+    with pytest.raises(np.linalg.LinAlgError):
+        wg.vmap(np.linalg.inv)(both)
+    np.testing.assert_array_equal(wg.vmap(inverse)(both[:1]), both[:1])
+
+
+def test_what_was_caught_before_the_next_try_is_forgotten():
+    def f(v):
+        y = v if v > 0 else -v
+        return wg.jit(lambda u: u if u > 1 else u * 2.0)(y)
+
+    assert wg.jit(f)(3.0) == 3.0
+    assert wg.jit(f)(-0.5) == 1.0
