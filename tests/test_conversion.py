@@ -13,7 +13,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from wengert._tree import flatten
-from wengert.conversion import converted
+from wengert.conversion.calls import converted
 from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
 from wengert.transforms.jit import jit
 

@@ -29,7 +29,7 @@ MODES = {
 def caught_by_except(v):
     try:
         y = float(v)
-    except Exception:
+    except Exception:  # noqa: BLE001 - which is what is tested
         y = -1.0
     return y + v
 
@@ -45,7 +45,7 @@ def caught_by_finally(v):
         try:
             return v * float(v)
         finally:
-            break
+            break  # noqa: B012 - which is what is tested
     return v
 
 
@@ -66,7 +66,7 @@ def test_a_decision_inside_of_try_is_converted():
             if v > 0:
                 return v * 2.0
             return v
-        except Exception:
+        except Exception:  # noqa: BLE001 - which is what is tested
             return v * 100.0
 
     assert f(3.0) == 6.0
@@ -77,7 +77,7 @@ def test_a_refusal_inside_of_an_inner_transformation_is_raised_by_the_outer_one(
     def f(v):
         try:
             return wg.jit(lambda u: u * float(u))(v)
-        except Exception:
+        except Exception:  # noqa: BLE001 - which is what is tested
             return v
 
     with pytest.raises(TracedTruthError, match=r"float\(u\)"):
@@ -102,7 +102,7 @@ def test_writes_into_an_ndarray_are_not_given_up_silently():
         total = np.zeros(2)
         try:
             total += v
-        except Exception:
+        except Exception:  # noqa: BLE001 - which is what is tested
             total = v * 0.0
         return np.sum(total)
 

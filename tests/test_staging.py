@@ -172,9 +172,9 @@ def test_checks_of_values_are_left_out_where_values_are_unknown() -> None:
 
 def test_a_constant_is_copied_once_unless_it_is_written_to() -> None:
     weights = np.asfortranarray(np.ones((200, 200)))
-    zeros = np.zeros(3)
 
     def function(x: Any) -> Any:
+        zeros = np.zeros(3)
         y = x @ weights + x @ weights
         before = y[:3] * zeros
         zeros[0] = -0.0

@@ -27,12 +27,16 @@ from wengert.control.subgraphs import (
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import apply
 from wengert.core.form import Region
-from wengert.core.graph import Graph, evaluate
+from wengert.core.graph import Equation, Graph, evaluate
 from wengert.core.identity import identity
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.requirements import require_callable
-from wengert.core.tensor import is_staged
+from wengert.core.source import caller, position_of
+from wengert.core.tensor import Tensor, is_staged
+from wengert.core.views import base_and_path
 from wengert.errors import GraphError, describe
+from wengert.primitives.indexing import rebind
+from wengert.traces.staging import Stage
 
 __all__ = ["Call", "call"]
 
@@ -155,17 +159,61 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
             )
         )
     flat = Flat("call", lambda xs: fun(*xs), structure)
+    written: list[int] = []
+    used: list[Equation] = []
+    stages = {owner._trace for owner in owners_of(inputs) if isinstance(owner._trace, Stage)}
+    counts = [(stage, len(stage.equations)) for stage in stages]
 
     def inner(*xs: Any) -> list[Any]:
-        rest = iter(xs)
-        return flat(*(next(rest) if s else x for x, s in zip(leaves, staged, strict=True)))
+        rest, before = iter(xs), [x._value for x in xs]
+        found = flat(*(next(rest) if s else x for x, s in zip(leaves, staged, strict=True)))
+        used.extend(e for stage, count in counts for e in stage.equations[count:])
+        written[:] = [i for i, x in enumerate(xs) if x._value is not before[i]]
+        return [*found, *(xs[i] for i in written)]
 
     TRACING.running.append(running)
     try:
         graph, captured = traced(inner, [aval_of(x) for x in inputs], f"call({name})")
     finally:
         TRACING.running.pop()
-    return unflatten(flat.structure, apply(primitive, *inputs, *captured, graph=graph, name=name))
+    require_apart(name, inputs, captured, used, written)
+    results = apply(primitive, *inputs, *captured, graph=graph, name=name)
+    count = len(results) - len(written)
+    for i, value in zip(written, results[count:], strict=True):
+        rebind(inputs[i], value)
+    return unflatten(flat.structure, results[:count])
+
+
+def owners_of(tensors: Sequence[Any]) -> list[Tensor]:
+    """Return the Tensors that own the memory of some."""
+    return [base_and_path(x)[0] for x in tensors]
+
+
+def require_apart(
+    name: str, inputs: Sequence[Any], captured: Sequence[Tensor], used: Sequence[Equation], written: Sequence[int]
+) -> None:
+    """Raise if an argument that the function wrote to shares memory with another, or with what it captures.
+
+    Args:
+        name: the function.
+        inputs: its arguments that have no elements yet.
+        captured: what it captured.
+        used: what it computed from captured values alone, outside of its graph.
+        written: the positions of the arguments that it wrote to.
+    """
+    owners = owners_of(inputs)
+    read = {id(x._value) for x in captured} | {id(x) for e in used for x in e.inputs}
+    for i in written:
+        if id(owners[i]._value) in read or any(x is owners[i] for x in [*owners[:i], *owners[i + 1 :]]):
+            raise GraphError(
+                describe(
+                    "call",
+                    f"{name} writes to an argument that shares memory with another one, or with what it captures",
+                    "arrays of their own are needed, because the other one would not change",
+                    "Copy one of them",
+                )
+                + f"\n  {position_of(*caller())}"
+            )
 
 
 def same_call(one: Any, other: Any) -> bool:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from types import CellType, FunctionType, MethodType
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from wengert.core.source import caller, is_own, position_of
+from wengert.control.heap import Heap
+from wengert.control.holders import content_of
+from wengert.core.source import Position, caller, is_own, position_of
 from wengert.core.tensor import Tensor
-from wengert.core.watch import Watch
+from wengert.core.watch import Watch, lost_text, rebound, snapshot
 from wengert.errors import GraphError, describe
+from wengert.traces.staging import Stage
 
-__all__ = ["Variables", "require_unwritten"]
-
-UNBOUND: Any = object()
+__all__ = ["Reach", "require_unwritten"]
 
 
 def require_unwritten(watch: Watch, name: str) -> None:
@@ -25,44 +26,85 @@ def require_unwritten(watch: Watch, name: str) -> None:
         raise effect(name, f"writes to a Tensor of shape {written.shape} from outside", "Write into a copy")
 
 
-class Variables:
-    """Keep what the variables of the functions that enclose a user's function hold.
+class Reach:
+    """Keep what a user's function can reach, which its graph cannot change; a context in which it does not.
 
     Args:
+        name: of what traces it, for errors.
         function: the user's, or one of the library that calls it.
+        more: what else it can reach.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.before = [(name, cell, content_of(cell)) for name, cell in outer_variables(function)]
+    def __init__(self, name: str, function: Callable[..., Any], more: Sequence[Any] = ()) -> None:
+        self.name = name
+        found = users_functions(function)
+        self.heap = Heap((), values=(*found, *more))
+        self.tensors = [(x, snapshot(x)) for x in self.heap.tensors if not lost_text(x)] if found else []
 
-    def require_unchanged(self, name: str) -> None:
-        """Raise, and put back what was there, if one of them was set to or from an array."""
-        for variable, cell, before in self.before:
-            now = content_of(cell)
-            if now is not before and any(isinstance(x, Tensor | np.ndarray) for x in (before, now)):
-                if before is not UNBOUND:
-                    cell.cell_contents = before
-                raise effect(name, f"sets the variable {variable} of an enclosing function", "Compute its value")
+    def require_unchanged(self) -> None:
+        """Raise, and put back what was there, if the function changed variables, containers, objects or ndarrays."""
+        heap = self.heap
+        found = [
+            heap.holders[identity].entry_name(key)
+            for identity, contents in heap.contents().items()
+            for key in {**heap.kept[identity], **contents}
+            if heap.kept[identity].get(key, self) is not contents.get(key, self)
+        ]
+        if found:
+            heap.restore()
+            raise effect(self.name, f"changes {found[0]}, which is not its own", "Compute its value")
+        self.refuse(self.written())
+
+    def written(self) -> list[tuple[str, Position | None]]:
+        """Put back the arrays and Tensors that were written to; return what they are, and where if that is known."""
+        found: list[tuple[str, Position | None]] = []
+        found += [(f"the ndarray {self.heap.arrays[x].name}", None) for x in self.heap.changed_arrays()]
+        for tensor, before in self.tensors:
+            trace = tensor._trace
+            if differs(tensor, before):
+                place = trace.made_at(tensor) if isinstance(trace, Stage) else None
+                found.append((f"a Tensor of shape {tensor.shape}", None if place is None else position_of(*place)))
+                rebound(tensor, before)
+        self.heap.restore_arrays()
+        return found
+
+    def __enter__(self) -> None:
+        """Let nothing be written to meanwhile but what the function makes itself."""
+        self.heap.__enter__()
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        """Put back what was, and raise unless an error is on its way."""
+        self.heap.__exit__()
+        written = self.written()
+        if kind is None:
+            self.refuse(written)
+
+    def refuse(self, written: Sequence[tuple[str, Position | None]]) -> None:
+        """Raise if something was written to."""
+        for what, position in written:
+            raise effect(self.name, f"writes to {what} from outside", "Write into a copy", position)
 
 
-def effect(name: str, what: str, action: str) -> GraphError:
+def differs(tensor: Tensor, before: Tensor) -> bool:
+    """Tell whether a Tensor that owns its memory has been written to; not if its memory has merely been copied."""
+    value, old = tensor._value, before._value
+    if tensor._trace is not before._trace or type(value) is not type(old):
+        return True
+    return value is not old and not (isinstance(value, np.ndarray) and value.tobytes() == old.tobytes())
+
+
+def effect(name: str, what: str, action: str, position: Position | None = None) -> GraphError:
     """Return the error about a function that does more than return its results."""
     given = f"a function that {what}"
     needed = "what it changes has to be among its results while it is being traced"
-    return GraphError(describe(name, given, needed, f"{action} and return it") + f"\n  {position_of(*caller())}")
+    return GraphError(
+        describe(name, given, needed, f"{action} and return it") + f"\n  {position or position_of(*caller())}"
+    )
 
 
-def content_of(cell: CellType) -> Any:
-    """Return what a variable holds; UNBOUND if nothing yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return UNBOUND
-
-
-def outer_variables(function: Callable[..., Any]) -> list[tuple[str, CellType]]:
-    """Return the variables of enclosing functions that the user's functions within a callable may set."""
-    found: list[tuple[str, CellType]] = []
+def users_functions(function: Callable[..., Any]) -> list[Any]:
+    """Return the functions of the user within a callable of the library, or it itself."""
+    found: list[Any] = []
     queue: list[Any] = [function]
     seen: set[int] = set()
     while queue:
@@ -70,16 +112,23 @@ def outer_variables(function: Callable[..., Any]) -> list[tuple[str, CellType]]:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, MethodType):
-            queue.append(value.__func__)
-        elif isinstance(value, functools.partial):
-            queue.append(value.func)
-        elif isinstance(value, FunctionType):
-            cells = value.__closure__ or ()
-            if is_own(value.__code__.co_filename):
-                queue += [*map(content_of, cells), *(value.__defaults__ or ())]
-            else:
-                found += zip(value.__code__.co_freevars, cells, strict=True)
-        else:
-            queue += [x for x in (getattr(value, "function", None),) if x is not None]
+        if isinstance(value, FunctionType) and is_own(value.__code__.co_filename):
+            queue += [*map(content_of, value.__closure__ or ()), *(value.__defaults__ or ())]
+        elif isinstance(value, MethodType) and is_own_class(type(value.__self__)):
+            queue.append(value.__self__)
+        elif is_own_class(type(value)):
+            queue += (
+                [x for x in map(vars(value).get, ("function", "fun")) if x is not None]
+                if hasattr(value, "__dict__")
+                else ()
+            )
+        elif isinstance(value, FunctionType | MethodType | functools.partial) or (
+            callable(value) and not isinstance(value, type)
+        ):
+            found.append(value)
     return found
+
+
+def is_own_class(kind: type) -> bool:
+    """Tell whether a class is of the library."""
+    return kind.__module__.startswith("wengert.")

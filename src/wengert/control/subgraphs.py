@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.compile.passes import eliminate_dead, simplified
-from wengert.control.effects import Variables, require_unwritten
+from wengert.control.effects import Reach, require_unwritten
 from wengert.control.sequence import lane_shape, zeros
 from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable, is_number
 from wengert.core.dispatch import apply
@@ -58,15 +58,15 @@ Flags = Sequence[bool]
 def traced(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str) -> tuple[Graph, list[Tensor]]:
     """Return the graph of a function of flat arguments, and the Tensors it captured: the last inputs."""
     stage = Stage(next_level(), name)
-    variables = Variables(function)
+    reach = Reach(name, function)
     try:
-        with Watch() as watch:
+        with Watch() as watch, reach:
             found = called(function, [stage.input(aval) for aval in avals], {})
             graph = stage.graph(list(map(output_of, found)))
     finally:
         stage.end()
     require_unwritten(watch, name)
-    variables.require_unchanged(name)
+    reach.require_unchanged()
     return simplified(graph), stage.captured_tensors()
 
 

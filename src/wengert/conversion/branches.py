@@ -14,9 +14,9 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.control.cond import cond
-from wengert.conversion.heap import Heap
-from wengert.conversion.holders import Contents, Holder
-from wengert.conversion.places import UNBOUND, Place, Site, Undefined, defined, is_undefined, shown
+from wengert.control.heap import Heap
+from wengert.control.holders import Contents, Holder
+from wengert.control.places import RETURNED, UNBOUND, Place, Site, Undefined, defined, is_undefined, shown
 from wengert.conversion.regions import (
     Note,
     Region,
@@ -31,7 +31,6 @@ from wengert.conversion.regions import (
     shared_text,
     traced,
 )
-from wengert.conversion.rewriting import RETURNED
 from wengert.core.aval import Aval, aval_of, is_number, united
 from wengert.core.order import Strides
 from wengert.core.primitive import Elementwise

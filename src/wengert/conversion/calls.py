@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from wengert.control.libraries import is_library, is_own
+from wengert.control.places import defined
 from wengert.conversion import operations
 from wengert.conversion.branches import decided
 from wengert.conversion.loading import bound_to, compiled, is_converted
-from wengert.conversion.places import defined
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, is_traced
 from wengert.conversion.rewriting import rewritten
-from wengert.conversion.source import definition_of, is_library, is_own, refused
+from wengert.conversion.source import definition_of, refused
 from wengert.errors import UsageError
 
 __all__ = ["callee", "converted"]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any
 
-from wengert.conversion.names import HIDDEN
+from wengert.control.places import HIDDEN
 
 __all__ = ["OPERATIONS", "bound_to", "compiled", "is_converted", "remember"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
+from wengert.control.heap import Heap
+from wengert.control.places import Site
 from wengert.conversion.branches import and_, choose, running
-from wengert.conversion.heap import Heap
-from wengert.conversion.places import Site
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, is_traced
 from wengert.conversion.staged_loop import Counted, staged_loop

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-__all__ = ["HIDDEN", "Changes", "changes", "dotted", "exits_always"]
+from wengert.control.places import HIDDEN
 
-HIDDEN = "wengert_"
-"""What the names that conversion adds begin with, and end with an underscore."""
+__all__ = ["Changes", "changes", "dotted", "exits_always"]
+
 
 MUTATORS = frozenset(
     ("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "sort", "reverse", "fill", "put")

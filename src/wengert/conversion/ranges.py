@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from wengert.conversion.places import shown
+from wengert.control.places import shown
 from wengert.conversion.regions import is_array, is_traced
 from wengert.core.aval import is_number
 from wengert.core.source import caller, position_of

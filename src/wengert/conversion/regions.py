@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.conversion.heap import Heap, tensors_in
-from wengert.conversion.holders import Contents, Holder
-from wengert.conversion.places import UNBOUND
+from wengert.control.heap import Heap, tensors_in
+from wengert.control.holders import Contents, Holder
+from wengert.control.places import UNBOUND
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import apply, conformed
 from wengert.core.graph import Graph, Variable
@@ -161,7 +161,7 @@ def traced(
     stage = Stage(next_level(), note[0])
     region = Region(stage, heap)
     try:
-        with noted(*note), Watch() as watch, heap.protected():
+        with noted(*note), Watch() as watch, heap:
             if begin is not None:
                 begin(stage)
                 region.starts = heap.contents()

@@ -11,13 +11,12 @@ import ast
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from wengert.control.places import HIDDEN, RESULT, RETURNED
 from wengert.conversion.loading import OPERATIONS
-from wengert.conversion.names import HIDDEN, changes, exits_always
+from wengert.conversion.names import changes, exits_always
 
-__all__ = ["RESULT", "RETURNED", "rewritten"]
+__all__ = ["rewritten"]
 
-RESULT = f"{HIDDEN}result_"
-RETURNED = f"{HIDDEN}returned_"
 ITEM = f"{HIDDEN}item_"
 Located = TypeVar("Located", bound=ast.AST)
 UNLIFTABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, unflatten
+from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros
 from wengert.conversion.aliases import Carried
-from wengert.conversion.places import UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.conversion.regions import Note, Region, aligned, is_array, operand_of, ordered, same
 from wengert.core.aval import Aval, aval_of, is_number, united
 from wengert.core.dispatch import conformed

@@ -1,44 +1,21 @@
-"""From a function to the syntax tree of its definition, and whose code it is."""
+"""From a function to the syntax tree of its definition."""
 
 from __future__ import annotations
 
 import ast
 import copy
 import linecache
-import os
-import sysconfig
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
-from wengert.core.source import PACKAGE_PREFIX
 from wengert.errors import UsageError, describe
 
-__all__ = ["Definition", "definition_of", "is_library", "is_library_file", "is_own", "refused"]
+__all__ = ["Definition", "definition_of", "refused"]
 
 Definition: TypeAlias = "ast.FunctionDef | ast.Lambda"
 
 _FILES: dict[str, tuple[str, dict[int, list[ast.AST]]]] = {}
 MANY_FILES = 64
-LIBRARIES = tuple(
-    {os.path.normcase(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
-
-
-def is_own(code: CodeType) -> bool:
-    """Tell whether code belongs to this library."""
-    return code.co_filename.startswith(PACKAGE_PREFIX)
-
-
-def is_library(code: CodeType) -> bool:
-    """Tell whether code belongs to Python or to an installed package, which is called as it is."""
-    return is_library_file(code.co_filename)
-
-
-def is_library_file(filename: str) -> bool:
-    """Tell whether a file belongs to Python or to an installed package."""
-    if filename.startswith(PACKAGE_PREFIX):
-        return True
-    return os.path.normcase(filename).startswith((*LIBRARIES, "<frozen"))
 
 
 def refused(function: Any, given: str, needed: str) -> UsageError:

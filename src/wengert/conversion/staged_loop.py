@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.control import loop
+from wengert.control.heap import Heap
+from wengert.control.holders import Holder
+from wengert.control.places import UNBOUND, Site
 from wengert.control.staged import with_common_constants
 from wengert.conversion.aliases import Aliases, Carried
 from wengert.conversion.branches import and_, choose
-from wengert.conversion.heap import Heap
-from wengert.conversion.holders import Holder
-from wengert.conversion.places import UNBOUND, Site
 from wengert.conversion.regions import (
     Region,
     as_truth,

@@ -30,7 +30,7 @@ from wengert.traces.batch import Batch, make_batched, stacked, warn_of_loop
 from wengert.traces.dual import propagate_opaque
 from wengert.traces.unknown import unknown_like
 
-__all__ = ["InLanes", "UserCall", "belongs_to", "numeric", "readable", "traces_of"]
+__all__ = ["InLanes", "UserCall", "belongs_to", "numeric", "readable", "require_unwritten", "traces_of"]
 
 Values = Sequence[Any]
 Avals = Sequence[Aval | None]
@@ -361,6 +361,21 @@ def readable(value: Any) -> Tensor:
     tensor = constant_tensor(value)
     tensor._kept = True
     return tensor
+
+
+def require_unwritten(name: str, taken: Sequence[Tensor], before: Sequence[Any], action: str) -> None:
+    """Raise if a function with a derivative of its own wrote to an argument: nobody outside would see it."""
+    for tensor, value in zip(taken, before, strict=True):
+        if tensor._value is not value:
+            raise GraphError(
+                describe(
+                    name,
+                    f"a write to an argument, of shape {tensor.shape}",
+                    "a function with a derivative of its own must leave its arguments as they are",
+                    action,
+                )
+                + f"\n  {position_of(*caller())}"
+            )
 
 
 def unshared(tensor: Tensor, taken: Sequence[Tensor]) -> Any:

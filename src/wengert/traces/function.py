@@ -21,7 +21,7 @@ from wengert.core.signatures import NONE, called_with
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.indexing import rebind
-from wengert.traces.calls import UserCall, belongs_to, numeric, readable, traces_of
+from wengert.traces.calls import UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
 from wengert.traces.context import (
     LANES,
     TRACED,
@@ -202,6 +202,8 @@ class Call(UserCall):
         for place, operand in zip(self.places, operands, strict=True):
             arguments[place] = operand
         context = Context(self.needs_input_grad)
+        taken = [x for x in arguments if type(x) is Tensor]
+        before = [x._value for x in taken]
         with no_grad():
             if self.cls.setup_context is Function.setup_context:
                 result = self.call("forward", "ctx, *args", (context, *arguments), self.kwargs)
@@ -215,6 +217,9 @@ class Call(UserCall):
         self.shown, self.returns_tuple = len(outs), isinstance(result, tuple)
         hidden = self.hidden(context, arguments, outs, operands)
         self.note(context, arguments, outs, hidden)
+        action = "Mark it dirty and return it, or write into a copy"
+        clean = [i for i, x in enumerate(taken) if not any(x is dirty for dirty in context._dirty)]
+        require_unwritten(f"{self.name}.forward", [taken[i] for i in clean], [before[i] for i in clean], action)
         tensors = [self.as_result(x, operands) for x in (*outs, *hidden)]
         avals = [aval_of(tensor).firm for tensor in tensors]
         self.out_avals = avals[: self.shown]

@@ -36,10 +36,11 @@ class Stage(Transient):
     """Write operations down as equations.
 
     The value slot of a Tensor of this trace holds its variable. Tensors of older traces that the function captures
-    become further inputs, in `captured`, so that gradients reach them; arrays become literals.
+    become further inputs, in `captured`, so that gradients reach them; arrays become literals. Variables in `written`
+    are those that transformations inside were given and their functions wrote to.
     """
 
-    __slots__ = ("captured", "constants", "equations", "inputs", "place")
+    __slots__ = ("captured", "constants", "equations", "inputs", "place", "written")
     concrete: ClassVar[bool] = False
     staged: ClassVar[bool] = True
     remedy: ClassVar[str] = "Return it from the function"
@@ -50,6 +51,7 @@ class Stage(Transient):
         self.equations: list[Equation] = []
         self.inputs: list[Variable] = []
         self.captured: dict[Any, Captured] = {}
+        self.written: set[Variable] = set()
         self.constants: dict[int, tuple[np.ndarray[Any, Any], Any]] = {}
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:

@@ -19,6 +19,7 @@ from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.batch import Batch, make_batched
+from wengert.transforms.aliases import held, require_apart, written_to
 from wengert.transforms.boundary import as_given, inner_value, name_of, result_example
 from wengert.transforms.results import require_arrays
 
@@ -68,8 +69,10 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
         trace = Batch(next_level(), size, functools.partial(name_of, "vmap", fun))
         lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
         arguments, keywords = unflatten(structure, lanes)
+        before = held(lanes)
         try:
             result = called(fun, arguments, keywords)
+            require_apart("vmap", leaves, written_to(lanes, before))
             found, out_structure = leaves_of_result(result)
             require_arrays("vmap", found)
             places = axes_of("out_axes", out_axes, out_structure, result)

@@ -19,7 +19,7 @@ from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, constant_tensor, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
-from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable
+from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten
 from wengert.transforms.reverse import pulled
 
 __all__ = ["CustomRule", "custom_rule"]
@@ -123,7 +123,11 @@ class CustomCall(UserCall):
 
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Call the function; its results must not depend on what it captured."""
-        found, self.out_structure = leaves_of_result(self.rule.fun(*self.arguments(operands)))
+        arguments = self.arguments(operands)
+        taken = [leaf for leaf in flatten(arguments)[0] if type(leaf) is Tensor]
+        before = [x._value for x in taken]
+        found, self.out_structure = leaves_of_result(self.rule.fun(*arguments))
+        require_unwritten(self.name, taken, before, "Write into a copy")
         if not found:
             raise self.error("a function that returned no array", "at least one is needed", "Return the results")
         if not all(belongs_to(leaf, operands) for leaf in found):

@@ -19,6 +19,7 @@ from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, describe
 from wengert.traces.dual import Dual, make_dual
+from wengert.transforms.aliases import held, require_apart, written_to
 from wengert.transforms.boundary import (
     as_given,
     inner_value,
@@ -68,8 +69,11 @@ def pushed(
     require_sequences(name, primals, tangents)
     trace = Dual(next_level(), functools.partial(name_of, name, fun))
     arguments, leaves = dual_arguments(trace, primals, tangents)
+    inside = flatten(tuple(arguments))[0]
+    before = held(inside)
     try:
         result = called(fun, arguments, {})
+        require_apart(name, leaves, written_to(inside, before))
         aux = None
         example = result_example(leaves)
         if has_aux:

@@ -13,6 +13,7 @@ from wengert._refusals import forgive, refusals_noted
 from wengert._tree import flatten, unflatten
 from wengert.compile.partition import Partition, cut
 from wengert.compile.passes import simplified
+from wengert.control.effects import Reach
 from wengert.core.aval import NUMBERS, Aval, aval_of, is_differentiable, is_number
 from wengert.core.complaints import attributed, returned
 from wengert.core.dispatch import plain_array
@@ -23,6 +24,7 @@ from wengert.core.objects import leaves_of_result
 from wengert.core.order import Strides, in_normal_form, strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable, require_number, shown
+from wengert.core.source import Position, position_of
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.trace import next_level
@@ -31,6 +33,7 @@ from wengert.errors import DtypeError, RangeError, TracedTruthError, UsageError,
 from wengert.traces.modes import STATE, recording
 from wengert.traces.staging import Stage
 from wengert.traces.tape import Tape, new_record
+from wengert.transforms.aliases import require_apart, written_to
 from wengert.transforms.boundary import as_given, name_of, narrowed, result_example
 from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording
@@ -50,7 +53,10 @@ class Entry:
         structure: the containers of the result.
         captured: the Tensors that the function captured.
         donated: pairs of (input, output): arguments that the function wrote to, and their last value.
+        written: the positions of the arguments that it wrote to, and where it did first.
     """
+
+    written: tuple[list[int], Position | None] = ([], None)
 
     def __init__(
         self, name: str, graph: Graph, structure: Any, captured: Sequence[Tensor], donated: Sequence[tuple[int, int]]
@@ -194,6 +200,8 @@ class Jitted:
         entry = self.entries.get(key)
         if entry is None or not entry.fits():
             entry = self.entries[key] = self.trace(args, kwargs, leaves, structure)
+        if entry.written[0]:
+            require_apart("jit", (*given, *entry.captured), *entry.written)
         entered = attributed()
         try:
             results = call_entry(entry, (*leaves, *entry.captured))
@@ -242,7 +250,7 @@ class Jitted:
             if self.running is not self.fun:
                 raise
         forgive(before)
-        from wengert.conversion import converted  # rewriting source is needed by few programs
+        from wengert.conversion.calls import converted  # rewriting source is needed by few programs
 
         self.running = converted(self.fun)
         return self.trace_with(self.running, args, kwargs, leaves, structure)
@@ -257,22 +265,37 @@ class Jitted:
     ) -> Entry:
         """Trace one form of the function: as it was written, or converted."""
         stage = Stage(next_level(), name_of("jit", self.fun))
+        reach = Reach(stage.owner_name, function, self.statics_of(args, kwargs))
         try:
             inputs = [stage.input(aval_of(leaf), "", order_of_argument(leaf)) for leaf in leaves]
             variables = [tensor._value for tensor in inputs]
             positional, keywords = unflatten(structure, inputs)
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
-            found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}))
-            require_arrays("jit", found)
-            outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
-            donated = self.written(args, inputs, variables, structure, len(outputs))
-            outputs += [inputs[position] for position, _ in donated]
-            graph = stage.graph([x if isinstance(x, Tensor) or is_number(x) else np.asarray(x)[()] for x in outputs])
+            with reach:
+                found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}))
+                require_arrays("jit", found)
+                outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
+                changed = written_to(inputs, variables)
+                place = position_of(*stage.made_at(inputs[changed[0]])) if changed else None
+                changed += [i for i, variable in enumerate(variables) if variable in stage.written and i not in changed]
+                donated = self.written(args, inputs, variables, structure, len(outputs))
+                outputs += [inputs[position] for position, _ in donated]
+                graph = stage.graph(
+                    [x if isinstance(x, Tensor) or is_number(x) else np.asarray(x)[()] for x in outputs]
+                )
         finally:
             stage.end()
         name = getattr(self.fun, "__name__", "jit")
-        return Entry(name, simplified(graph), out_structure, stage.captured_tensors(), donated)
+        entry = Entry(name, simplified(graph), out_structure, stage.captured_tensors(), donated)
+        entry.written = changed, place
+        return entry
+
+    def statics_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return the static arguments."""
+        count = len(args)
+        named = [kwargs[name] for name in self.static_argnames if name in kwargs]
+        return [args[i] for i in self.static_argnums if -count <= i < count] + named
 
     def join(self, args: Sequence[Any], positional: Sequence[Any]) -> list[Any]:
         """Return all positional arguments, traced ones in place of the dynamic."""

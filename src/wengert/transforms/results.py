@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import unflatten
-from wengert.conversion.places import Undefined
+from wengert.control.places import Undefined
 from wengert.core.aval import is_differentiable, is_number
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor

@@ -19,6 +19,7 @@ from wengert.errors import DtypeError, ShapeError, describe
 from wengert.primitives.barriers import barrier
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Node, Tape, make_leaf
+from wengert.transforms.aliases import require_apart
 from wengert.transforms.boundary import (
     as_given,
     inner_value,
@@ -89,6 +90,8 @@ class Recording:
         self.nodes: list[Node] = [tensor._node for tensor in self.inputs]
         try:
             result = called(function, arguments, kwargs)
+            if [x._node for x in self.inputs] != self.nodes:
+                self.require_apart(args, arguments)
             self.aux = None
             if has_aux:
                 result, aux = split_aux(name, result)
@@ -97,6 +100,12 @@ class Recording:
             self.outputs = [returned(leaf, self.tape) if type(leaf) is Tensor else leaf for leaf in found]
         finally:
             self.tape.end()
+
+    def require_apart(self, args: Sequence[Any], arguments: Sequence[Any]) -> None:
+        """Raise if the function wrote to an argument that shares memory with another."""
+        changed = {id(x) for x, node in zip(self.inputs, self.nodes, strict=True) if x._node is not node}
+        places = [i for i, x in enumerate(flatten(tuple(arguments))[0]) if id(x) in changed]
+        require_apart(self.name, flatten(tuple(args))[0], places)
 
     def unwrapped(self, leaf: Any) -> Any:
         """Return a leaf of a result in the form in which the differentiated leaves were given."""

@@ -17,6 +17,7 @@ from wengert.core.tensor import Tensor, settled
 from wengert.core.trace import next_level
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.jet import Jet, Series
+from wengert.transforms.aliases import held, require_apart, written_to
 from wengert.transforms.boundary import (
     as_given,
     inner_value,
@@ -74,7 +75,9 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
     arguments = [line(trace, leaf, direction) for leaf, direction in zip(leaves, directions, strict=True)]
     example = result_example(leaves)
     try:
+        before = held(arguments)
         found, out_structure = leaves_of_result(called(fun, unflatten(structure, arguments), {}))
+        require_apart("taylor", leaves, written_to(arguments, before))
         require_differentiable_results("taylor", found, out_structure, leaves)
         columns = [coefficients(trace, leaf, order) for leaf in found]
     finally:

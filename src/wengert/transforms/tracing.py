@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.compile.passes import simplified
+from wengert.control.effects import Reach
 from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.graph import Graph, evaluate, require_graph
 from wengert.core.objects import leaves_of_result
@@ -55,12 +56,13 @@ def trace_function(
     try:
         labels = names or ("",) * len(leaves)
         args, kwargs = rebuild([stage.input(aval_of(x), label) for x, label in zip(leaves, labels, strict=True)])
-        found, structure = leaves_of_result(called(function, args, kwargs))
-        require_arrays(name, found)
-        outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
-        graph = stage.graph(
-            [x if isinstance(x, Tensor | bool | int | float | complex) else np.asarray(x) for x in outputs]
-        )
+        with Reach(stage.owner_name, function):
+            found, structure = leaves_of_result(called(function, args, kwargs))
+            require_arrays(name, found)
+            outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
+            graph = stage.graph(
+                [x if isinstance(x, Tensor | bool | int | float | complex) else np.asarray(x) for x in outputs]
+            )
     finally:
         stage.end()
     return Traced(simplified(graph), structure, tuple(stage.captured_tensors()))

@@ -6,15 +6,16 @@ import linecache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from wengert._tree import flatten
-from wengert.conversion.names import HIDDEN
-from wengert.conversion.rewriting import RESULT, RETURNED
 from wengert.core.tensor import Tensor
 from wengert.errors import GraphError
 
 if TYPE_CHECKING:
-    from wengert.conversion.holders import Holder
+    from wengert.control.holders import Holder
 
 __all__ = [
+    "HIDDEN",
+    "RESULT",
+    "RETURNED",
     "UNBOUND",
     "Place",
     "Site",
@@ -24,6 +25,12 @@ __all__ = [
     "line_text",
     "shown",
 ]
+
+
+HIDDEN = "wengert_"
+"""What the names that conversion adds begin with, and end with an underscore."""
+RESULT = f"{HIDDEN}result_"
+RETURNED = f"{HIDDEN}returned_"
 
 
 class Unbound:

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
+from collections.abc import Iterator, Mapping, Sequence
+from types import CellType, CodeType, FunctionType, GeneratorType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.conversion.holders import Cell, Contents, Holder, Variables, holder_of
-from wengert.conversion.names import HIDDEN
-from wengert.conversion.places import Place, Site, is_undefined, line_text
-from wengert.conversion.source import is_library, is_library_file
+from wengert.control.holders import Cell, Contents, Holder, Variables, content_of, holder_of
+from wengert.control.libraries import is_library, is_library_file, is_own
+from wengert.control.places import HIDDEN, Place, Site, is_undefined, line_text
 from wengert.core.tensor import Tensor, is_staged, make_tensor
 from wengert.core.views import base_and_path
 from wengert.errors import GraphError, describe
@@ -30,6 +28,7 @@ __all__ = ["Heap", "tensors_in"]
 ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
 )
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 SMALL = 4096
 """Arrays with more elements are not copied but write-protected while a piece is traced."""
 
@@ -44,16 +43,18 @@ class Heap:
         views: Tensors that are views of these.
         lost: those of which nobody knows what they hold, with the text of the error about their use.
         arrays: ndarrays that may be written to.
+        large: those that are write-protected while a piece is traced.
         lines: source lines that set a variable, in the body and in the `else`, by its place's identity.
     """
 
-    def __init__(self, functions: Sequence[Any], site: Site | None = None) -> None:
+    def __init__(self, functions: Sequence[Any], site: Site | None = None, values: Sequence[Any] = ()) -> None:
         self.holders: dict[int, Holder] = {}
         self.handles: dict[int, Tensor] = {}
         self.views: dict[int, Tensor] = {}
         self.lost: dict[int, tuple[Tensor, str]] = {}
         self.arrays: dict[int, Array] = {}
         self.iterators: list[tuple[Any, Any]] = []
+        self.large: list[np.ndarray[Any, Any]] = []
         self.kept: dict[int, Contents] = {}
         self.queue: list[tuple[Any, str, Any]] = []
         self.seen: dict[int, Any] = {}
@@ -63,6 +64,7 @@ class Heap:
             self.take(Cell(cell, name), True)
         for function in functions:
             self.look_into_code(function)
+        self.queue += [(value, getattr(value, "__name__", ""), None) for value in values]
         while self.queue:
             self.look(*self.queue.pop())
         self.lines = {} if site is None else dict(self.lines_of(site))
@@ -112,6 +114,8 @@ class Heap:
             if is_staged(value):
                 self.adopt(value)
         elif type(value) is FunctionType and is_library(value.__code__):
+            if is_own(value.__code__):  # what a transformation returned, around a function of the user
+                self.queue += [(x, name, None) for x in map(content_of, value.__closure__ or ())]
             return
         elif (holder := holder_of(value, name)) is not None:
             self.take(holder)
@@ -139,6 +143,8 @@ class Heap:
             inside = (type(value),)
         elif hasattr(type(value), "__next__"):
             self.iterators.append((value, progress(value)))
+        elif (wrapped := getattr(value, "__dict__", NOTHING).get("__wrapped__")) is not None:
+            inside = (wrapped,)
         self.queue += [(x, name, None) for x in inside if type(x) not in ATOMS]
 
     def look_into_function(self, function: FunctionType) -> None:
@@ -174,6 +180,11 @@ class Heap:
 
     # The state
 
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The Tensors that own the memory of those it has found."""
+        return list({id(b): b for x in self.seen.values() if type(x) is Tensor for b in base_and_path(x)[:1]}.values())
+
     def contents(self) -> dict[int, Contents]:
         """Return the contents of the holders that have changed since the beginning."""
         found = {}
@@ -189,6 +200,10 @@ class Heap:
             holder = self.holders[identity]
             if holder.differs(contents, holder.contents()):
                 holder.restore(contents)
+        self.restore_arrays()
+
+    def restore_arrays(self) -> None:
+        """Put back the elements of arrays."""
         for array in self.arrays.values():
             array.restore()
 
@@ -196,17 +211,16 @@ class Heap:
         """Return the identities of the arrays that have been written to."""
         return [identity for identity, array in self.arrays.items() if array.changed]
 
-    @contextmanager
-    def protected(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Keep large arrays from being written to."""
-        large = [x.array for x in self.arrays.values() if x.copy is None and x.array.flags.writeable]
-        for array in large:
+        self.large = [x.array for x in self.arrays.values() if x.copy is None and x.array.flags.writeable]
+        for array in self.large:
             array.flags.writeable = False
-        try:
-            yield
-        finally:
-            for array in large:
-                array.flags.writeable = True
+
+    def __exit__(self, *_: Any) -> None:
+        """Let them be written to again."""
+        for array in self.large:
+            array.flags.writeable = True
 
     def require_iterators_unused(self, note: tuple[str, str, Any]) -> None:
         """Raise if an iterator from outside has been advanced, which cannot be taken back."""

@@ -8,10 +8,10 @@ from operator import is_not
 from types import CellType, FunctionType, SimpleNamespace
 from typing import Any, ClassVar
 
-from wengert.conversion.places import UNBOUND
-from wengert.conversion.source import is_library_file
+from wengert.control.libraries import is_library_file
+from wengert.control.places import UNBOUND
 
-__all__ = ["Cell", "Contents", "Holder", "Variables", "holder_of"]
+__all__ = ["Cell", "Contents", "Holder", "Variables", "content_of", "holder_of", "is_users"]
 
 Contents = dict[Any, Any]
 
@@ -57,6 +57,14 @@ class Holder:
         return f"{self.name}[{key!r}]"
 
 
+def content_of(cell: CellType) -> Any:
+    """Return what a variable of a function holds; UNBOUND if nothing yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNBOUND
+
+
 class Cell(Holder):
     """Be a variable of a function, in its closure cell."""
 
@@ -65,10 +73,8 @@ class Cell(Holder):
 
     def contents(self) -> Contents:
         """Return the value."""
-        try:
-            return {"": self.target.cell_contents}
-        except ValueError:
-            return {}
+        value = content_of(self.target)
+        return {} if value is UNBOUND else {"": value}
 
     def restore(self, contents: Contents) -> None:
         """Set the value."""

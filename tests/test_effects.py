@@ -1,0 +1,337 @@
+"""What a traced function changes besides its results is carried, or refused with its line; nothing is dropped."""
+
+import re
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert.errors import GraphError
+
+X = np.array([1.0, 2.0])
+COUNT = 0
+LOG = np.zeros(3)
+
+
+class Model:
+    def __init__(self):
+        self.calls = 0
+        self.buffer = np.zeros(2)
+        self.state = wg.tensor([1.0, 2.0])
+
+    def with_tensor(self, x):
+        self.state[0] = self.state[0] + x[0]
+        return self.state * 1.0
+
+    def with_constant(self, x):
+        self.state[0] += 1.0
+        return self.state * x
+
+    def with_ndarray(self, x):
+        self.buffer[0] += 1.0
+        return self.buffer * x
+
+
+TRACED = {
+    "jit": lambda f: wg.jit(f)(X),
+    "jit(grad)": lambda f: wg.jit(wg.grad(lambda x: np.sum(f(x))))(X),
+    "grad(jit)": lambda f: wg.grad(lambda x: np.sum(wg.jit(f)(x)))(X),
+    "jit(vmap)": lambda f: wg.jit(wg.vmap(f))(np.stack([X, X])),
+    "jit(jit)": lambda f: wg.jit(wg.jit(f))(X),
+    "trace": lambda f: wg.graph.trace(f)(X),
+}
+
+
+@pytest.mark.parametrize("mode", TRACED)
+@pytest.mark.parametrize("name", ["with_tensor", "with_constant", "with_ndarray"])
+def test_writes_to_what_a_traced_function_captures_are_refused_and_put_back(mode, name):
+    model = Model()
+    what = "the ndarray " if name == "with_ndarray" else r"a Tensor of shape \(2,\)"
+    with pytest.raises(GraphError, match=f"a function that writes to {what}.* from outside") as info:
+        TRACED[mode](getattr(model, name))
+    assert __file__ in str(info.value)
+    assert model.state.tolist() == [1.0, 2.0]
+    assert model.buffer.tolist() == [0.0, 0.0]
+
+
+def test_the_line_of_the_write_is_named_where_it_is_recorded():
+    kept = wg.tensor([1.0, 2.0])
+
+    def f(x):
+        kept[0] = x[0]
+        return x
+
+    with pytest.raises(GraphError, match=re.escape("kept[0] = x[0]")):
+        wg.jit(f)(X)
+
+
+def test_a_captured_array_is_as_it_was_when_a_second_try_is_needed():
+    kept = wg.tensor([1.0, 2.0])
+
+    def f(x):
+        kept[0] = kept[0] + x[0]
+        return x if x[0] > 0 else -x
+
+    with pytest.raises(GraphError, match="writes to a Tensor"):
+        wg.jit(f)(X)
+    assert kept.tolist() == [1.0, 2.0]
+
+
+def test_what_a_traced_function_makes_itself_it_may_write_to():
+    def f(x):
+        rows = [np.zeros(2, like=x), wg.numpy.zeros(2)]
+        table = np.zeros(2)
+        table[0] = 5.0
+        for row in rows:
+            row[0] = x[0]
+        return rows[0] + rows[1] + table
+
+    assert wg.jit(f)(X).tolist() == [7.0, 0.0]
+
+
+def test_reading_a_captured_array_is_no_write():
+    array, tensor = np.ones(2), wg.asarray(np.ones(2))
+    leaf = wg.tensor([1.0, 1.0], requires_grad=True)
+    f = wg.jit(lambda x: x * array + tensor * x + tensor[1:] + leaf)
+    assert f(X).tolist() == [4.0, 6.0]
+
+
+# Counters
+
+
+def with_nonlocal():
+    n = 0
+
+    def count():
+        nonlocal n
+        n += 1
+
+    return count, lambda: n
+
+
+def with_list():
+    items = [0]
+
+    def count():
+        items[0] += 1
+
+    return count, lambda: items[0]
+
+
+def with_append():
+    items = []
+    return lambda: items.append(1), lambda: len(items)
+
+
+def with_dictionary():
+    table = {}
+
+    def count():
+        table["n"] = table.get("n", 0) + 1
+
+    return count, lambda: table["n"]
+
+
+def with_attribute():
+    model = Model()
+
+    def count():
+        model.calls += 1
+
+    return count, lambda: model.calls
+
+
+def with_global():
+    def count():
+        global COUNT
+        COUNT += 1
+
+    return count, lambda: COUNT
+
+
+def with_array():
+    def count():
+        LOG[0] += 1
+
+    return count, lambda: LOG[0]
+
+
+def with_inner_transformation():
+    count, seen = with_list()
+    square = wg.grad(lambda v: (count(), v * v)[1])
+    return lambda: square(1.0), seen
+
+
+COUNTERS = [
+    with_nonlocal,
+    with_list,
+    with_append,
+    with_dictionary,
+    with_attribute,
+    with_global,
+    with_array,
+    with_inner_transformation,
+]
+CONTROL = {
+    "while_loop": lambda count, x: wg.while_loop(lambda c: c < 50.0, lambda c: (count(), c * 2.0)[1], x),
+    "while_loop, condition": lambda count, x: wg.while_loop(lambda c: (count(), c < 50.0)[1], lambda c: c * 2.0, x),
+    "fori_loop": lambda count, x: wg.fori_loop(0, 3, lambda _, c: (count(), c * 2.0)[1], x),
+    "scan": lambda count, x: wg.scan(lambda c, r: ((count(), c + r)[1], c), x, np.arange(3.0))[0],
+    "cond": lambda count, x: wg.cond(x > 5, lambda c: (count(), c)[1], lambda c: -c, x),
+    "switch": lambda count, x: wg.switch(x.astype(int), [lambda c: (count(), c)[1], lambda c: -c], x),
+    "call": lambda count, x: wg.call(lambda c: (count(), c)[1], x),
+}
+
+
+@pytest.mark.parametrize("control", CONTROL)
+@pytest.mark.parametrize("counter", COUNTERS)
+def test_counters_of_functions_that_are_traced_once_are_refused(counter, control):
+    count, seen = counter()
+    before = seen() if counter not in (with_dictionary,) else None
+    with pytest.raises(GraphError, match=r"a function that (changes|writes to) .*\n.*test_effects.py") as info:
+        wg.jit(lambda x: CONTROL[control](count, x))(1.0)
+    assert info.value.args[0].startswith(control.split(",")[0])
+    assert counter is with_dictionary or seen() == before
+
+
+def test_counters_count_where_every_run_is_pythons():
+    count, seen = with_nonlocal()
+    assert wg.while_loop(lambda c: c < 50.0, lambda c: (count(), c * 2.0)[1], 1.0) == 64.0
+    assert seen() == 6
+
+
+# Calls
+
+
+def doubled_and_written(a):
+    a[0] = 7.0
+    return a * 2.0
+
+
+def called_on_an_array(x):
+    a = x * 1.0
+    b = wg.call(doubled_and_written, a)
+    return a + b
+
+
+def called_on_a_view(x):
+    a = x * 1.0
+    wg.call(doubled_and_written, a[1:])
+    return a
+
+
+@pytest.mark.parametrize("function", [called_on_an_array, called_on_a_view])
+def test_writes_of_a_call_reach_its_arguments(function):
+    want = function(wg.tensor(X)).tolist()
+    gradient = wg.grad(lambda x: np.sum(function(x)))(X).tolist()
+    assert wg.jit(function)(X).tolist() == want
+    assert wg.jit(wg.grad(lambda x: np.sum(function(x))))(X).tolist() == gradient
+    assert wg.grad(wg.jit(lambda x: np.sum(function(x))))(X).tolist() == gradient
+    assert wg.jit(wg.vmap(function))(np.stack([X, X])).tolist() == [want, want]
+
+
+def test_writes_of_a_call_to_one_of_two_that_share_memory_are_refused():
+    def f(x):
+        a = x * 1.0
+        return wg.call(lambda one, other: (doubled_and_written(one), other * 1.0)[1], a, a[:1])
+
+    def g(x):
+        a = x * 1.0
+        return wg.call(lambda one: (doubled_and_written(one), a * 1.0)[1], a)
+
+    for program in (f, g):
+        with pytest.raises(GraphError, match=r"call: .* writes to an argument that shares memory"):
+            wg.jit(program)(X)
+
+
+class Writing(wg.autograd.Function):
+    @staticmethod
+    def forward(ctx, a):
+        a[0] = 7.0
+        return a * 2.0
+
+    @staticmethod
+    def backward(ctx, ct):
+        return ct
+
+
+def with_rule(a):
+    rule = wg.custom_rule(doubled_and_written)
+    rule.defvjp(lambda a: (a * 2.0, None), lambda _, ct: (ct,))
+    return rule(a)
+
+
+@pytest.mark.parametrize("function", [Writing.apply, with_rule])
+def test_functions_with_derivatives_of_their_own_must_not_write_to_arguments(function):
+    def program(x):
+        a = x * 1.0
+        return np.sum(a + function(a))
+
+    modes = [
+        lambda f: f(wg.tensor(X)),
+        lambda f: wg.grad(f)(X),
+        lambda f: wg.jit(f)(X),
+        lambda f: wg.jvp(f, (X,), (X,)),
+    ]
+    for mode in modes:
+        with pytest.raises(GraphError, match=r"a write to an argument, of shape \(2,\)"):
+            mode(program)
+
+
+# Arguments that share memory
+
+
+def first_written(a, b):
+    a[0] = 7.0
+    return np.sum(b * 1.0)
+
+
+def second_written(a, b):
+    b *= 3.0
+    return np.sum(a * 1.0)
+
+
+PAIRS = {
+    "one array": lambda q: (q, q),
+    "a view": lambda q: (q, q[:]),
+    "overlapping views": lambda q: (q[:2], q[1:]),
+    "one Tensor": lambda q: (wg.asarray(q),) * 2,
+    "views of a Tensor": lambda q: (lambda t: (t[:2], t[::-1][:2]))(wg.tensor(q)),
+}
+BOTH = {
+    "jit": lambda f, a, b: wg.jit(f)(a, b),
+    "grad": lambda f, a, b: wg.value_and_grad(f, (0, 1))(a, b),
+    "jvp": lambda f, a, b: wg.jvp(f, (a, b), (np.ones(a.shape), np.ones(b.shape))),
+    "taylor": lambda f, a, b: wg.taylor(f, (a, b), (np.ones(a.shape), np.ones(b.shape)), 2),
+    "vmap": lambda f, a, b: wg.vmap(f, (None, 0))(a, np.broadcast_to(b, (2, *b.shape))),
+    "jit(grad)": lambda f, a, b: wg.jit(wg.grad(f))(a, b),
+    "in a list": lambda f, a, b: wg.jit(lambda both: f(*both))([a, b]),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("mode", [mode for mode in BOTH if mode != "vmap"])
+@pytest.mark.parametrize("function", [first_written, second_written])
+def test_writes_to_one_of_two_arguments_that_share_memory_are_refused(function, mode, pair):
+    a, b = PAIRS[pair](np.array([1.0, 2.0, 3.0]))
+    with pytest.raises(
+        GraphError, match=r"arguments 0 and 1 .* that share memory, of which the function writes to one"
+    ):
+        BOTH[mode](function, a, b)
+
+
+def test_writes_to_one_of_two_lanes_that_share_memory_are_refused():
+    q = np.ones((2, 3))
+    with pytest.raises(GraphError, match=r"vmap: arguments 0 and 1 .* that share memory"):
+        wg.vmap(first_written)(q, q)
+
+
+def test_arguments_that_share_memory_may_be_read_and_others_written():
+    q = np.array([1.0, 2.0, 3.0, 4.0])
+    product = wg.jit(lambda a, b: np.sum(a * b))
+    assert product(q, q) == product(q.copy(), q) == 30.0
+    written = wg.jit(first_written)
+    assert written(q[:2], q[2:]) == written(q[::2], q[1::2]) + 1.0 == 7.0
+    with pytest.raises(GraphError, match="share memory"):
+        written(q[:2], q[:2])
+    assert q.tolist() == [1.0, 2.0, 3.0, 4.0]
