@@ -405,8 +405,8 @@ def jit(
 
     The function must do the same for all arguments of the same shapes, dtypes, containers and static values: what it
     does besides array operations happens while it is traced only. Arrays it captures become constants; captured
-    Tensors that require grad are read anew at each call and receive gradients; one that it writes to after it has
-    used it is refused. Writes to its arguments stay inside, unless these are donated.
+    Tensors that require grad are read anew at each call and receive gradients. Writes to its arguments stay inside,
+    unless these are donated; writes to captured arrays, and to one of two arguments that share memory, are refused.
 
     Args:
         fun: a function of numbers, arrays or Tensors, in any containers.
@@ -420,6 +420,7 @@ def jit(
     Raises:
         DtypeError: a dynamic argument is no array.
         UsageError: a static argument cannot be hashed.
+        GraphError: the function writes to what it captures, or asks for elements.
 
     >>> square = jit(lambda x: x * x)
     >>> square(3.0), square(4.0), square.trace_count
