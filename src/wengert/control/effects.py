@@ -70,11 +70,9 @@ class Reach:
 
     def __enter__(self) -> None:
         """Let nothing be written to meanwhile but what the function makes itself."""
-        self.heap.__enter__()
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         """Put back what was, and raise unless an error is on its way."""
-        self.heap.__exit__()
         written = self.written()
         if kind is None:
             self.refuse(written)
