@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.order import axes_in_memory
 from wengert.core.primitive import Primitive
 
 __all__ = [
@@ -81,8 +82,7 @@ def identity(value: Any) -> Hashable:
     if kind is slice:
         return kind, identity(value.start), identity(value.stop), identity(value.step)
     if isinstance(value, np.ndarray | np.generic):
-        strides = None if value.flags.c_contiguous else value.strides
-        return kind, value.dtype.str, value.shape, strides, np.ascontiguousarray(value).tobytes()
+        return kind, value.dtype.str, value.shape, axes_in_memory(value), np.ascontiguousarray(value).tobytes()
     if isinstance(value, Primitive):
         return Primitive, registered_name(value) or Object(value)
     if isinstance(value, np.dtype):

@@ -18,6 +18,7 @@ __all__ = [
     "Order",
     "Strides",
     "arranged",
+    "axes_in_memory",
     "example",
     "grown",
     "in_normal_form",
@@ -136,6 +137,18 @@ def permuted(strides: Sequence[int]) -> list[int]:
     [1, 2, 0]
     """
     return sorted(range(len(strides)), key=lambda axis: (-abs(strides[axis]), axis))
+
+
+def axes_in_memory(x: Any) -> tuple[int, ...] | None:
+    """Return the axes from the slowest to the fastest, None if they are in order; those of length one first.
+
+    >>> axes_in_memory(np.ones((2, 3)).T), axes_in_memory(np.ones((1, 3)).T)
+    ((1, 0), None)
+    """
+    if x.flags.c_contiguous:
+        return None
+    longer = [axis for axis in permuted(x.strides) if x.shape[axis] != 1]
+    return None if longer == sorted(longer) else (*(i for i, n in enumerate(x.shape) if n == 1), *longer)
 
 
 def arranged(x: Any, axes: Sequence[int]) -> Any:

@@ -21,6 +21,7 @@ import numpy as np
 from wengert.core.aval import NUMBERS, UNKNOWN, Aval
 from wengert.core.graph import Graph
 from wengert.core.labels import Labels, Relation
+from wengert.core.order import axes_in_memory
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.errors import FileFormatError, UsageError, describe
 from wengert.primitives.index_layout import OPERAND
@@ -101,6 +102,8 @@ class Encoder:
         if isinstance(value, np.dtype):
             return {"dtype": dtype_text(value)}
         if isinstance(value, np.ndarray | np.generic):
+            if isinstance(value, np.ndarray) and (axes := axes_in_memory(value)) is not None:
+                return {"transposed": [axes, array_form(value.transpose(axes))]}
             return {"array" if isinstance(value, np.ndarray) else "scalar": array_form(value)}
         if isinstance(value, np.ufunc) and UFUNCS.get(value.__name__) is value:
             return {"ufunc": value.__name__}
@@ -172,6 +175,7 @@ class Decoder:
             "dtype": lambda form, _: dtype_of(form),
             "array": lambda form, _: self.array(form),
             "scalar": lambda form, _: self.scalar(form),
+            "transposed": lambda form, _: self.transposed(*items(form, 2)),
             "ufunc": lambda form, _: named(UFUNCS, form, "ufunc"),
             "primitive": lambda form, _: view_of(form),
             "graph": self.graph,
@@ -244,6 +248,13 @@ class Decoder:
         if dtype.kind == "b" and data.strip(b"\0\1"):
             raise invalid("booleans other than 0 and 1", "0 and 1 are needed")
         return np.frombuffer(data, dtype).reshape(shape)
+
+    def transposed(self, axes: JSON, form: JSON) -> Any:
+        """Return an array that lies in memory in another order than that of its axes."""
+        found = self.array(form)
+        if not all(type(axis) is int for axis in items(axes)) or sorted(axes) != list(range(found.ndim)):
+            raise invalid(f"axes {shown(axes)} of an array of shape {found.shape}", "each axis once is needed")
+        return found.transpose(np.argsort(axes))
 
     def scalar(self, form: JSON) -> Any:
         """Return a NumPy scalar."""

@@ -143,12 +143,14 @@ class UserCall(Primitive):
 
     def seen(self, rule: Callable[[Values], Values], values: Values) -> Values:
         """Return what a rule gives; where the values are lanes at which it cannot look, lane by lane."""
+        before = refusals_noted()
         try:
             return rule(values)
         except (WengertError, TypeError, ValueError) as error:
             trace, _ = innermost(values)
             if not is_refusal(error) or not isinstance(trace, Batch):
                 raise
+        forgive(before)
         lanes = [None if x is None else lead(trace.value_below(x), trace.is_batched(x), trace.size) for x in values]
         found = self.one_by_one(lambda xs: self.seen(rule, xs), lanes, [True] * len(lanes), trace.size)
         return [None if x is None else make_batched(settled(x), trace) for x in found]

@@ -136,8 +136,13 @@ def pulled_rows(
 
 
 def with_dtype_of(derivative: Any, output: Any) -> Any:
-    """Return a derivative in the dtype of the output, as forward mode gives it; sweeps calculate in the argument's."""
+    """Return a derivative in the dtype of the output, as forward mode gives it; sweeps calculate in the argument's.
+
+    That of a real output by a complex argument is complex.
+    """
     dtype = aval_of(output).dtype
+    if aval_of(derivative).dtype.kind == "c":
+        dtype = np.result_type(dtype, np.complex64)
     return derivative if is_number(derivative) or derivative.dtype == dtype else derivative.astype(dtype)
 
 
