@@ -112,3 +112,19 @@ def test_random_programs_with_aliases_are_right_or_refused(seed, tmp_path):
             for mode, points in zip(modes, (POINTS, POINTS, [np.stack(POINTS)]), strict=True):
                 wanted = gradients if len(points) > 1 else [gradients]
                 assert not outcome(lambda: [mode(x) for x in points], wanted, path), source  # noqa: B023 - called at once
+
+
+def test_loops_end_that_leave_what_they_computed_from_constants_alone() -> None:
+    constant = wg.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+    def program(x):
+        n, v, row = 0, x, x
+        while np.sum(x) > -5.0 and n < 3:
+            n += 1
+            v = 2.0 * (constant * 2.0)[0] + 1.0
+            v[1] = 7.0
+            row = constant[1]
+        return v * x + row
+
+    x = np.array([0.5, 0.6])
+    np.testing.assert_array_equal(wg.jit(program)(x), program(x))

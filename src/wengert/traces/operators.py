@@ -95,6 +95,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
         else:
             return general(a, b)
         if trace is None:
+            if WATCHES:
+                return general(a, b)
             result = Tensor()
             try:
                 x = a._value
@@ -214,7 +216,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
             return general(a, b)
         y = a._value
         if trace is None:
-            if type(y) is ndarray and y.size >= LARGE:
+            if WATCHES or (type(y) is ndarray and y.size >= LARGE):
                 return general(a, b)
             result = Tensor()
             try:

@@ -164,7 +164,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
     """Return `x[index]`."""
     trace = x._trace
     value = x._value
-    if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)):
+    if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
         return read_lanes(x, trace, index) if type(trace) is Batch else read_index(x, index)
     entries = plain_index(index)
     if entries is None:
