@@ -489,13 +489,11 @@ def test_the_mirror_of_numpy_answers_rubbish_as_numpy_does(name: str) -> None:
 # Nothing is left out
 
 
+FORMS = ("Contraction", "Place", "Pointwise", "Reduction", "Routine", "SIZE", "Scan", "Selection", "View")
 APART = {
     "extend.PRIMITIVES": "what the functions that declare primitives enter them in",
-    **dict.fromkeys(map("extend.{}".format, ("aligned", "along", "lead", "prefixed", "shift")), "for rules"),
-    **dict.fromkeys(
-        map("extend.{}".format, ("Pointwise", "Reduction", "Routine", "Scan", "Selection")),
-        "plain data for declarations",
-    ),
+    **dict.fromkeys(map("extend.{}".format, ("aligned", "lead", "shift", "labelled")), "for rules"),
+    **dict.fromkeys((f"extend.{name}" for name in FORMS), "plain data for declarations"),
     **dict.fromkeys(("graph.Equation", "graph.Variable"), "plain data, which graph.check looks at"),
     **dict.fromkeys(("autograd.Context", "autograd.GradFunction", "autograd.RemovableHandle"), "made by the library"),
 }

@@ -157,7 +157,10 @@ class Batch(Transient):
         """
         if self.ended or not all(type(x) is ndarray and x.ndim > 1 for x in values):
             return None
-        out = self.compute(primitive, values, (True,) * len(values), params)
+        try:
+            out = self.compute(primitive, values, (True,) * len(values), params)
+        except LANE_ERRORS:  # which `process` notes
+            return None
         if type(out) is not ndarray:
             return None
         if primitive.view:
