@@ -68,8 +68,7 @@ def pushed(
     require_flag(name, has_aux=has_aux)
     require_sequences(name, primals, tangents)
     trace = Dual(next_level(), functools.partial(name_of, name, fun))
-    arguments, leaves = dual_arguments(trace, primals, tangents)
-    inside = flatten(tuple(arguments))[0]
+    arguments, leaves, inside = dual_arguments(trace, primals, tangents)
     before = held(inside)
     try:
         result = called(fun, arguments, {})
@@ -89,24 +88,30 @@ def pushed(
     return (output, tangent, aux) if has_aux else (output, tangent)
 
 
-def dual_arguments(trace: Dual, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the primals as Tensors that carry the tangents, and the flat list of primals as given."""
+def dual_arguments(
+    trace: Dual, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return the primals as Tensors that carry the tangents, their leaves as given, and their leaves as Tensors."""
     if len(primals) != len(tangents):
         raise mismatch(f"{len(tangents)} tangents for {len(primals)} primals", "one for each primal is needed")
-    arguments, given = [], []
+    arguments: list[Any] = []
+    given: list[Any] = []
+    inside: list[Any] = []
     for primal, tangent in zip(primals, tangents, strict=True):
         leaves, structure = flatten(primal)
         given += leaves
         if tangent is None:
             arguments.append(primal)
+            inside += leaves
             continue
         require_argument("jvp", primal)
         directions, other = flatten(tangent)
         if other != structure:
             raise mismatch(f"a tangent of structure {other}", f"that of its primal, {structure}, is needed")
-        pairs = zip(leaves, directions, strict=True)
-        arguments.append(unflatten(structure, [dual_leaf(trace, leaf, direction) for leaf, direction in pairs]))
-    return arguments, given
+        duals = [dual_leaf(trace, leaf, direction) for leaf, direction in zip(leaves, directions, strict=True)]
+        arguments.append(unflatten(structure, duals))
+        inside += duals
+    return arguments, given, inside
 
 
 def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
