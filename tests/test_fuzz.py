@@ -7,13 +7,12 @@ from tools.fuzz.modes import MODES
 from tools.fuzz.statements import FEATURES
 
 CHUNK = 20
-WANTED = FEATURES - {"exceptions", "contexts"}  # a program's own handlers take what refuses it
 
 
 @pytest.mark.parametrize("chunk", range(8))
 def test_programs_agree_in_every_mode(chunk):
     numbers = range(chunk * CHUNK, (chunk + 1) * CHUNK)
-    reports = [examined(i, seed=8, features=WANTED, modes=tuple(MODES), shrink=True) for i in numbers]
+    reports = [examined(i, seed=8, features=FEATURES, modes=tuple(MODES), shrink=True) for i in numbers]
     failures = [report.failure for report in reports if report.failure]
     assert not failures, "\n\n".join(failures)
     assert sum(not report.rejected for report in reports) > 0.7 * CHUNK, "few programs can be compared"
