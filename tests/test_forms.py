@@ -75,6 +75,23 @@ def test_results_of_reductions_take_no_time_to_find() -> None:
         assert (aval, order) == (Aval((1, 10**6), np.dtype(float)), None)
 
 
+def test_results_of_routines_on_large_stacks_take_no_time_to_find() -> None:
+    matrices, rows = Aval((10**9, 3, 3), np.dtype(float)), Aval((10**9, 4), np.dtype(np.float32))
+    along: dict[str, Any] = {"axis": 1, "kind": None, "order": None}
+    for name, operand, params, shapes in (
+        ("inv", matrices, {}, [matrices.shape]),
+        ("slogdet", matrices, {}, [(10**9,), (10**9,)]),
+        ("trace", matrices, {"offset": 0, "axis1": 1, "axis2": 2}, [(10**9,)]),
+        ("sort", rows, along, [rows.shape]),
+        ("argmax", rows, {"axis": -1, "keepdims": True}, [(10**9, 1)]),
+        ("argmin", rows, {"axis": 1}, [(10**9,)]),
+        ("difference", rows, {"axis": 1}, [(10**9, 3)]),
+    ):
+        avals, order = placed(PRIMITIVES[name], [operand], params)
+        assert ([aval.shape for aval in avals], order) == (shapes, None), name
+    assert placed(PRIMITIVES["argmax"], [rows], {"axis": 1})[0][0].dtype == np.intp
+
+
 def test_selections_ask_where_the_elements_are_known_and_refuse_where_not() -> None:
     (aval,), _ = placed(PRIMITIVES["nonzero"], [np.array([0.0, 2.0, 3.0])], {})
     assert aval.shape == (1, 2)
@@ -142,6 +159,18 @@ def test_products_of_lanes_copy_nothing(left: str, right: str, result: str, swap
     plan = labelled(shapes, (left, right), result).product
     assert plan is not None
     assert (plan.swapped, plan.order is not None) == (swapped, copied)
+
+
+@pytest.mark.parametrize(
+    ("names", "result"),
+    [(("ij", "ij"), "ji"), (("ij", "j"), "ji"), (("abij", "bajk"), "abik"), (("ij",), "ij"), (("ij", "jk"), "ki")],
+)
+def test_contractions_are_in_memory_of_their_own_in_c_order(names: tuple[str, ...], result: str) -> None:
+    xs = [np.ones([3] * len(own)) for own in names]
+    for arrays in (xs, [x.T for x in xs], [x.swapaxes(0, 1) if x.ndim > 1 else x for x in xs]):
+        found = labelled([x.shape for x in arrays], names, result).evaluate(*arrays)
+        assert found.flags.c_contiguous
+        assert not any(np.shares_memory(found, x) for x in arrays)
 
 
 def test_einsum_of_unequal_axes_is_refused_where_numpy_reads_foreign_memory() -> None:

@@ -380,6 +380,34 @@ class Routine(Form):
     axis: str | Names = ()
     stacked: bool = True
 
+    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
+        """Ask with stacks of two, where there is one operand in C order; core axes are of full length."""
+        axis = None if len(inputs) > 1 or not self.stacked or strides_of(inputs[0]) else self.core(inputs[0], params)
+        if axis is None:
+            return super().results(primitive, inputs, params)
+        shape, dtype, _ = aval_of(inputs[0])
+        small = [n if i in axis else min(n, 2) for i, n in enumerate(shape)]
+        found = tried(primitive.evaluate, [dummy(Aval(tuple(small), dtype))], params)
+        stack = [n for i, n in enumerate(shape) if i not in axis]
+        avals = []
+        for aval in map(strong_aval, found):
+            if len(aval.shape) == len(shape):  # the core axes are there, of lengths of their own
+                lengths = [aval.shape[i] if i in axis else n for i, n in enumerate(shape)]
+            elif len(aval.shape) == len(stack):
+                lengths = stack
+            else:
+                return super().results(primitive, inputs, params)
+            avals.append(Aval(tuple(lengths), aval.dtype))
+        return tuple(avals), grown_order(found, tuple(avals))
+
+    def core(self, operand: Any, params: Params) -> tuple[int, ...] | None:
+        """Return the core axes of an only operand, counted from 0; None if it has not got them."""
+        rank = len(aval_of(operand).shape)
+        (count,) = core_ranks(self.signature, 1)
+        names = (self.axis,) if isinstance(self.axis, str) else self.axis
+        axes = [params[name] for name in names] if names else list(range(rank - count, rank))
+        return tuple([axis % rank for axis in axes]) if None not in axes and 0 < count <= rank else None
+
     def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Let the batch axis be one more axis of the stacks."""
         cores = core_ranks(self.signature, len(operands))

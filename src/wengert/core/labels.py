@@ -211,7 +211,7 @@ class Labels(Composite):
             found = self.summed(xs, self.operands) if self.relation is None else self.convolved(*xs)
         if self.merged is not None:
             found = found.reshape(self.merged)
-        return found if found.ndim else found[()]
+        return np.ascontiguousarray(found) if found.ndim else found[()]
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
@@ -254,6 +254,8 @@ class Labels(Composite):
             plan = product_of(left, right, kept, self.lengths)
             assert plan is not None
             found = multiplied(x, y, plan)
+            if kept == self.result:
+                return found
         else:
             short = {label: k for k, label in enumerate(dict.fromkeys(itertools.chain(*names)))}
             pairs: list[Any] = []
@@ -352,7 +354,7 @@ def multiplied(x: Any, y: Any, plan: Product) -> Any:
         return x * y
     out = x @ y
     out = out if out.shape == shape else out.reshape(shape)
-    return out if order is None else np.ascontiguousarray(out.transpose(order))
+    return out if order is None else out.transpose(order)
 
 
 def as_matrices(x: Any, own: Shape | None, order: Names | None, shape: Shape) -> Any:
