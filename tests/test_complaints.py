@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from wengert.core import complaints
 from wengert.core.complaints import COMPLAINTS
 
 X = np.array([-1.0, 0.5])
@@ -124,3 +125,13 @@ def test_other_threads_keep_their_settings() -> None:
     wg.grad(look)(X)
     assert found[0][1] is not COMPLAINTS
     assert "log" not in found[0][0].values()
+
+
+def test_warnings_stay_numpys_where_its_settings_cannot_be_reached(monkeypatch: Any) -> None:
+    assert complaints.settings_of_numpy() is complaints.SETTINGS is not None
+    assert complaints.settings_of_numpy("numpy.moved_away") is None
+    assert complaints.settings_of_numpy("numpy") is None
+    monkeypatch.setattr(complaints, "SETTINGS", None)
+    with pytest.warns(RuntimeWarning, match="^invalid value encountered in log$") as caught:
+        wg.grad(logarithm)(X)
+    assert caught[0].filename != __file__
