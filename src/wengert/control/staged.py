@@ -63,6 +63,7 @@ class Flat:
 
     def __init__(self, name: str, function: Function, structure: Any, leading: int = 0) -> None:
         self.name = name
+        self.own = f"{name} (body_fun)"
         self.function = function
         self.given = structure
         self.leading = leading
@@ -71,8 +72,7 @@ class Flat:
     def __call__(self, *leaves: Any) -> list[Any]:
         """Call the function with containers around the leaves."""
         arguments = (*leaves[: self.leading], unflatten(self.given, leaves[self.leading :]))
-        parameters = "i, value" if self.leading else "value"
-        found = called_with(f"{self.name} (body_fun)", self.function, parameters, arguments)
+        found = called_with(self.own, self.function, "i, value" if self.leading else "value", arguments)
         results, self.structure = leaves_of_result(found)
         for leaf in results:
             if not isinstance(leaf, Tensor | np.ndarray | np.generic | bool | int | float | complex):

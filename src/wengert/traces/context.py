@@ -75,7 +75,9 @@ class Context:
 
     def _save_attributes(self) -> list[str]:
         """Save Tensors among the attributes like the others, after them; return their names."""
-        found = {key: value for key, value in public_attributes(self).items() if type(value) is Tensor}
+        found = {key: value for key, value in vars(self).items() if type(value) is Tensor}
+        if not found:
+            return []
         self._to_save = (*self._to_save, *found.values())
         for key in found:
             delattr(self, key)
@@ -83,6 +85,9 @@ class Context:
 
     def _restore(self, saved: tuple[Any, ...], attributes: Sequence[str]) -> None:
         """Take what was saved, at the level where it is needed; the last of it as attributes."""
+        if not attributes:
+            self._saved = saved
+            return
         count = len(saved) - len(attributes)
         self._saved = saved[:count]
         vars(self).update(zip(attributes, saved[count:], strict=True))

@@ -117,8 +117,9 @@ class Function:
         outs = list(found[: call.shown]) if isinstance(found, tuple) else [found]
         if not places:
             outs = list(map(as_tensor, outs))
-        for index in call.constant & set(range(call.shown)):
-            outs[index] = apply(_as_constant, outs[index])
+        for index in call.constant:
+            if index < call.shown:
+                outs[index] = apply(_as_constant, outs[index])
         for argument, index in call.dirty.items():
             rebind(args[argument], outs[index])
             outs[index] = args[argument]
@@ -306,6 +307,8 @@ class Call(UserCall):
 
     def varying(self, hidden: Sequence[Any], arguments: Sequence[Any]) -> list[int]:
         """Return which values that were saved besides may vary: they are not marked, and no arguments either."""
+        if not hidden:
+            return []
         fixed = {id(leaf) for leaf in flatten(arguments)[0]}
         return [
             i
