@@ -23,7 +23,7 @@ from wengert.core.numbers import LARGEST
 from wengert.core.objects import leaves_of_result
 from wengert.core.order import Strides, in_normal_form, strides_of
 from wengert.core.primitive import Primitive
-from wengert.core.requirements import require_callable, require_number, shown
+from wengert.core.requirements import require_callable, require_number
 from wengert.core.source import Position, position_of
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, settled
@@ -37,6 +37,7 @@ from wengert.transforms.aliases import require_apart, written_to
 from wengert.transforms.boundary import as_given, name_of, narrowed, result_example
 from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording
+from wengert.transforms.static_arguments import as_tuple, known_positions, static_arguments
 from wengert.transforms.tracing import as_function, trace_function
 
 __all__ = ["Jitted", "jit"]
@@ -184,9 +185,11 @@ class Jitted:
     ) -> None:
         functools.update_wrapper(self, fun)
         self.fun = fun
-        self.static_argnums = as_tuple("static_argnums", static_argnums, int)
-        self.static_argnames = as_tuple("static_argnames", static_argnames, str)
-        self.donate_argnums = as_tuple("donate_argnums", donate_argnums, int)
+        positions = as_tuple("static_argnums", static_argnums, int)
+        names = as_tuple("static_argnames", static_argnames, str)
+        self.static_argnums, self.static_argnames = static_arguments(fun, positions, names)
+        donated = as_tuple("donate_argnums", donate_argnums, int)
+        self.donate_argnums = known_positions(fun, "donate_argnums", donated)
         self.entries: dict[Any, Entry] = {}
         self.trace_count = 0
         self.running = fun  # what is traced: the function, or its converted form once control flow has asked for it
@@ -323,17 +326,6 @@ class Jitted:
         return [(position, count + k) for k, position in enumerate(written)]
 
 
-def as_tuple(parameter: str, value: Any, kind: type) -> tuple[Any, ...]:
-    """Return one value or several of a type as a tuple."""
-    found = tuple(value) if isinstance(value, list | tuple | set | frozenset | range) else (value,)
-    if not all(isinstance(item, kind) and not isinstance(item, bool) for item in found):
-        needed = "positions of arguments" if kind is int else "names of arguments"
-        raise UsageError(
-            describe("jit", f"{shown(value)} for {parameter}", f"{needed} are needed", "Pass one or a tuple of them")
-        )
-    return found
-
-
 def kind_of(leaf: Any) -> tuple[Any, ...]:
     """Return what of an array or Tensor a function is traced for."""
     return leaf.shape, leaf.dtype, order_of_argument(leaf), type(leaf) is Tensor and leaf.weak
@@ -411,7 +403,8 @@ def jit(
     Args:
         fun: a function of numbers, arrays or Tensors, in any containers.
         static_argnums: positions of arguments that are passed as they are; each value is traced on its own.
-        static_argnames: names of keyword arguments treated likewise.
+        static_argnames: names of arguments treated likewise. Where the function says which name is at which position,
+            it does not matter how an argument is passed.
         donate_argnums: positions of arguments that the function may overwrite.
 
     Returns:
@@ -419,7 +412,7 @@ def jit(
 
     Raises:
         DtypeError: a dynamic argument is no array.
-        UsageError: a static argument cannot be hashed.
+        UsageError: a static argument cannot be hashed, or the function has no argument of that position or name.
         GraphError: the function writes to what it captures, or asks for elements.
 
     >>> square = jit(lambda x: x * x)
