@@ -935,3 +935,16 @@ class Varying(Function):
 def test_a_traced_call_saves_as_much_as_every_other():
     with pytest.raises(GraphError, match=r"^Varying: 2 results and saved Tensors where 3 were traced; as many in"):
         wg.jit(Varying.apply)(np.array([0.5, 0.6]))
+
+
+def test_calls_leave_nothing_to_the_garbage_collector():
+    x = wg.tensor(np.ones(2), requires_grad=True)
+    for call in (lambda: Square.apply(x), lambda: tenfold(x).sum().backward()):
+        call()
+        gc.collect()
+        gc.disable()
+        try:
+            call()
+            assert gc.collect() == 0
+        finally:
+            gc.enable()

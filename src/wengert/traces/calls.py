@@ -49,10 +49,10 @@ class UserCall(Primitive):
     results = "results"
 
     def __init__(self, name: str, places: Sequence[int], has_jvp: bool) -> None:
-        super().__init__(name, self.run, batch=self.run_batched)
+        super().__init__(name, self.evaluate)
+        del self.evaluate, self.batch  # the methods below; bound to the instance they would keep each other alive
         self.places = places
         self.has_jvp = has_jvp
-        self.jvp = self.moved
 
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Make the call on Tensors that the user's function may look at as it likes; return its results."""
@@ -91,7 +91,7 @@ class UserCall(Primitive):
     def compare(self, other: UserCall) -> None:
         """Take note of what this call and one on other values told their reverse rules differently."""
 
-    def run(self, *values: Any) -> Any:
+    def evaluate(self, *values: Any) -> Any:
         """Make the call; results have memory that neither its arguments nor the user may write to."""
         taken = [readable(value) for value in values]
         found = tuple(unshared(x, taken) for x in self.compute(taken))
@@ -110,7 +110,7 @@ class UserCall(Primitive):
 
         return self.seen(rule, [*cts, *outs, *operands])
 
-    def moved(self, tangents: Values, out: Any, *operands: Any) -> Any:
+    def jvp(self, tangents: Values, out: Any, *operands: Any) -> Any:
         """Apply the forward rule; lane by lane if it looks at elements."""
         outs = self.parted(out)
 
@@ -182,7 +182,7 @@ class UserCall(Primitive):
         known = [Variable(x.shape, x.dtype, "", strides_of(x)) for x in results]
         self.form = Region(lambda _inputs, _params: known)
 
-    def run_batched(self, _primitive: Primitive, size: int, operands: Values, batched: Sequence[bool], _: Any) -> Any:
+    def batch(self, _primitive: Primitive, size: int, operands: Values, batched: Sequence[bool], _: Any) -> Any:
         """Compute all lanes. Below, it is again a call of a function with rules: those of one lane, for all lanes."""
         return apply(InLanes(self, size, batched), *operands)
 
@@ -194,7 +194,7 @@ class UserCall(Primitive):
         if self.has_state:
             examples = [strong(example_of(x)) for x in inputs]
             other = self.anew(examples)
-            other.run(*(x * x.dtype.type(0.5) if is_differentiable(x.dtype) else x for x in examples))
+            other.evaluate(*(x * x.dtype.type(0.5) if is_differentiable(x.dtype) else x for x in examples))
             self.compare(other)
         return InGraph(self, avals)
 
