@@ -178,6 +178,19 @@ def test_converted_control_flow_keeps_numbers_weak():
     np.testing.assert_allclose(found, converted(ARRAY))
 
 
+def test_branches_do_not_round_numbers_to_the_dtype_of_the_other():
+    def program(x, number):
+        if np.sum(x) > 0:
+            return number
+        return np.sum(x).astype(np.float32)
+
+    assert wg.jit(lambda x: program(x, 0.5))(np.ones(2)) == 0.5
+    with pytest.raises(wg.errors.GraphError, match=r"Python number 0\.1 where the condition holds.*\n.*return number"):
+        wg.jit(lambda x: program(x, 0.1))(np.ones(2))
+    with pytest.raises(wg.errors.GraphError, match="must give the same containers, shapes and dtypes"):
+        wg.jit(program)(np.ones(2), 0.1)
+
+
 def test_numbers_that_are_not_defined_in_python_are_as_in_numpy():
     with np.errstate(all="ignore"):
         for function in (lambda x: 1.0 / x, lambda x: x**-0.5, lambda x: x % 0.0, lambda x: (x - 8.0) ** (1 / 3)):

@@ -31,7 +31,7 @@ from wengert.conversion.regions import (
     shared_text,
     traced,
 )
-from wengert.core.aval import Aval, aval_of, is_number, united
+from wengert.core.aval import Aval, aval_of, is_exact, is_number, united
 from wengert.core.order import Strides
 from wengert.core.primitive import Elementwise
 from wengert.core.sharing import SHARES, Memory, Share, hold, memories_of
@@ -359,16 +359,16 @@ def inside(holder: Holder, contents: Contents) -> str:
 
 
 def common_aval(a: Any, b: Any) -> Aval | None:
-    """Return the one shape and dtype of two leaves; None if they differ. Python numbers adapt."""
+    """Return the one shape and dtype of two leaves; None if they differ. Python numbers adapt if they stay the same."""
     if not all(is_array(x) or is_number(x) for x in (a, b)):
         return None
     one, other = aval_of(a), aval_of(b)
     if one.weak and other.weak:
         return united(one, other)
     if other.weak:
-        one, other = other, one
+        a, one, other = b, other, one
     if one.weak:
-        return other if other.shape == () and united(one, other) == other else None
+        return other if other.shape == () and united(one, other) == other and is_exact(a, other.dtype) else None
     return one if one == other else None
 
 

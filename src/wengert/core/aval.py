@@ -15,6 +15,7 @@ __all__ = [
     "aval_of",
     "aval_text",
     "is_differentiable",
+    "is_exact",
     "is_number",
     "shape_of",
     "strong",
@@ -62,6 +63,17 @@ def united(a: Aval, b: Aval) -> Aval:
         return Aval((), np.promote_types(a.dtype, b.dtype), a.weak)
     weak, firm = (a, b) if a.weak else (b, a)
     return Aval((), np.result_type(weak.number(1), firm.dtype))
+
+
+def is_exact(number: Any, dtype: np.dtype[Any]) -> bool:
+    """Tell whether a dtype holds a Python number, or whatever number a variable stands for, without rounding it.
+
+    >>> is_exact(0.5, np.dtype(np.float32)), is_exact(0.1, np.dtype(np.float32)), is_exact(0.1, np.dtype(complex))
+    (True, False, True)
+    """
+    if np.can_cast(aval_of(number).dtype, dtype):
+        return True
+    return type(number) in NUMBERS and (number != number or np.asarray(number).astype(dtype).item() == number)
 
 
 def is_number(value: Any) -> bool:
