@@ -127,6 +127,28 @@ def test_subclasses_that_calculate_in_their_own_way_are_refused(kind: str) -> No
             operate(T, other)
 
 
+MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
+LOSING = {
+    "cond": lambda: wg.jit(lambda x: wg.cond(x > 0, np.sum, lambda a: 2 * a.sum(), MASKED))(1.0),
+    "switch": lambda: wg.jit(lambda i: wg.switch(i, [np.sum, lambda a: 2 * a.sum()], MASKED))(1),
+    "call": lambda: wg.call(np.sum, MASKED),
+    "scan": lambda: wg.scan(lambda c, x: (c + x, x), 0.0, MASKED),
+    "jvp": lambda: wg.jvp(np.sin, (np.ones(3),), (MASKED,)),
+    "cond: result": lambda: wg.jit(lambda x: wg.cond(x > 0, lambda: MASKED, lambda: MASKED))(1.0),
+    "call: result": lambda: wg.jit(lambda x: wg.call(lambda y: MASKED, x))(1.0),
+    "scan: result": lambda: wg.jit(lambda x: wg.scan(lambda c, _: (c, MASKED), x, length=2))(1.0),
+    "fori_loop: result": lambda: wg.fori_loop(0, 3, lambda i, c: MASKED, np.ones(3)),
+    "jit: result": lambda: wg.jit(lambda x: MASKED)(1.0),
+    "vmap: result": lambda: wg.vmap(lambda x: MASKED)(np.ones(2)),
+}
+
+
+@pytest.mark.parametrize("case", LOSING)
+def test_masks_are_refused_where_they_would_be_lost(case: str) -> None:
+    with pytest.raises(DtypeError, match=rf"^{case.split(':')[0]}: an array of type MaskedArray; an ndarray is needed"):
+        LOSING[case]()
+
+
 @pytest.mark.parametrize("other", [object(), Fraction(1, 2), None, "a", {}], ids=lambda x: type(x).__name__)
 def test_objects_that_are_no_arrays_are_left_to_python(other: Any) -> None:
     for x, y in ((T, other), (other, T)):

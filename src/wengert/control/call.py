@@ -25,7 +25,7 @@ from wengert.control.subgraphs import (
     traced,
 )
 from wengert.core.aval import aval_of
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, require_plain
 from wengert.core.form import Region
 from wengert.core.graph import Equation, Graph, evaluate
 from wengert.core.identity import identity
@@ -138,6 +138,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
     """
     require_callable("call", fun)
     leaves, structure = flatten(args)
+    require_plain("call", leaves)
     staged = [is_staged(leaf) for leaf in leaves]
     if not any(staged):
         return fun(*args)

@@ -10,6 +10,7 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.control.staged import any_staged, check_alike, check_containers, returned, started
 from wengert.control.while_loop import CARRIED, emitted, weakness
+from wengert.core.dispatch import require_plain
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import as_whole, require_callable, require_flag, require_number
 from wengert.core.signatures import called_with
@@ -48,6 +49,7 @@ class Step:
         found, self.structure = leaves_of_result(result[0])
         check_containers("scan", CARRIED, self.structure, self.carried)
         ys, self.left = leaves_of_result(result[1])
+        require_plain("scan", (*found, *ys))
         return [*found, *ys]
 
 

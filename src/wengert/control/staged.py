@@ -10,7 +10,7 @@ import numpy as np
 from wengert._tree import unflatten
 from wengert.control.subgraphs import traced, with_extra_inputs
 from wengert.core.aval import Aval, aval_of
-from wengert.core.dispatch import as_tensor
+from wengert.core.dispatch import as_tensor, require_plain
 from wengert.core.graph import Graph
 from wengert.core.objects import leaves_of_result
 from wengert.core.signatures import called_with
@@ -84,6 +84,7 @@ class Flat:
                         "Return what has been computed",
                     )
                 )
+        require_plain(self.name, results)
         return results
 
 

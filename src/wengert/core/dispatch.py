@@ -32,6 +32,7 @@ __all__ = [
     "innermost",
     "is_weak",
     "plain_array",
+    "require_plain",
     "strengthened",
     "weakened",
 ]
@@ -183,6 +184,13 @@ def plain_array(name: str, value: Any) -> np.ndarray[Any, Any]:
             )
         )
     return np.asarray(value)
+
+
+def require_plain(name: str, leaves: Sequence[Any]) -> None:
+    """Refuse arrays of classes that calculate in their own way, as `plain_array` does."""
+    for leaf in leaves:
+        if isinstance(leaf, np.ndarray):
+            plain_array(name, leaf)
 
 
 def _calculates_as_ndarray(kind: type[np.ndarray[Any, Any]]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval, aval_of
+from wengert.core.dispatch import require_plain
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
 
@@ -85,7 +86,8 @@ def as_order(order: Any, default: str) -> str:
 
 
 def require_number(name: str, what: str, value: Any) -> Aval:
-    """Return shape and dtype of an argument, which must be a number or a numeric array."""
+    """Return shape and dtype of an argument, which must be a number or a numeric array, of no class of its own."""
+    require_plain(name, (value,))
     try:
         aval = aval_of(value) if isinstance(value, Tensor | np.ndarray | np.generic) else aval_of(np.asarray(value))
     except ValueError:  # lists of different lengths

@@ -11,6 +11,7 @@ import numpy as np
 from wengert._tree import unflatten
 from wengert.control.places import Undefined
 from wengert.core.aval import is_differentiable, is_number
+from wengert.core.dispatch import require_plain
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor
 from wengert.errors import DetachedWarning, DtypeError, describe
@@ -59,6 +60,7 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
 
 def require_arrays(name: str, leaves: Sequence[Any]) -> None:
     """Raise a DtypeError unless all leaves of a result are numbers, arrays or Tensors."""
+    require_plain(name, leaves)
     for leaf in leaves:
         if isinstance(leaf, np.ndarray | np.generic):
             given = f"dtype {leaf.dtype}" if leaf.dtype.kind not in "biufc" else ""
