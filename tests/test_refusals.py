@@ -160,3 +160,38 @@ def test_what_was_caught_before_the_next_try_is_forgotten():
 
     assert wg.jit(f)(3.0) == 3.0
     assert wg.jit(f)(-0.5) == 1.0
+
+
+def iterated(x):
+    total = np.sum(x)
+    try:
+        for i, v in enumerate(x):
+            if v > 0.5:
+                break
+            total = total + i
+    except ValueError:
+        total = total * 0.0
+    return total
+
+
+def masked(x):
+    y = x * 1.0
+    try:
+        y[y > 0.5] = np.sum(x)
+    except ValueError:
+        y = y * 0.0
+    return np.sum(y)
+
+
+def test_errors_about_the_use_of_the_library_are_refusals_too():
+    x = np.array([0.2, 0.7, 0.1])
+    for function, transformed in (
+        (iterated, wg.jit(iterated)),
+        (iterated, wg.grad(wg.jit(iterated))),
+        (masked, lambda x: wg.vmap(masked)(np.stack([x, x]))),
+        (masked, lambda x: wg.jit(wg.vmap(wg.grad(masked)))(np.stack([x, x]))),
+    ):
+        function(x)
+        with pytest.raises(wg.errors.UsageError, match="needed") as raised:
+            transformed(x)
+        assert "The function caught this error" in raised.value.__notes__[0]

@@ -286,3 +286,23 @@ def test_values_that_escape_name_the_line_that_made_them(make: Callable[..., Any
     assert f'a value that escaped, created at File "{__file__}", line ' in text
     assert ("x * 2" in text) == (kind == "computed")
     assert text.endswith("; values of a transformation may be used only until it ends. Return it from the function.")
+
+
+def test_constants_do_not_share_memory_that_is_written_to_later():
+    def program(x):
+        weights = np.array([0.5, -1.25, 2.0])
+        rows, window = np.broadcast_to(weights, (3, 3)), np.lib.stride_tricks.sliding_window_view(weights, 2)
+        found = np.sum(rows * x) + np.sum(window) * x[0]
+        weights[...] *= 0.5
+        return found
+
+    x = np.array([0.3, 0.4, 0.5])
+    assert wg.jit(program)(x) == program(x)
+
+
+def test_repeated_constants_stay_one_element():
+    row = np.broadcast_to(np.arange(3.0), (1000, 3))
+    (equation,) = trace(lambda x: x * row)(np.ones((1000, 3))).equations
+    constant = next(x for x in equation.inputs if isinstance(x, np.ndarray))
+    assert constant.strides == (0, 8)
+    assert not np.shares_memory(constant, row)

@@ -33,12 +33,16 @@ class DtypeError(WengertError, TypeError):
     """Report a value whose type or dtype cannot be used."""
 
 
-class GraphError(WengertError, RuntimeError):
-    """Report an operation that the recorded graph does not allow: a refusal."""
+class Refusal(WengertError):
+    """Be the base of errors that plain NumPy would not raise, so that no program can go on as if it had."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         refusal(self)
+
+
+class GraphError(Refusal, RuntimeError):
+    """Report an operation that the recorded graph does not allow."""
 
 
 class EscapedValueError(GraphError):
@@ -53,7 +57,7 @@ class FileFormatError(WengertError, ValueError):
     """Report a file whose content is damaged or not what it should be."""
 
 
-class UsageError(WengertError, ValueError):
+class UsageError(Refusal, ValueError):
     """Report an argument whose value cannot be used."""
 
 
@@ -61,7 +65,7 @@ class NumericalError(WengertError, FloatingPointError):
     """Report a cotangent that became NaN or infinite while anomalies are being looked for."""
 
 
-class RangeError(WengertError, OverflowError):
+class RangeError(Refusal, OverflowError):
     """Report an integer that needs more than 64 bits where values are arrays."""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._refusals import forgive, refusals_noted
 from wengert.control.libraries import is_library, is_own
 from wengert.control.places import defined
 from wengert.conversion import operations
@@ -172,9 +173,11 @@ def called_function(function: FunctionType) -> Callable[..., Any]:
         return passing(with_arguments_converted(function))
     if is_library(code):
         return function
+    before = refusals_noted()
     try:
         return converted(function)
     except UsageError:  # its source is not there: it may not need to be converted
+        forgive(before)
         return function
 
 

@@ -161,10 +161,25 @@ def subgraphs(params: Mapping[str, Any]) -> Iterator[tuple[str, Graph]]:
 
 def literal(value: Any) -> Any:
     """Return a constant of the graph: numbers as they are, arrays read-only and never the user's own memory."""
-    if isinstance(value, np.ndarray) and value.flags.writeable:
-        value = value.copy(order="K")
-        value.flags.writeable = False
-    return value
+    return fixed_copy(value) if isinstance(value, np.ndarray) and may_change(value) else value
+
+
+def may_change(array: np.ndarray[Any, Any]) -> bool:
+    """Tell whether somebody can write to an array: itself, or what it is a view of."""
+    memory: Any = array
+    while hasattr(memory, "base"):  # as_strided puts an object between
+        if isinstance(memory, np.ndarray) and memory.flags.writeable:
+            return True
+        memory = memory.base
+    return memory is not None and not isinstance(memory, bytes)
+
+
+def fixed_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a read-only copy in the same order; what is repeated along axes stays one element in memory."""
+    repeated = [n > 1 and not stride for n, stride in zip(array.shape, array.strides, strict=True)]
+    narrow = np.array(array[tuple([slice(0, 1) if flag else slice(None) for flag in repeated])], order="K")
+    narrow.flags.writeable = False
+    return np.broadcast_to(narrow, array.shape) if any(repeated) else narrow
 
 
 # Evaluation
