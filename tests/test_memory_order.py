@@ -290,3 +290,16 @@ def test_where_the_order_does_not_matter_nothing_is_refused():
 def test_literals_that_lie_differently_are_two():
     assert identity(np.asfortranarray(SQUARE)) != identity(SQUARE)
     assert identity(np.ones((2, 1)).T) == identity(np.ones((1, 2)))
+
+
+def test_gradients_of_writes_through_views_of_arrays_without_axes():
+    def program(x, s):
+        array = np.array(s * 1.0, like=x)
+        np.tanh(s * x[0], out=array.T)
+        return array * x[1]
+
+    x = np.array([0.5, 0.6])
+    expected = wg.grad(program, (0, 1))(x, 0.3)
+    for gradient in (wg.grad(wg.jit(program), (0, 1)), wg.jit(wg.grad(program, (0, 1)))):
+        for found, wanted in zip(gradient(x, 0.3), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-15)

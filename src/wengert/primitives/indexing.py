@@ -130,7 +130,8 @@ class Index(Form):
 def require_writable_window(base: Any, path: Sequence[Step]) -> None:
     """Raise what NumPy raises where a view that is written to is read-only."""
     if path:
-        window = window_of(example(base.shape, strides_of(base), aval_of(base).dtype), path)
+        strides = strides_of(base) if base.shape else ()  # cotangents of arrays without axes are scalars
+        window = window_of(example(base.shape, strides, aval_of(base).dtype), path)
         window[(slice(0, 0),) * window.ndim] = 0
 
 
