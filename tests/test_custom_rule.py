@@ -610,3 +610,54 @@ def test_linearize_refuses_rules_that_are_not_linear_and_heeds_forward_rules(whe
     clipped.defjvp(lambda p, t: (p[0] ** 2, 2 * p[0] * t[0]))
     wanted = wg.jvp(FORWARD_IN[where](lambda x: x**2), (x,), (t,))[1]
     np.testing.assert_allclose(wg.linearize(FORWARD_IN[where](clipped), x)[1](t), wanted)
+
+
+def with_forward_rule(rule, function=np.sin):
+    found = wg.custom_rule(function)
+    found.defjvp(rule)
+    return found
+
+
+REVERSE = {
+    "grad": lambda f: wg.grad(f)(1.0),
+    "vmap of grad": lambda f: wg.vmap(wg.grad(f))(np.ones(2)),
+    "grad of vmap": lambda f: wg.grad(lambda x: np.sum(wg.vmap(f)(x)))(np.ones(2)),
+    "jit of grad": lambda f: wg.jit(wg.grad(f))(1.0),
+    "grad of jit": lambda f: wg.grad(wg.jit(f))(1.0),
+    "jacrev": lambda f: wg.jacrev(f)(np.ones(2)),
+    "tape": lambda f: np.sum(f(wg.tensor([1.0, 2.0], requires_grad=True))).backward(),
+}
+
+
+@pytest.mark.parametrize("mode", REVERSE)
+@pytest.mark.parametrize(
+    "tangent",
+    [lambda t: np.clip(5 * t, -1, 1), lambda t: np.where(t > 0, t, 0 * t), lambda t: t * t, lambda t: t + 1],
+    ids=["clip", "where", "square", "shifted"],
+)
+def test_a_forward_rule_that_is_not_linear_gives_no_reverse_mode(mode, tangent):
+    function = with_forward_rule(lambda p, t: (np.sin(p[0]), tangent(t[0])))
+    with pytest.raises(
+        GraphError, match=r"^sin \(jvp rule\): a rule that is not linear in the tangents .* a vjp rule is needed"
+    ):
+        REVERSE[mode](function)
+
+
+def test_a_forward_rule_that_looks_at_tangents_gives_no_reverse_mode():
+    function = with_forward_rule(lambda p, t: (np.abs(p[0]), t[0] if t[0] > 0 else -t[0]), np.abs)
+    with pytest.raises(GraphError, match="not linear in the tangents"):
+        wg.grad(function)(-1.0)
+
+
+def test_a_linear_forward_rule_gives_reverse_mode_at_every_level():
+    product = with_forward_rule(lambda p, t: (p[0] * p[1], p[1] * t[0] + p[0] * t[1]), lambda x, y: x * y)
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    assert wg.vmap(wg.grad(product))(x, y).tolist() == [3.0, 4.0]
+    assert wg.vmap(wg.grad(lambda x: product(x, 2.0)))(x).tolist() == [2.0, 2.0]
+    assert wg.hessian(lambda z: product(z[0], z[1]))(x).tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    sized = with_forward_rule(lambda p, t: (np.abs(p[0]), t[0] if p[0] > 0 else -t[0]), np.abs)
+    assert wg.grad(sized)(-2.0) == -1.0
+    looped = with_forward_rule(
+        lambda p, t: (p[0] * 2.25, wg.fori_loop(0, 2, lambda i, v: v * 1.5, t[0])), lambda x: x * 2.25
+    )
+    assert wg.vmap(wg.grad(looped))(x).tolist() == [2.25, 2.25]

@@ -251,7 +251,7 @@ def propagate_opaque(
     run = sweep(seeds)
     if primitive.given_by_user:
         ct_avals = [aval_of(outs[i]).firm for i in smooth]
-        require_linear(primitive, lambda given: rule(dict(zip(smooth, given, strict=True))), ct_avals)
+        require_linear(primitive, "vjp", lambda given: rule(dict(zip(smooth, given, strict=True))), ct_avals)
     moved = tuple(run.result(leaves[i]._node) if i in leaves else None for i in range(len(outs)))
     return moved if isinstance(out, tuple) else moved[0]
 

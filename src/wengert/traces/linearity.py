@@ -1,4 +1,4 @@
-"""Whether a reverse rule that a user gave is linear in the cotangent: only then does forward mode follow from it.
+"""Whether a rule that a user gave is linear in what it carries: only then does the other mode follow from it.
 
 The rule is traced to a graph, and the kinds of the primitives decide. What the kinds leave open, opaque operations and
 loops, is tried with numbers; so is a rule that looks at values, and cannot be traced.
@@ -34,31 +34,41 @@ SCALED = frozenset({"negative", "positive", "conjugate", "divide", "ldexp", "deg
 Rule = Callable[[Sequence[Any]], Sequence[Any]]
 
 
-def require_linear(primitive: Primitive, rule: Rule, avals: Sequence[Aval]) -> None:
+NEEDED = {
+    "vjp": (
+        "a rule that is not linear in the cotangent (one that clips or thresholds it, for instance)",
+        "a jvp rule is needed for forward mode, which follows only from a linear one",
+        "Give a jvp: defjvp of a custom_rule, or the static method jvp of a Function",
+    ),
+    "jvp": (
+        "a rule that is not linear in the tangents (one that clips or thresholds them, for instance)",
+        "a vjp rule is needed for reverse mode, which follows only from a linear one",
+        "Give a vjp: defvjp of a custom_rule",
+    ),
+}
+"""What errors say of rules that are not linear: what was given, what is needed, what to do."""
+
+
+def require_linear(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -> None:
     """Raise a GraphError unless a rule is linear.
 
     Args:
         primitive: whose rule it is.
-        rule: from the cotangents of the results to those of the operands, None where there are none.
-        avals: those of the cotangents.
+        kind: "vjp" or "jvp".
+        rule: from the cotangents of the results to those of the operands, None where there are none; or from the
+            tangents of the operands to those of the results.
+        avals: those of what it is given.
     """
-    found = decided(primitive, rule, avals)
+    found = decided(primitive, kind, rule, avals)
     if found is None:
         found = tried(rule, avals)
     if not found:
-        raise GraphError(
-            describe(
-                f"{primitive.name} (vjp rule)",
-                "a rule that is not linear in the cotangent (one that clips or thresholds it, for instance)",
-                "a jvp rule is needed for forward mode, which follows only from a linear one",
-                "Give a jvp: defjvp of a custom_rule, or the static method jvp of a Function",
-            )
-        )
+        raise GraphError(describe(f"{primitive.name} ({kind} rule)", *NEEDED[kind]))
 
 
-def decided(primitive: Primitive, rule: Rule, avals: Sequence[Aval]) -> bool | None:
+def decided(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -> bool | None:
     """Return whether the kinds of what a rule does make it linear; None if they do not tell."""
-    stage = Stage(next_level(), f"the vjp rule of {primitive.name}")
+    stage = Stage(next_level(), f"the {kind} rule of {primitive.name}")
     before = refusals_noted()
     try:
         found = called(rule, ([stage.input(aval) for aval in avals],), {})
@@ -79,7 +89,7 @@ def is_plain(value: Any) -> bool:
 
 
 class Walk:
-    """Follow the cotangents through a graph.
+    """Follow the cotangents, or tangents, through a graph.
 
     Attributes:
         linear: the variables that are linear in them.

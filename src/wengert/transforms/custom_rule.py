@@ -20,6 +20,7 @@ from wengert.core.tensor import Tensor, constant_tensor, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten
+from wengert.traces.linearity import require_linear
 from wengert.transforms.reverse import pulled
 
 __all__ = ["CustomRule", "custom_rule"]
@@ -217,11 +218,13 @@ class CustomCall(UserCall):
                 for i, value in zip(varying, values, strict=True):
                     moved[i] = value
                 return rule.fun(*self.arguments(moved))
-            return self.pushed(args, operands, dict(zip(varying, values, strict=True)))
+            return self.pushed(args, self.tangents(operands, dict(zip(varying, values, strict=True))))
 
         primals = [readable(operands[i]) for i in varying]
         output, pullback = pulled(self.name, function, primals, any_result=True)
         found = pullback(self.completed(ct, output))
+        if rule.pushforward is not None:
+            self.require_linear_pushforward(args, operands)
         results: list[Any] = [None] * len(operands)
         for i, value in zip(varying, found, strict=True):
             results[i] = settled(current(as_tensor(value)))
@@ -240,6 +243,15 @@ class CustomCall(UserCall):
             full.append(constant_tensor(np.zeros(aval.shape, aval.dtype)[()]) if c is None else readable(c))
         return unflatten(structure, full)
 
+    def require_linear_pushforward(self, args: tuple[Any, ...], operands: Sequence[Any]) -> None:
+        """Raise a GraphError unless the forward rule is linear in the tangents of all arguments together."""
+        zeros, structure = flatten(self.tangents(operands, {}))
+
+        def rule(tangents: Sequence[Any]) -> Sequence[Any]:
+            return flatten(self.pushed(args, unflatten(structure, tangents)))[0]
+
+        require_linear(self, "jvp", rule, [aval_of(x).firm for x in zeros])
+
     def tangents(self, operands: Sequence[Any], given: Mapping[int, Any]) -> tuple[Any, ...]:
         """Return tangents in the containers of the arguments; zeros where none is given."""
         leaves = list(map(zero_tangent, self.leaves))
@@ -251,7 +263,7 @@ class CustomCall(UserCall):
     def push(self, tangents: Sequence[Any], out: Any, operands: Sequence[Any]) -> Any:
         """Apply the forward rule."""
         given = {i: t for i, t in enumerate(tangents) if t is not None}
-        found = flatten(self.pushed(self.arguments(operands), operands, given))[0]
+        found = flatten(self.pushed(self.arguments(operands), self.tangents(operands, given)))[0]
         moved = []
         for tangent, value in zip(found, out if self.outputs > 1 else (out,), strict=True):
             tensor = current(as_tensor(tangent))
@@ -267,11 +279,10 @@ class CustomCall(UserCall):
             moved.append(settled(tensor))
         return tuple(moved) if self.outputs > 1 else moved[0]
 
-    def pushed(self, args: tuple[Any, ...], operands: Sequence[Any], given: Mapping[int, Any]) -> Any:
+    def pushed(self, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
         """Return the tangent of the output that the forward rule gives."""
         assert self.rule.pushforward is not None
-        given_to_rule = args, self.tangents(operands, given)
-        result = self.call("jvp", self.rule.pushforward, "primals, tangents", given_to_rule)
+        result = self.call("jvp", self.rule.pushforward, "primals, tangents", (args, tangents))
         _, moved = self.pair(result, "jvp", "(output, tangent of the output)")
         found, structure = flatten(moved)
         if len(found) != self.outputs:
