@@ -275,9 +275,10 @@ def install(name: str, function: Callable[..., Any]) -> None:
 
 
 for _name, (_primitive, _compute) in COMPACT.items():
-    _operate = binary_operator(_primitive, _compute, elementwise.complex_product if _name == "mul" else None)
+    _of_complex = elementwise.complex_product if _name == "mul" else None
+    _operate = binary_operator(_primitive, _compute, _of_complex)
     install(_name, _operate)
-    install(f"r{_name}", reflected_operator(_primitive, _compute))
+    install(f"r{_name}", reflected_operator(_primitive, _compute, _of_complex))
     install(f"i{_name}", in_place(_primitive.name, _operate))
 for _name, _function in GENERAL.items():
     install(_name, through_function(_function))

@@ -192,12 +192,13 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
     return operate
 
 
-def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
+def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: Elementwise | None = None) -> Operator:
     """Return `b (op) a` for a Tensor `a` and a `b` that is none.
 
     Args:
         primitive: an elementwise primitive with rules for both operands.
         compute: the operation on values one level below.
+        of_complex: the primitive for two numbers, if NumPy's arithmetic of complex ones has other bits.
     """
     compute_large = primitive.evaluate_large or compute
     converts = compute in ARITHMETIC
@@ -279,7 +280,12 @@ def reflected_operator(primitive: Elementwise, compute: Operator) -> Operator:
         if type(b) is complex and a.dtype == DOUBLE and is_scalar(a):
             a = weakened(a)  # np.float64 is a float to Python's complex numbers, which calculate with it themselves
         x = operator_operand(primitive.name, b)
-        return x if x is NotImplemented else apply(primitive, x, a)
+        if x is NotImplemented:
+            return x
+        numbers = (
+            of_complex is not None and np.ndim(x) == 0 == a.ndim and "c" in (np.asarray(x).dtype.kind, a.dtype.kind)
+        )
+        return apply(of_complex if numbers else primitive, x, a)
 
     return operate
 
