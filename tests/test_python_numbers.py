@@ -286,6 +286,13 @@ def test_complex_numbers_of_python_calculate_with_scalars_as_python_does():
         assert program(wg.tensor(x), wg.tensor(0.7)).dtype == np.complex128  # of an array without axes NumPy decides
 
 
+def test_products_with_a_complex_number_on_the_left_have_the_bits_of_numbers():
+    rng = np.random.default_rng(0)
+    for real, imaginary, other in rng.normal(size=(50, 3)):
+        number, scalar = complex(real, imaginary), np.complex128(complex(other, real))
+        assert (number * wg.tensor(scalar)).numpy() == number * scalar
+
+
 def test_integer_scalars_repeat_lists_and_arrays_multiply_them():
     count = wg.tensor([1, 2])[1]
     assert [0.5] * count == [0.5, 0.5]

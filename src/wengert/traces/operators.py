@@ -282,10 +282,9 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
         x = operator_operand(primitive.name, b)
         if x is NotImplemented:
             return x
-        numbers = (
-            of_complex is not None and np.ndim(x) == 0 == a.ndim and "c" in (np.asarray(x).dtype.kind, a.dtype.kind)
-        )
-        return apply(of_complex if numbers else primitive, x, a)
+        if of_complex is not None and np.ndim(x) == 0 == a.ndim and "c" in (np.asarray(x).dtype.kind, a.dtype.kind):
+            return apply(of_complex, x, a)
+        return apply(primitive, x, a)
 
     return operate
 
