@@ -1162,9 +1162,13 @@ def an_ndarray_with_a_view(x):
     return x[0] * c[1]
 
 
-@refused("if: ValueError (assignment destination is read-only) was raised while both branches", "if x[0] > 1:")
+@refused(
+    "if: a write to the ndarray c, which has more than 65536 elements, where a traced value decides; an array that can "
+    "hold what is traced is needed. Make it with wengert.numpy, or write to it outside.",
+    "if x[0] > 1:",
+)
 def a_large_ndarray(x):
-    c = np.zeros(5000)
+    c = np.zeros(70000)
     if x[0] > 1:
         np.copyto(c, 1.0)
     return x[0] * c[0]

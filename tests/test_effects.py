@@ -54,6 +54,54 @@ def test_writes_to_what_a_traced_function_captures_are_refused_and_put_back(mode
     assert model.buffer.tolist() == [0.0, 0.0]
 
 
+BIG = {
+    "contiguous": lambda: np.zeros(5000),
+    "large": lambda: np.zeros(70000),
+    "of Fortran": lambda: np.zeros((300, 300), order="F"),
+    "strided": lambda: np.zeros(140000)[::2],
+    "of dates": lambda: np.zeros(70000, "M8[s]"),
+    "of objects": lambda: np.zeros(70000, object),
+}
+
+
+@pytest.mark.parametrize("kind", BIG)
+def test_writes_to_large_arrays_are_refused(kind):
+    big = BIG[kind]()
+
+    def f(x):
+        big[0] = 1
+        return x * 2.0
+
+    for run in (
+        lambda: wg.jit(f)(X),
+        lambda: wg.jit(lambda x: wg.scan(lambda c, y: (f(c), y), x, X)[0])(X),
+        lambda: wg.jit(lambda x: wg.while_loop(lambda c: c[0] < 5, f, x))(X),
+        lambda: wg.jit(lambda x: wg.cond(x[0] > 0, f, lambda x: x, x))(X),
+    ):
+        big[0] = 0
+        with pytest.raises(GraphError, match=r"a function that writes to the ndarray big from outside") as info:
+            run()
+        assert __file__ in str(info.value)
+
+
+@pytest.mark.parametrize("size", [3, 5000, 70000])
+@pytest.mark.parametrize("use", [lambda a: a, lambda a: a[1:], wg.asarray, lambda a: np.broadcast_to(a, (2, a.size))])
+def test_captured_arrays_are_constants_whatever_is_written_to_them_later(use, size):
+    array = np.ones(size)
+
+    @wg.jit
+    def branch(x):
+        y = use(array) - x
+        if x > 0:
+            y = x * use(array)
+        return y[..., -1]
+
+    plain = wg.jit(lambda x: x * use(array)[..., -1])
+    before = branch(X[1]).tolist(), plain(X[1]).tolist()
+    array[:] = 3.0
+    assert (branch(X[1]).tolist(), plain(X[1]).tolist()) == before
+
+
 def test_the_line_of_the_write_is_named_where_it_is_recorded():
     kept = wg.tensor([1.0, 2.0])
 

@@ -161,7 +161,7 @@ def traced(
     stage = Stage(next_level(), note[0])
     region = Region(stage, heap)
     try:
-        with noted(*note), Watch() as watch, heap:
+        with noted(*note), Watch() as watch:
             if begin is not None:
                 begin(stage)
                 region.starts = heap.contents()
