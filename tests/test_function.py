@@ -789,6 +789,77 @@ def test_captured_values_that_a_transformation_differentiates() -> None:
         wg.jvp(f, (3.0,), (1.0,))
 
 
+def capturing(used: Any) -> Any:
+    """Return a function of (x, w) whose Function has x as its argument, and `used(x, w)` as its result."""
+
+    def function(x: Any, w: Any) -> Any:
+        class Captures(Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return used(x, w)
+
+            @staticmethod
+            def backward(ctx: Any, ct: Any) -> Any:
+                return ct * 2
+
+        return np.sum(Captures.apply(x))
+
+    return function
+
+
+def filled(x: Any, w: Any) -> Any:
+    target = wg.numpy.zeros(2)
+    target[:] = w
+    return target * x
+
+
+CAPTURES = {
+    "operator": lambda x, w: x * w,
+    "element": lambda x, w: x * w[0],
+    "assigned": filled,
+    "several results": lambda x, w: x * np.split(w, 2)[0],
+    "jit": lambda x, w: wg.jit(lambda x: x * w)(x),
+    "grad within": lambda x, w: wg.grad(lambda z: np.sum(z * w))(x),
+    "no_grad within": lambda x, w: wg.no_grad()(lambda: x * w)(),
+}
+DIFFERENTIATED = {
+    "grad": lambda f, x, w: wg.grad(f, (0, 1))(x, w),
+    "constant argument": lambda f, x, w: wg.grad(lambda w: f(wg.tensor(x), w))(w),
+    "nested": lambda f, x, w: wg.grad(lambda w: np.sum(wg.grad(lambda x: f(x, w))(x)))(w),
+    "vmap": lambda f, x, w: wg.grad(lambda w: np.sum(wg.vmap(lambda x: f(x, w))(np.stack([x, x]))))(w),
+    "jit": lambda f, x, w: wg.grad(lambda w: wg.jit(lambda x: f(x, w))(x))(w),
+    "tape": lambda f, x, w: f(wg.tensor(x, requires_grad=True), wg.tensor(w, requires_grad=True)).backward(),
+}
+
+
+@pytest.mark.parametrize("mode", DIFFERENTIATED)
+@pytest.mark.parametrize("used", CAPTURES)
+def test_forward_refuses_captured_values_on_a_tape(used: str, mode: str) -> None:
+    """Their gradients would be zero in silence."""
+    text = r"a captured value that is being differentiated; forward must take such values as arguments.*test_function"
+    with pytest.raises(GraphError, match=rf"(?s)^Captures\.forward: {text}"):
+        DIFFERENTIATED[mode](capturing(CAPTURES[used]), np.ones(2), np.array([2.0, 3.0]))
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        lambda x, w: x * w.detach(),
+        lambda x, w: x * wg.stop_gradient(w),
+        lambda x, w: x * w.shape[0],
+        lambda x, w: np.where(w > 0, x, -x),
+        lambda x, w: x * w.astype(int),
+        lambda x, w: wg.grad(lambda z: np.sum(z * wg.no_grad()(lambda: z * 2)()))(x),
+    ],
+    ids=["detach", "stop_gradient", "shape", "comparison", "integers", "no_grad within grad"],
+)
+def test_forward_reads_captured_values_that_have_no_derivative(used: Any) -> None:
+    x, w = (wg.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    capturing(used)(x, w).backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    assert w.grad is None
+
+
 def test_attributes_that_differ_from_lane_to_lane() -> None:
     class Stores(Function):
         @staticmethod

@@ -31,7 +31,7 @@ from wengert.traces.context import (
     public_attributes,
     require_same_attributes,
 )
-from wengert.traces.modes import no_grad
+from wengert.traces.modes import in_forward
 
 __all__ = ["Function"]
 
@@ -48,6 +48,8 @@ class Function:
 
     Values that `forward` saves are differentiated where they are arguments or results; through others only first
     derivatives are known, and further ones are refused, unless `ctx.mark_non_differentiable` calls them constant.
+
+    What is differentiated must be an argument: `forward` refuses captured values that are, unless it detaches them.
 
     Calls work in every transformation. In a traced function a call is one equation, which runs `forward` anew on the
     values of each evaluation; what depends on values must then be saved with `save_for_backward`.
@@ -205,7 +207,7 @@ class Call(UserCall):
         context = Context(self.needs_input_grad)
         taken = [x for x in arguments if type(x) is Tensor]
         before = [x._value for x in taken]
-        with no_grad():
+        with in_forward(self.name):
             if self.cls.setup_context is Function.setup_context:
                 result = self.call("forward", "ctx, *args", (context, *arguments), self.kwargs)
             else:

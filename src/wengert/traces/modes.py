@@ -23,6 +23,7 @@ __all__ = [
     "Mode",
     "detect_anomaly",
     "enable_grad",
+    "in_forward",
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
@@ -38,10 +39,16 @@ SPECIAL: list[object] = []
 
 
 class State(threading.local):
-    """Hold the modes of one thread: `floor` is the level from which on traces record."""
+    """Hold the modes of one thread.
+
+    Attributes:
+        floor: the level from which on traces record.
+        forward: the level from which on traces belong to the `forward` that is running, and whose that is.
+    """
 
     def __init__(self) -> None:
         self.floor = -math.inf
+        self.forward: tuple[float, str] = (-math.inf, "")
         self.packing: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = ()
         self.anomaly = False
         self.reviving = False
@@ -223,6 +230,34 @@ class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
     def value(self) -> float:
         """Every trace that exists now stops recording."""
         return next_level()
+
+
+class in_forward(_Setting):  # noqa: N801 - named like the modes around it
+    """Stop recording while the `forward` of a Function runs, which must not read what older traces differentiate."""
+
+    attribute = "floor"
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.outer = STATE.forward
+
+    def value(self) -> float:
+        """Every trace that exists now stops recording."""
+        return next_level()
+
+    def again(self) -> Mode:
+        """Return a fresh one."""
+        return in_forward(self.name)
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        STATE.forward = STATE.floor, self.name
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        STATE.forward = self.outer
+        super().__exit__(*error)
 
 
 class inference_mode(no_grad):  # noqa: N801 - PyTorch's name

@@ -382,7 +382,10 @@ class Tape(Transient):
             inputs.append(node)
             values.append(x)
         out = evaluated(primitive, values, params) if plain else apply(primitive, *values, **params)
-        if primitive.kind == "constant" or (SPECIAL and not recording(self)):
+        if primitive.kind == "constant":
+            return wrapped_constant(out)
+        if SPECIAL and not recording(self):
+            self.require_outside_of_forward(out)
             return wrapped_constant(out)
         if primitive.outputs == 1:
             if type(out) is not ndarray:
@@ -401,6 +404,21 @@ class Tape(Transient):
         outs = tuple(map(settled, out))
         node, kept = self.record(primitive, operands, tuple(inputs), outs, params)
         return tuple(self.output(node, i, item, kept) for i, item in enumerate(outs))
+
+    def require_outside_of_forward(self, out: Any) -> None:
+        """Raise a GraphError if a newer `forward` of a Function runs: it captured what this result depends on."""
+        level, name = STATE.forward
+        outs = out if type(out) is tuple else (out,)
+        if self.level < level and any(is_differentiable(aval_of(x).dtype) for x in outs):
+            raise GraphError(
+                describe(
+                    f"{name}.forward",
+                    "a captured value that is being differentiated",
+                    "forward must take such values as arguments",
+                    "Add it to the arguments, or .detach() it",
+                )
+                + f"\n  {position_of(*caller())}"
+            )
 
     def structured(self, primitive: Structured, operands: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
         """Record an operation that runs graphs: its forward pass hands what the sweep will need to its pullback."""
@@ -483,6 +501,8 @@ class Tape(Transient):
         """Replace part of a Tensor in place, and record it; see the ADR on mutation and views."""
         if self.ended:
             self.require_alive((handle, *operands))
+        if SPECIAL and not recording(self) and any(self.node_of(x) is not None for x in operands):
+            self.require_outside_of_forward(handle)
         below = self.handle_below(handle)
         written = primitive.rewrite(below, handle._kept, *map(self.value_below, operands), **params)
         if recording(self) and is_differentiable(written.dtype):
