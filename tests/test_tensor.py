@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import array as array_module
 import collections
 import copy
+import functools
 import math
 import operator
 import pickle
@@ -317,6 +319,61 @@ def test_storing_an_element_into_an_ndarray_is_an_error(function: Any, value: An
     assert str(explained) == STORED.format(value(x).shape)
     with pytest.raises((GraphError, ValueError)):
         wg.grad(lambda z: function(value(z)))(np.array([1.0, 2.0]))
+
+
+def store_by_variable(array: Any, x: Any) -> None:
+    store = array.fill
+    store(x)
+
+
+def store_in_loop(array: Any, x: Any) -> None:
+    for _ in map(array.fill, [x]):
+        pass
+
+
+STORES = {
+    "a variable": store_by_variable,
+    "a loop": store_in_loop,
+    "__setitem__": lambda array, x: array.__setitem__(0, x),
+    "of the class": lambda array, x: np.ndarray.__setitem__(array, 0, x),
+    "operator": lambda array, x: operator.setitem(array, 0, x),
+    "partial": lambda array, x: functools.partial(array.fill)(x),
+    "map": lambda array, x: list(map(array.fill, [x])),
+    "map unpacked": lambda array, x: [*map(array.fill, [x])],
+    "map and float": lambda array, x: (float(x), list(map(array.fill, [x]))),
+    "from a list": lambda array, x: [array.fill][0](x),
+    "arguments": lambda array, x: (lambda f, *rest: f(*rest))(array.fill, x),
+    "an attribute": lambda array, x: setattr(array[:1].reshape(()), "real", x),
+    "array.array": lambda array, x: array_module.array("d", [x]),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_no_road_stores_a_differentiated_number_in_silence(name: str) -> None:
+    with pytest.raises((GraphError, ValueError)) as error:
+        STORES[name](np.zeros(3), wg.tensor(2.0, requires_grad=True))
+    explained = error.value if isinstance(error.value, GraphError) else error.value.__cause__
+    assert "silently lose the gradient" in str(explained)
+
+
+def test_a_function_that_may_store_a_differentiated_number_is_named() -> None:
+    make = array_module.array
+    with pytest.raises(GraphError) as error:
+        make("d", [wg.tensor(2.0, requires_grad=True)])
+    assert str(error.value) == (
+        "float: a Tensor of shape () that is being differentiated, given to a function that may store it as a number; "
+        "a plain value is needed, because a Python number would silently lose the gradient. "
+        "Use wengert.numpy, or give it float(x) or x.detach()."
+    )
+
+
+def test_differentiated_numbers_may_be_read() -> None:
+    x = wg.tensor(2.0, requires_grad=True)
+    read = float
+    assert [float(x), complex(x), read(x), math.sqrt(x) ** 2, np.float64(x)] == pytest.approx([2.0] * 5)
+    assert list(map(float, [x])) == [*map(float, [x])] == sorted([x], key=float) == [2.0]
+    assert ["%g" % x, f"{x:g}", "{:g}".format(x)] == ["2"] * 3  # noqa: UP031, UP032 - what is tested
+    assert math.isfinite(x)
 
 
 def test_storing_an_array_into_an_ndarray_is_an_error() -> None:

@@ -5,6 +5,8 @@ Values stored into ndarrays: what holds a gradient is refused, and NumPy's words
 
 from __future__ import annotations
 
+import cmath
+import math
 import opcode
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
@@ -15,12 +17,18 @@ from wengert.core.complaints import attributed, returned
 from wengert.core.source import use_at
 from wengert.errors import GraphError, WengertError, describe
 
-__all__ = ["called", "is_assigning", "is_storing", "stored_in_ndarray"]
+__all__ = ["called", "is_assigning", "is_reading", "is_storing", "stored_in_ndarray"]
 
 STORE_SUBSCR = opcode.opmap["STORE_SUBSCR"]
 BUILDING = frozenset({"array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "fromiter", "full"})
-WRITING = frozenset({"astype", "copyto", "fill", "itemset", "place", "put", "setfield"})
+WRITING = frozenset({"__setitem__", "astype", "copyto", "fill", "itemset", "place", "put", "setfield", "setitem"})
 """Functions and methods that put what they ask for a number into an array, a new one or one that exists."""
+READING = frozenset(
+    {"complex", "float", "float16", "float32", "float64", "complex64", "complex128", *dir(math), *dir(cmath)}
+)
+"""Functions that ask for a number and keep none: that the user asks for one is plain to see."""
+ITERATING = frozenset({"CONTAINS_OP", "FOR_ITER", "LIST_EXTEND", "SEND", "SET_UPDATE", "UNPACK_EX", "UNPACK_SEQUENCE"})
+"""Instructions that run what an iterator does, such as `map`."""
 DROPPED = "Error setting single item of array."
 """What NumPy says in place of every error of a value stored through `.flat`."""
 
@@ -36,6 +44,29 @@ def is_storing(frame: FrameType) -> bool:
         return True
     name = use_at(frame.f_code, frame.f_lasti).called
     return name in BUILDING or name in WRITING
+
+
+def is_reading(frame: FrameType) -> bool:
+    """Tell whether a frame that asks for a number does so to read it, and not through what may keep it.
+
+    C code that asks has no frame: in `f(x)` with `f = array.fill`, or in `map(array.fill, xs)`, that of the user does.
+    What goes through functions that are none of `READING` is taken to be read if the code names `float`, as
+    `list(map(float, xs))` does, and nothing that writes.
+    """
+    code, offset = frame.f_code, frame.f_lasti
+    instruction = opcode.opname[code.co_code[offset]]
+    if "CALL" in instruction:
+        name = use_at(code, offset).called
+        if getattr(variable(frame, name), "__name__", name) in READING:
+            return True
+    elif not instruction.startswith("STORE") and instruction not in ITERATING:
+        return True
+    return not {"complex", "float"}.isdisjoint(code.co_names) and WRITING.isdisjoint(code.co_names)
+
+
+def variable(frame: FrameType, name: str) -> Any:
+    """Return what a variable of a frame holds; None if there is none of this name."""
+    return frame.f_locals.get(name, frame.f_globals.get(name))
 
 
 def stored_in_ndarray(given: str) -> GraphError:

@@ -18,7 +18,7 @@ from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
 from wengert.core.methods import FUNCTIONS, ArrayMethods, call
-from wengert.core.stores import is_assigning, is_storing, stored_in_ndarray
+from wengert.core.stores import is_assigning, is_reading, is_storing, stored_in_ndarray
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
 
 if TYPE_CHECKING:
@@ -291,6 +291,15 @@ class Tensor(ArrayMethods):
                     "a Tensor that a transformation is differentiating",
                     "a plain value is needed, because a Python number would silently lose the gradient",
                     "Use wengert.numpy functions in place of math, or wengert.stop_gradient first",
+                )
+            )
+        if trace is not None and not is_reading(caller):
+            raise GraphError(
+                describe(
+                    name,
+                    f"{self._shown()}, given to a function that may store it as a number",
+                    "a plain value is needed, because a Python number would silently lose the gradient",
+                    "Use wengert.numpy, or give it float(x) or x.detach()",
                 )
             )
 
