@@ -624,6 +624,9 @@ REVERSE = {
     "grad of vmap": lambda f: wg.grad(lambda x: np.sum(wg.vmap(f)(x)))(np.ones(2)),
     "jit of grad": lambda f: wg.jit(wg.grad(f))(1.0),
     "grad of jit": lambda f: wg.grad(wg.jit(f))(1.0),
+    "linearize": lambda f: wg.linearize(f, 1.0),
+    "linearize of vmap": lambda f: wg.linearize(wg.vmap(f), np.ones(2)),
+    "linearize of jit": lambda f: wg.linearize(wg.jit(f), 1.0),
     "jacrev": lambda f: wg.jacrev(f)(np.ones(2)),
     "tape": lambda f: np.sum(f(wg.tensor([1.0, 2.0], requires_grad=True))).backward(),
 }

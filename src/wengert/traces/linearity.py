@@ -42,8 +42,8 @@ NEEDED = {
     ),
     "jvp": (
         "a rule that is not linear in the tangents (one that clips or thresholds them, for instance)",
-        "a vjp rule is needed for reverse mode, which follows only from a linear one",
-        "Give a vjp: defvjp of a custom_rule",
+        "a vjp rule is needed for reverse mode, which follows only from a linear one, as linearize does",
+        "Give a vjp: defvjp of a custom_rule; or make the rule linear",
     ),
 }
 """What errors say of rules that are not linear: what was given, what is needed, what to do."""

@@ -19,8 +19,9 @@ from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, constant_tensor, settled
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
-from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten
+from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
 from wengert.traces.linearity import require_linear
+from wengert.traces.tape import Tape
 from wengert.transforms.reverse import pulled
 
 __all__ = ["CustomRule", "custom_rule"]
@@ -261,8 +262,10 @@ class CustomCall(UserCall):
         return unflatten(self.structure, leaves)  # type: ignore[no-any-return]
 
     def push(self, tangents: Sequence[Any], out: Any, operands: Sequence[Any]) -> Any:
-        """Apply the forward rule."""
+        """Apply the forward rule; it must be linear where its tangents are differentiated, as by `linearize`."""
         given = {i: t for i, t in enumerate(tangents) if t is not None}
+        if any(isinstance(trace, Tape) for t in given.values() for trace in traces_of(t)):
+            self.require_linear_pushforward(self.arguments(operands), operands)
         found = flatten(self.pushed(self.arguments(operands), self.tangents(operands, given)))[0]
         moved = []
         for tangent, value in zip(found, out if self.outputs > 1 else (out,), strict=True):
