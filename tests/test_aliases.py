@@ -128,3 +128,29 @@ def test_loops_end_that_leave_what_they_computed_from_constants_alone() -> None:
 
     x = np.array([0.5, 0.6])
     np.testing.assert_array_equal(wg.jit(program)(x), program(x))
+
+
+def chosen_name(x, s):
+    array = np.zeros((), like=x)
+    found = array
+    if x[0] > 0.5:
+        found = s
+    array[()] = x[1]
+    return found
+
+
+def chosen_item(x, s):
+    array = np.zeros((), like=x)
+    items = [array, s]
+    if x[0] > 0.5:
+        items[0] = s
+    items[0] += 1.0
+    return array, items[0]
+
+
+@pytest.mark.parametrize("program", [chosen_name, chosen_item])
+def test_what_may_be_a_scalar_or_an_array_without_axes_is_written_to_as_such(program):
+    for first in (0.4, 0.6):
+        x = np.array([first, 0.3])
+        expected = program(x, np.float64(0.7))
+        np.testing.assert_array_equal(wg.jit(program)(x, np.float64(0.7)), expected)

@@ -66,14 +66,14 @@ def ways_of(strides: Strides) -> frozenset[Strides]:
 
 
 def joined(shape: Sequence[int], itemsize: int, ways: frozenset[Strides]) -> Strides:
-    """Return the strides of a value that lies in one of some ways; a value without axes counts as a scalar.
+    """Return the strides of a value that lies in one of some ways; one that may be an array without axes counts as such.
 
     >>> joined((2, 3), 8, frozenset(((8, 16),))), joined((2, 3), 8, frozenset(((8, 16), None)))
     ((8, 16), (24, 8))
     """
     if len(ways) == 1:
         return next(iter(ways))
-    return Joined(shape, itemsize, ways) if shape else None
+    return Joined(shape, itemsize, ways) if shape else ()
 
 
 def of_array(x: Any) -> Strides:
