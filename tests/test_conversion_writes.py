@@ -2,6 +2,7 @@
 
 # ruff: noqa: SIM108, B006, B007 - the programs use each form of statement on purpose
 
+import array
 import collections
 import contextlib
 import dataclasses
@@ -9,6 +10,7 @@ import functools
 import gc
 import inspect
 import queue
+import types
 
 import numpy as np
 import pytest
@@ -1587,3 +1589,65 @@ def test_objects_of_classes_whose_module_was_loaded_by_hand_are_the_users():
         return box.value
 
     assert [wg.jit(program)(x) for x in (-2.0, 2.0)] == [7.0, 1.0]
+
+
+HAND = types.ModuleType("hand")
+HAND.value = 0.0
+SPACE = "HIDDEN_OF_TESTS"
+HIDDEN_OF_TESTS = 0.0
+
+
+def sets_in_a_module_made_by_hand(x):
+    if x[0] > 0:
+        HAND.value = x[1]
+    else:
+        HAND.value = 5.0
+    return x * HAND.value
+
+
+def counts_in_a_module_made_by_hand(x):
+    HAND.value = 0.0
+    while x[0] < 10 and x[1] < 10:
+        x = x * 2.0 + 1.0
+        HAND.value = HAND.value + 1.0
+    return x * HAND.value
+
+
+def sets_a_variable_by_a_computed_name(x):
+    globals()[SPACE] = 1.0
+    if x[0] > 0:
+        globals()[SPACE] = 7.0
+    return x * globals()[SPACE]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [sets_in_a_module_made_by_hand, counts_in_a_module_made_by_hand, sets_a_variable_by_a_computed_name],
+)
+def test_writes_to_modules_by_any_road_are_carried(function):
+    for x in (POINT, POINT - 1.0):
+        expected = function(x).tolist()
+        HAND.value = globals()[SPACE] = 0.0
+        assert wg.jit(function)(x).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", [bytearray, lambda n: array.array("b", bytes(n)), lambda n: memoryview(bytearray(n))])
+def test_bytes_changed_where_a_traced_value_decides_are_refused_and_put_back(kind):
+    data = kind(2)
+
+    def branch(x):
+        if x[0] > 0:
+            data[0] = 1
+        return x * data[0]
+
+    def loop(x):
+        while x[0] < 10:
+            x = x * 2.0
+            data[0] += 1
+        return x * data[0]
+
+    for function in (branch, loop):
+        with pytest.raises(GraphError, match="data") as info:
+            wg.jit(function)(POINT)
+        assert __file__ in str(info.value)
+        assert bytes(data) == bytes(2)

@@ -12,7 +12,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from types import CellType, CodeType, FunctionType, GeneratorType, MappingProxyType, MethodType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -134,6 +134,11 @@ class Heap:
             inside = (value.fget, value.fset, value.fdel)
         elif isinstance(value, staticmethod | classmethod):
             inside = (value.__func__,)
+        elif isinstance(value, memoryview):
+            inside = (value.obj,)
+        elif isinstance(value, ModuleType):
+            if is_users_module(value):
+                self.look_into_module(vars(value), frozenset(vars(value)))
         elif isinstance(value, tuple | frozenset):
             inside = tuple(value)
         elif isinstance(value, type):
@@ -155,8 +160,12 @@ class Heap:
 
     def look_into_code(self, function: FunctionType) -> None:
         """Look into the global variables that code may use."""
+        space = function.__globals__
         names = names_of(function.__code__)
-        self.look_into_module(function.__globals__, names)
+        self.look_into_module(space, names)
+        if "globals" in names:  # whatever is there may be changed, under names that are computed
+            self.look_into_module(space, frozenset(x for x in space if not x.startswith("__")))
+            cast("Variables", self.holders[id(space)]).whole = True
 
     def look_into_module(self, space: dict[str, Any], names: frozenset[str]) -> None:
         """Look into those of a module's variables that code may use."""
@@ -171,8 +180,7 @@ class Heap:
                 continue
             value = self.kept[id(space)][name] = space[name]
             if isinstance(value, ModuleType):
-                filename = getattr(value, "__file__", None)
-                if filename is not None and not is_library_file(filename):
+                if is_users_module(value):
                     self.look_into_module(vars(value), names)
             elif type(value) not in ATOMS:
                 self.queue.append((value, name, (holder, name)))
@@ -330,6 +338,14 @@ def checksum(array: np.ndarray[Any, Any]) -> int:
     """Return a checksum of an array's elements; of an array of objects, of their identities."""
     elements = np.asarray(array).ravel("K")
     return zlib.crc32(elements.tobytes() if elements.dtype.hasobject else elements.view(np.uint8).data)
+
+
+def is_users_module(module: ModuleType) -> bool:
+    """Tell whether a module is the user's: neither of Python nor of an installed package; it may be made by hand."""
+    filename = getattr(module, "__file__", None)
+    if filename is None:
+        return getattr(module, "__spec__", None) is None
+    return not is_library_file(filename)
 
 
 def tensors_in(value: Any) -> list[Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from array import array
 from collections import deque
 from operator import is_not
 from types import CellType, FunctionType, SimpleNamespace
@@ -10,6 +11,8 @@ from typing import Any, ClassVar
 
 from wengert.control.libraries import is_library_file
 from wengert.control.places import UNBOUND
+from wengert.core.source import caller, position_of
+from wengert.errors import GraphError, describe
 
 __all__ = ["Cell", "Contents", "Holder", "Variables", "content_of", "holder_of", "is_users"]
 
@@ -97,9 +100,12 @@ class Variables(Holder):
     def __init__(self, target: Any, name: str) -> None:
         super().__init__(target, name)
         self.names: set[str] = set()
+        self.whole = False  # whether all are of interest, new ones too
 
     def contents(self) -> Contents:
         """Return the variables that there are."""
+        if self.whole:
+            self.names.update(x for x in list(self.target) if not x.startswith("__"))
         return {name: self.target[name] for name in self.names if name in self.target}
 
     def restore(self, contents: Contents) -> None:
@@ -192,6 +198,42 @@ class Mapping(Holder):
         dict.update(self.target, contents)
 
 
+class Bytes(Holder):
+    """Be a bytearray or an array of the standard library, whose elements are one content: they cannot be traced."""
+
+    target: bytearray | array[Any]
+
+    def contents(self) -> Contents:
+        """Return the bytes."""
+        return {"": bytes(self.target)}
+
+    def differs(self, one: Contents, other: Contents) -> bool:
+        """Tell whether the bytes differ."""
+        return one != other
+
+    def restore(self, contents: Contents) -> None:
+        """Put in the bytes."""
+        old = contents.get("")
+        if type(old) is not bytes:
+            raise GraphError(
+                describe(
+                    self.name or type(self.target).__name__,
+                    f"a {type(self.target).__name__}, changed where a traced value decides",
+                    "an array that can hold what is traced is needed",
+                    "Make it with wengert.numpy",
+                )
+                + f"\n  {position_of(*caller())}"
+            )
+        if isinstance(self.target, bytearray):
+            self.target[:] = old
+        else:
+            self.target[:] = array(self.target.typecode, old)
+
+    def entry_name(self, key: Any) -> str:
+        """Return the name."""
+        return self.name
+
+
 class Set(Holder):
     """Be a set: its elements are the keys."""
 
@@ -219,6 +261,8 @@ def holder_of(value: Any, name: str) -> Holder | None:
         return Mapping(value, name)
     if isinstance(value, set):
         return Set(value, name)
+    if isinstance(value, bytearray | array):
+        return Bytes(value, name)
     if isinstance(value, type):
         return ClassAttributes(value, value.__name__) if is_users(value) else None
     if isinstance(value, FunctionType | SimpleNamespace):
