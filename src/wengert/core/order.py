@@ -66,7 +66,7 @@ def ways_of(strides: Strides) -> frozenset[Strides]:
 
 
 def joined(shape: Sequence[int], itemsize: int, ways: frozenset[Strides]) -> Strides:
-    """Return the strides of a value that lies in one of some ways; one that may be an array without axes counts as such.
+    """Return the strides of a value that lies in one of some ways; what may be an array without axes counts as one.
 
     >>> joined((2, 3), 8, frozenset(((8, 16),))), joined((2, 3), 8, frozenset(((8, 16), None)))
     ((8, 16), (24, 8))
