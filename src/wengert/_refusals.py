@@ -37,6 +37,6 @@ def refusals_noted() -> int:
 
 
 def forgive(count: int) -> None:
-    """Forget all refusals but the first: they came of a try, and something else is tried now."""
+    """Forget all refusals but the first `count`: they came of a try, and something else is tried now."""
     if REFUSALS.noted is not None:
         del REFUSALS.noted[count:]
