@@ -435,7 +435,7 @@ LANES = r"vmap\(.*, File \".*test_vmap.py\", line \d+\)"
         (
             lambda: wg.vmap(lambda x: x, in_axes=({"b": 0},))({"a": X}),
             UsageError,
-            "vmap: in_axes=(({'b': 0},), {}); the containers of the values it speaks of, or fewer of them, ",
+            "vmap: in_axes={'b': 0}; the containers of the values it speaks of, or fewer of them, ",
         ),
         (
             lambda: wg.vmap(lambda x: x, out_axes=None)(X),

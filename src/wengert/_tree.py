@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["NAMESPACE", "flatten", "flatten_prefix", "map_leaves", "nested_too_deeply", "unflatten"]
+__all__ = ["NAMESPACE", "flatten", "flatten_prefix", "map_leaves", "nested_too_deeply", "unflatten", "unflatten_each"]
 
 NAMESPACE = "wengert"
 
@@ -88,6 +88,19 @@ def unflatten(structure: Any, leaves: Sequence[Any]) -> Any:
     import optree
 
     return optree.tree_unflatten(structure, leaves)
+
+
+def unflatten_each(structures: Sequence[tuple[Any, int]], leaves: Sequence[Any]) -> list[Any]:
+    """Return several trees from their structures, each with its number of leaves, and the leaves of all.
+
+    >>> unflatten_each([(None, 1), (flatten((1.0, 2.0))[1], 2)], [5.0, 6.0, 7.0])
+    [5.0, (6.0, 7.0)]
+    """
+    trees, start = [], 0
+    for structure, count in structures:
+        trees.append(unflatten(structure, leaves[start : start + count]))
+        start += count
+    return trees
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:

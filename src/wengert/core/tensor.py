@@ -93,22 +93,15 @@ class Tensor(ArrayMethods):
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes."""
         trace = self._trace
-        try:
-            return self._value.shape if trace is None or trace.fast else trace.shape(self)
-        except AttributeError:
-            if type(self._value) in NUMBERS:
-                return ()
-            raise
+        if type(self._value) in NUMBERS:
+            return ()
+        return self._value.shape if trace is None or trace.fast else trace.shape(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype of the elements."""
-        try:
-            return self._value.dtype  # type: ignore[no-any-return]  # whatever the trace, its value has one
-        except AttributeError:
-            if type(self._value) in NUMBERS:
-                return NUMBERS[type(self._value)]
-            raise
+        number = NUMBERS.get(type(self._value))
+        return self._value.dtype if number is None else number
 
     @property
     def weak(self) -> bool:

@@ -29,20 +29,25 @@ from wengert.traces.transient import Transient
 
 __all__ = ["Dual", "make_dual", "propagate", "propagate_opaque"]
 
+Place = tuple[CodeType | None, int]
+
 
 class Moving:
     """Hold the tangent of a value, and where in the user's program it was made."""
 
     __slots__ = ("code", "offset", "tangent")
 
-    def __init__(self, tangent: Any) -> None:
+    def __init__(self, tangent: Any, place: Place | None = None) -> None:
         self.tangent = tangent
-        self.code, self.offset = asker()
+        self.code, self.offset = place or asker()
 
 
-def make_dual(value: Any, tangent: Any, trace: Dual) -> Tensor:
-    """Return a Tensor of a dual trace from values one level below; neither's buffer is the Tensor's to overwrite."""
-    tensor = make_tensor(value, trace, Moving(tangent))
+def make_dual(value: Any, tangent: Any, trace: Dual, place: Place | None = None) -> Tensor:
+    """Return a Tensor of a dual trace from values one level below; neither's buffer is the Tensor's to overwrite.
+
+    Arguments are made where the transformation is asked for; that place need not be looked for.
+    """
+    tensor = make_tensor(value, trace, Moving(tangent, place))
     tensor._kept = True
     return tensor
 
@@ -139,6 +144,8 @@ class Dual(Transient):
 
     def paired_numbers(self, out: Any, tangent: Any) -> Tensor:
         """Return a Python number with its tangent, which is one too."""
+        if type(out) is float and type(tangent) is np.float64:
+            return make_dual(out, tangent.item(), self)
         dtype = aval_of(out).dtype
         if tangent is None or not is_differentiable(dtype):
             return wrapped_constant(out)  # type: ignore[no-any-return]

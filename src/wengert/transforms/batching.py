@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, flatten_prefix, unflatten
+from wengert._tree import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.core.aval import shape_of
 from wengert.core.dispatch import plain_array
 from wengert.core.objects import leaves_of_result
@@ -62,16 +62,22 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
                     "Pass None for arguments shared by all lanes",
                 )
             )
-        leaves, structure = flatten((args, kwargs))
-        wanted = tuple(in_axes) if isinstance(in_axes, list | tuple) else (in_axes,) * len(args)
-        axes = axes_of("in_axes", (wanted, dict.fromkeys(kwargs, 0)), structure, (args, kwargs))
+        wanted = in_axes if isinstance(in_axes, list | tuple) else (in_axes,) * len(args)
+        leaves: list[Any] = []
+        axes: list[int | None] = []
+        structures = []
+        for prefix, tree in zip((*wanted, *(0 for _ in kwargs)), (*args, *kwargs.values()), strict=True):
+            found, structure = flatten(tree)
+            leaves += found
+            axes += axes_of("in_axes", prefix, structure, tree)
+            structures.append((structure, len(found)))
         size = lane_count(leaves, axes)
         trace = Batch(next_level(), size, functools.partial(name_of, "vmap", fun))
         lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
-        arguments, keywords = unflatten(structure, lanes)
+        given = unflatten_each(structures, lanes)
         before = held(lanes)
         try:
-            result = called(fun, arguments, keywords)
+            result = called(fun, given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True)))
             require_apart("vmap", leaves, written_to(lanes, before))
             found, out_structure = leaves_of_result(result)
             require_arrays("vmap", found)

@@ -51,6 +51,8 @@ def name_of(transformation: str, function: Callable[..., Any]) -> str:
 
 def positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
     """Return the positions that `argnums` names, counted from the front."""
+    if type(argnums) is int and 0 <= argnums < count:
+        return (argnums,)
     wanted = tuple(argnums) if isinstance(argnums, Iterable) and not isinstance(argnums, Tensor) else (argnums,)
     if not all(isinstance(position, int | np.integer) for position in wanted):
         raise UsageError(

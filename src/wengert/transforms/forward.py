@@ -117,6 +117,8 @@ def dual_arguments(
 def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
     """Return one differentiated leaf with its tangent."""
     value = inner_value(selected("jvp", leaf))
+    if type(value) is float and type(direction) is float:
+        return make_dual(value, direction, trace, trace.place)
     require_number("jvp", "a tangent", direction)
     tangent = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
     aval = aval_of(value)
@@ -135,7 +137,7 @@ def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
         )
     if tangent.dtype != aval.dtype:
         tangent = tangent.astype(aval.dtype)
-    return make_dual(value, settled(weakened(tangent)) if aval.weak else tangent, trace)
+    return make_dual(value, settled(weakened(tangent)) if aval.weak else tangent, trace, trace.place)
 
 
 def mismatch(given: str, needed: str) -> ShapeError:

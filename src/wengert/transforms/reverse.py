@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, map_leaves, unflatten
+from wengert._tree import flatten, map_leaves, unflatten, unflatten_each
 from wengert.core.dispatch import apply, strengthened
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, require_flag, require_number
@@ -141,11 +141,7 @@ class Recording:
 
     def structured(self, found: Sequence[Any]) -> tuple[Any, ...]:
         """Return one value for each differentiated leaf in the containers of their arguments."""
-        results, start = [], 0
-        for structure, count in self.structures:
-            results.append(unflatten(structure, found[start : start + count]))
-            start += count
-        return tuple(results)
+        return tuple(unflatten_each(self.structures, found))
 
 
 def value_and_grad(
@@ -428,7 +424,8 @@ def ones_for(output: Any) -> Any:
     """Return the cotangent of ones for an output."""
     if type(output) is not Tensor or innermost_trace(output) is None:
         return None
-    return np.ones(output.shape, output.dtype)[()]
+    shape = output.shape
+    return np.ones(shape, output.dtype) if shape else output.dtype.type(1)
 
 
 def stop_gradient(tree: Any) -> Any:
