@@ -158,7 +158,7 @@ def pushed_graph(graph: Graph, moving: Flags, results: Flags, order: int | None)
 def moving_value(value: Tensor, parts: Sequence[Any], trace: Dual | Jet) -> Tensor:
     """Return a value that moves along a tangent or a series."""
     if isinstance(trace, Dual):
-        return make_dual(value, parts[0], trace)
+        return make_dual(value, parts[0], trace, trace.place)
     zero = zeros(aval_of(value), value)
     return trace.tensor(aval_of(value), Series([value, *parts], lambda _: zero))
 

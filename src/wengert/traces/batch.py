@@ -41,7 +41,7 @@ def make_batched(value: Any, trace: Batch) -> Tensor:
     Its node is the place in the user's program that made it, for the error about values that escape; `ARRAY` behind
     it tells lanes that are arrays without axes from scalars.
     """
-    return make_tensor(value, trace, asker())
+    return make_tensor(value, trace, asker(2))
 
 
 def make_arrays(value: Any, trace: Batch) -> Tensor:
@@ -224,7 +224,7 @@ class Batch(Transient):
             check_broadcast(primitive.name, operands)
             raise
         if type(out) is ndarray and (type(evaluate) is ufunc if rank == 1 else out.flags.c_contiguous):
-            return make_tensor(out, self, asker())
+            return make_tensor(out, self, asker(4))
         return self.laid_out(primitive, (np.asarray(out),), operands, params)[0]
 
     def aligned_elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:

@@ -37,16 +37,13 @@ class Moving:
 
     __slots__ = ("code", "offset", "tangent")
 
-    def __init__(self, tangent: Any, place: Place | None = None) -> None:
+    def __init__(self, tangent: Any, place: Place) -> None:
         self.tangent = tangent
-        self.code, self.offset = place or asker()
+        self.code, self.offset = place
 
 
-def make_dual(value: Any, tangent: Any, trace: Dual, place: Place | None = None) -> Tensor:
-    """Return a Tensor of a dual trace from values one level below; neither's buffer is the Tensor's to overwrite.
-
-    Arguments are made where the transformation is asked for; that place need not be looked for.
-    """
+def make_dual(value: Any, tangent: Any, trace: Dual, place: Place) -> Tensor:
+    """Return a Tensor of a dual trace from values one level below; neither's buffer is the Tensor's to overwrite."""
     tensor = make_tensor(value, trace, Moving(tangent, place))
     tensor._kept = True
     return tensor
@@ -72,7 +69,7 @@ class Dual(Transient):
 
     def duplicate(self, tensor: Tensor) -> Tensor:
         """Return the same value and tangent in buffers of their own."""
-        return make_tensor(copied(tensor._value), self, Moving(copied(tensor._node.tangent)))
+        return make_tensor(copied(tensor._value), self, Moving(copied(tensor._node.tangent), asker()))
 
     def tangent_below(self, operand: Any) -> Any:
         """Return the tangent of an operand; None if it is a constant to this trace."""
@@ -130,7 +127,9 @@ class Dual(Transient):
     def paired(self, out: Any, tangent: Any) -> Tensor:
         """Return an output with its tangent, or as a constant where that is a structural zero."""
         if type(out) is ndarray is type(tangent) and out.shape == tangent.shape and out.dtype.kind in "fc":
-            return make_dual(out, tangent if tangent.dtype is out.dtype else match_dtype(tangent, out.dtype), self)
+            if tangent.dtype is not out.dtype:
+                tangent = match_dtype(tangent, out.dtype)
+            return make_dual(out, tangent, self, asker(3))
         if type(out) in NUMBERS or (type(out) is Tensor and out.weak):
             return self.paired_numbers(out, tangent)
         if tangent is None or not is_differentiable(out.dtype):
@@ -140,16 +139,16 @@ class Dual(Transient):
             tangent = np.broadcast_to(tangent, out.shape)
         if tangent.dtype != out.dtype:
             tangent = match_dtype(tangent, out.dtype)
-        return make_dual(out, settled(tangent), self)
+        return make_dual(out, settled(tangent), self, asker(3))
 
     def paired_numbers(self, out: Any, tangent: Any) -> Tensor:
         """Return a Python number with its tangent, which is one too."""
         if type(out) is float and type(tangent) is np.float64:
-            return make_dual(out, tangent.item(), self)
+            return make_dual(out, tangent.item(), self, asker(3))
         dtype = aval_of(out).dtype
         if tangent is None or not is_differentiable(dtype):
             return wrapped_constant(out)  # type: ignore[no-any-return]
-        return make_dual(out, settled(weakened(match_dtype(strong(settled(tangent)), dtype))), self)
+        return make_dual(out, settled(weakened(match_dtype(strong(settled(tangent)), dtype))), self, asker(3))
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value, and the same part of its tangent."""
@@ -168,7 +167,7 @@ class Dual(Transient):
             if type(source) is Tensor and type(tangent) is not Tensor:
                 tangent = make_tensor(tangent, None, None)
                 tangent._kept = kept
-            handle._node = Moving(primitive.rewrite(tangent, kept, source, *values[1:], **params))
+            handle._node = Moving(primitive.rewrite(tangent, kept, source, *values[1:], **params), asker())
             handle._trace = self
         handle._value = written
         handle._kept = False

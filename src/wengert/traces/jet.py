@@ -37,16 +37,23 @@ __all__ = ["Jet", "Series"]
 class Series:
     """Hold the coefficients known so far, how to compute the next, and where in the user's program that was said.
 
-    `degree` is that of a polynomial, whose further coefficients are structural zeros, and infinite otherwise.
+    `degree` is that of a polynomial, whose further coefficients are structural zeros, and infinite otherwise. What a
+    rule makes on the way has no place.
     """
 
     __slots__ = ("compute", "degree", "known", "place")
 
-    def __init__(self, known: list[Any], compute: Callable[[int], Any], degree: float = math.inf) -> None:
+    def __init__(
+        self,
+        known: list[Any],
+        compute: Callable[[int], Any],
+        degree: float = math.inf,
+        place: tuple[CodeType | None, int] = (None, 0),
+    ) -> None:
         self.known = known
         self.compute = compute
         self.degree = degree
-        self.place = asker()
+        self.place = place
 
     def __getitem__(self, k: int) -> Any:
         while len(self.known) <= k:
@@ -145,7 +152,7 @@ class Jet(Transient):
                 results.append(wrapped_constant(out))
             else:
                 rest = map(settled, coefficients)
-                results.append(self.tensor(aval_of(out), Series([out, *rest], zeros_like(out))))
+                results.append(self.tensor(aval_of(out), Series([out, *rest], zeros_like(out), place=asker())))
         return tuple(results)
 
     def complete(self, primitive: Primitive, result: Any) -> None:
@@ -184,7 +191,8 @@ class Jet(Transient):
                 return settled(weakened(found))
             return found if found.shape == shape else np.broadcast_to(found, shape)
 
-        return self.tensor(aval, Series([out], coefficient))
+        place = asker(4) if self.depth == 1 else (None, 0)
+        return self.tensor(aval, Series([out], coefficient, place=place))
 
     def value_or_none(self, operand: Any) -> Any:
         """Return the value of a constant operand."""
@@ -212,7 +220,7 @@ class Jet(Transient):
 
         def compute(k: int) -> Any:
             terms = []
-            for degrees in shares(k, [0 if s is None else s.degree for s in series]):
+            for degrees in shares(k, tuple([0 if s is None else s.degree for s in series])):
                 found = zip(series, constants, degrees, strict=True)
                 terms.append(apply(primitive, *[x if s is None else s[j] for s, x, j in found], **params))
             return added(terms) if terms else zero_of(out)
@@ -382,13 +390,14 @@ class Jet(Transient):
         handle._value, handle._trace, handle._node = result._value, result._trace, result._node
 
 
-def shares(k: int, most: Sequence[float]) -> list[tuple[int, ...]]:
+@functools.lru_cache(maxsize=1024)
+def shares(k: int, most: tuple[float, ...]) -> list[tuple[int, ...]]:
     """Return in which ways several degrees come to k, none of them above its most.
 
-    >>> shares(2, [2, 0, 1])
+    >>> shares(2, (2, 0, 1))
     [(1, 0, 1), (2, 0, 0)]
     """
-    first, *rest = most
+    first, rest = most[0], most[1:]
     if not rest:
         return [(k,)] if k <= first else []
     return [(j, *others) for j in range(k + 1) if j <= first for others in shares(k - j, rest)]
