@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import eager, importing, operations, programs, tracing, transforms
+from benchmarks import eager, graphs, importing, operations, programs, tracing, transforms
 from benchmarks.libraries import PEERS, installed
 from benchmarks.measure import Case, measure
 from benchmarks.report import print_table, results_table, write_json
@@ -19,6 +19,7 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "import": importing.cases,
     "transforms": transforms.cases,
     "tracing": tracing.cases,
+    "graphs": graphs.cases,
     "operations": operations.cases,
     "programs": programs.cases,
 }
@@ -29,6 +30,8 @@ COMPARED: dict[str, Sequence[str]] = {
     "programs": ("jax-jit",),
 }
 """What a suite compares with besides the peers."""
+COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual bytes")}
+"""The labels of a suite that are columns of its table."""
 SUMMED_UP = ("operations",)
 """Suites of many cases: a summary is printed, and the cases themselves if they are few."""
 FEW = 40
@@ -78,7 +81,7 @@ def main() -> None:
     if not results:
         raise SystemExit(f"{chosen.suite}: no case is all that was asked for")
     title = f"python -m benchmarks {chosen.suite}: time of an operation, and its ratio to the peers'"
-    tables = [results_table(title, results, libraries)]
+    tables = [results_table(title, results, libraries, COUNTED.get(chosen.suite, ()))]
     if chosen.suite in SUMMED_UP:
         tables = [*(tables if len(results) <= FEW else ()), *summary([result.as_json() for result in results])]
     for table in tables:

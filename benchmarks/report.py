@@ -68,16 +68,17 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def results_table(title: str, results: Sequence[Result], libraries: Sequence[str]) -> Table:
-    """Return the subject's time per operation, and its ratio to each other library."""
+def results_table(title: str, results: Sequence[Result], libraries: Sequence[str], labels: Sequence[str] = ()) -> Table:
+    """Return some labels, the subject's time per operation, and its ratio to each other library."""
     subject = results[0].subject
     others = [library for library in libraries if library != subject]
     rows = []
     for result in results:
         ratios = [f"{result.ratio(library):.2f}" if library in result.seconds else "-" for library in others]
         name = f"{result.case}: {result.phase}" if result.phase else result.case
-        rows.append([name, duration(result.per_operation(subject)), *ratios])
-    return Table(title, ["case", subject, *(f"/ {library}" for library in others)], rows)
+        known = [result.labels[label] for label in labels]
+        rows.append([name, *known, duration(result.per_operation(subject)), *ratios])
+    return Table(title, ["case", *labels, subject, *(f"/ {library}" for library in others)], rows)
 
 
 def print_table(content: Table) -> None:

@@ -311,3 +311,63 @@ def test_second_derivative_in_every_mode(name: str, mode: str) -> None:
     if "vmap" in mode and name in LOOKED_AT:
         return
     np.testing.assert_allclose(SECOND[mode](f)(np.array(x)), np.sum(want), rtol=1e-12, atol=1e-12)
+
+
+def guards_of(f: Callable[..., Any], *args: Any) -> list[str]:
+    """Return the operations of the traced gradient of a sum, if there are guards among them."""
+    names = [e.primitive.name for e in wg.graph.trace(wg.elementwise_grad(f))(*map(np.array, args)).equations]
+    return names if "guarded" in names else []
+
+
+def test_guards_are_one_equation_each_of_graphs() -> None:
+    assert guards_of(lambda x: np.exp(np.sqrt(x)), [1.0, 2.0]).count("guarded") == 1
+    assert "where" not in guards_of(lambda x: np.exp(np.sqrt(x)), [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.exp(x**2),
+        lambda x: np.exp(x**3.5),
+        lambda x: np.exp(np.power(x, 1)),
+        lambda x: np.sqrt(x),  # which a cotangent without zeros reaches
+        lambda x: np.sin(x / 3.0),
+        lambda x: np.where(x > 1, -x + 1.0, x),
+    ],
+)
+def test_guards_that_cannot_act_are_not_made(f: Callable[..., Any]) -> None:
+    assert guards_of(f, [1.0, 2.0]) == []
+
+
+@pytest.mark.parametrize("exponent", [0.5, -1, 0.999])
+def test_powers_that_are_singular_at_zero_keep_their_guard(exponent: float) -> None:
+    assert guards_of(lambda x: np.exp(x**exponent), [1.0, 2.0])
+    masked = wg.grad(lambda x: np.sum(x**exponent * 0.0))
+    assert masked(np.zeros(2)).tolist() == wg.jit(masked)(np.zeros(2)).tolist() == [0.0, 0.0]
+
+
+def test_squares_behind_a_mask_are_guarded() -> None:
+    masked = wg.grad(lambda x: np.sum(np.where(x < 9, x**2, 0.0)))
+    for f in (masked, wg.jit(masked)):
+        assert f(np.array([2.0, inf])).tolist() == [4.0, 0.0]
+
+
+def test_guards_are_not_differentiated_into_guards_of_everything_before() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(10):
+            x = np.exp(x) * x
+        return np.sqrt(x)
+
+    second = wg.graph.trace(wg.elementwise_grad(wg.elementwise_grad(f)))(np.ones(2)).equations
+    assert sum(e.primitive.name == "guarded" for e in second) < 10
+
+
+def test_a_guard_acts_in_every_mode_and_order() -> None:
+    def slope(x: Any, t: Any) -> Any:
+        return wg.jvp(np.sqrt, (x,), (t,))[1]
+
+    x, t = np.zeros(2), np.array([0.0, 1.0])
+    for f in (slope, wg.jit(slope), wg.vmap(slope), wg.jit(wg.vmap(slope))):
+        assert f(x, t).tolist() == [0.0, inf]
+    for f in (slope, wg.jit(slope)):
+        assert wg.grad(lambda t, f=f: np.sum(f(x, t)))(t).tolist() == [0.0, inf]

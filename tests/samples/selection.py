@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.samples.base import fixed, integers, normal, positive, sample, spaced
+from wengert.primitives.selection import guard
 
 MASK = fixed(np.array([[True, False, True], [False, False, True]]))
 LINE = fixed(np.array([True, False, True]))
@@ -16,6 +17,7 @@ SAMPLES = [
     sample("where", np.where, fixed(True), normal(), normal(seed=1)),
     sample("where", np.where, fixed(np.zeros((0, 3), bool)), normal(3), normal(0, 3)),
     sample("where", lambda x: np.where(x > 0)[0] * 1.0 + x.sum(), spaced(5)),
+    sample("guarded", guard, normal(2, 3), fixed(np.array([np.nan, np.nan, 1.0])), fixed(np.array([[0.0], [1.0]]))),
     sample("clip", np.clip, normal(2, 3), LOW, HIGH),
     sample("clip", np.clip, normal(2, 1), LOW, HIGH),
     sample("clip", np.clip, normal(2, 3), -0.5, 0.5),

@@ -135,6 +135,12 @@ def is_uniform(value: Any) -> bool:
     return bool(value.tobytes() == first * value.size)
 
 
+def has_no_zero(value: Any) -> bool:
+    """Tell whether no element of a literal is 0."""
+    repeated = type(value) is np.ndarray and value.size and not any(value.strides)
+    return bool(np.all(np.not_equal(value.flat[0] if repeated else value, 0)))
+
+
 def is_true(value: Any) -> bool:
     """Tell whether a value is a boolean literal that is true everywhere."""
     return is_boolean(value) and bool(np.all(value))
@@ -273,25 +279,18 @@ def choose(equation: Equation, _definitions: Definitions) -> Any:
 
 
 def drop_guard(equation: Equation, definitions: Definitions) -> Any:
-    """Replace the strong zero of a quotient or product by the result itself where it can never act.
+    """Replace a guard (the strong zero) by what it guards where it can never act.
 
     A guard chooses 0 where r = t / c or t * c is NaN although t is 0. For a literal c that is neither 0 nor NaN (nor
-    infinite, in products) t = 0 gives r = 0, so the condition holds nowhere.
+    infinite, in products) t = 0 gives r = 0, so the condition holds nowhere; nor does it for a literal t without 0.
     """
-    condition, zero, r = equation.inputs
-    both, result = binding(condition, definitions), binding(r, definitions)
-    if both is None or result is None or both.primitive.name != "bitwise_and" or type(zero) is Variable:
+    x, r, t = equation.inputs
+    if not same_aval(x, equation.outputs[0]):
         return None
-    undefined, vanishing = (binding(x, definitions) for x in both.inputs)
-    if undefined is None or vanishing is None or not same_aval(r, equation.outputs[0]):
-        return None
-    if any(x is not r for x in undefined.inputs):  # not by ==: there may be arrays among them
-        return None
-    if (undefined.primitive.name, vanishing.primitive.name) != ("not_equal", "equal"):
-        return None
-    t = vanishing.inputs[0]
-    harmless = type(t) is Variable and holds(vanishing.inputs[1], 0) and regular_in(result, t)
-    return r if harmless else None
+    if type(t) is not Variable:
+        return x if has_no_zero(t) else None
+    result = binding(r, definitions)
+    return x if result is not None and regular_in(result, t) else None
 
 
 def regular_in(equation: Equation, t: Variable) -> bool:
@@ -422,7 +421,8 @@ REWRITES: dict[str, tuple[Rewrite, ...]] = {
     "astype": (drop_identity,),
     "number": (drop_identity,),
     "real": (drop_identity,),
-    "where": (choose, drop_guard),
+    "where": (choose,),
+    "guarded": (drop_guard,),
     "bitwise_and": (known_logic,),
     "bitwise_or": (known_logic,),
     "logical_and": (known_logic,),

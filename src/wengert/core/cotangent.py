@@ -13,7 +13,7 @@ from wengert.core.aval import UNKNOWN
 from wengert.core.tensor import FUNCTIONS, Tensor, is_staged, raw
 from wengert.native.elementwise import LARGE, shared
 
-__all__ = ["add_shared", "has_no_nan", "match_dtype", "strong_zero", "sum_over", "unbroadcast"]
+__all__ = ["add_shared", "has_no_nan", "match_dtype", "silenced", "strong_zero", "sum_over", "unbroadcast"]
 
 FEW = 16
 DOUBLE = np.dtype(np.float64)
@@ -106,22 +106,33 @@ def has_no_nan(r: Any) -> bool:
     return type(r) is float64 and bool(r == r)
 
 
-def strong_zero(rule: Callable[..., Any]) -> Callable[..., Any]:
+def silenced(x: Any, r: Any, t: Any) -> Any:
+    """Return x, and 0 for elements where the rule of a singular primitive came out as r, NaN, although t is 0."""
+    return np.where((r != r) & (t == 0), np.zeros((), x.dtype), x)
+
+
+def strong_zero(rule: Callable[..., Any], regular: Callable[..., bool] | None = None) -> Callable[..., Any]:
     """Wrap the rule of a singular primitive so that a zero times an infinite partial is zero.
 
     Only elements where the product came out as NaN are replaced. Where the partial is finite the result stays a
     linear function of `t`, so that derivatives of the rule at t = 0 (a vjp of a vjp, say) are right.
+
+    Args:
+        rule: the rule.
+        regular: tells of operands, literal ones among them, whether their partials are finite where they are.
     """
 
     @wraps(rule)
     def guarded(t: Any, out: Any, *xs: Any, **params: Any) -> Any:
         r = rule(t, out, *xs, **params)
-        if has_no_nan(r):
+        if has_no_nan(r) or (regular is not None and regular(*xs)):
             return r
         if not is_staged(r) and not np.isnan(raw(r)).any():
             return r
+        if not is_staged(t) and np.all(raw(t)):
+            return r
         if UNKNOWN in r.shape:  # a sequence of a loop: its cotangents are only passed on
             return r
-        return np.where((r != r) & (t == 0), np.zeros((), r.dtype), r)
+        return FUNCTIONS[silenced](r, r, t) if type(r) is Tensor else silenced(r, r, t)
 
     return guarded

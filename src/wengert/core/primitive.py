@@ -163,6 +163,7 @@ class Elementwise(Primitive):
         d: per operand a function `d(t, out, *xs, **params)`, linear in `t`, giving the tangent of the output for
             the tangent `t` of that operand; None for operands without derivative. A single function for one operand.
         singular: whether a partial can be infinite or NaN where the primal is defined; then a zero `t` gives 0.
+        regular: of a singular primitive, a function of its operands: whether literals among them make it none.
         passes: whether every rule passes `t` on, negates it or selects of it, so that it needs no guard behind a mask.
         overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
 
@@ -184,6 +185,7 @@ class Elementwise(Primitive):
         d: Rule | Sequence[Rule | None],
         *,
         singular: bool = False,
+        regular: Callable[..., bool] | None = None,
         passes: bool = False,
         overwrite: np.ufunc | None = None,
     ) -> None:
@@ -201,15 +203,17 @@ class Elementwise(Primitive):
         self.overwrite_large = overwrite and shared(overwrite)
         if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:
             self.evaluate_large = shared(evaluate)
-        self.rules = tuple(strong_zero(r) if r is not None and singular else r for r in rules)
+        self.regular = regular
+        self.declared = rules
+        self.rules = tuple(strong_zero(r, regular) if r is not None and singular else r for r in rules)
 
     @functools.cached_property
     def guarded(self) -> Elementwise:
         """The same primitive with the strong zero on every rule, for sweeps that have passed a mask."""
-        if self.singular or self.passes:
+        if (self.singular and self.regular is None) or self.passes:
             return self
         twin = copy.copy(self)
-        twin.rules = tuple(rule and strong_zero(rule) for rule in self.rules)
+        twin.rules = tuple(rule and strong_zero(rule) for rule in self.declared)
         twin.overwrite = None
         twin.registered = False
         return twin

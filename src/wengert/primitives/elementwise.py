@@ -67,7 +67,13 @@ def power_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
     return np.where(known, 0.0, (t * out) * np.log(np.where(known, 1.0, x)))
 
 
-power = elementwise("power", np.power, d=(power_base, power_exponent), singular=True)
+def is_smooth_power(_x: Any, y: Any) -> bool:
+    """Tell whether x**y is differentiable at 0 too: whether y is a literal that is 0, or at least 1."""
+    return isinstance(y, int | float) and (y >= 1 or y == 0)
+
+
+POWER: Any = {"d": (power_base, power_exponent), "singular": True, "regular": is_smooth_power}
+power = elementwise("power", np.power, **POWER)
 power_large = shared(np.power)
 
 
@@ -79,10 +85,10 @@ def raised_large(x: Any, y: Any) -> Any:
 # Python's operators where NumPy evaluates them to other bits than its ufunc: x**2 is a square, and numbers are raised,
 # and complex numbers multiplied and measured, by scalar arithmetic
 
-raised = elementwise("pow", operator.pow, d=(power_base, power_exponent), singular=True)
+raised = elementwise("pow", operator.pow, **POWER)
 raised.evaluate_large = raised_large
 complex_product = elementwise("complex_product", operator.mul, d=multiply.rules)
-float_power = elementwise("float_power", np.float_power, d=(power_base, power_exponent), singular=True)
+float_power = elementwise("float_power", np.float_power, **POWER)
 
 
 def remainder_divisor(t: Any, _out: Any, x: Any, y: Any) -> Any:

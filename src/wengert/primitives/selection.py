@@ -10,9 +10,9 @@ from numpy import ndarray
 
 from wengert.core.aval import Aval
 from wengert.core.choose import chosen, either, unchosen
-from wengert.core.cotangent import match_dtype
+from wengert.core.cotangent import match_dtype, silenced
 from wengert.core.declare import constant, elementwise, linear
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, implements
 from wengert.core.form import Pointwise, Selection
 from wengert.core.primitive import Primitive
 from wengert.primitives.elementwise import choice
@@ -27,6 +27,23 @@ where = elementwise(
     ),
     passes=True,
 )
+
+
+# The strong zero of singular primitives (ADR 0006): a selection that is closed under differentiation
+
+
+@implements(silenced)
+def guard(x: Any, r: Any, t: Any) -> Any:
+    """Return x, and 0 for elements where r is NaN although t is 0."""
+    return apply(guarded, x, r, t)
+
+
+def transpose_guarded(ct: Any, _aval: Aval, r: Any, t: Any) -> Any:
+    """Guard the cotangent: the operation chooses elements of its first operand."""
+    return guard(ct, r, t)
+
+
+guarded = linear("guarded", silenced, transpose=transpose_guarded, form=Pointwise(), fresh=True)
 
 
 def clip_value(t: Any, out: Any, x: Any, low: Any, high: Any) -> Any:

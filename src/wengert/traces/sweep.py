@@ -27,6 +27,7 @@ from wengert.native.elementwise import LARGE
 from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at
 from wengert.primitives.joining import pad
+from wengert.primitives.selection import guarded
 from wengert.traces.lifting import lifted, lifted_output
 from wengert.traces.modes import STATE
 from wengert.traces.parts import Gathered, Part, Written
@@ -46,6 +47,8 @@ from wengert.traces.tape import (
 )
 
 __all__ = ["Sweep", "owned_copy", "sweep"]
+
+FOR_GOOD = -1
 
 
 def sweep(
@@ -105,8 +108,9 @@ class Sweep:
     """Hold the cotangents in flight.
 
     A cotangent that the sweep `owns` shares memory with nothing else, so the next contribution is added in place.
-    Once it has passed a mask it is `masked`: cotangents then hold zeros for elements that were not chosen, whose
-    values may be infinite, and every elementwise rule must give zero for these (x log x at 0, say).
+    Once it has passed a mask it is `masked` for good: cotangents then hold zeros for elements that were not chosen,
+    whose values may be infinite, and every elementwise rule must give zero for these (x log x at 0, say). Once it has
+    passed a guard, which is made within a rule, it is masked down to the number of the node where that rule began.
     `newest`, if there is one, has a greater number than every node in the heap, so that it is next; its cotangent is
     `ct`, `owns` tells whether that is owned, and it is not in `cts`.
     `path` holds the nodes that lead to what is wanted, None if all that are reached do. Of these `guarded` are wanted
@@ -147,7 +151,7 @@ class Sweep:
         self.owns = False
         self.captured: dict[Node, Any] = {}
         self.retained: list[tuple[Node, Any]] = []
-        self.masked = False
+        self.masked = 0
         self.retain = retain
         self.wanted = wanted
         self.path: set[Node] | None = None
@@ -336,7 +340,7 @@ class Sweep:
             raise released(node)
         if not self.retain:
             node.x = node.out = RELEASED
-        primitive = node.primitive.guarded if self.masked else node.primitive
+        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
         c = primitive.rules[0](ct, out, x)
         self.add(node.parent, c, c is not ct)
 
@@ -373,9 +377,9 @@ class Sweep:
         kind = primitive.kind
         if kind == "linear" and self.pull_in_place(node, parents, ct, owns, operands):
             return
-        if not self.masked:
-            self.masked = has_mask(operands)
-        elif kind == "elementwise":
+        if self.masked >= 0 and has_mask(operands):
+            self.masked = FOR_GOOD
+        elif kind == "elementwise" and self.masked and node.number > self.masked:
             primitive = primitive.guarded
         if kind != "elementwise":
             self.spread(node, parents, primitive.vjp(ct, out, operands, parents, params), ct, fresh=primitive.fresh)
@@ -400,7 +404,7 @@ class Sweep:
             node.x = node.y = node.out = RELEASED
         if type(ct) is Tensor:
             x, y = as_number(x, node.left), as_number(y, node.right)
-        primitive = node.primitive.guarded if self.masked else node.primitive
+        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
         left_rule, right_rule = primitive.rules
         parent = node.right
         if parent is not None and right_rule is not None:
@@ -438,7 +442,7 @@ class Sweep:
         if node.released:
             raise released(node)
         out, operands = node.residuals()
-        primitive = node.primitive.guarded if self.masked else node.primitive
+        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
         for position in reversed(range(len(operands))):
             parent, rule = node.parents[position], primitive.rules[position]
             if parent is None or rule is None:
@@ -492,7 +496,8 @@ class Sweep:
             raise released(node)
         node.used = not self.retain
         arrays = node.arrays
-        self.masked = self.masked or has_mask(arrays)
+        if self.masked >= 0 and has_mask(arrays):
+            self.masked = FOR_GOOD
         buffer = self.buffer(node.parent, ct)
         if type(buffer) is Tensor:
             add_at(buffer, node.index, ct)
@@ -539,9 +544,9 @@ class Sweep:
         hooked = node.hooks is not None and bool(node.hooks.after)
         if primitive.kind == "linear" and not hooked and self.pull_in_place(node, parents, ct, owns, operands):
             return
-        if not self.masked:
-            self.masked = has_mask(operands)
-        elif primitive.kind == "elementwise":
+        if self.masked >= 0 and has_mask(operands):
+            self.masked = FOR_GOOD
+        elif primitive.kind == "elementwise" and self.masked and node.number > self.masked:
             primitive = primitive.guarded
         cts = primitive.vjp(ct, out, operands, parents, node.params)
         if hooked:
@@ -557,9 +562,12 @@ class Sweep:
         """Run the vjp of a linear operation in memory that the sweep owns, and tell whether the operation has such."""
         primitive, params = node.primitive, node.params
         if primitive.accumulate is None and primitive.consume is None:
+            if primitive is guarded:
+                self.mask_rule(node)
             return False
         constants = operands[len(primitive.transposes) :]
-        self.masked = self.masked or has_mask(constants)
+        if self.masked >= 0 and has_mask(constants):
+            self.masked = FOR_GOOD
         traced = next((x for x in constants if type(x) is Tensor), ct)  # an index that differs between lanes
         first = parents[0]
         if primitive.accumulate is not None and first is not None:
@@ -576,6 +584,15 @@ class Sweep:
             check_finite(node, cts)
         self.spread(node, parents, cts, ct, fresh=True)
         return True
+
+    def mask_rule(self, node: Node) -> None:
+        """Guard the rules of what made the result that a guard has passed: the operations since its tangent was made.
+
+        Before these, values were finite where the guard acts, and singular operations have guards of their own.
+        """
+        tangent = node.parents[2]
+        if self.masked >= 0:
+            self.masked = FOR_GOOD if tangent is None else tangent.number
 
     def spread(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
         """Hand the cotangents of an operation's operands to their nodes."""
@@ -627,7 +644,7 @@ class RecordedSweep(Sweep):
         if node.released:
             raise released(node)
         out, operands = self.residuals(node)
-        primitive = node.primitive.guarded if self.masked else node.primitive
+        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
         for parent, rule in zip(node.parents, primitive.rules, strict=True):
             if parent is not None and rule is not None:
                 c = rule(ct, out, *operands)
