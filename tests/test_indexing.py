@@ -269,7 +269,7 @@ def bytes_of(program: Program, n: int, monkeypatch: pytest.MonkeyPatch) -> int:
     counter = Bytes()
     with monkeypatch.context() as patch:
         patch.setattr("wengert.primitives.indexing.np", counter)
-        patch.setattr("wengert.traces.sweep.np", counter)
+        patch.setattr("wengert.traces.plain_sweep.np", counter)
         program(n)
     return counter.made
 

@@ -13,7 +13,8 @@ from wengert.core.tensor import Tensor, constant_tensor
 from wengert.core.views import current
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.traces.modes import enable_grad, no_grad
-from wengert.traces.sweep import Sweep, owned_copy, sweep
+from wengert.traces.plain_sweep import Sweep, owned_copy
+from wengert.traces.sweep import sweep
 from wengert.traces.tape import BASE_TAPE, Leaf, Node
 
 __all__ = ["backward", "grad"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.source import caller, is_own
+from wengert.core.source import RECENT, caller, is_users
 from wengert.core.tensor import Tensor
 from wengert.core.views import ALIAS
 from wengert.core.watch import WATCHES
@@ -27,6 +27,8 @@ from wengert.traces.tape import CREATED, Leaf, Node
 __all__ = ["Gathered", "Part", "Written", "read_part", "write_part"]
 
 ndarray = np.ndarray
+DIRECT = frozenset({float, int, np.float64, ndarray})
+"""Types of what most writes put into an array, which NumPy takes as it is."""
 WHOLE = slice(None)
 reshaped = single_function(reshape)
 _getframe = sys._getframe
@@ -252,7 +254,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
         entries is None
         or target._kept
         or type(buffer) is not ndarray
-        or not (type(written) is float or type(written) is int or isinstance(written, np.generic | ndarray))
+        or not (type(written) in DIRECT or isinstance(written, np.generic))
         or not buffer.flags.writeable
         or type(target._node) is Leaf
         or (trace is not None and (SPECIAL or not trace.fast))
@@ -279,4 +281,4 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
 def place(frame: Any) -> Any:
     """Return the code and offset of a frame, or of the first one outside the library."""
     code = frame.f_code
-    return caller() if is_own(code.co_filename) else (code, frame.f_lasti)
+    return (code, frame.f_lasti) if code is RECENT[0] or is_users(code) else caller()

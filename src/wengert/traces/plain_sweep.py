@@ -1,0 +1,671 @@
+"""The reverse sweep: one pass over the recorded nodes, newest first.
+
+Pending nodes wait in a heap of creation numbers, except for the newest where it is known to be: in a chain nothing
+else is pending. A node's consumers all have greater numbers, so when it comes up
+its cotangent is complete; nothing needs to be collected or sorted beforehand, and nothing recurses. Cotangents live
+in the sweep, never on nodes or Tensors, so sweeps inside hooks and in other threads do not meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy import ndarray
+
+from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
+from wengert.core.primitive import Elementwise
+from wengert.core.source import speaks_for
+from wengert.core.tensor import Tensor, is_staged, make_tensor, raw
+from wengert.core.views import current, share
+from wengert.errors import GraphError, NumericalError, describe
+from wengert.native.elementwise import LARGE
+from wengert.primitives.elementwise import passed
+from wengert.primitives.indexing import add_at
+from wengert.traces.modes import STATE
+from wengert.traces.parts import Gathered, Part, Written
+from wengert.traces.tape import (
+    RELEASED,
+    Binary,
+    LargeBinary,
+    LargeUnary,
+    Leaf,
+    Node,
+    Output,
+    Record,
+    Single,
+    Unary,
+)
+
+__all__ = ["Sweep", "own", "owned_copy", "released"]
+
+
+def behind(seeds: Iterable[Node]) -> set[Node]:
+    """Return the nodes that seeds depend on, and themselves."""
+    reached = set(seeds)
+    stack = list(reached)
+    while stack:
+        for parent in stack.pop().parents:
+            if parent is not None and parent not in reached:
+                reached.add(parent)
+                stack.append(parent)
+    return reached
+
+FOR_GOOD = -1
+
+
+def _number(node: Node) -> int:
+    return node.number
+
+
+class Sweep:
+    """Hold the cotangents in flight.
+
+    A cotangent that the sweep `owns` shares memory with nothing else, so the next contribution is added in place.
+    Once it has passed a mask it is `masked` for good: cotangents then hold zeros for elements that were not chosen,
+    whose values may be infinite, and every elementwise rule must give zero for these (x log x at 0, say). Once it has
+    passed a guard, which is made within a rule, it is masked down to the number of the node where that rule began.
+    `newest`, if there is one, has a greater number than every node in the heap, so that it is next; its cotangent is
+    `ct`, `owns` tells whether that is owned, and it is not in `cts`.
+    `path` holds the nodes that lead to what is wanted, None if all that are reached do. Of these `guarded` are wanted
+    themselves, or have operands that lead nowhere: they are not pulled by the compact rules, which ask nothing.
+    `retained` lists what nodes with `retain_grad` received, for the driver to store once the sweep has succeeded.
+    """
+
+    __slots__ = (
+        "captured",
+        "ct",
+        "cts",
+        "guarded",
+        "heap",
+        "masked",
+        "newest",
+        "owned",
+        "owns",
+        "path",
+        "pending",
+        "retain",
+        "retained",
+        "wanted",
+        "watch",
+    )
+
+    def __init__(
+        self,
+        retain: bool,
+        wanted: Collection[Node] | None,
+        watch: Callable[[Node, Any], None] | None,
+    ) -> None:
+        self.cts: dict[Node, Any] = {}
+        self.owned: set[Node] = set()
+        self.heap: list[int] = []
+        self.pending: dict[int, Node] = {}
+        self.newest: Node | None = None
+        self.ct: Any = None
+        self.owns = False
+        self.captured: dict[Node, Any] = {}
+        self.retained: list[tuple[Node, Any]] = []
+        self.masked = 0
+        self.retain = retain
+        self.wanted = wanted
+        self.path: set[Node] | None = None
+        self.guarded: set[Node] = set()
+        self.watch = watch
+
+    def restrict(self, seeds: Sequence[Node], wanted: Collection[Node]) -> None:
+        """Sweep only what leads from seeds to wanted nodes."""
+        reached = behind(seeds)
+        leaves = [node for node in reached if type(node) is Leaf]
+        if all(map(wanted.__contains__, leaves)) and sum(node in reached for node in wanted) == len(leaves):
+            return
+        self.path = path = reached.intersection(wanted)
+        for node in sorted(reached, key=_number):
+            leading = [parent in path for parent in node.parents if parent is not None]
+            if any(leading):
+                path.add(node)
+                if not all(leading):
+                    self.guarded.add(node)
+        self.guarded.update(node for node in wanted if type(node) is not Leaf)
+
+    def add(self, node: Node, ct: Any, fresh: bool) -> bool:
+        """Add a contribution to the cotangent of a node; `fresh` if it shares memory with nothing else.
+
+        Return whether the contribution itself was stored, so that its memory is now the node's.
+        """
+        if ct.dtype is not node.dtype:
+            ct = match_dtype(ct, node.dtype)
+        heap = self.heap
+        if self.newest is None and type(node) is not Leaf and (not heap or node.number > -heap[0]):
+            self.newest = node
+            self.ct = ct
+            self.owns = fresh
+            return True
+        if node is self.newest:
+            self.put_back()
+        cts = self.cts
+        if node in cts:
+            total = cts[node]
+            if node not in self.owned:
+                cts[node] = total + ct
+                self.owned.add(node)
+            elif type(total) is Tensor or type(ct) is Tensor:
+                cts[node] = total + ct
+            else:
+                total += ct
+                cts[node] = total
+            return False
+        cts[node] = ct
+        if fresh:
+            self.owned.add(node)
+        if type(node) is not Leaf:
+            self.enqueue(node)
+        return True
+
+    def enqueue(self, node: Node) -> None:
+        """Let a node wait for its turn."""
+        if self.newest is not None:
+            self.put_back()
+        heappush(self.heap, -node.number)
+        self.pending[node.number] = node
+
+    def put_back(self) -> None:
+        """Let the newest node wait with the others."""
+        node, self.newest = self.newest, None
+        assert node is not None
+        self.cts[node] = self.ct
+        self.ct = None
+        if self.owns:
+            self.owned.add(node)
+        self.enqueue(node)
+
+    def buffer(self, node: Node, like: Any) -> Any:
+        """Return an accumulator of a node that may be written to: its present cotangent, or zeros.
+
+        It is a Tensor where `like`, what will be added or where, is one.
+        """
+        cts = self.cts
+        if node in self.owned and type(like) is not Tensor and type(cts[node]) is ndarray:
+            return cts[node]
+        if node is not self.newest and node not in cts:
+            self.add(node, np.zeros(node.shape, node.dtype), True)
+        if node is self.newest:
+            self.put_back()
+        if node not in self.owned or isinstance(cts[node], np.generic):
+            cts[node] = own(cts[node])
+            self.owned.add(node)
+        if type(like) is Tensor and type(cts[node]) is not Tensor:
+            cts[node] = make_tensor(cts[node], None, None)
+        return cts[node]
+
+    def to_the_leaves(self) -> None:
+        """Run the pending nodes, newest first, until only leaves are left."""
+        heap, pending, cts, owned = self.heap, self.pending, self.cts, self.owned
+        plainly = self.watch is None and not STATE.anomaly
+        guarded = self.guarded or None
+        pulls = self.pulls
+        while True:
+            newest = self.newest
+            if newest is not None:
+                node, ct, owns = newest, self.ct, self.owns
+                self.newest = self.ct = None
+            elif heap:
+                node = pending.pop(-heappop(heap))
+                ct = cts.pop(node)
+                owns = node in owned
+                if owns:
+                    owned.remove(node)
+            else:
+                return
+            kind = type(node)
+            if plainly and node.hooks is None and (guarded is None or node not in guarded):
+                if kind is Binary:
+                    self.pull_binary(node, ct, owns)  # type: ignore[arg-type]  # the type was tested, cheaply
+                    continue
+                if kind is Unary:
+                    self.pull_unary(node, ct)  # type: ignore[arg-type]  # as above
+                    continue
+                if kind in pulls:
+                    pulls[kind](self, node, ct, owns)
+                    continue
+            if node.hooks is not None:
+                ct, owns = self.hooked(node, ct), False
+            if self.watch is not None:
+                self.watch(node, ct)
+            if self.wanted is not None and node in self.wanted:
+                self.captured[node], owns = ct, False
+            if isinstance(node, Output):
+                self.collect(node, ct)
+            else:
+                self.pull(node, ct, owns)
+
+    def finish(self) -> None:
+        """Pass the complete cotangents of leaves through their hooks, newest first."""
+        for leaf in sorted((node for node in self.cts if node.hooks or self.watch), key=_number, reverse=True):
+            if leaf.hooks is not None:
+                self.cts[leaf] = self.hooked(leaf, self.cts[leaf])
+                self.owned.discard(leaf)
+            if self.watch is not None:
+                self.watch(leaf, self.cts[leaf])
+
+    def result(self, node: Node) -> Any:
+        """Return the cotangent that a leaf or wanted node received, in memory of its own; None if it got none."""
+        ct = self.captured.get(node)
+        if ct is None:
+            ct = self.cts.get(node)
+            if ct is None:
+                return None
+            if node in self.owned:
+                self.owned.discard(node)  # whoever asks again gets a copy
+                return ct
+        return owned_copy(ct)
+
+    def hooked(self, node: Node, ct: Any) -> Any:
+        """Pass a complete cotangent through the hooks of its value."""
+        hooks = node.hooks
+        assert hooks is not None
+        if type(ct) is list:  # an operation with several results: the hooks are on those
+            return ct
+        ct = hooks.replace_ct(node, ct)
+        if hooks.retains:
+            self.retained.append((node, ct))
+        return ct
+
+    def residuals(self, node: Node) -> tuple[Any, Sequence[Any]]:
+        """Return the saved output and operands of a node as its rule shall have them."""
+        return node.residuals()
+
+    @speaks_for("node")
+    def pull_unary(self, node: Unary, ct: Any) -> None:
+        """Run the rule of an elementwise operation on one operand."""
+        x, out = node.x, node.out
+        if x is RELEASED:
+            raise released(node)
+        if not self.retain:
+            node.x = node.out = RELEASED
+        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
+        c = primitive.rules[0](ct, out, x)
+        self.add(node.parent, c, c is not ct)
+
+    @speaks_for("node")
+    def pull_single(self, node: Single, ct: Any, _owns: bool) -> None:
+        """Run the rule of an operation with parameters on one operand."""
+        x, out = node.x, node.out
+        if x is RELEASED:
+            raise released(node)
+        if not self.retain:
+            node.x = node.out = RELEASED
+        primitive, parent = node.primitive, node.parent
+        if primitive.kind == "linear":
+            c = primitive.transposes[0](ct, parent, **node.keywords)
+        else:
+            (c,) = primitive.vjp(ct, out, (x,), (parent,), node.keywords)
+            if c is None:
+                return
+        if type(c) is Tensor:
+            c = current(c)
+        if c.shape != parent.shape:
+            raise misshapen(node, c.shape, parent.shape)
+        self.add(parent, c, primitive.fresh)
+
+    @speaks_for("node")
+    def pull_record(self, node: Record, ct: Any, owns: bool) -> None:
+        """Run the vjp of an operation of any form with one result; its nodes stand for the avals of its operands."""
+        if node.unpack is not None or type(ct) is list:
+            self.pull(node, ct, owns)
+            return
+        out, operands, parents, params = node.out, node.operands, node.inputs, node.keywords
+        if operands is RELEASED:
+            raise released(node)
+        if not self.retain:
+            node.operands = node.out = RELEASED
+        primitive = node.primitive
+        kind = primitive.kind
+        if kind == "linear" and self.pull_in_place(node, parents, ct, owns, operands):
+            return
+        if self.masked >= 0 and has_mask(operands):
+            self.masked = FOR_GOOD
+        elif kind == "elementwise" and self.masked and node.number > self.masked:
+            primitive = primitive.guarded
+        if kind != "elementwise":
+            self.spread(node, parents, primitive.vjp(ct, out, operands, parents, params), ct, fresh=primitive.fresh)
+            return
+        for rule, parent in zip(primitive.rules, parents, strict=True):
+            if parent is not None and rule is not None:
+                c = rule(ct, out, *operands, **params)
+                if c.shape != parent.shape:
+                    c = unbroadcast(c, parent.shape)
+                self.add(parent, c, c is not ct)
+
+    @speaks_for("node")
+    def pull_binary(self, node: Binary, ct: Any, owns: bool) -> None:
+        """Run the rules of an elementwise operation on two operands.
+
+        The left one comes last: it may then have the cotangent's memory, which halves the traffic of large arrays.
+        """
+        x, y, out = node.x, node.y, node.out
+        if x is RELEASED:
+            raise released(node)
+        if not self.retain:
+            node.x = node.y = node.out = RELEASED
+        if type(ct) is Tensor:
+            x, y = as_number(x, node.left), as_number(y, node.right)
+        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
+        left_rule, right_rule = primitive.rules
+        parent = node.right
+        if parent is not None and right_rule is not None:
+            c = ct if right_rule is passed else right_rule(ct, out, x, y)
+            if c.shape != parent.shape:
+                c = unbroadcast(c, parent.shape)
+            if self.add(parent, c, c is not ct) and c is ct:
+                owns = False
+        parent = node.left
+        if parent is not None and left_rule is not None:
+            overwrite = primitive.overwrite
+            if (
+                overwrite is not None
+                and owns
+                and type(ct) is ndarray
+                and type(y) is not Tensor
+                and node.shape == parent.shape
+            ):
+                c = overwrite(ct, y, ct)
+            else:
+                c = ct if left_rule is passed else left_rule(ct, out, x, y)
+                if c.shape != parent.shape:
+                    c = unbroadcast(c, parent.shape)
+                owns = owns or c is not ct
+            if self.newest is None and c.dtype is parent.dtype and type(parent) is not Leaf and not self.heap:
+                self.newest = parent  # what `add` would do in a chain; its call takes a twelfth of the sweep
+                self.ct = c
+                self.owns = owns
+            else:
+                self.add(parent, c, owns)
+
+    @speaks_for("node")
+    def pull_large(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the rules of an elementwise operation on large operands: as Tensors, whose operations are shared."""
+        if node.released:
+            raise released(node)
+        out, operands = node.residuals()
+        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
+        for position in reversed(range(len(operands))):
+            parent, rule = node.parents[position], primitive.rules[position]
+            if parent is None or rule is None:
+                continue
+            if position == 0 and owns and overwritable(node, primitive, ct, operands):
+                c = primitive.overwrite_large(ct, operands[1], ct)
+            else:
+                c = unwrapped(rule(*map(wrapped, (ct, out, *operands))))
+                if c.shape != parent.shape:
+                    c = unbroadcast(c, parent.shape)
+            fresh = c is not ct or (position == 0 and owns)
+            if self.add_large(parent, c, fresh) and c is ct:
+                owns = False
+        if not self.retain:
+            node.release()
+
+    def add_large(self, node: Node, ct: Any, fresh: bool) -> bool:
+        """Add a large contribution to the cotangent of a node, as `add` does, on several threads."""
+        if node is self.newest:
+            self.put_back()
+        total = self.cts.get(node)
+        if type(total) is not ndarray or type(ct) is not ndarray or total.size < LARGE or ct.dtype is not total.dtype:
+            return self.add(node, ct, fresh)
+        self.cts[node] = add_shared(total, ct, total if node in self.owned else None)
+        self.owned.add(node)
+        return False
+
+    @speaks_for("node")
+    def pull_part(self, node: Part, ct: Any, owns: bool) -> None:
+        """Add the cotangent of a part to that of the whole."""
+        if type(ct) is Tensor:
+            self.pull(node, ct, owns)
+            return
+        if node.used:
+            raise released(node)
+        node.used = not self.retain
+        buffer = self.buffer(node.parent, ct)
+        if type(buffer) is Tensor:
+            add_at(buffer, node.index, ct)
+        elif ct.size >= LARGE:
+            part = buffer[node.index]
+            add_shared(part, ct, part)
+        else:
+            buffer[node.index] += ct
+
+    @speaks_for("node")
+    def pull_gathered(self, node: Gathered, ct: Any, owns: bool) -> None:
+        """Add the cotangents of elements to those of the whole."""
+        if type(ct) is Tensor:
+            self.pull(node, ct, owns)
+            return
+        if node.used:
+            raise released(node)
+        node.used = not self.retain
+        arrays = node.arrays
+        if self.masked >= 0 and has_mask(arrays):
+            self.masked = FOR_GOOD
+        buffer = self.buffer(node.parent, ct)
+        if type(buffer) is Tensor:
+            add_at(buffer, node.index, ct)
+        elif any(array.dtype.kind != "b" for array in arrays):  # which may name an element twice
+            np.add.at(buffer, node.index, ct)
+        else:
+            buffer[node.index] += ct
+
+    @speaks_for("node")
+    def pull_written(self, node: Written, ct: Any, owns: bool) -> None:
+        """Split the cotangent of an array into those of what it was and of the part written, in its own memory."""
+        if type(ct) is Tensor:
+            self.pull(node, ct, owns)
+            return
+        if node.used:
+            raise released(node)
+        node.used = not self.retain
+        index, left, right = node.index, node.left, node.right
+        if right is not None:
+            part = ct[index]
+            if part.shape != right.shape:
+                part = unbroadcast(part, right.shape)
+            self.add(right, part.copy() if type(part) is ndarray else part, True)
+        if left is not None:
+            if not owns or type(ct) is not ndarray:
+                ct = own(ct)
+            ct[index] = 0.0
+            self.add(left, ct, True)
+
+    @speaks_for("node")
+    def pull(self, node: Node, ct: Any, owns: bool) -> None:
+        """Run the vjp of any operation, unless nothing wanted lies behind it."""
+        path = self.path
+        parents = [p if p is not None and (path is None or p in path) else None for p in node.parents]
+        if not any(p is not None for p in parents):
+            return
+        if node.released:
+            raise released(node)
+        if node.hooks is not None:
+            ct = node.hooks.replace_before(ct)
+        if ct is not None:
+            self.pull_parents(node, parents, ct, owns)
+        if not self.retain:
+            node.release()
+
+    def pull_parents(self, node: Node, parents: Sequence[Node | None], ct: Any, owns: bool) -> None:
+        """Run the vjp of an operation for the operands that want a cotangent."""
+        primitive = node.primitive
+        out, operands = self.residuals(node)
+        hooked = node.hooks is not None and bool(node.hooks.after)
+        if primitive.kind == "linear" and not hooked and self.pull_in_place(node, parents, ct, owns, operands):
+            return
+        if self.masked >= 0 and has_mask(operands):
+            self.masked = FOR_GOOD
+        elif primitive.kind == "elementwise" and self.masked and node.number > self.masked:
+            primitive = primitive.guarded
+        cts = primitive.vjp(ct, out, operands, parents, node.params)
+        if hooked:
+            assert node.hooks is not None
+            cts = node.hooks.replace_after(cts, ct)
+        if STATE.anomaly:
+            check_finite(node, cts)
+        self.spread(node, parents, cts, ct, fresh=primitive.fresh and not hooked)
+
+    def pull_in_place(
+        self, node: Node, parents: Sequence[Node | None], ct: Any, owns: bool, operands: Sequence[Any]
+    ) -> bool:
+        """Run the vjp of a linear operation in memory that the sweep owns, and tell whether the operation has such."""
+        primitive, params = node.primitive, node.params
+        if primitive.accumulate is None and primitive.consume is None:
+            if primitive is guarded:
+                self.mask_rule(node)
+            return False
+        constants = operands[len(primitive.transposes) :]
+        if self.masked >= 0 and has_mask(constants):
+            self.masked = FOR_GOOD
+        traced = next((x for x in constants if type(x) is Tensor), ct)  # an index that differs between lanes
+        first = parents[0]
+        if primitive.accumulate is not None and first is not None:
+            primitive.accumulate(self.buffer(first, traced), ct, *constants, **params)
+            return True
+        if primitive.consume is None:
+            return False
+        if not owns or isinstance(ct, np.generic):
+            ct = own(ct)
+        if type(traced) is Tensor and type(ct) is not Tensor:
+            ct = make_tensor(ct, None, None)
+        cts = primitive.consume(ct, parents, *constants, **params)
+        if STATE.anomaly:
+            check_finite(node, cts)
+        self.spread(node, parents, cts, ct, fresh=True)
+        return True
+
+    def mask_rule(self, node: Node) -> None:
+        """Guard the rules of what made the result that a guard has passed: the operations since its tangent was made.
+
+        Before these, values were finite where the guard acts, and singular operations have guards of their own.
+        """
+        tangent = node.parents[2]
+        if self.masked >= 0:
+            self.masked = FOR_GOOD if tangent is None else tangent.number
+
+    def spread(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
+        """Hand the cotangents of an operation's operands to their nodes."""
+        for parent, c in zip(parents, cts, strict=True):
+            if parent is not None and c is not None:
+                if c.shape != parent.shape:
+                    raise misshapen(node, c.shape, parent.shape)
+                self.add(parent, c, fresh and (c is not ct or node.primitive.kind == "linear"))
+
+    @speaks_for("node")
+    def collect(self, node: Output, ct: Any) -> None:
+        """Put the cotangent of one output into the list that its operation's node waits for."""
+        source = node.source
+        if source not in self.cts:
+            self.cts[source] = [None] * (source.primitive.outputs or len(source.out))
+            self.enqueue(source)
+        collected = self.cts[source]
+        known = collected[node.index]  # a residual that was lifted is another node of the same output
+        collected[node.index] = ct if known is None else known + ct
+
+    pulls: ClassVar[dict[type[Node], Callable[..., None]]] = {
+        Single: pull_single,
+        Record: pull_record,
+        Part: pull_part,
+        Written: pull_written,
+        Gathered: pull_gathered,
+        LargeUnary: pull_large,
+        LargeBinary: pull_large,
+    }
+    """How nodes without hooks are pulled, apart from small arithmetic."""
+
+
+def overwritable(node: Node, primitive: Elementwise, ct: Any, operands: Sequence[Any]) -> bool:
+    """Tell whether the cotangent of an operation's left operand may take the memory of a cotangent the sweep owns."""
+    parent = node.parents[0]
+    return (
+        primitive.overwrite is not None
+        and parent is not None
+        and parent.shape == node.shape
+        and type(ct) is ndarray
+        and type(operands[1]) is not Tensor
+    )
+
+
+def as_number(value: Any, node: Node | None) -> Any:
+    """Return a constant without axes as the number it was given as: with these, Tensors take the compact path."""
+    return value.item() if node is None and type(value) is ndarray and not value.ndim else value
+
+
+def wrapped(value: Any) -> Any:
+    """Return an array as a Tensor, and everything else as it is."""
+    return make_tensor(value, None, None) if type(value) is ndarray else value
+
+
+def unwrapped(value: Any) -> Any:
+    """Return the array of a Tensor that no trace follows, and everything else as it is."""
+    return value._value if type(value) is Tensor and value._trace is None else value
+
+
+def has_mask(residuals: Sequence[Any]) -> bool:
+    """Tell whether some residual is an array of booleans."""
+    for x in residuals:  # noqa: SIM110 - a generator takes twice as long
+        if (type(x) is ndarray or type(x) is Tensor) and x.dtype.kind == "b":
+            return True
+    return False
+
+
+def own(ct: Any) -> Any:
+    """Return a copy of a cotangent that may be written to."""
+    return ct.copy() if type(ct) is Tensor else np.array(ct)
+
+
+def owned_copy(ct: Any) -> Any:
+    """Return a cotangent for somebody to keep: writes to it reach nobody else."""
+    if type(ct) is Tensor:
+        return share(ct)
+    return ct if isinstance(ct, np.generic) else own(ct)
+
+
+def released(node: Node) -> GraphError:
+    """Return the error about a graph that has been swept before."""
+    return GraphError(
+        describe(
+            "backward",
+            f"a graph whose residuals were released by an earlier sweep (at {node.name}, {node.position})",
+            "a graph that was retained is needed to sweep it again",
+            "Pass retain_graph=True to the earlier sweep, or compute the output anew",
+        )
+    )
+
+
+def misshapen(node: Node, given: tuple[int, ...], needed: tuple[int, ...]) -> GraphError:
+    """Return the error about a vjp that gave a cotangent of the wrong shape."""
+    return GraphError(
+        describe(
+            node.name,
+            f"its vjp gave a cotangent of shape {given}",
+            f"the shape {needed} of the operand is needed",
+            "Correct the vjp of this primitive",
+        )
+    )
+
+
+def check_finite(node: Node, cts: Sequence[Any]) -> None:
+    """Raise a NumericalError at the first element of a cotangent that is NaN or infinite."""
+    for position, ct in enumerate(cts):
+        if ct is None or is_staged(ct):
+            continue
+        array = np.asarray(raw(ct))
+        bad = np.argwhere(~np.isfinite(array))
+        if len(bad):
+            element = tuple(map(int, bad[0]))
+            raise NumericalError(
+                describe(
+                    node.name,
+                    f"the cotangent of operand {position} became {array[element]} at element {element}, "
+                    f"recorded at {node.position}",
+                    "finite cotangents are needed while detect_anomaly is on",
+                    "Look at the values of the operands there",
+                )
+            )
