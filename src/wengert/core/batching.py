@@ -24,8 +24,8 @@ def shift(axis: Any) -> Any:
     >>> shift((0, -1))
     (1, -1)
     """
-    if isinstance(axis, tuple):
-        return tuple(shift(item) for item in axis)
+    if type(axis) is tuple:
+        return tuple([item + 1 if type(item) is int and item >= 0 else shift(item) for item in axis])
     return axis if axis is None or axis < 0 else axis + 1
 
 

@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 Inputs = Sequence[Any]
+Arrays = Sequence[np.ndarray[Any, Any]]
 Flags = Sequence[bool]
 Params = Mapping[str, Any]
 Names = tuple[str, ...]
@@ -76,6 +77,17 @@ class Form:
             params: its parameters.
         """
         return NotImplemented
+
+    def alike(self, primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Return the parameters with which NumPy evaluates all lanes as it does one; None if it takes more than these.
+
+        Args:
+            primitive: the operation.
+            operands: its operands, those that are marked in `batched` with their batch axes in front.
+            batched: which they are.
+            params: its parameters.
+        """
+        return None
 
     def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
         """Return the views that are, one after the other, this one in every lane of an array: writes go through them.
@@ -124,6 +136,21 @@ class Pointwise(Form):
     def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Align the ranks."""
         return apply(primitive, *aligned(operands, batched), **params)
+
+    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Change nothing."""
+        return params if are_aligned(operands, batched) else None
+
+
+def are_aligned(operands: Arrays, batched: Flags, cores: Sequence[int] | None = None) -> bool:
+    """Tell whether operands broadcast with their batch axes first as they are, up to their last axes, the cores."""
+    if len(operands) == 1:
+        return True
+    ranks = [x.ndim for x in operands]
+    if cores is not None:
+        ranks = [rank - core for rank, core in zip(ranks, cores, strict=True)]
+    most = max(ranks)
+    return all(rank == most if flag else rank < most for rank, flag in zip(ranks, batched, strict=True))
 
 
 def broadcast_shape(name: str, shapes: Sequence[Shape]) -> Shape:
@@ -181,6 +208,14 @@ class Reduction(Form):
         moved = aligned([first, *operands[1:]], [True, *batched[1:]])
         return apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})
 
+    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Reduce the same axes behind the batch axis."""
+        if not batched[0] or (len(operands) > 1 and "initial" in params.get("extras", self.operands)):
+            return None
+        if not are_aligned(operands, batched):
+            return None
+        return {**params, "axis": shift(params["axis"])}
+
 
 @dataclass(frozen=True)
 class Scan(Form):
@@ -206,6 +241,10 @@ class Scan(Form):
     def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
         """Run along the same axis behind the batch axis."""
         return apply(primitive, *operands, **{**params, "axis": shift(params["axis"])})
+
+    def alike(self, _primitive: Primitive, _operands: Arrays, _batched: Flags, params: Params) -> Params | None:
+        """Run along the same axis behind the batch axis."""
+        return {**params, "axis": shift(params["axis"])}
 
 
 SIZE = "size"
@@ -249,6 +288,14 @@ class View(Form):
         """Take the same view of every lane."""
         return stepwise(operands[0], self.lifted(primitive, size, operands[0].shape[1:], params))
 
+    def alike(self, primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Do the same behind the batch axis, if that is one step."""
+        if not all(batched):
+            return None
+        size, *shape = operands[0].shape
+        (_, changed), *more = self.lifted(primitive, size, tuple(shape), params)
+        return None if more else changed
+
 
 @dataclass(frozen=True)
 class Place(View):
@@ -287,6 +334,7 @@ class Contraction(Form):
             Without it the record is the parameter `labels`.
         matrices: whether two operands with two axes each are multiplied as matrices. Their cotangents are such
             products, too: a small one takes 1 us so, and 4 by labels.
+        stacked: whether the evaluation takes stacks of such matrices.
 
     >>> from wengert.core.dispatch import apply
     >>> from wengert.core.declare import multilinear
@@ -298,6 +346,7 @@ class Contraction(Form):
 
     labels: Callable[..., Labels] | None = None
     matrices: bool = False
+    stacked: bool = False
 
     def record(self, shapes: Sequence[Shape], params: Params) -> Labels:
         """Return the record for operands of these shapes."""
@@ -332,9 +381,16 @@ class Contraction(Form):
             avals = [Aval(shape, aval_of(x).dtype) for shape, x in zip(shapes, operands, strict=True)]
             self.results(primitive, avals, params)  # which says what does not fit
             raise
-        found = apply(PRIMITIVES["contract"], *operands, labels=labels)
+        if all(type(x) is np.ndarray for x in operands):  # dispatching takes 1 us
+            found = labels.evaluate(*operands)
+        else:
+            found = apply(PRIMITIVES["contract"], *operands, labels=labels)
         dtype = params.get("dtype")
         return found if dtype is None else found.astype(dtype)
+
+    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Let NumPy multiply stacks of matrices."""
+        return params if self.stacked and all(batched) and {x.ndim for x in operands} == {3} else None
 
     def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
         """Give the batch axis of the only operand a label of its own."""
@@ -416,11 +472,23 @@ class Routine(Form):
                 return np.stack(each_lane(primitive, size, operands, batched, params))
             return apply(primitive, *operands, **params)
         if self.axis:
-            names = (self.axis,) if isinstance(self.axis, str) else self.axis
-            params = {**params, **{name: shift(params[name]) for name in names}}
+            params = self.shifted(params)
             if any(cores):  # the core axis is counted from the front of each: all have the batch axis before it
                 return apply(primitive, *[lead(x, f, size) for x, f in zip(operands, batched, strict=True)], **params)
         return apply(primitive, *aligned(operands, batched, cores), **params)
+
+    def shifted(self, params: Params) -> Params:
+        """Return the parameters with the core axes behind the batch axis."""
+        names = (self.axis,) if isinstance(self.axis, str) else self.axis
+        return {**params, **{name: shift(params[name]) for name in names}}
+
+    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
+        """Let the batch axis be one more axis of the stacks, if these need not be aligned."""
+        if not self.stacked:
+            return None
+        cores = core_ranks(self.signature, len(operands))
+        fits = all(batched) if self.axis and any(cores) else are_aligned(operands, batched, cores)
+        return self.shifted(params) if fits else None
 
 
 @functools.lru_cache(maxsize=256)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,87 +11,38 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
-from wengert.core.source import caller
-from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, make_tensor, raw
+from wengert.core.tensor import FUNCTIONS, Tensor, raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._ufuncs import install, refuse_options, through_function, with_out
 from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
-from wengert.traces.modes import SPECIAL
 from wengert.traces.operators import operand
 from wengert.traces.recorders import several_function
-from wengert.traces.tape import CREATED, Record
 
 __all__ = ["array", "outer"]
 
-_raw_types = (Tensor, np.ndarray)
+RAW_TYPES = (Tensor, np.ndarray)
 
 
 def array(name: str, value: Any) -> Any:
     """Return an operand as a Tensor or an array; Python numbers take their default dtype, as NumPy has it here."""
-    if type(value) in _raw_types and (type(value) is Tensor or value.dtype.kind in "?biufc"):
+    if type(value) in RAW_TYPES and (type(value) is Tensor or value.dtype.kind in "?biufc"):
         return value
     found = operand(name, value)
     return found if isinstance(found, Tensor | np.ndarray | np.generic) else np.asarray(found)
 
 
-# The compact path of products
+# Recorders of products
 
-
-def compact(primitive: Primitive, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a function of two operands that records a product of Tensors of one tape directly.
-
-    It does what `apply` does, in a third of the time (4 us in place of 13), which tells for small matrices; whatever
-    is not two Tensors, and whatever a thread records in a special way, goes the general way.
-
-    Args:
-        primitive: the product.
-        compute: the product of values one level below.
-    """
-
-    def multiply(a: Any, b: Any) -> Any:
-        if type(a) is not Tensor or type(b) is not Tensor or SPECIAL:
-            return apply(primitive, a, b)
-        trace, other = a._trace, b._trace
-        if trace is None:
-            trace = other
-        elif other is not None and other is not trace:
-            return apply(primitive, a, b)
-        if trace is None or not trace.fast or a._kept is BORROWED or b._kept is BORROWED:
-            return apply(primitive, a, b)
-        left, right = a._node, b._node
-        x, y = a._value, b._value
-        out = compute(x, y)
-        node = Record()
-        node.number = next(CREATED)
-        node.primitive = primitive
-        node.shape, node.dtype = out.shape, out.dtype
-        node.code, node.offset = caller()
-        node.hooks = node.out = node.unpack = None
-        node.inputs = (left, right)
-        node.keywords = NO_PARAMS
-        if left is None:
-            a._kept = True
-            node.operands = (x, None)
-        elif right is None:
-            b._kept = True
-            node.operands = (None, y)
-        else:
-            a._kept = b._kept = True
-            node.operands = (x, y)
-        return make_tensor(out, trace, node)
-
-    return multiply
-
-
-NO_PARAMS: dict[str, Any] = {}
-multiply_matrices = compact(contractions.matmul, contractions.matmul.evaluate)
-multiply_dot = compact(contractions.dot, contractions.dot.evaluate)
-
-
+multiply_matrices = several_function(contractions.matmul, np.matmul)
+multiply_dot = several_function(contractions.dot, np.dot)
+multiply_inner = several_function(contractions.inner, np.inner)
+multiply_outer = several_function(contractions.outer, np.outer)
+multiply_axes = several_function(contractions.tensordot, np.tensordot)
 multiply_cross = several_function(contractions.cross)
 multiply_einsum = several_function(sums.einsum)
+multiply_sequences = several_function(contractions.convolve, np.convolve)
 
 
 multiply_other = through_function(np.matmul)
@@ -100,7 +50,7 @@ multiply_other = through_function(np.matmul)
 
 def matmul_operator(self: Tensor, other: Any) -> Any:
     """Return `self @ other`."""
-    return multiply_matrices(self, other) if type(other) is Tensor else multiply_other(self, other)
+    return multiply_matrices((self, other), {}) if type(other) in RAW_TYPES else multiply_other(self, other)
 
 
 install("matmul", matmul_operator)
@@ -121,22 +71,22 @@ def moved_back(x: Any, axes: Any) -> Any:
     return np.moveaxis(x, range(-len(axes), 0), axes) if axes else x
 
 
-def generalised(primitive: Primitive, multiply: Callable[[Any, Any], Any] | None = None) -> Callable[..., Any]:
+def generalised(primitive: Primitive) -> Callable[..., Any]:
     """Return a function with the signature of a generalised ufunc of two operands."""
     name = primitive.name
-    multiply = multiply or partial(apply, primitive)
+    multiply = several_function(primitive, getattr(np, name))
 
     @documented(name, "Apply the generalised ufunc to Tensors or arrays")
     def function(x1: Any, x2: Any, /, out: Any = None, *, axes: Any = None, dtype: Any = None, **options: Any) -> Any:
         x, y = array(name, x1), array(name, x2)
         if out is None and axes is None and dtype is None and not options:
-            return multiply(x, y)
+            return multiply((x, y), {})
         refuse_options(name, options, "out, axes and dtype")
         if dtype is not None:
             x, y = FUNCTIONS[np.astype](x, dtype), FUNCTIONS[np.astype](y, dtype)
         if axes is not None:
             x, y = moved(x, axes[0]), moved(y, axes[1])
-        result = multiply(x, y)
+        result = multiply((x, y), {})
         if axes is not None and len(axes) > 2:
             result = moved_back(result, axes[2])
         return with_out(name, result, out)
@@ -144,7 +94,7 @@ def generalised(primitive: Primitive, multiply: Callable[[Any, Any], Any] | None
     return function
 
 
-matmul = implements(np.matmul)(generalised(contractions.matmul, multiply_matrices))
+matmul = implements(np.matmul)(generalised(contractions.matmul))
 implements(np.matvec)(generalised(contractions.matvec))
 implements(np.vecmat)(generalised(contractions.vecmat))
 _vecdot = generalised(contractions.vecdot)
@@ -176,13 +126,14 @@ def vecdot(
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Return the sum of products over the last axis of a and the second to last of b; see `numpy.dot`."""
-    return with_out("dot", multiply_dot(array("dot", a), array("dot", b)), out)
+    result = multiply_dot((array("dot", a), array("dot", b)), {})
+    return result if out is None else with_out("dot", result, out)
 
 
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     """Return the sums of products over the last axes; see `numpy.inner`."""
-    return apply(contractions.inner, array("inner", a), array("inner", b))
+    return multiply_inner((array("inner", a), array("inner", b)), {})
 
 
 @implements(np.vdot)
@@ -194,7 +145,8 @@ def vdot(a: Any, b: Any, /) -> Any:
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Return the products of every element of a with every one of b; see `numpy.outer`."""
-    return with_out("outer", apply(contractions.outer, array("outer", a), array("outer", b)), out)
+    result = multiply_outer((array("outer", a), array("outer", b)), {})
+    return result if out is None else with_out("outer", result, out)
 
 
 @implements(np.kron)
@@ -213,7 +165,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     if left != right:
         needed = f"equal lengths along axes {list(chosen[0])} and {list(chosen[1])} are needed"
         raise contractions.mismatched("tensordot", x, y, needed)
-    return apply(contractions.tensordot, x, y, axes=chosen)
+    return multiply_axes((x, y), {"axes": chosen})
 
 
 def contracted_axes(axes: Any, left: int, right: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -295,7 +247,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", **options: Any) -> Any
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     """Return the convolution of two sequences; see `numpy.convolve`."""
-    return apply(contractions.convolve, sequence("convolve", a), sequence("convolve", v), mode=mode_name(mode))
+    return multiply_sequences((sequence("convolve", a), sequence("convolve", v)), {"mode": mode_name(mode)})
 
 
 @implements(np.correlate)

@@ -109,6 +109,7 @@ matmul = product(
     matmul_labels,
     "as many columns on the left as rows on the right are needed, and leading axes that broadcast",
     matrices=True,
+    stacked=True,
 )
 vecdot = product(
     "vecdot",

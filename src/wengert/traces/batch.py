@@ -14,7 +14,7 @@ from wengert.core.abstract import placed
 from wengert.core.aval import UNKNOWN, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
 from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, evaluated
 from wengert.core.form import form_of
 from wengert.core.graph import Variable
 from wengert.core.order import Strides, arranged, is_packed, permuted, strides_of
@@ -41,7 +41,7 @@ def make_batched(value: Any, trace: Batch) -> Tensor:
     Its node is the place in the user's program that made it, for the error about values that escape; `ARRAY` behind
     it tells lanes that are arrays without axes from scalars.
     """
-    return make_tensor(value, trace, asker(2))
+    return make_tensor(value, trace, asker(3))
 
 
 def make_arrays(value: Any, trace: Batch) -> Tensor:
@@ -108,6 +108,8 @@ class Batch(Transient):
         if self.ended:
             self.require_alive(operands)
         try:
+            if primitive.kind == "elementwise" or (primitive.kind == "constant" and is_simple(primitive)):
+                return self.elementwise(primitive, operands, params)
             return self.computed(primitive, operands, params)
         except LANE_ERRORS as error:
             self.note(error)
@@ -129,9 +131,7 @@ class Batch(Transient):
         )
 
     def computed(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Compute all lanes one level below."""
-        if primitive.kind == "elementwise":
-            return self.elementwise(primitive, operands, params)
+        """Compute all lanes one level below, of an operation that is not elementwise."""
         batched = [self.is_batched(x) for x in operands]
         values = [self.value_below(x) for x in operands]
         if isinstance(primitive, Structured):
@@ -148,25 +148,33 @@ class Batch(Transient):
         return found if isinstance(out, tuple) else found[0]
 
     def of_arrays(
-        self, primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]
+        self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
     ) -> ndarray[Any, Any] | None:
-        """Return what a primitive gives for operands whose lanes are in ndarrays, if they lie as NumPy has each result.
+        """Return what a primitive gives for ndarrays, some with lanes, if they lie as NumPy has each result.
 
         A view of a lane lies in it as that of all lanes does. Anything else in C order comes out in C order, and from
         lanes that have axes as scalars, not as arrays without axes.
         """
-        if self.ended or not all(type(x) is ndarray and x.ndim > 1 for x in values):
+        if self.ended:
             return None
+        for x, flag in zip(values, batched, strict=True):
+            if type(x) is not ndarray or x.ndim < 1 + flag:
+                return None
+        changed = None if primitive.batch is not None else form_of(primitive).alike(primitive, values, batched, params)
         try:
-            out = self.compute(primitive, values, (True,) * len(values), params)
+            if changed is not None:
+                out = evaluated(primitive, values, changed)
+            else:
+                out = self.compute(primitive, values, batched, params)
         except LANE_ERRORS:  # which `process` notes
             return None
         if type(out) is not ndarray:
             return None
         if primitive.view:
             return out if out.ndim > 1 else None
-        plainly = out.ndim < 3 or (out.flags.c_contiguous and all(x.flags.c_contiguous for x in values))
-        return out if plainly else None
+        if out.ndim > 2 and not (out.flags.c_contiguous and all(x.flags.c_contiguous for x in values)):
+            return None
+        return out
 
     def laid_out(
         self, primitive: Primitive, outs: Sequence[Any], operands: Sequence[Any], params: Mapping[str, Any]
@@ -195,19 +203,24 @@ class Batch(Transient):
     def elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
         """Compute an elementwise operation.
 
-        Most are of lanes of equal rank, and of numbers and arrays that broadcast to them as they are. For them this
-        path takes a third of the general one's time.
+        Most are of arrays of this batch, and of numbers and arrays without lanes. For them this path takes a third of
+        the general one's time.
         """
         values: list[Any] = []
         rank = widest = 0
+        even = True
         for x in operands:
             kind = type(x)
             if kind is Tensor:
                 trace, x = x._trace, x._value
-                if trace is self and type(x) is ndarray and x.ndim == (rank or x.ndim):
-                    rank = x.ndim
-                elif trace is None and type(x) is ndarray:
-                    widest = max(widest, x.ndim)
+                if type(x) is not ndarray:
+                    break
+                ndim = x.ndim
+                if trace is self:
+                    even = even and (not rank or ndim == rank)
+                    rank = max(rank, ndim)
+                elif trace is None:
+                    widest = max(widest, ndim)
                 else:
                     break
             elif kind is ndarray:
@@ -215,8 +228,11 @@ class Batch(Transient):
             elif kind is not float and kind is not int:
                 break
             values.append(x)
-        if len(values) < len(operands) or widest >= rank:
+        if len(values) < len(operands):
             return self.aligned_elementwise(primitive, operands, params)
+        if not even or widest >= rank:
+            values = aligned(values, [self.is_batched(x) for x in operands])
+            rank = max(rank, 1 + widest)
         evaluate = primitive.evaluate
         try:
             out = evaluate(*values, **params)
@@ -228,7 +244,7 @@ class Batch(Transient):
         return self.laid_out(primitive, (np.asarray(out),), operands, params)[0]
 
     def aligned_elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
-        """Compute an elementwise operation on operands whose ranks are to be aligned, or of other traces."""
+        """Compute an elementwise operation on operands of other traces too."""
         batched = [self.is_batched(x) for x in operands]
         values = [self.value_below(x) for x in operands]
         out = array_below(apply(primitive, *aligned(values, batched), **params))
@@ -308,6 +324,12 @@ def stacked(owner: str, name: str, lanes: Sequence[Any]) -> Any:
             )
         )
     return np.stack(lanes)
+
+
+def is_simple(primitive: Primitive) -> bool:
+    """Tell whether a primitive is a ufunc with one result and no core axes."""
+    evaluate = primitive.evaluate
+    return type(evaluate) is ufunc and evaluate.nout == 1 and evaluate.signature is None
 
 
 def is_ordered(out: Any) -> bool:

@@ -110,6 +110,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             result._kept = False
             return result
         if SPECIAL or not trace.fast:
+            if type(trace) is Batch and (of_complex is None or is_double(a, b)):
+                return trace.process(primitive, (a, b), {})
             return general(a, b)
         x = a._value
         left = a._node
@@ -228,6 +230,8 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
             result._kept = False
             return result
         if SPECIAL or not trace.fast:
+            if type(trace) is Batch and (of_complex is None or is_double(a, b)):
+                return trace.process(primitive, (b, a), {})
             return resolved(operate, a, b) if trace is ALIAS else general(a, b)
         try:
             if type(y) is not ndarray:
@@ -318,6 +322,8 @@ def unary_function(
             result._kept = False
             return result
         if SPECIAL or not trace.fast:
+            if type(trace) is Batch and (of_complex is None or is_double(a)):
+                return trace.process(primitive, (a,), {})
             if of_complex is not None and are_complex(a):
                 return apply(of_complex, a)
             return apply(primitive, strengthened(a) if function and primitive.operator is not None else a)
@@ -364,6 +370,11 @@ def unary_function(
 def repeats(primitive: Elementwise, a: Tensor, b: Any) -> bool:
     """Tell whether an operator repeats a sequence: NumPy's integers do with lists and tuples, arrays multiply."""
     return isinstance(b, list | tuple) and primitive.name == "multiply" and a.dtype.kind in "iu" and is_scalar(a)
+
+
+def is_double(a: Tensor, b: Any = 0.0) -> bool:
+    """Tell whether a Tensor is of the usual dtype, and another operand too if it is one: cheaper than `are_complex`."""
+    return a.dtype is DOUBLE and (type(b) is not Tensor or b.dtype is DOUBLE)
 
 
 def are_complex(a: Tensor, b: Any = 0) -> bool:
@@ -425,6 +436,8 @@ def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Ca
             result._trace = result._node = None
             result._kept = False
             return result
+        if type(a) is Tensor and type(a._trace) is Batch:
+            return a._trace.process(primitive, (a,), {})
         return apply(primitive, operand(primitive.name, a))
 
     return operate

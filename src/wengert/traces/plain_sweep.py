@@ -24,6 +24,7 @@ from wengert.errors import GraphError, NumericalError, describe
 from wengert.native.elementwise import LARGE
 from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at
+from wengert.primitives.selection import guarded
 from wengert.traces.modes import STATE
 from wengert.traces.parts import Gathered, Part, Written
 from wengert.traces.tape import (

@@ -25,6 +25,7 @@ __all__ = ["several_function", "single_function", "window_on"]
 
 Params = dict[str, Any]
 ndarray, generic, float64 = np.ndarray, np.generic, np.float64
+ONE, BOTH = (True,), (True, True)
 
 
 def single_function(primitive: Primitive) -> Callable[[Any, Params], Tensor]:
@@ -49,7 +50,7 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             or (trace is not None and (SPECIAL or not trace.fast))
             or WATCHES
         ):
-            if type(trace) is Batch and (lanes := trace.of_arrays(primitive, (x,), params)) is not None:
+            if type(trace) is Batch and (lanes := trace.of_arrays(primitive, (x,), ONE, params)) is not None:
                 return make_batched(lanes, trace)
             return resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
         out = evaluate(x, **params)
@@ -101,7 +102,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             or (trace is not None and (SPECIAL or not trace.fast))
             or WATCHES
         ):
-            if type(trace) is Batch and (lanes := trace.of_arrays(primitive, (x,), params)) is not None:
+            if type(trace) is Batch and (lanes := trace.of_arrays(primitive, (x,), ONE, params)) is not None:
                 result = make_batched(lanes, trace)
                 if is_window(lanes, x):
                     return window_on(base, (*path, (primitive, tuple(params.items()))), result)
@@ -143,10 +144,18 @@ def window_on(base: Tensor, path: tuple[Step, ...], result: Tensor) -> Tensor:
     return handle
 
 
-def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], Any]:
-    """Return a function of the operands and parameters of a primitive with one result in memory of its own."""
-    evaluate = primitive.evaluate
+def several_function(
+    primitive: Primitive, compute: Callable[..., Any] | None = None
+) -> Callable[[Sequence[Any], Params], Any]:
+    """Return a function of the operands and parameters of a primitive with one result in memory of its own.
+
+    Args:
+        primitive: the operation.
+        compute: its evaluation, if there is one whose errors say less: they are raised on the general way.
+    """
+    evaluate = compute or primitive.evaluate
     takes_numbers = not primitive.firm
+    savings = primitive.savings
 
     def operate(operands: Sequence[Any], params: Params) -> Any:
         trace = None
@@ -160,13 +169,14 @@ def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], 
                 plain = False
                 own = x._trace
                 if own is not None:
-                    if own is ALIAS:
-                        return resolved(lambda *xs: operate(xs, params), *operands)
-                    if type(own) is Batch:
-                        return several_lanes(primitive, own, operands, params)
-                    if not own.fast or (trace is not None and trace is not own):
-                        return apply(primitive, *operands, **params)
-                    trace = own
+                    if own is not trace:
+                        if own is ALIAS:
+                            return resolved(lambda *xs: operate(xs, params), *operands)
+                        if type(own) is Batch:
+                            return several_lanes(primitive, own, operands, params)
+                        if not own.fast or trace is not None:
+                            return apply(primitive, *operands, **params)
+                        trace = own
                     node = x._node
                 x = x._value
                 kind = type(x)
@@ -177,7 +187,7 @@ def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], 
         if plain or (SPECIAL and trace is not None) or WATCHES:
             return apply(primitive, *operands, **params)
         try:
-            out = evaluate(*values, **params)
+            out = evaluate(*values, **params) if params else evaluate(*values)
         except ValueError:  # which says more there
             return apply(primitive, *operands, **params)
         result = Tensor()
@@ -192,11 +202,12 @@ def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], 
         record.shape = out.shape
         record.dtype = out.dtype
         record.hooks = record.unpack = None
-        record.inputs = tuple(nodes)
+        record.inputs = inputs = tuple(nodes)
         record.keywords = params
         record.code, record.offset = caller(3)
-        keeps_out, positions = primitive.saving(tuple([node is not None for node in nodes]))
-        residuals: list[Any] = [None] * len(values)
+        wanted = BOTH if len(inputs) == 2 and None not in inputs else tuple([node is not None for node in inputs])
+        keeps_out, positions = savings.get(wanted) or primitive.saving(wanted)
+        residuals: list[Any] = [None] * len(inputs)
         for i in positions:
             x = operands[i]
             if type(x) is Tensor:
@@ -218,6 +229,9 @@ def several_function(primitive: Primitive) -> Callable[[Sequence[Any], Params], 
 
 def several_lanes(primitive: Primitive, trace: Batch, operands: Sequence[Any], params: Params) -> Any:
     """Return what a primitive gives where some operand has lanes."""
-    values = [x._value if type(x) is Tensor and x._trace is trace else None for x in operands]
-    lanes = None if WATCHES else trace.of_arrays(primitive, values, params)
+    if primitive.kind == "elementwise":
+        return apply(primitive, *operands, **params)
+    batched = [type(x) is Tensor and x._trace is trace for x in operands]
+    values = [x._value if type(x) is Tensor and x._trace in (trace, None) else x for x in operands]
+    lanes = None if WATCHES else trace.of_arrays(primitive, values, batched, params)
     return apply(primitive, *operands, **params) if lanes is None else make_batched(lanes, trace)
