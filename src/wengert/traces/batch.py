@@ -25,7 +25,7 @@ from wengert.errors import GraphError, ShapeError, describe
 from wengert.primitives.indexing import Update
 from wengert.traces.transient import Transient
 
-__all__ = ["Batch", "make_batched", "stacked", "warn_of_loop"]
+__all__ = ["Batch", "make_batched", "rearranged", "stacked", "warn_of_loop"]
 
 _warned: set[str] = set()
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.source import RECENT, caller, is_users
+from wengert.core.order import strides_of
+from wengert.core.source import RECENT, asker, caller, is_users
 from wengert.core.tensor import Tensor
 from wengert.core.views import ALIAS
 from wengert.core.watch import WATCHES
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, setitem
 from wengert.primitives.shapes import reshape
-from wengert.traces.batch import Batch, make_batched
+from wengert.traces.batch import Batch, make_batched, rearranged
 from wengert.traces.modes import SPECIAL
 from wengert.traces.recorders import single_function, window_on
 from wengert.traces.tape import CREATED, Leaf, Node
@@ -200,16 +201,33 @@ def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
     if type(value) is not ndarray or value.ndim < 2 or trace.ended or WATCHES:
         return read_index(x, index)  # type: ignore[no-any-return]
     if entries is None:
-        places = index[0] if type(index) is tuple and len(index) == 1 else index
-        if type(places) is ndarray and places.ndim == 1 and places.dtype.kind == "i" and value.ndim == 2:
-            return make_batched(value.take(places, axis=1), trace)
-        return read_index(x, index)  # type: ignore[no-any-return]
+        return gather_lanes(x, trace, index)
     lanes = value[(WHOLE, *entries)]
     if lanes.ndim > 1:
         return window_on(x, ((getitem, (("index", entries),)),), make_batched(lanes, trace))
     if Ellipsis in entries:
         return read_index(x, index)  # type: ignore[no-any-return]
     return make_batched(lanes.copy(), trace)
+
+
+def gather_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
+    """Return `x[index]` of every lane for an index with arrays side by side, which are the same in every lane."""
+    entries = gathering_index(index)
+    if entries is None or not are_together(entries):
+        return read_index(x, index)  # type: ignore[no-any-return]
+    value = x._value
+    lanes = value[(WHOLE, *entries)]
+    if lanes.ndim > 2:
+        lanes = rearranged(lanes, strides_of(value[0][entries]))
+    elif not lanes.flags.c_contiguous:
+        lanes = lanes.copy()
+    return make_batched(lanes, trace)
+
+
+def are_together(entries: Sequence[Any]) -> bool:
+    """Tell whether the arrays and integers of an index stand side by side: what they select then stays in its place."""
+    places = [i for i, entry in enumerate(entries) if type(entry) is ndarray or type(entry) is int]
+    return places[-1] - places[0] == len(places) - 1
 
 
 def gather(x: Tensor, index: Any) -> Tensor:
@@ -261,7 +279,8 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
         or type(value) is ndarray
         or WATCHES
     ):
-        setitem(target, index, value)
+        if type(trace) is not Batch or not write_lanes(target, trace, entries, value):
+            setitem(target, index, value)
         return
     buffer[entries] = written
     target._mutated = True
@@ -276,6 +295,34 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     node.code, node.offset = place(_getframe(1))
     target._trace = trace
     target._node = node
+
+
+def write_lanes(target: Tensor, trace: Batch, entries: tuple[Any, ...] | None, value: Any) -> bool:
+    """Assign `target[entries] = value` in every lane, and tell whether that was possible in this short way."""
+    buffer = target._value
+    if (
+        entries is None
+        or target._trace is not trace
+        or target._kept
+        or trace.ended
+        or type(buffer) is not ndarray
+        or buffer.ndim < 2
+        or not buffer.flags.writeable
+        or WATCHES
+    ):
+        return False
+    window = buffer[(WHOLE, *entries)]
+    if type(value) is Tensor:
+        written = value._value
+        if value._trace is not trace or type(written) is not ndarray or written.shape != window.shape:
+            return False
+        value = written
+    elif type(value) is not float and type(value) is not int:
+        return False
+    window[...] = value
+    target._node = asker(3)
+    target._mutated = True
+    return True
 
 
 def place(frame: Any) -> Any:
