@@ -64,7 +64,8 @@ class ArrayMethods(Members):
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The transpose: all axes reversed."""
-        return call(np.transpose, self)
+        transposed: Tensor = FUNCTIONS[np.transpose](self)
+        return transposed
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - NumPy's name
@@ -108,7 +109,7 @@ class ArrayMethods(Members):
 
     def reshape(self, *shape: Any, order: str = "C") -> Tensor:
         """Return the elements in another shape."""
-        return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order=order)
+        return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order)
 
     def transpose(self, *axes: Any) -> Tensor:
         """Return the Tensor with its axes permuted, reversed by default."""

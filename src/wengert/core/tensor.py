@@ -45,6 +45,7 @@ __all__ = [
     "wrapped_constant",
 ]
 
+ndarray = np.ndarray
 BORROWED = "borrowed"
 
 
@@ -114,11 +115,17 @@ class Tensor(ArrayMethods):
     @property
     def ndim(self) -> int:
         """The number of axes."""
+        trace = self._trace
+        if (trace is None or trace.fast) and type(self._value) is ndarray:
+            return self._value.ndim
         return len(self.shape)
 
     @property
     def size(self) -> int:
         """The number of elements."""
+        trace = self._trace
+        if (trace is None or trace.fast) and type(self._value) is ndarray:
+            return self._value.size
         return math.prod(self.shape)
 
     @property

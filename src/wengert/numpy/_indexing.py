@@ -40,7 +40,7 @@ def whole(name: str, indices: Any) -> Any:
 
 
 @implements(np.take)
-def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
+def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
     """Return the elements at indices along an axis; see `numpy.take`."""
     x = as_tensor(a)
     if axis is None:
@@ -50,7 +50,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     if mode != "raise":
         chosen = in_range("take", chosen, x.shape[axis], mode)
     result = x[(*(slice(None),) * axis, np.asarray(chosen) if chosen.ndim == 0 else chosen)]
-    return with_out("take", result if strides_of(result) in (None, ()) else np.copy(result, order="C"), out)
+    packed: Any = result if strides_of(result) in (None, ()) else np.copy(result, order="C")
+    return packed if out is None else with_out("take", packed, out)  # type: ignore[no-any-return]
 
 
 def along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
@@ -73,7 +74,7 @@ def along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tu
 
 
 @implements(np.take_along_axis)
-def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Tensor:
     """Return the elements at indices that vary along the other axes; see `numpy.take_along_axis`."""
     x = as_tensor(arr)
     if axis is None:

@@ -15,7 +15,7 @@ from wengert.core.order import arranged, permuted
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._order import laid_out, memory_of, order_of_copy
-from wengert.numpy._shapes import array_operand, as_shape
+from wengert.numpy._shapes import array_operand, as_shape, ravel
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import joining
 from wengert.traces.operators import operand
@@ -38,20 +38,20 @@ def operands(name: str, arrays: Iterable[Any]) -> list[Any]:
 @implements(np.concatenate)
 def concatenate(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
-) -> Any:
+) -> Tensor:
     """Return arrays joined along an axis; see `numpy.concatenate`."""
     xs = operands("concatenate", arrays)
     if axis is None:
-        xs, axis = [np.ravel(x) for x in xs], 0
+        xs, axis = [ravel(x) for x in xs], 0
     shapes = [x.shape for x in xs]
     along = normalize_axis_index(axis, len(shapes[0])) if shapes and shapes[0] else 0
     lengths = tuple([shape[along] if len(shape) > along else 1 for shape in shapes])
     result = joined(xs, {"axis": along, "lengths": lengths, "dtype": dtype, "casting": casting})
-    return result if out is None else with_out("concatenate", result, out)
+    return result if out is None else with_out("concatenate", result, out)  # type: ignore[no-any-return]
 
 
 @implements(np.stack)
-def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor:
     """Return arrays joined along a new axis; see `numpy.stack`."""
     xs = operands("stack", arrays)
     shapes = {x.shape for x in xs}
@@ -66,18 +66,18 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
         )
     along = normalize_axis_index(axis, xs[0].ndim + 1)
     result = piled(xs, {"axis": along, "dtype": dtype, "casting": casting})
-    return result if out is None else with_out("stack", result, out)
+    return result if out is None else with_out("stack", result, out)  # type: ignore[no-any-return]
 
 
 @implements(np.hstack)
-def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor:
     """Return arrays joined along their second axis, or their only one; see `numpy.hstack`."""
     xs = [x if x.ndim else np.atleast_1d(x) for x in operands("hstack", tup)]
     return concatenate(xs, 0 if xs and xs[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 @implements(np.vstack)
-def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor:
     """Return arrays joined as rows; see `numpy.vstack`."""
     return concatenate([np.atleast_2d(x) for x in operands("vstack", tup)], 0, dtype=dtype, casting=casting)
 
@@ -147,7 +147,7 @@ rolled = single_function(joining.roll)
 
 
 @implements(np.tile)
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
+def tile(A: Any, reps: Any) -> Tensor:  # noqa: N803 - NumPy's name
     """Return an array repeated along each axis; see `numpy.tile`."""
     x = array_operand("tile", A)
     counts = as_shape(reps)
@@ -158,7 +158,7 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803 - NumPy's name
 
 
 @implements(np.repeat)
-def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
+def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     """Return an array with each element repeated; see `numpy.repeat`."""
     x = array_operand("repeat", a)
     x = x if x.ndim else np.atleast_1d(x)
@@ -168,16 +168,16 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     counts = np.asarray(repeats)
     if counts.size == 1:
         return repeated(x, {"repeats": operator.index(counts.ravel()[0]), "axis": along})
-    return laid_out(pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")
+    return laid_out(pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")  # type: ignore[no-any-return]
 
 
 @implements(np.roll)
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """Return an array with its elements moved around; see `numpy.roll`."""
     x = array_operand("roll", a)
     shifts = as_shape(shift)
     if axis is None:
-        row: Any = np.ravel(x)
+        row = ravel(x)
         flat = rolled(row, {"shift": (sum(shifts),), "axis": (0,)})
         return flat.reshape(x.shape)
     if type(axis) is int and len(shifts) == 1:
@@ -261,7 +261,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 def flat_or_along(name: str, array: Any, axis: Any) -> tuple[Any, int]:
     """Return an array and the axis to work along; without one, the flat array and its only axis."""
     x = array_operand(name, array)
-    return (np.ravel(x), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
+    return (x if x.ndim == 1 else ravel(x), 0) if axis is None else (x, normalize_axis_index(axis, x.ndim))
 
 
 @implements(np.insert)

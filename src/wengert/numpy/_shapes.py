@@ -22,7 +22,7 @@ from wengert.primitives import shapes
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function
 
-__all__ = ["array_operand", "as_shape", "require_ndim"]
+__all__ = ["array_operand", "as_shape", "ravel", "require_ndim"]
 
 
 def array_operand(name: str, value: Any) -> Any:
@@ -52,6 +52,8 @@ broadcast = single_function(shapes.broadcast_to)
 
 def as_shape(shape: Any) -> tuple[int, ...]:
     """Return a length or a sequence of lengths as a tuple."""
+    if type(shape) is int:
+        return (shape,)
     if type(shape) is not tuple:
         try:
             return (operator.index(shape),)
@@ -67,9 +69,9 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 def completed(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
     """Return a shape for the elements of a Tensor with the length that `-1` stands for where there is one."""
     if lengths.count(-1) == 1:
-        size, others = x.size, -math.prod(lengths)
+        size, others, place = x.size, -math.prod(lengths), lengths.index(-1)
         if others > 0 and size % others == 0:
-            return tuple(size // others if n == -1 else n for n in lengths)
+            return (*lengths[:place], size // others, *lengths[place + 1 :])
     return lengths
 
 
@@ -82,7 +84,7 @@ def resolved_order(x: Tensor, order: str | None) -> Any:
 
 
 @implements(np.reshape)
-def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Tensor:
     """Return the elements in another shape; see `numpy.reshape`."""
     x = array_operand("reshape", a)
     if order == "C" and copy is None:
@@ -90,11 +92,11 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     lengths, chosen = completed(as_shape(shape), x), resolved_order(x, order)
     if copy is False:
         np.reshape(buffer_of(x), lengths, order=chosen, copy=False)
-    return apply(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)
+    return apply(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)  # type: ignore[no-any-return]
 
 
 @implements(np.ravel)
-def ravel(a: Any, order: Any = "C") -> Any:
+def ravel(a: Any, order: Any = "C") -> Tensor:
     """Return the elements along one axis, as a view if they are contiguous; see `numpy.ravel`."""
     x = array_operand("ravel", a)
     value = x._value
@@ -109,11 +111,11 @@ def ravel(a: Any, order: Any = "C") -> Any:
     result = apply(shapes.reshape, x, shape=(x.size,), order=chosen)
     contiguous = flags.f_contiguous if chosen == "F" else flags.c_contiguous
     is_view = bool(base_and_path(result)[1])
-    return np.copy(result) if is_view and not contiguous else result
+    return np.copy(result) if is_view and not contiguous else result  # type: ignore[return-value]  # of a Tensor it is one
 
 
 @implements(np.expand_dims)
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: Any, axis: Any) -> Tensor:
     """Return a view with new axes of length one; see `numpy.expand_dims`."""
     x = array_operand("expand_dims", a)
     shape = x.shape
@@ -131,7 +133,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 @implements(np.squeeze)
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: Any, axis: Any = None) -> Tensor:
     """Return a view without axes of length one; see `numpy.squeeze`."""
     x = array_operand("squeeze", a)
     shape = x.shape
@@ -154,7 +156,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 @implements(np.broadcast_to)
-def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
+def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
     """Return a read-only view with another shape; see `numpy.broadcast_to`."""
     x = array_operand("broadcast_to", array)
     lengths = as_shape(shape)
@@ -218,7 +220,7 @@ REVERSED = tuple(tuple(range(ndim))[::-1] for ndim in range(65))
 
 
 @implements(np.transpose)
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: Any, axes: Any = None) -> Tensor:
     """Return a view with permuted axes, reversed by default; see `numpy.transpose`."""
     x = array_operand("transpose", a)
     ndim = x.ndim
@@ -254,17 +256,18 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 @implements(np.swapaxes)
-def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
     """Return a view with two axes exchanged; see `numpy.swapaxes`."""
     x = array_operand("swapaxes", a)
-    first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
-    order = list(range(x.ndim))
+    ndim = x.ndim
+    first, second = normalize_axis_index(axis1, ndim), normalize_axis_index(axis2, ndim)
+    order = list(range(ndim))
     order[first], order[second] = second, first
     return permuted(x, {"axes": tuple(order)})
 
 
 @implements(np.moveaxis)
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     """Return a view with some axes at other places; see `numpy.moveaxis`."""
     x = array_operand("moveaxis", a)
     sources = normalize_axis_tuple(source, x.ndim, "source")
@@ -305,7 +308,7 @@ flipped = single_function(shapes.flip)
 
 
 @implements(np.flip)
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: Any, axis: Any = None) -> Tensor:
     """Return a view with the elements along axes in reverse order; see `numpy.flip`."""
     x = array_operand("flip", m)
     if type(axis) is int:
@@ -359,7 +362,7 @@ compact_triangle = single_function(shapes.triangle)
 
 
 @implements(np.diagonal)
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return a read-only view of a diagonal; see `numpy.diagonal`."""
     x = require_ndim("diagonal", array_operand("diagonal", a), 2)
     first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
@@ -373,13 +376,13 @@ def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 
 @implements(np.trace)
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the sum of a diagonal; see `numpy.trace`."""
     x = require_ndim("trace", array_operand("trace", a), 2)
     if dtype is None and out is None:
         first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
         return compact_trace(x, {"offset": operator.index(offset), "axis1": first, "axis2": second})
-    return with_out("trace", np.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype), out)
+    return with_out("trace", np.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype), out)  # type: ignore[no-any-return]
 
 
 @implements(np.linalg.trace)
@@ -419,21 +422,21 @@ def triangle(x: Tensor, k: int) -> Any:
 
 
 @implements(np.tril)
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: Any, k: int = 0) -> Tensor:
     """Return the lower triangle, with zeros above diagonal k; see `numpy.tril`."""
     x = require_ndim("tril", array_operand("tril", m), 1)
     if x.ndim > 1 and type(k) is int:
         return compact_triangle(x, {"k": k, "upper": False})
-    return np.where(triangle(x, k), x, np.zeros(1, x.dtype))
+    return np.where(triangle(x, k), x, np.zeros(1, x.dtype))  # type: ignore[return-value]  # of a Tensor it is one
 
 
 @implements(np.triu)
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: Any, k: int = 0) -> Tensor:
     """Return the upper triangle, with zeros below diagonal k; see `numpy.triu`."""
     x = require_ndim("triu", array_operand("triu", m), 1)
     if x.ndim > 1 and type(k) is int:
         return compact_triangle(x, {"k": k, "upper": True})
-    return np.where(triangle(x, k - 1), np.zeros(1, x.dtype), x)
+    return np.where(triangle(x, k - 1), np.zeros(1, x.dtype), x)  # type: ignore[return-value]  # as above
 
 
 # Windows

@@ -41,7 +41,7 @@ order_along = single_function(sorting.argsort)
 
 
 @implements(np.sort)
-def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Any:
+def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Tensor:
     """Return the elements sorted along an axis; see `numpy.sort`."""
     refuse_fields("sort", order)
     x, axis = along(a, axis)
@@ -49,7 +49,9 @@ def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, 
 
 
 @implements(np.argsort)
-def argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Any:
+def argsort(
+    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None
+) -> Tensor:
     """Return the indices that sort along an axis; see `numpy.argsort`."""
     refuse_fields("argsort", order)
     x, axis = along(a, axis)

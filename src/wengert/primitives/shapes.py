@@ -21,7 +21,7 @@ Axes = tuple[int, ...]
 
 def transpose_reshape(ct: Any, aval: Aval, *, shape: Shape, order: str) -> Any:
     """Return the cotangent in the operand's shape."""
-    return ct.reshape(aval.shape, order=order)
+    return ct.reshape(aval.shape) if order == "C" else ct.reshape(aval.shape, order=order)
 
 
 def spread(x: Any, *, shape: Shape) -> Any:
@@ -63,7 +63,7 @@ class Broadcast(View):
 
 reshape = linear(
     "reshape",
-    lambda x, shape, order: x.reshape(shape, order=order),
+    lambda x, shape, order: x.reshape(shape) if order == "C" else x.reshape(shape, order=order),
     transpose=transpose_reshape,
     view=True,
     form=Reshape(),

@@ -127,7 +127,10 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             node.code, node.offset = caller(3)
             result._trace = trace
             result._node = node
-        if not (is_window(out, x) if type(x) is ndarray else hasattr(source, "_array")):
+        if type(x) is ndarray:
+            if out.base is not x and not is_window(out, x):
+                return result
+        elif not hasattr(source, "_array"):
             return result
         return window_on(base, (*path, (primitive, tuple(params.items()))), result)
 
