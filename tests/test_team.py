@@ -33,7 +33,7 @@ from wengert.native.builder import Builder, Value, native, program
 from wengert.native.elementwise import LARGE, Sharing, shared
 from wengert.native.structs import I64, VOID, Pointer, Struct
 from wengert.native.team import Team
-from wengert.traces import operators, sweep
+from wengert.traces import operators, plain_sweep
 
 UFUNCS = sorted(
     {
@@ -352,7 +352,7 @@ def test_compositions_do_not_depend_on_what_counts_as_large(
         return found
 
     small = results()
-    for module in (dispatch, operators, sweep):
+    for module in (dispatch, operators, plain_sweep):
         monkeypatch.setattr(module, "LARGE", 2)
     assert all(same_bits(a, b) for a, b in zip(results(), small, strict=True))
 

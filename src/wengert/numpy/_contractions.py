@@ -17,7 +17,7 @@ from wengert.numpy._naming import documented
 from wengert.numpy._ufuncs import install, refuse_options, through_function, with_out
 from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
-from wengert.traces.operators import operand
+from wengert.traces.operators import REAL, operand
 from wengert.traces.recorders import several_function
 
 __all__ = ["array", "outer"]
@@ -50,7 +50,9 @@ multiply_other = through_function(np.matmul)
 
 def matmul_operator(self: Tensor, other: Any) -> Any:
     """Return `self @ other`."""
-    return multiply_matrices((self, other), {}) if type(other) in RAW_TYPES else multiply_other(self, other)
+    if type(other) is Tensor or (type(other) is np.ndarray and other.dtype.kind in REAL):
+        return multiply_matrices((self, other), {})
+    return multiply_other(self, other)
 
 
 install("matmul", matmul_operator)

@@ -54,6 +54,7 @@ def behind(seeds: Iterable[Node]) -> set[Node]:
                 stack.append(parent)
     return reached
 
+
 FOR_GOOD = -1
 
 
