@@ -20,11 +20,12 @@ from wengert._tree import flatten
 from wengert.control.holders import Cell, Contents, Holder, Variables, content_of, holder_of
 from wengert.control.libraries import is_library, is_library_file, is_own
 from wengert.control.places import HIDDEN, Place, Site, is_undefined, line_text
-from wengert.core.tensor import Tensor, is_staged, make_tensor
+from wengert.core.sharing import Plain
+from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor
 from wengert.core.views import base_and_path
 from wengert.errors import GraphError, describe
 
-__all__ = ["Heap", "tensors_in"]
+__all__ = ["Heap", "is_plain", "tensors_in"]
 
 ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
@@ -44,6 +45,7 @@ class Heap:
         views: Tensors that are views of these.
         lost: those of which nobody knows what they hold, with the text of the error about their use.
         arrays: ndarrays that may be written to.
+        plain: handles that stand for those that traced values may be, by identity.
         lines: source lines that set a variable, in the body and in the `else`, by its place's identity.
     """
 
@@ -53,6 +55,7 @@ class Heap:
         self.views: dict[int, Tensor] = {}
         self.lost: dict[int, tuple[Tensor, str]] = {}
         self.arrays: dict[int, Array] = {}
+        self.plain: dict[int, Tensor] = {}
         self.iterators: list[tuple[Any, Any]] = []
         self.kept: dict[int, Contents] = {}
         self.queue: list[tuple[Any, str, Any]] = []
@@ -66,6 +69,8 @@ class Heap:
         self.queue += [(value, getattr(value, "__name__", ""), None) for value in values]
         while self.queue:
             self.look(*self.queue.pop())
+        for found in self.arrays.values():
+            found.references = sys.getrefcount(found.array)
         self.lines = {} if site is None else dict(self.lines_of(site))
 
     # The search
@@ -232,15 +237,15 @@ class Heap:
                     + f"\n  {note[2]}"
                 )
 
-    def promote(self, identities: Sequence[int], note: tuple[str, str, Any]) -> None:
-        """Let Tensors take the place of ndarrays that a piece wrote to: these can hold what is traced.
+    def promote(self, identities: Sequence[int], note: tuple[str, str, Any]) -> dict[int, Tensor]:
+        """Let Tensors take the place of ndarrays, by identity: these can hold what is traced, and share memory with it.
 
         Raises:
             GraphError: others may see the array, who would not see the Tensor, or nobody knows what it held.
         """
+        tensors: dict[int, Tensor] = {}
         for identity in identities:
-            found = self.arrays.pop(identity)
-            del self.seen[identity]
+            found = self.arrays[identity]
             seen = self.seen_by_others(found)
             if seen or found.copy is None:
                 why = "which others may see" if seen else f"which has more than {SMALL} elements"
@@ -253,11 +258,50 @@ class Heap:
                     )
                     + f"\n  {note[2]}"
                 )
-            tensor = make_tensor(found.array.copy(), None, None)
+            del self.arrays[identity], self.seen[identity]
+            tensor = tensors[identity] = make_tensor(found.array.copy(), None, None)
             self.handles[id(tensor)] = tensor
             for holder, key in found.places:
                 holder.write(key, tensor)
                 self.kept[id(holder.target)] = holder.contents()
+        return tensors
+
+    def shared(self, values: Sequence[Any], replaced: Mapping[int, int]) -> list[int]:
+        """Return which ndarrays others hold too that some values may be, or share memory with.
+
+        Args:
+            values: what traced values are some of, as decisions come out.
+            replaced: in how many places an ndarray gives way to such a traced value, by identity.
+        """
+        found: dict[int, None] = {}
+        for value in (x for x in values if is_plain(x)):
+            for array in self.overlapping(value):
+                identity = id(array.array)
+                sole = array.array is value and sum(x is value for x in values) == 1
+                if not (sole and replaced.get(identity) == len(array.places)) or self.seen_by_others(array):
+                    found[identity] = None
+        return list(found)
+
+    def can_promote(self, identity: int) -> bool:
+        """Tell whether a Tensor can take the place of an ndarray."""
+        found = self.arrays[identity]
+        return found.copy is not None and not self.seen_by_others(found)
+
+    def stand_in(self, value: np.ndarray[Any, Any], note: tuple[str, str, Any]) -> Tensor:
+        """Return the handle that stands for an ndarray, or for one that has its memory, which others hold too.
+
+        The outermost heap that knows it keeps the handle: pieces of its own piece are traced many times.
+        """
+        heap, found = next((x, found) for x in self.around if (found := x.overlapping(value)))
+        identity = id(found[0].array)
+        if identity not in heap.plain:
+            heap.plain[identity] = make_tensor(found[0].array, plain_trace(found, note), None)
+        return heap.plain[identity]
+
+    @property
+    def around(self) -> list[Heap]:
+        """The heaps of the pieces that are being traced, outermost first, and this one."""
+        return [*(watch.heap for watch in WATCHING.stack if watch.heap is not None), self]
 
     def seen_by_others(self, found: Array) -> bool:
         """Tell whether an array, or memory of it, is held by something that cannot be given another array instead.
@@ -265,12 +309,21 @@ class Heap:
         That is so if it is a view or has views, or if there are more references to it than the heap knows of.
         """
         array = found.array
-        if None in found.places or any(np.may_share_memory(x.array, array) for x in self.arrays.values()):
+        if None in found.places or self.overlapping(array) != [found]:
             return True
         if array.base is not None and sys.getrefcount(array.base) > 2:  # the array's own, and that of this call
             return True
-        copies = sum(x is array for contents in self.kept.values() for x in contents.values())
-        return sys.getrefcount(array) > 3 + copies + len(found.places)
+        return found.references > 1 + len(found.places) + sum(heap.references_to(array) for heap in self.around)
+
+    def references_to(self, array: np.ndarray[Any, Any]) -> int:
+        """Return how many references to an array there are in this heap."""
+        if id(array) not in self.arrays:
+            return 0
+        return 2 + sum(x is array for contents in self.kept.values() for x in contents.values())
+
+    def overlapping(self, array: np.ndarray[Any, Any]) -> list[Array]:
+        """Return the arrays that may share memory with one."""
+        return [x for x in self.arrays.values() if np.may_share_memory(x.array, array)]
 
     # Places
 
@@ -311,7 +364,10 @@ class Array:
         copy: its elements at the beginning; None for a large one.
         sum: a checksum of those of a large one.
         places: the holders and keys it was found under; None for one that cannot be replaced.
+        references: how many references to it there were at the beginning.
     """
+
+    references: int
 
     def __init__(self, array: np.ndarray[Any, Any], name: str) -> None:
         self.array = array
@@ -338,6 +394,26 @@ def checksum(array: np.ndarray[Any, Any]) -> int:
     """Return a checksum of an array's elements; of an array of objects, of their identities."""
     elements = np.asarray(array).ravel("K")
     return zlib.crc32(elements.tobytes() if elements.dtype.hasobject else elements.view(np.uint8).data)
+
+
+def is_plain(value: Any) -> bool:
+    """Tell whether a value is an ndarray of numbers, which a Tensor could hold."""
+    return type(value) is np.ndarray and value.dtype.kind in "biufc"
+
+
+def plain_trace(found: Sequence[Array], note: tuple[str, str, Any]) -> Plain:
+    """Return the trace of what stands for ndarrays with the same memory."""
+
+    def text(what: str) -> str:
+        needed = "an array that can hold what is traced is needed"
+        return describe(note[0], what, needed, "Make it with wengert.numpy, or copy what is written to")
+
+    name = found[0].name
+    return Plain(
+        text(f"a write to what is the ndarray {name}, or not, as a traced value decides"),
+        text(f"a write to the ndarray {name} after a traced value has decided what else it is") + f"\n  {note[2]}",
+        lambda: any(x.changed for x in found),
+    )
 
 
 def is_users_module(module: ModuleType) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from wengert.conversion.regions import Region
+from wengert.conversion.regions import Region, enter
 from wengert.core.order import strides_of
-from wengert.core.sharing import SHARES, Share, hold, may_share, memories_of, shared_with
+from wengert.core.sharing import SHARES, Share, may_share, memories_of, shared_with
 from wengert.core.tensor import Tensor
 from wengert.core.views import base_and_path
 
@@ -108,7 +108,7 @@ class Aliases:
                         shared_with(result, other, self.text)
                 members.append((result, end))
             for memory in [memory for source in sources for memory in memories_of(source)]:
-                hold(result, memory, Share(None, self.text))
+                enter(result, memory, Share(None, self.text))
 
 
 def shares_any(base: Tensor, others: Sequence[Tensor]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from operator import itemgetter
 from types import FunctionType
@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.control.cond import cond
-from wengert.control.heap import Heap
+from wengert.control.heap import Heap, is_plain
 from wengert.control.holders import Contents, Holder
 from wengert.control.places import RETURNED, UNBOUND, Place, Site, Undefined, defined, is_undefined, shown
 from wengert.conversion.regions import (
@@ -23,6 +23,7 @@ from wengert.conversion.regions import (
     aligned,
     as_truth,
     common_strides,
+    enter,
     is_array,
     is_traced,
     operand_of,
@@ -34,7 +35,7 @@ from wengert.conversion.regions import (
 from wengert.core.aval import Aval, aval_of, is_exact, is_number, united
 from wengert.core.order import Strides
 from wengert.core.primitive import Elementwise
-from wengert.core.sharing import SHARES, Memory, Share, hold, memories_of
+from wengert.core.sharing import SHARES, Memory, Share, memories_of
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
 from wengert.core.views import base_and_path
@@ -76,19 +77,29 @@ def if_stmt(test: Any, body: FunctionType, orelse: FunctionType, site: tuple[Any
 
 def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note) -> Any:
     """Trace both branches, let everything hold what the branch taken gives, and return what that returns."""
+    while True:
+        promoted, found = chosen(test, heap, body, orelse, note)
+        if not promoted:
+            return found
+        heap.promote(promoted, note)
+
+
+def chosen(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note) -> tuple[Sequence[int], Any]:
+    """Do what `choose` does, or return the ndarrays in whose place Tensors are needed, by identity."""
     regions = [traced(note, heap, run) for run in (body, orelse)]
     arrays = {x: None for region in regions for x in region.arrays}
     if arrays:
-        del regions  # which refer to the arrays
-        heap.promote(list(arrays), note)
-        return choose(test, heap, body, orelse, note)
+        return list(arrays), None
     merged = Merge(heap, regions, note)
     answer = merged.value("the value of the conditional expression", [region.result for region in regions])
     changes = [merged.change(holder) for holder in merged.changed()]
     lost = {key: item for region in regions for key, item in region.lost.items()}
     written = list({id(x): x for region in regions for x in region.written if id(x) not in lost}.values())
     ends = [merged.output([region.end_of(x) for region in regions], aval_of(x)) for x in written]
-    relate = merged.relations(operand_of(test))
+    shared = merged.shared()
+    if promoted := list(filter(heap.can_promote, shared)):
+        return promoted, None
+    relate = merged.relations(operand_of(test), shared)
     results = list(merged.run(test))
     found = answer(results)
     for change in changes:
@@ -98,7 +109,7 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note) -> Any
     for handle, text in lost.values():
         lose(handle, text)
     relate(results)
-    return found
+    return (), found
 
 
 Pair: TypeAlias = Sequence[Any]
@@ -117,6 +128,8 @@ class Merge:
         left: which branches return from the function for sure, so that nobody reads what its variables hold after them.
         taken: how to get the values that have been merged, by their identities in both branches.
         arrays: the positions of outputs that stand for one of two arrays, with these.
+        plain: how often the branches leave the memory of an ndarray, by the identity of its owner.
+        replaced: in how many places an ndarray gives way to what the branch taken gives, by identity.
     """
 
     def __init__(self, heap: Heap, regions: Sequence[Region], note: Note) -> None:
@@ -127,6 +140,9 @@ class Merge:
         self.avals: list[Aval] = []
         self.taken: dict[tuple[int, int], Take] = {}
         self.arrays: list[tuple[int, Pair]] = []
+        left = [x for region in regions for value in region.left() for x in leaves_of(value)]
+        self.plain = Counter(map(owner_of, filter(is_plain, left)))
+        self.replaced: Counter[int] = Counter()
         flags = [heap.holders[id(cell)] for name, cell in heap.cells.items() if name == RETURNED]
         self.left = [any(region.value(flag, "") is True for flag in flags) for region in regions]
 
@@ -164,6 +180,7 @@ class Merge:
             place = self.heap.place(holder, key)
             if pair[0] is not pair[1] or kept.get(key, UNBOUND) is not pair[0]:
                 takes[key] = self.entry(place, pair)
+                self.replaced[id(kept.get(key))] += 1
         resized = not holder.variable and holder.differs(dict.fromkeys(kept), dict.fromkeys(one))
 
         def assign(results: list[Any]) -> None:
@@ -228,7 +245,7 @@ class Merge:
     def leaf(self, pair: Pair) -> Take:
         """Return how to get one leaf."""
         one, other = pair
-        if same(one, other):
+        if same(one, other) and (one is other or self.disposable(pair)):
             return lambda _: one
         known = self.taken.get((id(one), id(other)))
         if known is None:
@@ -240,14 +257,28 @@ class Merge:
             self.arrays += [(position, pair)] if aval.shape or common_strides(*ends) is not None else []
         return known
 
-    def relations(self, test: Any) -> Callable[[list[Any]], None]:
+    def disposable(self, pair: Pair) -> bool:
+        """Tell whether equal constants are in nobody's hands besides, so that either may be taken for both."""
+        return not all(map(is_plain, pair)) or not any(
+            self.heap.overlapping(x) or self.plain[owner_of(x)] > 1 for x in pair
+        )
+
+    def shared(self) -> list[int]:
+        """Return the ndarrays that results may be and that others hold too."""
+        return self.heap.shared([x for _, pair in self.arrays for x in pair], self.replaced)
+
+    def relations(self, test: Any, shared: Container[int]) -> Callable[[list[Any]], None]:
         """Return how to enter which results may be memory that is also held by others, or by another result.
 
         What a branch made itself, and leaves in one place only, is in nobody's hands any more.
         """
-        bases = Counter(id(base_and_path(x)[0]) for _, pair in self.arrays for x in pair if type(x) is Tensor)
+        arrays = [
+            (position, [region.handle_of(x, shared) for region, x in zip(self.regions, pair, strict=True)])
+            for position, pair in self.arrays
+        ]
+        bases = Counter(id(base_and_path(x)[0]) for _, pair in arrays for x in pair if type(x) is Tensor)
         found: list[tuple[int, Memory, str, Take]] = []
-        for position, pair in self.arrays:
+        for position, pair in arrays:
             memories: dict[Memory, list[Share]] = {}
             for half, (region, x) in enumerate(zip(self.regions, pair, strict=True)):
                 for memory, share in shares_of(x, region, bases, self.note).items():
@@ -257,7 +288,7 @@ class Merge:
 
         def relate(results: list[Any]) -> None:
             for position, memory, text, take in found:
-                hold(results[position], memory, Share(take(results), text))
+                enter(results[position], memory, Share(take(results), text))
 
         return relate
 
@@ -349,6 +380,16 @@ def shares_of(value: Any, region: Region, bases: Counter[int], note: Note) -> di
     if not path:
         return memories
     return {memory: Share(None, share.text or shared_text(note)) for memory, share in memories.items()}
+
+
+def leaves_of(value: Any) -> Sequence[Any]:
+    """Return the leaves of what a branch leaves."""
+    return () if is_undefined(value) else flatten(value)[0]
+
+
+def owner_of(array: np.ndarray[Any, Any]) -> int:
+    """Return the identity of what owns the memory of an ndarray."""
+    return id(array if array.base is None else array.base)
 
 
 def inside(holder: Holder, contents: Contents) -> str:

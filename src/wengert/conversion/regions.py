@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.control.heap import Heap, tensors_in
+from wengert.control.heap import Heap, is_plain, tensors_in
 from wengert.control.holders import Contents, Holder
 from wengert.control.places import UNBOUND
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import apply, conformed
 from wengert.core.graph import Graph, Variable
 from wengert.core.order import Joined, Strides, joined, permuted, strides_of, ways_of
-from wengert.core.tensor import Tensor, is_staged
+from wengert.core.sharing import Memory, Plain, Share, hold, shared_with
+from wengert.core.tensor import Tensor, is_staged, make_tensor
 from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, current, share
 from wengert.core.watch import Watch, is_over, lose, snapshot
@@ -29,12 +30,14 @@ __all__ = [
     "aligned",
     "as_truth",
     "common_strides",
+    "enter",
     "is_array",
     "operand_of",
     "ordered",
     "same",
     "shared_text",
     "traced",
+    "unchanged",
 ]
 
 
@@ -56,6 +59,11 @@ def same(a: Any, b: Any) -> bool:
     return isinstance(a, str | bytes | set) and a == b
 
 
+def unchanged(a: Any, b: Any) -> bool:
+    """Tell whether a place holds what it did; an equal ndarray is another, which a write may tell from the old one."""
+    return a is b or (same(a, b) and not is_plain(a))
+
+
 Note: TypeAlias = tuple[str, str, Any]
 """The name of a statement, what is traced of it, and where it stands: for errors."""
 
@@ -73,13 +81,15 @@ class Region:
         written: the Tensors from outside that it wrote to.
         lost: those of which nobody knows what they hold at its end, with the text of the error about their use.
         born: the identities of the handles that it made.
+        plain: handles that stand for ndarrays that it made and left, by identity.
         ends: what Tensors stand for at its end, by identity: inputs, those written to and those it leaves anywhere.
         captured: Tensors from outside that it uses, the last inputs of its graphs.
     """
 
-    def __init__(self, stage: Stage, heap: Heap) -> None:
+    def __init__(self, stage: Stage, heap: Heap, note: Note) -> None:
         self.stage = stage
         self.heap = heap
+        self.note = note
         self.result: Any = None
         self.starts: dict[int, Contents] = {}
         self.contents: dict[int, Contents] = {}
@@ -87,6 +97,7 @@ class Region:
         self.written: list[Tensor] = []
         self.lost: dict[int, tuple[Tensor, str]] = {}
         self.born: set[int] = set()
+        self.plain: dict[int, Tensor] = {}
         self.ends: dict[int, tuple[Tensor, Tensor]] = {}
 
     def finish(self, result: Any, watch: Watch) -> None:
@@ -100,13 +111,17 @@ class Region:
         self.born = watch.born
         changed = {id(x) for x in self.written}
         self.keep([x for x in (*heap.handles.values(), *self.written) if id(x) not in self.lost])
-        self.keep([result])
         self.keep([x for x in heap.views.values() if id(base_and_path(x)[0]) in changed])
-        for identity, contents in self.contents.items():
-            kept = heap.kept[identity]
-            self.keep([x for key, x in contents.items() if kept.get(key, UNBOUND) is not x])
+        self.keep(self.left())
 
-    def keep(self, values: Sequence[Any]) -> None:
+    def left(self) -> Iterator[Any]:
+        """Return what the piece leaves somewhere that was not there before."""
+        yield self.result
+        for identity, contents in self.contents.items():
+            kept = self.heap.kept[identity]
+            yield from (x for key, x in contents.items() if kept.get(key, UNBOUND) is not x)
+
+    def keep(self, values: Iterable[Any]) -> None:
         """Keep what the Tensors in some values stand for."""
         for value in values:
             for leaf in tensors_in(value):
@@ -122,7 +137,30 @@ class Region:
 
     def made(self, handle: Tensor) -> bool:
         """Tell whether a handle is one that the piece made, so that it is in nobody's hands any more."""
+        if type(handle._trace) is Plain:  # made afterwards, perhaps in the place of one that the piece made
+            return False
         return id(handle) in self.born or is_over(handle)
+
+    def handle_of(self, value: Any, shared: Container[int]) -> Any:
+        """Return the Tensor that stands for an ndarray that the piece leaves, as its memory; anything else as it is.
+
+        Args:
+            value: what it leaves.
+            shared: the identities of the ndarrays that others hold too.
+        """
+        if not is_plain(value):
+            return value
+        if any(id(x.array) in shared for x in self.heap.overlapping(value)):
+            return self.heap.stand_in(value, self.note)
+        handle = self.plain.get(id(value))
+        if handle is None:
+            handle = make_tensor(value, None, None)
+            self.born.add(id(handle))
+            for other in self.plain.values():
+                if np.may_share_memory(other._value, value):
+                    shared_with(handle, other, shared_text(self.note))
+            self.plain[id(value)] = handle
+        return handle
 
     def value(self, holder: Holder, key: Any) -> Any:
         """Return what an entry holds at the end; UNBOUND if there is none."""
@@ -159,9 +197,9 @@ def traced(
         begin: makes inputs before those.
     """
     stage = Stage(next_level(), note[0])
-    region = Region(stage, heap)
+    region = Region(stage, heap, note)
     try:
-        with noted(*note), Watch() as watch:
+        with noted(*note), Watch(heap) as watch:
             if begin is not None:
                 begin(stage)
                 region.starts = heap.contents()
@@ -215,6 +253,18 @@ def ordered(value: Any, strides: Strides) -> Any:
     axes = permuted(strides)
     view: Any = np.transpose(np.copy(np.transpose(value, axes), order="C"), np.argsort(axes))
     return share(view)  # nobody has the base
+
+
+def enter(result: Tensor, memory: Memory, share: Share) -> None:
+    """Let a traced result have a memory; the ndarrays that others know it as must stay as they are from now on."""
+    hold(result, memory, share)
+    holders = [reference() for reference in memory.holders.values()]
+    plain = {id(x): x for x in holders if x is not None and type(x._trace) is Plain}
+    value: Any = result
+    while type(value) is Tensor:
+        if isinstance(value._trace, Stage):
+            value._trace.plain.update(plain)
+        value = value._value
 
 
 def shared_text(note: Note) -> str:

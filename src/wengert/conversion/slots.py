@@ -6,7 +6,7 @@ read in each iteration not at all.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from wengert._tree import flatten, unflatten
 from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros
 from wengert.conversion.aliases import Carried
-from wengert.conversion.regions import Note, Region, aligned, is_array, operand_of, ordered, same
+from wengert.conversion.regions import Note, Region, aligned, is_array, operand_of, ordered, unchanged
 from wengert.core.aval import Aval, aval_of, is_number, united
 from wengert.core.dispatch import conformed
 from wengert.core.order import strides_of
@@ -78,6 +78,11 @@ class Slot:
             self.leaves, self.carried, self.inputs = [], [], []
         return self.disappointed
 
+    def replace(self, tensors: Mapping[int, Tensor]) -> None:
+        """Hold Tensors that have taken the place of ndarrays."""
+        self.value = self.place.read()
+        self.leaves = [tensors.get(id(x), x) for x in self.leaves]
+
     @property
     def replaced(self) -> list[bool]:
         """Which leaves the body leaves another object in, without having written to what was there."""
@@ -131,7 +136,7 @@ class Slot:
             return self.spoil(found)
         grown = False
         for k, (leaf, start, aval) in enumerate(zip(new, self.leaves, self.carried, strict=True)):
-            if aval is None and same(leaf, start):
+            if aval is None and unchanged(leaf, start):
                 continue
             wanted = joint_aval(start, aval_of(start) if aval is None and is_array(start) else aval, leaf)
             if wanted is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -20,9 +21,9 @@ from wengert.conversion.regions import (
     as_truth,
     is_traced,
     operand_of,
-    same,
     shared_text,
     traced,
+    unchanged,
 )
 from wengert.conversion.slots import Slot
 from wengert.core.aval import Aval, aval_of, is_number
@@ -66,9 +67,11 @@ class StagedLoop:
         handles: the Tensors that it reads or writes to.
         written: the identities of those that an iteration was found to write to.
         region: the traced body.
+        shared: the ndarrays that others hold too and that what is carried may be, by identity.
     """
 
     region: Region
+    shared: Sequence[int] = ()
 
     def __init__(
         self,
@@ -125,6 +128,8 @@ class StagedLoop:
             if self.arrays_written():
                 continue
             news = [slot.grow(self.found(slot), self.heap.holders, self.certain) for slot in self.slots.values()]
+            if self.arrays_shared():
+                continue
             news += [self.others_changed(), self.others_written(), self.others_lost(), self.others_aliased()]
             if optional and (self.writes_rows() or any(slot.spoiled for slot in defined)):
                 return False
@@ -170,7 +175,7 @@ class StagedLoop:
             holder, kept = self.heap.holders[identity], self.heap.kept[identity]
             for key in {**kept, **contents}:
                 one, other = kept.get(key, UNBOUND), contents.get(key, UNBOUND)
-                if (identity, key) not in self.slots and not same(one, other):
+                if (identity, key) not in self.slots and not unchanged(one, other):
                     slot = self.slots[identity, key] = Slot(self.heap.place(holder, key), self.note)
                     slot.grow(other, self.heap.holders, self.certain)
         return len(self.slots) > before
@@ -205,21 +210,40 @@ class StagedLoop:
         return (self.peeled and self.aliases.grow({leaf.key: leaf.old for leaf in leaves}, self.region)) or grown
 
     def carried(self) -> list[Carried]:
+        """Return the leaves that are carried, with Tensors that stand for ndarrays."""
+
+        def handle_of(value: Any) -> Any:
+            return self.region.handle_of(value, self.shared)
+
+        return [leaf._replace(old=handle_of(leaf.old), end=handle_of(leaf.end)) for leaf in self.leaves()]
+
+    def leaves(self) -> list[Carried]:
         """Return the leaves that are carried."""
         return [leaf for slot in self.slots.values() for leaf in slot.carries(self.region)]
 
     def arrays_written(self) -> bool:
         """Let Tensors take the place of the ndarrays that the body wrote to; tell whether there are any."""
         arrays = self.region.arrays
-        if not arrays:
-            return False
-        del self.region  # which refers to them, as slots do
-        for slot in self.slots.values():
-            slot.value = None
-        self.heap.promote(arrays, self.note)
-        for slot in self.slots.values():
-            slot.value = slot.place.read()
-        return True
+        self.promote(arrays)
+        return bool(arrays)
+
+    def arrays_shared(self) -> bool:
+        """Let Tensors take the place of the ndarrays that others hold too and that what is carried may be.
+
+        Returns:
+            Whether there are any.
+        """
+        replaced = Counter(id(slot.value) for slot in self.slots.values() if slot.avals)
+        self.shared = self.heap.shared([x for leaf in self.leaves() for x in (leaf.old, leaf.end)], replaced)
+        promoted = list(filter(self.heap.can_promote, self.shared))
+        self.promote(promoted)
+        return bool(promoted)
+
+    def promote(self, identities: Sequence[int]) -> None:
+        """Let Tensors take the place of ndarrays."""
+        tensors = self.heap.promote(identities, self.note)
+        for slot in self.slots.values() if tensors else ():
+            slot.replace(tensors)
 
     def first_differs(self) -> bool:
         """Tell whether the first iteration writes to an array that others may hold too, which later ones do not.

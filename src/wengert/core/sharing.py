@@ -3,7 +3,7 @@
 After `y = a if c else b`, `y` is the memory of `a` where `c` holds, and that of `b` where it does not. Such handles
 hold their memories, each with the truth that it is theirs. A write to a handle reaches every other one that has a
 memory in common with it, where both truths hold; where nobody knows whether they do, or only a part is shared, the
-other is lost: its use raises.
+other is lost: its use raises. What may be an ndarray, which no traced write reaches, is not written to at all.
 """
 
 from __future__ import annotations
@@ -11,17 +11,21 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from wengert.core.source import caller, position_of
 from wengert.core.tensor import WATCHING, Tensor
+from wengert.core.trace import Trace
 from wengert.core.watch import Lost, Undo, is_over, lose, rebound, snapshot
+from wengert.errors import GraphError
 
 __all__ = [
     "SHARES",
     "Memory",
     "PartPlace",
+    "Plain",
     "Share",
     "found_again",
     "hold",
@@ -70,6 +74,33 @@ class Share(NamedTuple):
     truth: Any = True
     text: str = ""
     place: PartPlace | None = None
+
+
+class Plain(Trace):
+    """Be the trace of a handle that stands for an ndarray which a Tensor may be, as a traced value decides.
+
+    Attributes:
+        text: what the error about a write to such a Tensor says.
+        late_text: what the error about a later write to the ndarray says.
+        changed: tells whether it has been written to.
+    """
+
+    __slots__ = ("changed", "late_text", "text")
+
+    def __init__(self, text: str, late_text: str, changed: Callable[[], bool]) -> None:
+        super().__init__(0)
+        self.text = text
+        self.late_text = late_text
+        self.changed = changed
+
+    def refuse(self) -> NoReturn:
+        """Raise because what may be the ndarray is written to."""
+        raise GraphError(f"{self.text}\n  {position_of(*caller())}")
+
+    def require_unwritten(self) -> None:
+        """Raise if the ndarray has been written to, which those who may be it have not seen."""
+        if self.changed():
+            raise GraphError(self.late_text)
 
 
 SHARES: dict[int, dict[Memory, Share]] = {}
@@ -160,6 +191,8 @@ def reach(
     other: Tensor, written: Tensor, pairs: Sequence[tuple[Share, Share]], rebind: Callable[[Tensor, Any], None]
 ) -> None:
     """Let a handle hold what one does that has been written to, where the two share memory."""
+    if type(other._trace) is Plain:
+        other._trace.refuse()
     unknown = [share for pair in pairs for share in pair if share.truth is None]
     if unknown:
         place = next((mine.place for mine, _ in pairs if mine.place is not None), None)

@@ -58,11 +58,13 @@ class Watch:
         born: the identities of handles made since; none can be that of an older one.
         log: handles that were written to or adopted, with what they stood for before.
         starts: the values that adopted handles were given.
+        heap: what the piece can reach, if that is known.
     """
 
-    __slots__ = ("born", "log", "starts")
+    __slots__ = ("born", "heap", "log", "starts")
 
-    def __init__(self) -> None:
+    def __init__(self, heap: Any = None) -> None:
+        self.heap = heap
         self.born: set[int] = set()
         self.log: dict[int, tuple[Tensor, Tensor]] = {}
         self.starts: dict[int, Any] = {}

@@ -13,6 +13,7 @@ from wengert.core.aval import Aval, aval_of
 from wengert.core.graph import Equation, Graph, Variable, aval_text, literal
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
+from wengert.core.sharing import Plain
 from wengert.core.source import Position, caller, expression_at, position_of, use_at
 from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, own_memory
 from wengert.core.watch import snapshot
@@ -37,10 +38,11 @@ class Stage(Transient):
 
     The value slot of a Tensor of this trace holds its variable. Tensors of older traces that the function captures
     become further inputs, in `captured`, so that gradients reach them; arrays become literals. Variables in `written`
-    are those that transformations inside were given and their functions wrote to.
+    are those that transformations inside were given and their functions wrote to; `plain` stand for ndarrays that
+    Tensors of the trace may be.
     """
 
-    __slots__ = ("captured", "constants", "equations", "inputs", "place", "written")
+    __slots__ = ("captured", "constants", "equations", "inputs", "place", "plain", "written")
     concrete: ClassVar[bool] = False
     staged: ClassVar[bool] = True
     remedy: ClassVar[str] = "Return it from the function"
@@ -53,6 +55,7 @@ class Stage(Transient):
         self.captured: dict[Any, Captured] = {}
         self.written: set[Variable] = set()
         self.constants: dict[int, tuple[np.ndarray[Any, Any], Any]] = {}
+        self.plain: dict[int, Tensor] = {}
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
         """Return where the equation was written that binds the variable; for inputs, where tracing was asked for."""
@@ -171,6 +174,9 @@ class Stage(Transient):
         captured = self.captured.values()
         for item in captured:
             self.require_unwritten(item)
+        for handle in self.plain.values():
+            assert isinstance(handle._trace, Plain)
+            handle._trace.require_unwritten()
         return Graph((*self.inputs, *(item.variable for item in captured)), self.equations, found)
 
     def captured_tensors(self) -> list[Tensor]:
