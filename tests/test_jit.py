@@ -200,3 +200,14 @@ def test_escaped_values_are_refused() -> None:
     wg.jit(lambda x: kept.append(x) or x)(1.0)
     with pytest.raises(wg.errors.EscapedValueError):
         kept[0] + 1.0
+
+
+def test_a_jitted_function_keeps_a_bounded_number_of_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wengert.transforms.jit.MOST_FORMS", 3)
+    f = wg.jit(lambda x: x * 2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for n in range(8):
+            np.testing.assert_array_equal(f(np.ones(n)), np.full(n, 2.0))
+            assert 0 < len(f.entries) <= 3
+    assert f.trace_count == 8

@@ -27,8 +27,8 @@ from wengert.conversion.regions import (
 )
 from wengert.conversion.slots import Slot
 from wengert.core.aval import Aval, aval_of, is_number
+from wengert.core.cache import Cache
 from wengert.core.dispatch import apply
-from wengert.core.identity import MOST_KNOWN
 from wengert.core.sharing import may_share
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
@@ -41,7 +41,7 @@ from wengert.traces.staging import Stage
 __all__ = ["Counted", "staged_loop"]
 
 Thunk = Callable[[], Any]
-EXPECTED: dict[CodeType, dict[str, list[bool]]] = {}
+EXPECTED: Cache[CodeType, dict[str, list[bool]]] = Cache()
 """Which leaves of its variables a loop was found to replace, by its code: nested loops are traced many times."""
 COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
@@ -143,8 +143,6 @@ class StagedLoop:
 
     def remember(self) -> None:
         """Let the next trace of this loop expect what has been found out."""
-        if len(EXPECTED) >= MOST_KNOWN:
-            EXPECTED.clear()
         EXPECTED[self.code] = {slot.place.name: slot.replaced for slot in self.slots.values()}
 
     def writes_rows(self) -> bool:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wengert.core.aval import aval_of, is_number, strong
+from wengert.core.cache import Cache
 from wengert.core.examples import Avals, Results
 from wengert.core.form import Pointwise, form_of
-from wengert.core.identity import MOST_KNOWN, identity_of_params
+from wengert.core.identity import identity_of_params
 from wengert.core.order import Joined, Strides, joined
 from wengert.core.primitive import Primitive
 from wengert.core.variable import Variable
@@ -22,7 +23,7 @@ from wengert.core.variable import Variable
 __all__ = ["abstract", "placed"]
 
 LONGEST_KEY = 1024
-KNOWN: dict[Any, Results] = {}
+KNOWN: Cache[Any, Results] = Cache()
 """What was found for a primitive, operands and parameters: the same few shapes occur over and over."""
 
 
@@ -58,10 +59,7 @@ def placed(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any
     except TypeError:  # a literal array on whose elements the result may depend
         return found_for(primitive, inputs, params)
     if known is None:
-        known = found_for(primitive, inputs, params)
-        if len(KNOWN) >= MOST_KNOWN:
-            KNOWN.clear()
-        KNOWN[key] = known
+        known = KNOWN[key] = found_for(primitive, inputs, params)
     return known
 
 

@@ -16,16 +16,12 @@ from wengert.core.order import axes_in_memory
 from wengert.core.primitive import Primitive
 
 __all__ = [
-    "MOST_KNOWN",
     "Composite",
     "identity",
     "identity_of_params",
     "identity_of_static",
     "registered_name",
 ]
-
-MOST_KNOWN = 1 << 14
-"""How many entries a cache keyed by identities holds: the same few occur over and over."""
 
 PLAIN = frozenset({int, bool, str, bytes, type(None)})
 

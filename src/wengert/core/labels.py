@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.identity import MOST_KNOWN, Composite
+from wengert.core.cache import MOST_KNOWN
+from wengert.core.identity import Composite
 
 __all__ = ["Labels", "Relation", "labelled"]
 

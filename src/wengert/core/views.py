@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.identity import MOST_KNOWN
+from wengert.core.cache import Cache
 from wengert.core.order import Strides, example, strides_of, ways_of
 from wengert.core.sharing import shared_with
 from wengert.core.source import caller, position_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALIAS", "Step", "View", "apply_view", "base_and_path", "current", "is_window", "resolved", "share"]
 
-SHARING: dict[Any, bool] = {}
+SHARING: Cache[Any, bool] = Cache()
 """Whether steps from an array of some shape give a view: functions that are traced take the same steps many times."""
 
 Dispatch = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
@@ -180,8 +180,6 @@ def shares_lying(base: Tensor, path: Sequence[Step], strides: Strides) -> bool:
     except TypeError:  # slices cannot be keys
         return tried_on_memory(kind, path)
     if shares is None:
-        if len(SHARING) >= MOST_KNOWN:
-            SHARING.clear()
         shares = SHARING[key] = tried_on_memory(kind, path)
     return shares
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval, aval_of
+from wengert.core.cache import MOST_KNOWN
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import multilinear
 from wengert.core.form import Contraction, Routine
-from wengert.core.identity import MOST_KNOWN
 from wengert.core.labels import Labels, labelled
 from wengert.errors import ShapeError, describe
 

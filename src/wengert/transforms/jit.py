@@ -15,6 +15,7 @@ from wengert.compile.partition import Partition, cut
 from wengert.compile.passes import simplified
 from wengert.control.effects import Reach
 from wengert.core.aval import NUMBERS, Aval, aval_of, is_differentiable, is_number
+from wengert.core.cache import Cache
 from wengert.core.complaints import attributed, returned
 from wengert.core.dispatch import plain_array
 from wengert.core.graph import Graph, Variable, evaluate
@@ -44,6 +45,8 @@ __all__ = ["Jitted", "jit"]
 
 Function = Callable[..., Any]
 MANY_TRACES = 32
+MOST_FORMS = 1024
+"""How many graphs a jitted function keeps, one for each kind of arguments."""
 
 
 class Entry:
@@ -190,7 +193,7 @@ class Jitted:
         self.static_argnums, self.static_argnames = static_arguments(fun, positions, names)
         donated = as_tuple("donate_argnums", donate_argnums, int)
         self.donate_argnums = known_positions(fun, "donate_argnums", donated)
-        self.entries: dict[Any, Entry] = {}
+        self.entries: Cache[Any, Entry] = Cache(MOST_FORMS)
         self.trace_count = 0
         self.running = fun  # what is traced: the function, or its converted form once control flow has asked for it
 
