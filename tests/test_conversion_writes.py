@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import gc
 import inspect
+import itertools
 import queue
 import types
 
@@ -1177,7 +1178,7 @@ def a_large_ndarray(x):
 
 
 @refused(
-    "if: an iterator of type list_iterator, advanced where a traced value decides; an iterator that does not depend "
+    "if: an iterator of type list_iterator, used where a traced value decides; an iterator that does not depend "
     "on traced values is needed. Take its items before, or index a list.",
     "if x[0] > 1:",
 )
@@ -1188,12 +1189,29 @@ def an_iterator_is_advanced(x):
     return x[0] * next(iterator)
 
 
-@refused("if: an iterator of type generator, advanced where a traced value decides", "if x[0] > 1:")
+@refused("if: an iterator of type generator, used where a traced value decides", "if x[0] > 1:")
 def a_generator_is_advanced(x):
     generator = (k for k in (1.0, 2.0))
     if x[0] > 1:
         next(generator)
     return x[0] * next(generator)
+
+
+@refused("if: an iterator of type cycle, used where a traced value decides", "if x[0] > 1:")
+def an_iterator_that_does_not_show_how_far_it_is(x):
+    iterator = itertools.cycle([1.0, 2.0])
+    if x[0] > 1:
+        next(iterator)
+    return x[0] * next(iterator)
+
+
+@program
+def a_product_is_gone_through_around_a_decision(x):
+    found = x * 0
+    for i, k in itertools.product((0, 1), (1.0, 2.0)):
+        if x[i] > k - 1:
+            found += k * x[i]
+    return found
 
 
 @refused(

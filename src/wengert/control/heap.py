@@ -8,6 +8,7 @@ afterwards; so aliases stay what they are.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,12 @@ ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
 )
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+UNOBSERVABLE: tuple[type, ...] = (type(iter(int, 1)), np.nditer, np.flatiter) + tuple(
+    kind
+    for kind in vars(itertools).values()
+    if hasattr(kind, "__next__") and kind not in (itertools.count, itertools.repeat)
+)
+"""Iterators that do not show how far they are."""
 SMALL = 65536
 """Arrays with more elements are not copied but summed up: 2 ms for 8 MB. What is written to them is not put back."""
 
@@ -224,13 +231,13 @@ class Heap:
         return [identity for identity, array in self.arrays.items() if array.changed]
 
     def require_iterators_unused(self, note: tuple[str, str, Any]) -> None:
-        """Raise if an iterator from outside has been advanced, which cannot be taken back."""
+        """Raise if an iterator from outside has been advanced, which cannot be taken back, or may have been."""
         for iterator, before in self.iterators:
             if progress(iterator) != before:
                 raise GraphError(
                     describe(
                         note[0],
-                        f"an iterator of type {type(iterator).__name__}, advanced where a traced value decides",
+                        f"an iterator of type {type(iterator).__name__}, used where a traced value decides",
                         "an iterator that does not depend on traced values is needed",
                         "Take its items before, or index a list",
                     )
@@ -441,7 +448,7 @@ def names_of(code: CodeType) -> frozenset[str]:
 
 
 def progress(iterator: Any) -> Any:
-    """Return something that changes when an iterator is advanced."""
+    """Return something that changes when an iterator is advanced, and in any case where nobody can tell."""
     if isinstance(iterator, GeneratorType):
         frame = iterator.gi_frame
         return None if frame is None else (frame.f_lasti, [id(x) for x in frame.f_locals.values()])
@@ -449,4 +456,4 @@ def progress(iterator: Any) -> Any:
         return iterator.__length_hint__()
     if isinstance(iterator, enumerate | zip | map | filter):
         return [progress(x) if hasattr(type(x), "__next__") else x for x in iterator.__reduce__()[1]]
-    return repr(iterator)
+    return object() if isinstance(iterator, UNOBSERVABLE) else repr(iterator)
