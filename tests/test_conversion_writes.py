@@ -1211,7 +1211,7 @@ def a_product_is_gone_through_around_a_decision(x):
     for i, k in itertools.product((0, 1), (1.0, 2.0)):
         if x[i] > k - 1:
             found += k * x[i]
-    return found
+    return np.sum(found)
 
 
 @refused(

@@ -32,10 +32,9 @@ ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
 )
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-UNOBSERVABLE: tuple[type, ...] = (type(iter(int, 1)), np.nditer, np.flatiter) + tuple(
-    kind
-    for kind in vars(itertools).values()
-    if hasattr(kind, "__next__") and kind not in (itertools.count, itertools.repeat)
+UNOBSERVABLE: tuple[type, ...] = (
+    *(x for x in vars(itertools).values() if hasattr(x, "__next__") and x not in (itertools.count, itertools.repeat)),
+    *(type(iter(int, 1)), np.nditer, np.flatiter),
 )
 """Iterators that do not show how far they are."""
 SMALL = 65536
