@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-import wengert.core.graph
+import wengert.core.steps
 import wengert.numpy as wnp
 from wengert.core.primitive import PRIMITIVES
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
@@ -149,19 +149,23 @@ def test_a_graph_is_called_like_a_function_and_gives_the_same_bits():
 
 
 def test_evaluation_drops_values_after_their_last_use(monkeypatch):
-    graph = trace(lambda x: np.sum(np.exp(np.sin(np.cos(x)))))(np.ones(4))
+    graph = trace(lambda x: np.sum(np.exp(np.sin(np.cos(x)))))(np.ones(1000))
     made, alive = [], []
-    original = wengert.core.graph.apply
+    original = wengert.core.steps.step_of
 
-    def apply(primitive, *operands, **params):
-        alive.append(sum(value() is not None for value in made))
-        out = original(primitive, *operands, **params)
-        if isinstance(out, np.ndarray):
-            made.append(weakref.ref(out))
-        return out
+    def step_of(equation, operands, results):
+        step = original(equation, operands, results)
 
-    monkeypatch.setattr(wengert.core.graph, "apply", apply)
-    graph(np.ones(4))
+        def noting(values):
+            alive.append(sum(value() is not None for value in made))
+            step(values)
+            if isinstance(values[results[0]], np.ndarray):
+                made.append(weakref.ref(values[results[0]]))
+
+        return noting
+
+    monkeypatch.setattr(wengert.core.steps, "step_of", step_of)
+    graph(np.ones(1000))
     assert alive == [0, 1, 1, 1]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-import wengert.core.graph
+import wengert.core.steps
 import wengert.numpy as wnp
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.graph import Executor, check, gradients, placeholder, to_dot
@@ -14,13 +14,18 @@ from wengert.graph import Executor, check, gradients, placeholder, to_dot
 def evaluated(monkeypatch):
     """The primitives that evaluation applies, in order."""
     names = []
-    original = wengert.core.graph.apply
+    original = wengert.core.steps.step_of
 
-    def apply(primitive, *operands, **params):
-        names.append(primitive.name)
-        return original(primitive, *operands, **params)
+    def step_of(equation, operands, results):
+        step = original(equation, operands, results)
 
-    monkeypatch.setattr(wengert.core.graph, "apply", apply)
+        def noting(values):
+            names.append(equation.primitive.name)
+            step(values)
+
+        return noting
+
+    monkeypatch.setattr(wengert.core.steps, "step_of", step_of)
     return names
 
 

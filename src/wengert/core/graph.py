@@ -21,6 +21,8 @@ from wengert.core.dispatch import apply, conformed
 from wengert.core.identity import Composite, identity, identity_of_params, registered_name
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, position_of, speaks_for
+from wengert.core.steps import Steps, last_uses
+from wengert.core.tensor import Tensor
 from wengert.core.variable import Variable
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
 
@@ -90,7 +92,7 @@ class Graph(Composite):
         outputs: variables and literals.
     """
 
-    __slots__ = ("_key", "_last_uses", "equations", "inputs", "outputs")
+    __slots__ = ("_key", "_last_uses", "_steps", "equations", "inputs", "outputs")
 
     def __init__(self, inputs: Sequence[Variable], equations: Sequence[Equation], outputs: Sequence[Any]) -> None:
         for part in (inputs, equations, outputs):
@@ -101,6 +103,7 @@ class Graph(Composite):
         self.outputs = tuple(outputs)
         self._key: Hashable = None
         self._last_uses: dict[int, list[Variable]] | None = None
+        self._steps: Steps | None = None
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         """Evaluate the graph; see `evaluate`. NumPy's warnings name the lines of its equations."""
@@ -185,7 +188,6 @@ def fixed_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 # Evaluation
 
 
-@speaks_for("equation")
 def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
     """Return the values of a graph's outputs for some inputs, equation by equation.
 
@@ -209,13 +211,28 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
                 "Pass as many",
             )
         )
-    values: dict[Variable, Any] = {}
+    given: list[Any] = []
+    traced = False
     for variable, value in zip(graph.inputs, args, strict=True):
         plain = type(value) is np.ndarray and value.dtype is variable.dtype and value.shape == variable.shape
-        values[variable] = value if plain and not variable.weak else fitting(variable, value)
+        if not plain or variable.weak:
+            value = fitting(variable, value)
+            traced = traced or type(value) is Tensor
+        given.append(value)
+    if traced:
+        return evaluate_traced(graph, given)
+    if graph._steps is None:
+        graph._steps = Steps(graph.inputs, graph.equations, graph.outputs)
+    return graph._steps.run(given)
+
+
+@speaks_for("equation")
+def evaluate_traced(graph: Graph, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the outputs for inputs among which are Tensors, by whose traces the operations are carried out."""
+    values: dict[Variable, Any] = dict(zip(graph.inputs, inputs, strict=True))
     last = graph._last_uses
     if last is None:
-        last = graph._last_uses = last_uses(graph)
+        last = graph._last_uses = last_uses(graph.equations, graph.outputs)
     for i, equation in enumerate(graph.equations):
         operands = [values[x] if type(x) is Variable else x for x in equation.inputs]
         out = apply(equation.primitive, *operands, **equation.params)
@@ -257,22 +274,6 @@ def fitting(variable: Variable, value: Any) -> Any:
             "Convert the argument with .astype, or trace the function anew for other dtypes",
         )
     )
-
-
-def last_uses(graph: Graph) -> dict[int, list[Variable]]:
-    """Return for each equation the variables that nothing needs after it."""
-    place: dict[Variable, int] = {}
-    for i, equation in enumerate(graph.equations):
-        for variable in (*equation.inputs, *equation.outputs):
-            if type(variable) is Variable:
-                place[variable] = i
-    for variable in graph.outputs:
-        if type(variable) is Variable:
-            place.pop(variable, None)
-    found: dict[int, list[Variable]] = {}
-    for variable, i in place.items():
-        found.setdefault(i, []).append(variable)
-    return found
 
 
 # Printing
