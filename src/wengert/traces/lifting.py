@@ -15,7 +15,7 @@ __all__ = ["lifted", "lifted_output"]
 
 def lifted(value: Any, node: Node | None, tape: Tape) -> Any:
     """Return a residual as the Tensor it was, so that rules applied to it are recorded."""
-    if not isinstance(value, np.ndarray | np.generic) and (node is None or not is_number(value)):
+    if type(value) is not np.ndarray and not isinstance(value, np.generic) and (node is None or not is_number(value)):
         return value
     tensor = make_tensor(value, None if node is None else tape, node)
     tensor._kept = True

@@ -420,11 +420,8 @@ class Sweep:
         return False
 
     @speaks_for("node")
-    def pull_part(self, node: Part, ct: Any, owns: bool) -> None:
+    def pull_part(self, node: Part, ct: Any, _owns: bool) -> None:
         """Add the cotangent of a part to that of the whole."""
-        if type(ct) is Tensor:
-            self.pull(node, ct, owns)
-            return
         if node.used:
             raise released(node)
         node.used = not self.retain
@@ -438,11 +435,8 @@ class Sweep:
             buffer[node.index] += ct
 
     @speaks_for("node")
-    def pull_gathered(self, node: Gathered, ct: Any, owns: bool) -> None:
+    def pull_gathered(self, node: Gathered, ct: Any, _owns: bool) -> None:
         """Add the cotangents of elements to those of the whole."""
-        if type(ct) is Tensor:
-            self.pull(node, ct, owns)
-            return
         if node.used:
             raise released(node)
         node.used = not self.retain

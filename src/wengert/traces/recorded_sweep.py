@@ -8,16 +8,50 @@ from typing import Any, ClassVar
 
 from wengert.core.cotangent import unbroadcast
 from wengert.core.source import speaks_for
+from wengert.core.views import current
+from wengert.primitives.elementwise import passed
 from wengert.primitives.joining import pad
+from wengert.primitives.shapes import reshape
 from wengert.traces.lifting import lifted, lifted_output
 from wengert.traces.parts import Part
 from wengert.traces.plain_sweep import Sweep, released
 from wengert.traces.recorders import single_function
-from wengert.traces.tape import LargeBinary, LargeUnary, Node, Record, Single, Tape, Unary
+from wengert.traces.tape import RELEASED, Binary, LargeBinary, LargeUnary, Node, Record, Single, Tape, Unary
 
 __all__ = ["RecordedSweep"]
 
 padded = single_function(pad)
+reshaping = single_function(reshape)
+FEW = 256
+
+
+def reshaped(ct: Any, shape: tuple[int, ...]) -> Any:
+    """Return a cotangent in another shape."""
+    return current(reshaping(ct, {"shape": shape, "order": "C"}))
+
+
+def placing(shape: tuple[int, ...], index: Sequence[Any]) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]] | None:
+    """Return the shape of a part with all axes of the whole, and how many zeros there are around it.
+
+    None if the index has other entries than integers and slices without steps.
+
+    >>> placing((5, 4), (-1, slice(1, 3)))
+    ((1, 2), ((4, 0), (1, 1)))
+    """
+    if len(index) > len(shape):
+        return None
+    lengths, widths = list(shape), [(0, 0)] * len(shape)
+    for i, entry in enumerate(index):
+        length = shape[i]
+        if type(entry) is int:
+            start, stop = entry % length, entry % length + 1
+        elif type(entry) is slice and entry.step in (None, 1):
+            start, stop, _ = entry.indices(length)
+            stop = max(start, stop)
+        else:
+            return None
+        lengths[i], widths[i] = stop - start, (start, length - stop)
+    return tuple(lengths), tuple(widths)
 
 
 class RecordedSweep(Sweep):
@@ -42,57 +76,73 @@ class RecordedSweep(Sweep):
         return None if out is None else lifted_output(out, node, self.tape), tensors
 
     @speaks_for("node")
-    def pull_unary(self, node: Unary, ct: Any, _owns: bool = False) -> None:
-        """Run the rules of an elementwise operation."""
-        if node.released:
+    def pull_unary(self, node: Unary, ct: Any) -> None:
+        """Run the rule of an elementwise operation on one operand."""
+        x, out, tape = node.x, node.out, self.tape
+        if x is RELEASED:
             raise released(node)
-        out, operands = self.residuals(node)
+        if not self.retain:
+            node.x = node.out = RELEASED
         primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
-        for parent, rule in zip(node.parents, primitive.rules, strict=True):
+        c = primitive.rules[0](
+            ct,
+            None if out is None else lifted(out, node, tape),
+            None if x is None else lifted(x, node.parent, tape),
+        )
+        self.add(node.parent, c, False)
+
+    @speaks_for("node")
+    def pull_binary(self, node: Binary, ct: Any, _owns: bool) -> None:
+        """Run the rules of an elementwise operation on two operands."""
+        x, y, out, tape = node.x, node.y, node.out, self.tape
+        if x is RELEASED:
+            raise released(node)
+        if not self.retain:
+            node.x = node.y = node.out = RELEASED
+        x = None if x is None else lifted(x, node.left, tape)
+        y = None if y is None else lifted(y, node.right, tape)
+        out = None if out is None else lifted(out, node, tape)
+        primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
+        for parent, rule in zip((node.left, node.right), primitive.rules, strict=True):
             if parent is not None and rule is not None:
-                c = rule(ct, out, *operands)
+                c = ct if rule is passed else rule(ct, out, x, y)
                 if c.shape != parent.shape:
                     c = unbroadcast(c, parent.shape)
                 self.add(parent, c, False)
-        if not self.retain:
-            node.release()
 
-    pull_binary = pull_unary  # type: ignore[assignment]  # its node is read by properties that both kinds have
-
+    @speaks_for("node")
     def pull_single(self, node: Single, ct: Any, owns: bool) -> None:
         """Run the rule of an operation with parameters on one operand."""
-        if node.x is None and node.out is None:
+        x, out, tape = node.x, node.out, self.tape
+        if x is None and out is None:
             super().pull_single(node, ct, owns)
-        else:
-            self.pull(node, ct, owns)
-
-    def is_padding(self, node: Part, ct: Any) -> bool:
-        """Tell whether a part is a slice of a good part of the whole, whose cotangent is not being added up yet.
-
-        Small parts are added into one array: each would cost as much as the whole.
-        """
-        shape = node.parent.shape
-        return (
-            node.parent not in self.cts
-            and len(shape) == len(node.shape) >= len(node.index)
-            and 4 * ct.size >= math.prod(shape)
-            and all(type(entry) is slice and entry.step in (None, 1) for entry in node.index)
-        )
+            return
+        if x is RELEASED:
+            raise released(node)
+        if not self.retain:
+            node.x = node.out = RELEASED
+        x = None if x is None else lifted(x, node.parent, tape)
+        out = None if out is None else lifted(out, node, tape)
+        (c,) = node.primitive.vjp(ct, out, (x,), (node.parent,), node.keywords)
+        self.spread(node, (node.parent,), (c,), ct, fresh=node.primitive.fresh)
 
     @speaks_for("node")
     def pull_part(self, node: Part, ct: Any, owns: bool) -> None:
-        """Put zeros around the cotangent of a slice, where that is best."""
-        if not self.is_padding(node, ct):
+        """Put zeros around the cotangent of a part, where that is best: its cotangent is a part again.
+
+        That is for a good part of the whole, or a small whole, whose cotangent is not being added up yet.
+        """
+        parent = node.parent
+        size = math.prod(parent.shape)
+        place = None if parent in self.cts or (size > FEW and 4 * ct.size < size) else placing(parent.shape, node.index)
+        if place is None:
             super().pull_part(node, ct, owns)
             return
         if node.used:
             raise released(node)
         node.used = not self.retain
-        parent = node.parent
-        starts = [entry.indices(length)[0] for entry, length in zip(node.index, parent.shape, strict=False)]
-        starts += [0] * (len(parent.shape) - len(starts))
-        ends = [n - start - part for n, start, part in zip(parent.shape, starts, node.shape, strict=True)]
-        self.add(parent, padded(ct, {"widths": tuple(zip(starts, ends, strict=True))}), True)
+        shape, widths = place
+        self.add(parent, padded(ct if ct.shape == shape else reshaped(ct, shape), {"widths": widths}), True)
 
     pulls: ClassVar[dict[type[Node], Callable[..., None]]] = {
         **Sweep.pulls,

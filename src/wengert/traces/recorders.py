@@ -14,7 +14,7 @@ import numpy as np
 from wengert.core.dispatch import apply, dispatch
 from wengert.core.primitive import Primitive
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor, own_memory
+from wengert.core.tensor import Tensor, own_memory, settled, wrapped_constant
 from wengert.core.views import ALIAS, Step, View, is_window, resolved
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
@@ -45,17 +45,21 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             return apply(primitive, a, **params)
         trace = a._trace
         x = a._value
-        if (
-            (type(x) is not ndarray and type(x) is not float64)
-            or (trace is not None and (SPECIAL or not trace.fast))
-            or WATCHES
-        ):
+        kind = type(x)
+        if (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
             if type(trace) is Batch and (lanes := trace.of_arrays(primitive, (x,), ONE, params)) is not None:
                 return make_batched(lanes, trace)
             return resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
-        out = evaluate(x, **params)
-        if type(out) is not ndarray and not isinstance(out, generic):  # an object, which is refused there
+        if kind is ndarray or kind is float64:
+            out = evaluate(x, **params)
+            if type(out) is not ndarray and not isinstance(out, generic):  # an object, which is refused there
+                return apply(primitive, a, **params)
+        elif kind is Tensor and not constant:
+            out = settled(operate(x, params))
+        else:
             return apply(primitive, a, **params)
+        if kind is Tensor and out.dtype.kind not in "fc":
+            return wrapped_constant(out)
         result = Tensor()
         result._value = out
         if trace is None or constant or out.dtype.kind not in "fc":
@@ -97,16 +101,15 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             base, path, source = view.base, view.path, view.current()
         trace = source._trace
         x = source._value
-        if (
-            (type(x) is not ndarray and type(x) is not float64)
-            or (trace is not None and (SPECIAL or not trace.fast))
-            or WATCHES
-        ):
+        kind = type(x)
+        if (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
             if type(trace) is Batch and (lanes := trace.of_arrays(primitive, (x,), ONE, params)) is not None:
                 result = make_batched(lanes, trace)
                 if is_window(lanes, x):
                     return window_on(base, (*path, (primitive, tuple(params.items()))), result)
                 return result
+            return apply(primitive, a, **params)
+        if kind is not ndarray and kind is not float64:
             return apply(primitive, a, **params)
         out = evaluate(x, **params)
         result = Tensor()
@@ -163,6 +166,7 @@ def several_function(
     def operate(operands: Sequence[Any], params: Params) -> Any:
         trace = None
         plain = True
+        nested = False
         values: list[Any] = []
         nodes: list[Node | None] = []
         for x in operands:
@@ -184,15 +188,22 @@ def several_function(
                 x = x._value
                 kind = type(x)
             if kind is not ndarray and not (takes_numbers and kind is float):
-                return apply(primitive, *operands, **params)
+                if kind is not Tensor:
+                    return apply(primitive, *operands, **params)
+                nested = True
             values.append(x)
             nodes.append(node)
         if plain or (SPECIAL and trace is not None) or WATCHES:
             return apply(primitive, *operands, **params)
         try:
-            out = evaluate(*values, **params) if params else evaluate(*values)
+            if nested:
+                out = settled(operate(values, params))
+            else:
+                out = evaluate(*values, **params) if params else evaluate(*values)
         except ValueError:  # which says more there
             return apply(primitive, *operands, **params)
+        if nested and out.dtype.kind not in "fc":
+            return wrapped_constant(out)
         result = Tensor()
         result._value = out
         if trace is None or out.dtype.kind not in "fc":
