@@ -203,6 +203,8 @@ class Labels(Composite):
 
     def evaluate(self, *arrays: Any) -> Any:
         """Compute the result on ndarrays, in new memory and C order; a scalar if it has no axes."""
+        if self.permutation is not None:
+            return np.ascontiguousarray(arrays[0].transpose(self.permutation))
         if True in self.conjugated:
             arrays = tuple([x.conj() if flag else x for x, flag in zip(arrays, self.conjugated, strict=True)])
         if self.product is not None:
@@ -213,6 +215,16 @@ class Labels(Composite):
         if self.merged is not None:
             found = found.reshape(self.merged)
         return np.ascontiguousarray(found) if found.ndim else found[()]
+
+    @cached_property
+    def permutation(self) -> Names | None:
+        """The order in which the result takes the axes of the only operand, if that is all there is to it."""
+        own = self.operands[0]
+        if len(self.operands) > 1 or self.conjugated[0] or self.merged is not None or not own:
+            return None
+        if sorted(set(own)) != sorted(self.result) or len(own) != len(self.result):
+            return None
+        return tuple([own.index(label) for label in self.result])
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:

@@ -18,7 +18,7 @@ from wengert.numpy._ufuncs import install, refuse_options, through_function, wit
 from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
 from wengert.traces.operators import REAL, operand
-from wengert.traces.recorders import several_function
+from wengert.traces.recorders import several_function, single_function
 
 __all__ = ["array", "outer"]
 
@@ -42,6 +42,7 @@ multiply_outer = several_function(contractions.outer, np.outer)
 multiply_axes = several_function(contractions.tensordot, np.tensordot)
 multiply_cross = several_function(contractions.cross)
 multiply_einsum = several_function(sums.einsum)
+sum_einsum = single_function(sums.einsum_one)
 multiply_sequences = several_function(contractions.convolve, np.convolve)
 
 
@@ -218,8 +219,12 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
     subscripts, found = einsum_operands(operands)
     arrays = [array("einsum", x) for x in found]
     primitive = sums.einsum_one if len(arrays) == 1 else sums.einsum
-    if len(arrays) == 2 and out is None and optimize is False and not options:
-        return multiply_einsum(arrays, {"subscripts": subscripts, "optimize": False})
+    if out is None and optimize is False and not options:
+        params = {"subscripts": subscripts, "optimize": False}
+        if len(arrays) > 1:
+            return multiply_einsum(arrays, params)
+        if arrays and type(arrays[0]) is Tensor:
+            return sum_einsum(arrays[0], params)
     path = tuple(optimize) if isinstance(optimize, list) else optimize
     return with_out("einsum", apply(primitive, *arrays, subscripts=subscripts, optimize=path, **options), out)
 
