@@ -18,7 +18,6 @@ from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.primitives import elementwise
-from wengert.primitives.indexing import rebind
 from wengert.traces.operators import (
     REAL,
     binary_operator,
@@ -29,7 +28,7 @@ from wengert.traces.operators import (
     reflected_operator,
     unary_function,
 )
-from wengert.traces.parts import read_part, write_part
+from wengert.traces.parts import read_part, write_part, write_through
 
 __all__ = ["dtype_within", "install", "refuse_options", "replace", "through_function", "with_out"]
 
@@ -178,7 +177,7 @@ def replace(name: str, target: Tensor, result: Any) -> Tensor:
                 )
             )
         found = FUNCTIONS[np.astype](found, target.dtype)
-    rebind(target, found)
+    write_through(target, found)
     return target
 
 

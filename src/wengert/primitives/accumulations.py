@@ -78,7 +78,8 @@ difference = linear(
 def solve_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
     """Evaluate h[i] = a[i - 1] h[i - 1] + b[i] along an axis; backwards h[i] = a[i] h[i + 1] + b[i]."""
     dtype = np.result_type(a, b)
-    a, b = (np.moveaxis(v, axis, 0) for v in (a, b))
+    if axis:
+        a, b = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
     if reverse:
         a, b = a[::-1], b[::-1]
     h = np.array(b, dtype)
@@ -88,7 +89,8 @@ def solve_recurrence(a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
     else:
         for i in range(1, steps):
             h[i] += a[i - 1] * h[i - 1]
-    return np.moveaxis(h[::-1] if reverse else h, 0, axis)
+    found = h[::-1] if reverse else h
+    return np.moveaxis(found, 0, axis) if axis else found
 
 
 def solve_lanes(a: Any, h: Any) -> None:
@@ -144,7 +146,12 @@ def partials(out: Any, x: Any, ufunc: np.ufunc, axis: int) -> tuple[Any, Any]:
     one = np.ones((), out.dtype)[()]
     rules = PRIMITIVES[ufunc.__name__].rules  # type: ignore[attr-defined]  # it is elementwise
     p, q = (np.zeros_like(one) if rule is None else rule(one, after, before, operand) for rule in rules)
-    return np.broadcast_to(p, after.shape), np.broadcast_to(q, after.shape)
+    return expanded(p, after.shape), expanded(q, after.shape)
+
+
+def expanded(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return a partial for every step."""
+    return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
 def accumulate_vjp(ct: Any, out: Any, x: Any, *, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:

@@ -15,17 +15,17 @@ import numpy as np
 from wengert.core.order import strides_of
 from wengert.core.source import RECENT, asker, caller, is_users
 from wengert.core.tensor import Tensor
-from wengert.core.views import ALIAS
+from wengert.core.views import ALIAS, Step, base_and_path
 from wengert.core.watch import WATCHES
 from wengert.primitives.index_layout import OPERAND
-from wengert.primitives.indexing import assign, getitem, read_index, setitem
+from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
 from wengert.traces.batch import Batch, make_batched, rearranged
 from wengert.traces.modes import SPECIAL
 from wengert.traces.recorders import single_function, window_on
 from wengert.traces.tape import CREATED, Leaf, Node
 
-__all__ = ["Gathered", "Part", "Written", "read_part", "write_part"]
+__all__ = ["Gathered", "Part", "Written", "read_part", "write_part", "write_through"]
 
 ndarray = np.ndarray
 DIRECT = frozenset({float, int, np.float64, ndarray})
@@ -191,7 +191,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         node.code, node.offset = place(_getframe(1))
     if type(out) is not ndarray:
         return result
-    return window_on(x, ((getitem, (("index", entries),)),), result)
+    return window_on(x, path_to(entries), result)
 
 
 def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
@@ -204,7 +204,7 @@ def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
         return gather_lanes(x, trace, index)
     lanes = value[(WHOLE, *entries)]
     if lanes.ndim > 1:
-        return window_on(x, ((getitem, (("index", entries),)),), make_batched(lanes, trace))
+        return window_on(x, path_to(entries), make_batched(lanes, trace))
     if Ellipsis in entries:
         return read_index(x, index)  # type: ignore[no-any-return]
     return make_batched(lanes.copy(), trace)
@@ -261,6 +261,8 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     if type(value) is Tensor:
         other = value._trace
         if other is not None:
+            if other is ALIAS and value._value.base is target and value._value.path == path_to(entries):
+                return  # the second half of `target[index] += ...`, whose first half has written through the view
             right = value._node
             if trace is None:
                 trace = other if target._value.dtype.kind in "fc" else ALIAS
@@ -295,6 +297,20 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     node.code, node.offset = place(_getframe(1))
     target._trace = trace
     target._node = node
+
+
+def path_to(entries: tuple[Any, ...] | None) -> tuple[Step, ...]:
+    """Return the path of the view of a part."""
+    return ((getitem, (("index", entries),)),)
+
+
+def write_through(view: Tensor, value: Any) -> None:
+    """Let a view stand for another value of its shape and dtype, by writing it to its base."""
+    base, path = base_and_path(view)
+    if len(path) == 1 and path[0][0] is getitem:
+        write_part(base, path[0][1][0][1], value)
+    else:
+        rebind(view, value)
 
 
 def write_lanes(target: Tensor, trace: Batch, entries: tuple[Any, ...] | None, value: Any) -> bool:
