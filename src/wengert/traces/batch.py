@@ -14,7 +14,7 @@ from wengert.core.abstract import placed
 from wengert.core.aval import UNKNOWN, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
 from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply, evaluated
+from wengert.core.dispatch import apply
 from wengert.core.form import form_of
 from wengert.core.graph import Variable
 from wengert.core.order import Strides, arranged, is_packed, permuted, strides_of
@@ -160,18 +160,22 @@ class Batch(Transient):
         for x, flag in zip(values, batched, strict=True):
             if type(x) is not ndarray or x.ndim < 1 + flag:
                 return None
-        changed = None if primitive.batch is not None else form_of(primitive).alike(primitive, values, batched, params)
+        form = form_of(primitive)
+        if primitive.view and len(values) == 1:
+            out = values[0]
+            for step, changed in form.lifted(primitive, self.size, out.shape[1:], params):
+                out = step.evaluate(out, **changed)
+            return out if out.ndim > 1 else None
+        altered = None if primitive.batch is not None else form.alike(primitive, values, batched, params)
         try:
-            if changed is not None:
-                out = evaluated(primitive, values, changed)
+            if altered is not None:
+                out = primitive.evaluate(*values, **altered)
             else:
                 out = self.compute(primitive, values, batched, params)
         except LANE_ERRORS:  # which `process` notes
             return None
         if type(out) is not ndarray:
             return None
-        if primitive.view:
-            return out if out.ndim > 1 else None
         if out.ndim > 2 and not (out.flags.c_contiguous and all(x.flags.c_contiguous for x in values)):
             return None
         return out
