@@ -279,7 +279,9 @@ class View(Form):
 
     def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
         """Leave the batch axis in front of all others."""
-        changed = {key: shift(value) if key in self.axes else value for key, value in params.items()}
+        changed = dict(params)
+        for name in self.axes:
+            changed[name] = shift(changed[name])
         for name, entry in self.front:
             changed[name] = (size if entry is SIZE else entry, *changed[name])
         return [(primitive, changed)]

@@ -155,10 +155,7 @@ def resolved(function: Callable[..., Any], *operands: Any) -> Any:
 
 def is_mutated(tensor: Tensor) -> bool:
     """Tell whether part of a Tensor has been written to."""
-    try:
-        return tensor._mutated
-    except AttributeError:
-        return False
+    return getattr(tensor, "_mutated", False)  # in a third of the time of catching the error
 
 
 def would_share_memory(base: Tensor, path: Sequence[Step]) -> bool:

@@ -6,6 +6,7 @@ the strong zero of singular primitives see the division by zero itself.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -240,11 +241,19 @@ arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t * apply(arct
 
 def cosine_value(x: Any, y: Any, length: Any) -> Any:
     """Evaluate x / length for the length hypot(x, y), and 0 at the origin, as for the derivative of every norm."""
-    least = np.finfo(length.dtype).smallest_normal
-    if np.any(length < least):  # there it has few digits, so the triangle is measured at a larger scale
-        scale = np.where(length < least, 1 / least, 1)
-        x, length = x * scale, np.hypot(x * scale, y * scale)
+    least = smallest_normal(length.dtype)
+    short = length < least
+    if not short.any():
+        return x / length
+    scale = np.where(short, 1 / least, 1)  # it has few digits there: the triangle is measured at a larger scale
+    x, length = x * scale, np.hypot(x * scale, y * scale)
     return x / np.where(length == 0, 1, length)
+
+
+@functools.cache
+def smallest_normal(dtype: np.dtype[Any]) -> Any:
+    """Return the smallest number of a dtype with all its digits: asking NumPy takes as long as a rule."""
+    return np.finfo(dtype).smallest_normal
 
 
 def cosine_by_x(t: Any, _out: Any, x: Any, y: Any, length: Any) -> Any:
