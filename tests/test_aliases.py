@@ -196,3 +196,128 @@ def test_what_may_be_a_scalar_or_an_array_without_axes_is_written_to_as_such(pro
         x = np.array([first, 0.3])
         expected = program(x, np.float64(0.7))
         np.testing.assert_array_equal(wg.jit(program)(x, np.float64(0.7)), expected)
+
+
+def a_row_chosen_among_rows(x):
+    rows = list(x * 1.0)
+    row = rows[0] if x[0, 0] > 0 else rows[1]
+    row += 10.0
+    return row, rows[1]
+
+
+def rows_that_change_places(x):
+    p, q = x * 1.0
+    first = p
+    if x[0, 0] > 0:
+        p, q = q, p
+    p *= 2.0
+    return p, first
+
+
+def a_view_behind_another(x):
+    array = found = (x * 0.7).T
+    if x[0, 0] > 0:
+        found = found.real[::-1]
+    found += 1.0
+    return found, array
+
+
+def a_view_of_what_a_loop_turns_round(x):
+    array = found = (x * 0.7).T
+    k = 0
+    while k < x[0, 0] * 4:
+        found = found[:, ::-1]
+        k += 1
+    found[1, 0] = 7.0
+    return found, array
+
+
+def a_row_written_to_in_a_branch(x):
+    p, q = x * 1.0
+    found = p * 1.0
+    if x[0, 0] > 0:
+        row = q if x[0, 1] > 0 else p
+        row *= 2.0
+        found = row * 1.0
+    return found, q
+
+
+def a_column_beside_a_row(x):
+    array = x * 1.0
+    row, column, found = array[0], array[:, 0], array[1]
+    if x[0, 0] > 0:
+        found = row
+    found *= 2.0
+    return found, column
+
+
+def the_other_name(x):
+    first = array = x * 1.0
+    if x[0, 0] < 0:
+        array = array[:, ::-1]
+    flat = array.ravel()
+    flat *= 10.0
+    return flat, first
+
+
+def the_other_name_of_what_is_in_memory_order(x):
+    first = array = x * 1.0
+    if x[0, 0] < 0:
+        array = array[:, ::-1]
+    flat = np.ravel(array, order="K")
+    flat[0] = 10.0
+    return flat, first
+
+
+def a_row_of_the_other_name(x):
+    array = x * 1.0
+    row = array[0]
+    if x[0, 0] < 0:
+        array = (array * 2.0).T.copy().T
+    flat = array.reshape(-1)
+    flat *= 10.0
+    return flat, row
+
+
+def what_is_flat_after_the_other_name(x):
+    first = array = x * 1.0
+    if x[0, 0] < 0:
+        array = array[:, ::-1]
+    flat = array.ravel()
+    first *= 10.0
+    return first, flat
+
+
+def two_that_are_flat(x):
+    array = x * 1.0
+    if x[0, 0] < 0:
+        array = array[:, ::-1]
+    one, other = array.ravel(), array.reshape(-1)
+    one *= 10.0
+    return one, other
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (a_row_chosen_among_rows, "row = rows[0] if x[0, 0] > 0 else rows[1]"),
+        (rows_that_change_places, "if x[0, 0] > 0:"),
+        (a_view_behind_another, "if x[0, 0] > 0:"),
+        (a_view_of_what_a_loop_turns_round, "while k < x[0, 0] * 4:"),
+        (a_row_written_to_in_a_branch, "row = q if x[0, 1] > 0 else p"),
+        (a_column_beside_a_row, "if x[0, 0] > 0:"),
+        (the_other_name, "flat = array.ravel()"),
+        (the_other_name_of_what_is_in_memory_order, 'flat = np.ravel(array, order="K")'),
+        (a_row_of_the_other_name, "flat = array.reshape(-1)"),
+        (what_is_flat_after_the_other_name, "flat = array.ravel()"),
+        (two_that_are_flat, "one, other = array.ravel(), array.reshape(-1)"),
+    ],
+)
+def test_a_write_to_what_may_be_one_of_several_views_is_lost_to_the_others_and_to_all_names(program, line):
+    point = np.array([[0.4, -0.3, 0.2], [0.1, 0.5, -0.6]])
+    written, other = (wg.jit(lambda x, k=k: program(x)[k] * 1.0) for k in range(2))
+    np.testing.assert_array_equal(written(point), program(point)[0])
+    for function in (other, wg.grad(lambda x: np.sum(other(x)))):
+        with pytest.raises(GraphError, match="has been written to since") as caught:
+            function(point)
+        assert str(caught.value).split("\n")[-1].endswith(line)

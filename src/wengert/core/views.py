@@ -15,7 +15,7 @@ import numpy as np
 
 from wengert.core.cache import Cache
 from wengert.core.order import Strides, example, strides_of, ways_of
-from wengert.core.sharing import shared_with
+from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import (
     BORROWED,
@@ -236,7 +236,7 @@ def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any]
     steps = (*path, (primitive, tuple(params.items())))
     if not shares_memory(tensor, source, base, steps):
         if is_staged(base) and any(shares_in_each_way(base, steps)):
-            shared_with(base, tensor, undecided_text(primitive.name))
+            part_of(base, tensor, None, undecided_text(primitive.name))
         return detached_buffer(tensor) if is_window_of_lanes(tensor, source) else tensor
     return make_tensor(View(dispatch, base, steps, tensor), ALIAS, None)
 

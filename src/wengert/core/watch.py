@@ -116,7 +116,8 @@ def lose(handle: Tensor, text: str, undo: Undo | None = None) -> None:
     """Let every use of a handle raise: nobody knows what it holds."""
     if WATCHING.stack:
         WATCHING.stack[-1].note(handle)
-    handle._trace, handle._node, handle._kept = Lost(text, undo), None, True
+    lost = Lost(text, undo)
+    handle._trace, handle._node, handle._kept = lost, lost, True  # another node, so that views take their steps again
 
 
 def is_over(value: Any) -> bool:
