@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
 from wengert.core.graph import Equation, Graph, Variable
 
-__all__ = ["Known", "Pass", "everywhere", "renamed"]
+__all__ = ["Known", "Pass", "everywhere", "ordered", "renamed", "variables"]
 
 Pass = Callable[[Graph], Graph]
 Known = dict[Variable, Any]
@@ -50,3 +50,13 @@ def applied(value: Any, step: Pass) -> Any:
     if isinstance(value, tuple) and any(isinstance(item, Graph) for item in value):
         return tuple(step(item) if isinstance(item, Graph) else item for item in value)
     return value
+
+
+def variables(items: Iterable[Any]) -> set[Variable]:
+    """Return the variables among some values."""
+    return {x for x in items if type(x) is Variable}
+
+
+def ordered(items: Iterable[Any]) -> list[Variable]:
+    """Return the variables among some values, each once, in order."""
+    return list(dict.fromkeys(x for x in items if type(x) is Variable))

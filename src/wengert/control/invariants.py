@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wengert.control.subgraphs import ordered, variables, with_extra_inputs
+from wengert.compile.equations import ordered, variables
+from wengert.control.subgraphs import with_extra_inputs
 from wengert.core.graph import Equation, Graph, Variable
 
 __all__ = ["hoisted"]

@@ -7,17 +7,18 @@ the cotangents of the results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from wengert.compile.passes import eliminate_dead, simplified
+from wengert.compile.partition import Halves, cut
+from wengert.compile.passes import simplified
 from wengert.control.effects import Reach, require_unwritten
 from wengert.control.sequence import lane_shape, zeros
-from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable, is_number
+from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply
-from wengert.core.graph import Equation, Graph, Variable, evaluate
+from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.primitive import Structured
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, settled
@@ -28,12 +29,11 @@ from wengert.primitives.barriers import barrier
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.dual import Dual, make_dual
 from wengert.traces.jet import Jet, Series
-from wengert.traces.staging import Stage
+from wengert.traces.staging import staged
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 
 __all__ = [
-    "Halves",
     "batched_graph",
     "closed",
     "dependent",
@@ -57,22 +57,12 @@ Flags = Sequence[bool]
 
 def traced(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str) -> tuple[Graph, list[Tensor]]:
     """Return the graph of a function of flat arguments, and the Tensors it captured: the last inputs."""
-    stage = Stage(next_level(), name)
     reach = Reach(name, function)
-    try:
-        with Watch() as watch, reach:
-            found = called(function, [stage.input(aval) for aval in avals], {})
-            graph = stage.graph(list(map(output_of, found)))
-    finally:
-        stage.end()
+    with Watch() as watch, reach:
+        graph, captured = staged(lambda inputs: called(function, inputs, {}), avals, name)
     require_unwritten(watch, name)
     reach.require_unchanged()
-    return simplified(graph), stage.captured_tensors()
-
-
-def output_of(value: Any) -> Any:
-    """Return a result as a graph may have it: a Tensor, a Python number or an array."""
-    return current(value) if type(value) is Tensor else value if is_number(value) else np.asarray(value)[()]
+    return simplified(graph), captured
 
 
 def closed(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str) -> Graph:
@@ -252,22 +242,6 @@ def select(condition: Any, x: Any, y: Any) -> Any:
 # Reverse mode
 
 
-class Halves(NamedTuple):
-    """Hold a graph cut in two for reverse mode.
-
-    Attributes:
-        forward: inputs to (outputs, residuals).
-        backward: (inputs read, residuals, cotangents of the outputs, sums) to (cotangents of inputs, sums).
-        read: the positions of the inputs that the backward half reads directly.
-        residuals: the avals of the residuals.
-    """
-
-    forward: Graph
-    backward: Graph
-    read: tuple[int, ...]
-    residuals: tuple[Aval, ...]
-
-
 def halves(
     graph: Graph, wanted: Flags, results: Flags, *, at_hand: Flags, fixed: Flags, summed: Flags, name: str
 ) -> Halves:
@@ -308,48 +282,7 @@ def halves(
     return cut(whole, count, len(outs), at_hand, fixed)
 
 
-def cut(whole: Graph, count: int, results: int, at_hand: Flags, fixed: Flags) -> Halves:
-    """Cut a graph of values and cotangents where equations begin to depend on the cotangents."""
-    primals = whole.inputs[:count]
-    late = set(whole.inputs[count:])
-    steady = {v for v, flag in zip(primals, fixed, strict=True) if flag}  # what can be computed again
-    early: list[Equation] = []
-    rest: list[Equation] = []
-    again: list[Equation] = []
-    for equation in whole.equations:
-        used = variables(equation.inputs)
-        if used & late:
-            late.update(equation.outputs)
-            rest.append(equation)
-            continue
-        early.append(equation)
-        if used <= steady:
-            steady.update(equation.outputs)
-            again.append(equation)
-    cotangents = whole.outputs[results:]
-    needed = ordered(x for items in (*(e.inputs for e in rest), cotangents) for x in items)
-    outside = [v for v in needed if v not in late]
-    direct = {v for v, flag in zip(primals, at_hand, strict=True) if flag}
-    saved = [v for v in outside if v not in direct and v not in steady]
-    recomputed = eliminate_dead(Graph((), again, [v for v in outside if v in steady])).equations
-    used = set(outside) | {x for e in recomputed for x in variables(e.inputs)}
-    read = tuple(i for i, v in enumerate(primals) if v in direct and v in used)
-    forward = eliminate_dead(Graph(primals, early, (*whole.outputs[:results], *saved)))
-    backward = Graph((*(primals[i] for i in read), *saved, *whole.inputs[count:]), (*recomputed, *rest), cotangents)
-    return Halves(forward, eliminate_dead(backward), read, tuple(v.aval for v in saved))
-
-
 # Small helpers
-
-
-def variables(values: Iterable[Any]) -> set[Variable]:
-    """Return the variables among values."""
-    return {x for x in values if type(x) is Variable}
-
-
-def ordered(values: Iterable[Any]) -> list[Variable]:
-    """Return the variables among values, each once, in order."""
-    return list(dict.fromkeys(x for x in values if type(x) is Variable))
 
 
 def chosen(values: Sequence[Any], flags: Flags) -> list[Any]:

@@ -18,10 +18,8 @@ from wengert.core.identity import registered_name
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive
 from wengert.core.stores import called
 from wengert.core.tensor import is_concrete, raw
-from wengert.core.trace import next_level
-from wengert.core.views import current
 from wengert.errors import GraphError, TracedTruthError, describe
-from wengert.traces.staging import Stage
+from wengert.traces.staging import staged
 
 __all__ = ["require_linear"]
 
@@ -68,17 +66,13 @@ def require_linear(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[
 
 def decided(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -> bool | None:
     """Return whether the kinds of what a rule does make it linear; None if they do not tell."""
-    stage = Stage(next_level(), f"the {kind} rule of {primitive.name}")
+    label = f"the {kind} rule of {primitive.name}"
     before = refusals_noted()
     try:
-        found = called(rule, ([stage.input(aval) for aval in avals],), {})
-        results = [current(x) if not is_plain(x) else x for x in found]
-        graph = stage.graph([x for x in results if x is not None])
+        graph, _ = staged(lambda xs: [x for x in called(rule, (xs,), {}) if x is not None], avals, label)
     except TracedTruthError:
         forgive(before)
         return None
-    finally:
-        stage.end()
     flags = [True] * len(avals) + [False] * (len(graph.inputs) - len(avals))
     return Walk().graph(graph, flags)
 

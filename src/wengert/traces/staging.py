@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from wengert.core.abstract import placed
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.graph import Equation, Graph, Variable, aval_text, literal
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.sharing import Plain
 from wengert.core.source import Position, caller, expression_at, position_of, use_at
 from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, own_memory
+from wengert.core.trace import next_level
+from wengert.core.views import current
 from wengert.core.watch import snapshot
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.traces.transient import Transient
 
-__all__ = ["Stage"]
+__all__ = ["Stage", "staged"]
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
@@ -198,6 +201,37 @@ class Stage(Transient):
             )
             + f"\n  {origin if isinstance(origin, Position) else position_of(*origin)}"
         )
+
+
+def staged(
+    function: Callable[[list[Tensor]], Sequence[Any]],
+    avals: Sequence[Aval],
+    label: str,
+    names: Sequence[str] = (),
+    orders: Sequence[Strides] = (),
+) -> tuple[Graph, list[Tensor]]:
+    """Write down what a function does; return the graph and the Tensors that it captured, which are its last inputs.
+
+    Args:
+        function: from a list of Tensors to a sequence of Tensors, numbers and arrays.
+        avals: those of its arguments.
+        label: what is being traced, for errors.
+        names: what the inputs are called; the printer numbers them by default.
+        orders: how they lie in memory, C order by default.
+    """
+    stage = Stage(next_level(), label)
+    try:
+        rows = zip_longest(avals, names, orders[: len(avals)])
+        inputs = [stage.input(aval, name or "", strides) for aval, name, strides in rows]
+        graph = stage.graph(list(map(output_of, function(inputs))))
+    finally:
+        stage.end()
+    return graph, stage.captured_tensors()
+
+
+def output_of(value: Any) -> Any:
+    """Return a result as a graph may have it: a Tensor, a Python number or an array."""
+    return current(value) if type(value) is Tensor else value if is_number(value) else np.asarray(value)[()]
 
 
 def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
 from wengert._tree import flatten, unflatten
-from wengert.compile.partition import Partition, cut
+from wengert.compile.partition import Halves, cut
 from wengert.compile.passes import simplified
 from wengert.control.effects import Reach
 from wengert.core.aval import NUMBERS, Aval, aval_of, is_differentiable, is_number
@@ -28,11 +28,10 @@ from wengert.core.requirements import require_callable, require_number
 from wengert.core.source import Position, position_of
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, settled
-from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import DtypeError, RangeError, TracedTruthError, UsageError, describe
 from wengert.traces.modes import STATE, recording
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Stage, staged
 from wengert.traces.tape import Tape, new_record
 from wengert.transforms.aliases import require_apart, written_to
 from wengert.transforms.boundary import as_given, name_of, narrowed, result_example
@@ -70,14 +69,14 @@ class Entry:
         self.structure = structure
         self.captured = tuple(captured)
         self.donated = tuple(donated)
-        self.partitions: dict[tuple[bool, ...], tuple[Graph, Partition]] = {}
+        self.partitions: dict[tuple[bool, ...], tuple[Graph, Halves]] = {}
 
     def fits(self) -> bool:
         """Tell whether what the function captured still has the shapes and dtypes it was traced with."""
         variables = self.graph.inputs[len(self.graph.inputs) - len(self.captured) :]
         return all(aval_of(x) == v.aval for x, v in zip(self.captured, variables, strict=True))
 
-    def partition(self, wanted: tuple[bool, ...]) -> tuple[Graph, Partition]:
+    def partition(self, wanted: tuple[bool, ...]) -> tuple[Graph, Halves]:
         """Return the joint graph of gradients for some inputs, and its two halves; made once."""
         found = self.partitions.get(wanted)
         if found is None:
@@ -270,31 +269,31 @@ class Jitted:
         structure: Any,
     ) -> Entry:
         """Trace one form of the function: as it was written, or converted."""
-        stage = Stage(next_level(), name_of("jit", self.fun))
-        reach = Reach(stage.owner_name, function, self.statics_of(args, kwargs))
-        try:
-            inputs = [stage.input(aval_of(leaf), "", order_of_argument(leaf)) for leaf in leaves]
+        out_structure: Any = None
+        donated: list[tuple[int, int]] = []
+        written: tuple[list[int], Position | None] = [], None
+
+        def flat(inputs: list[Tensor]) -> list[Any]:
+            nonlocal out_structure, donated, written
+            stage = inputs[0]._trace if inputs else None
             variables = [tensor._value for tensor in inputs]
             positional, keywords = unflatten(structure, inputs)
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
-            with reach:
-                found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}))
-                require_arrays("jit", found)
-                outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
-                changed = written_to(inputs, variables)
-                place = position_of(*stage.made_at(inputs[changed[0]])) if changed else None
-                changed += [i for i, variable in enumerate(variables) if variable in stage.written and i not in changed]
-                donated = self.written(args, inputs, variables, structure, len(outputs))
-                outputs += [inputs[position] for position, _ in donated]
-                graph = stage.graph(
-                    [x if isinstance(x, Tensor) or is_number(x) else np.asarray(x)[()] for x in outputs]
-                )
-        finally:
-            stage.end()
+            found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}))
+            require_arrays("jit", found)
+            if isinstance(stage, Stage):
+                written = places_written(stage, inputs, variables)
+                donated = self.donations(args, inputs, variables, structure, len(found))
+            return [*found, *(inputs[position] for position, _ in donated)]
+
+        label = name_of("jit", self.fun)
+        with Reach(label, function, self.statics_of(args, kwargs)):
+            avals, orders = list(map(aval_of, leaves)), list(map(order_of_argument, leaves))
+            graph, captured = staged(flat, avals, label, orders=orders)
         name = getattr(self.fun, "__name__", "jit")
-        entry = Entry(name, simplified(graph), out_structure, stage.captured_tensors(), donated)
-        entry.written = changed, place
+        entry = Entry(name, simplified(graph), out_structure, captured, donated)
+        entry.written = written
         return entry
 
     def statics_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -310,7 +309,7 @@ class Jitted:
         rest = iter(positional)
         return [x if i in static else next(rest) for i, x in enumerate(args)]
 
-    def written(
+    def donations(
         self,
         args: Sequence[Any],
         inputs: Sequence[Tensor],
@@ -327,6 +326,15 @@ class Jitted:
         donated = [leaf for i in self.donate_argnums if -count_of <= i < count_of for leaf in flatten(joined[i])[0]]
         written = [position for position in donated if inputs[position]._value is not variables[position]]
         return [(position, count + k) for k, position in enumerate(written)]
+
+
+def places_written(
+    stage: Stage, inputs: Sequence[Tensor], variables: Sequence[Variable]
+) -> tuple[list[int], Position | None]:
+    """Return the positions of the arguments that a function wrote to, and where it did first."""
+    changed = written_to(inputs, variables)
+    place = position_of(*stage.made_at(inputs[changed[0]])) if changed else None
+    return [*changed, *(i for i, v in enumerate(variables) if v in stage.written and i not in changed)], place
 
 
 def kind_of(leaf: Any) -> tuple[Any, ...]:

@@ -17,10 +17,8 @@ from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import as_whole, require_callable
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor
-from wengert.core.trace import next_level
-from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.traces.staging import Stage
+from wengert.traces.staging import staged
 from wengert.transforms.boundary import name_of, narrowed
 from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording, ones_for
@@ -52,20 +50,19 @@ def trace_function(
         rebuild: puts the leaves into the containers of the arguments: (args, kwargs).
         names: what the inputs are called; without them the printer numbers them.
     """
-    stage = Stage(next_level(), name_of(name, function))
-    try:
-        labels = names or ("",) * len(leaves)
-        args, kwargs = rebuild([stage.input(aval_of(x), label) for x, label in zip(leaves, labels, strict=True)])
-        with Reach(stage.owner_name, function):
-            found, structure = leaves_of_result(called(function, args, kwargs))
-            require_arrays(name, found)
-            outputs = [current(leaf) if type(leaf) is Tensor else leaf for leaf in found]
-            graph = stage.graph(
-                [x if isinstance(x, Tensor | bool | int | float | complex) else np.asarray(x) for x in outputs]
-            )
-    finally:
-        stage.end()
-    return Traced(simplified(graph), structure, tuple(stage.captured_tensors()))
+    structure: Any = None
+
+    def flat(inputs: list[Tensor]) -> Sequence[Any]:
+        nonlocal structure
+        args, kwargs = rebuild(inputs)
+        found, structure = leaves_of_result(called(function, args, kwargs))
+        require_arrays(name, found)
+        return found
+
+    label = name_of(name, function)
+    with Reach(label, function):
+        graph, captured = staged(flat, list(map(aval_of, leaves)), label, names)
+    return Traced(simplified(graph), structure, tuple(captured))
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
