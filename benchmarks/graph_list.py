@@ -98,12 +98,17 @@ def rotated(rotations: Any, x: Any) -> Any:
 
 def determinant(matrix: Any) -> Any:
     """Return the determinant by minors along the first row."""
-    if len(matrix) == 1:
-        return matrix[0, 0]
+    return minor(matrix, range(len(matrix)))
+
+
+def minor(matrix: Any, columns: Sequence[int]) -> Any:
+    """Return the determinant of some columns of the last rows, as many, by minors along the first of these."""
+    row = len(matrix) - len(columns)
+    if len(columns) == 1:
+        return matrix[row, columns[0]]
     total = 0.0
-    for column in range(len(matrix)):
-        rest = [i for i in range(len(matrix)) if i != column]
-        total = total + (-1) ** column * matrix[0, column] * determinant(matrix[1:, rest])
+    for i, column in enumerate(columns):
+        total = total + (-1) ** i * matrix[row, column] * minor(matrix, [*columns[:i], *columns[i + 1 :]])
     return total
 
 

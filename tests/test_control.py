@@ -597,3 +597,8 @@ def sums(x):
         return carried, None
 
     return wg.scan(step, 0.0, x)[0], kept
+
+
+def test_predicates_are_not_converted() -> None:
+    graph = wg.graph.trace(lambda x: wg.cond(x > 0, wnp.sin, wnp.cos, x))(1.0)
+    assert [equation.primitive.name for equation in graph.equations] == ["greater", "cond"]

@@ -97,6 +97,12 @@ REWRITTEN: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "or with false": (lambda c: np.logical_or(c, False), (TRUTHS,), []),
     "integers are never NaN": (lambda x: x != x, (np.arange(3),), []),
     "integers equal themselves": (lambda x: x == x, (np.arange(3),), []),
+    "whole part": (lambda x: x[:, ...], (ROWS,), []),
+    "whole part by its lengths": (lambda x: x[0:3][:, -4:9], (ROWS,), []),
+    "part of a part": (lambda x: x[::-1][1:, 2], (ROWS,), ["getitem"]),
+    "element of a row": (lambda x: x[1][-1], (ROWS,), ["getitem"]),
+    "parts of parts": (lambda x: x[..., ::2][1][::-1], (ROWS,), ["getitem"]),
+    "new axes and back": (lambda x: x[:, None, :, None].reshape(3, 4), (ROWS,), []),
     "reshaped twice": (lambda x: x.reshape(4, 3).reshape(2, 6), (ROWS,), ["reshape"]),
     "reshaped back": (lambda x: x.reshape(12).reshape(3, 4), (ROWS,), []),
     "transposed back": (lambda x: x.T.T, (ROWS,), []),
@@ -130,6 +136,8 @@ KEPT: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
     "times one in another dtype": (lambda x: x * np.float64(1), (SPECIAL.astype(np.float32),), ["multiply"]),
     "integers divided by one": (lambda x: x / 1, (np.arange(3),), ["divide"]),
     "times ones of another shape": (lambda x: x * np.ones((3, 1)), (ROWS[0],), ["multiply"]),
+    "backwards": (lambda x: x[::-1], (SPECIAL,), ["getitem"]),
+    "part by an array": (lambda x: x[:2][np.array([1, 0])], (ROWS,), ["getitem", "getitem"]),
     "reshaped in Fortran's order": (lambda x: x.reshape(4, 3).reshape(12, order="F"), (ROWS,), ["reshape", "reshape"]),
     "broadcast that gives the shape": (
         lambda x, y: np.broadcast_to(x, (3, 4)) * y,
@@ -150,6 +158,40 @@ def test_a_rewrite_leaves_these_operations_and_the_same_bits(name: str) -> None:
     for found, want in zip(evaluate(after, args), evaluate(before, args), strict=True):
         assert same_bits(found, want)
         assert same_bits(want, np.asarray(function(*args)))
+
+
+def random_index(generator: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Return a basic index of some of the axes, the first or, behind an ellipsis, the last."""
+
+    def bound(n: int) -> int | None:
+        return None if generator.random() < 0.3 else int(generator.integers(-n - 2, n + 3))
+
+    def entry(n: int) -> Any:
+        if n and generator.random() < 0.3:
+            return int(generator.integers(-n, n))
+        return slice(bound(n), bound(n), generator.choice([None, 1, 2, 3, -1, -2, -3]))
+
+    count = int(generator.integers(len(shape) + 1))
+    if generator.random() < 0.3:
+        return (Ellipsis, *map(entry, shape[len(shape) - count :]))
+    return tuple(map(entry, shape[:count]))
+
+
+def test_parts_of_parts_are_read_at_once() -> None:
+    generator = np.random.default_rng(0)
+    for _ in range(500):
+        x = np.arange(12.0 * generator.integers(4)).reshape(-1, 3, 4)
+        variable, value, equations = Variable(x.shape, FLOAT), x, []
+        before = variable
+        for _ in range(3):
+            index = random_index(generator, value.shape)
+            value = np.asarray(value[index])
+            after = Variable(value.shape, FLOAT)
+            equations.append(Equation(PRIMITIVES["getitem"], (before,), {"index": index}, (after,)))
+            before = after
+        graph = eliminate_dead(simplify(Graph((variable,), equations, (before,))))
+        assert len(graph.equations) <= 1
+        assert same_bits(np.asarray(evaluate(graph, (x,))[0]), value)
 
 
 DIFFERENTIABLE = [name for name, (_, args, _) in REWRITTEN.items() if all(x.dtype.kind in "fc" for x in args)]

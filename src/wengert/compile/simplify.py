@@ -32,6 +32,7 @@ __all__ = ["REWRITES", "simplify"]
 Definitions = Mapping[Variable, Equation]
 Rewrite = Callable[[Equation, Definitions], Any]
 
+BASIC = (int, slice, type(Ellipsis))
 LARGEST_FOLDED = 1 << 16
 """Elements of a result up to which an operation on literals is carried out beforehand."""
 
@@ -338,6 +339,50 @@ def compare_with_itself(equation: Equation, _definitions: Definitions) -> Any:
 # Arrangement
 
 
+def merge_parts(equation: Equation, definitions: Definitions) -> Any:
+    """Read a part of a part at once, and the whole as itself: no element changes."""
+    if len(equation.inputs) != 1:
+        return None
+    (x,), out = equation.inputs, equation.outputs[0]
+    ranges = ranges_of(equation.params["index"], x.shape)
+    if ranges is None or out.weak:
+        return None
+    if same_aval(x, out) and all(type(r) is range and r.step > 0 for r in ranges):
+        return x
+    before = binding(x, definitions)
+    if before is None or before.primitive is not equation.primitive or len(before.inputs) != 1:
+        return None
+    inner = ranges_of(before.params["index"], aval_of(before.inputs[0]).shape)
+    if inner is None:
+        return None
+    outer = iter(ranges)
+    index = tuple([r if type(r) is int else part_of(r, next(outer)) for r in inner])
+    return Equation(equation.primitive, before.inputs, {"index": index}, equation.outputs, equation.origin)
+
+
+def ranges_of(index: tuple[Any, ...], shape: tuple[int, ...]) -> list[Any] | None:
+    """Return the places that an index reads along each axis, a number or a range; None where it does something else."""
+    if not all(type(entry) in BASIC for entry in index) or min(shape, default=0) < 0:
+        return None
+    missing = [slice(None)] * (len(shape) - len(index) + (Ellipsis in index))
+    at = index.index(Ellipsis) if Ellipsis in index else len(index)
+    entries = (*index[:at], *missing, *index[at + 1 :])
+    return [range(n)[entry] for entry, n in zip(entries, shape, strict=True)]
+
+
+def part_of(places: range, chosen: Any) -> Any:
+    """Return the entry of an index that reads some of the places of a range: a number, or a slice."""
+    if type(chosen) is int:
+        return places[chosen]
+    found = places[chosen.start : stop_of(chosen) : chosen.step] if chosen else range(0)
+    return slice(found.start, stop_of(found), found.step)
+
+
+def stop_of(places: range) -> int | None:
+    """Return where a slice ends that reads the places of a range; an end before the first is None."""
+    return None if places.stop < 0 else places.stop
+
+
 def merge_reshapes(equation: Equation, definitions: Definitions) -> Any:
     """Reshape once where it is done twice: in C order both read the same elements in the same order."""
     if equation.params["order"] != "C":
@@ -429,6 +474,7 @@ REWRITES: dict[str, tuple[Rewrite, ...]] = {
     "logical_or": (known_logic,),
     "equal": (compare_with_itself,),
     "not_equal": (compare_with_itself,),
+    "getitem": (merge_parts,),
     "reshape": (merge_reshapes,),
     "transpose": (merge_transposes,),
     "broadcast_to": (merge_broadcasts,),

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.dead import narrowed, needed_inputs
+from wengert.compile.partition import Halves
 from wengert.control.sequence import zeros
 from wengert.control.subgraphs import (
-    Halves,
     batched_graph,
     chosen,
     closed,
@@ -141,7 +141,7 @@ class Branch(Structured):
                 [v.aval for v in taken.inputs],
                 self.name,
             )
-            needed = np.any(values[0] == i).astype(np.int64)
+            needed = np.any(values[0] == i)
             found.append(apply(self, needed, *values, branches=(nothing, taken)))
         index = values[0]
         return [pick(index, size, column) for column in zip(*found, strict=True)]

@@ -63,7 +63,7 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
         chosen = (true_fun, "true_fun") if bool(raw(pred)) else (false_fun, "false_fun")
         return run("cond", *chosen, operands)
     truth = pred if pred.dtype.kind == "b" else pred != 0
-    return choose("cond", truth.astype(np.int64), (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+    return choose("cond", truth, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
 
 
 def switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:

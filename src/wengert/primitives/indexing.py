@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of, shape_of
+from wengert.core.aval import UNKNOWN, Aval, aval_of, shape_of
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
@@ -26,6 +26,7 @@ from wengert.core.views import Step, base_and_path, current, resolved, share
 from wengert.core.watch import WATCHES, Lost, noted
 from wengert.errors import GraphError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
+from wengert.primitives.shapes import reshape
 
 __all__ = ["add_at", "assign", "getitem", "read", "read_index", "rebind", "setitem", "transpose_part", "write"]
 
@@ -322,11 +323,19 @@ assign = linear(
 def read_index(x: Any, index: Any) -> Any:
     """Return `x[index]` for a Tensor and any NumPy index."""
     entries, arrays = split_index(index)
+    if None in entries and is_widening(entries, shape_of(x)):
+        return apply(reshape, x, shape=np.empty(shape_of(x), np.bool_)[entries].shape, order="C")
     part = apply(getitem, x, *arrays, index=entries)
     if arrays and type(part) is Tensor and part.ndim and all(map(is_unknown_place, arrays)):
         base, path = base_and_path(x)
         part_of(base, part, PartPlace((path, entries), arrays), part_text())
     return part
+
+
+def is_widening(entries: Entries, shape: tuple[int, ...]) -> bool:
+    """Tell whether an index inserts axes of length one and does nothing else: what reshapes, as `expand_dims` does."""
+    whole = (slice(None), Ellipsis, None)
+    return UNKNOWN not in shape and all(entry in whole for entry in entries)
 
 
 def is_unknown_place(array: Any) -> bool:
