@@ -287,6 +287,91 @@ def test_where_the_order_does_not_matter_nothing_is_refused():
     np.testing.assert_allclose(wg.jit(wg.vmap(program))(np.stack(POINTS)), [program(x) for x in POINTS])
 
 
+def spread(x):
+    return x[:, None] * np.ones(2)
+
+
+def in_columns(a):
+    return np.array(a, order="F", like=a)
+
+
+def halved(a, row):
+    row.ravel()[0] = 0.5
+    return a * row[0], in_columns(row[:, None] * np.ones(3))
+
+
+def counted(a, times):
+    for _ in range(times):
+        a = in_columns(a * 1.5)
+    return a
+
+
+def increased(a, least):
+    while a[0, 0] < least:
+        a = in_columns(a * 1.5 + 1.0)
+    return a
+
+
+KNOWN_ORDER = {
+    "scan": lambda x: wg.scan(lambda a, u: (in_columns(a) * u, None), spread(x), x)[0],
+    "scan_from": lambda x: wg.scan(lambda a, u: (a * u, None), in_columns(spread(x)), x)[0],
+    "scan_back": lambda x: wg.scan(lambda a, u: (np.copy(a, order="C") * u, None), in_columns(spread(x)), x)[0],
+    "what_scan_leaves": lambda x: wg.scan(lambda a, u: (a, in_columns(spread(x)) * u), x, x)[1][0],
+    "rows_of_scan": lambda x: wg.scan(halved, 1.0, in_columns(spread(x)))[1][0],
+    "while_loop": lambda x: wg.while_loop(lambda a: a[0, 0] < 5, lambda a: a + 1.0, in_columns(spread(x))),
+    "fori_loop": lambda x: wg.fori_loop(0, 2, lambda i, a: in_columns(a) + 1.0, spread(x)),
+    "cond": lambda x: wg.cond(x[0] > 0, lambda a: in_columns(a) + 1.0, lambda a: in_columns(a) - 1.0, spread(x)),
+    "cond_from": lambda x: wg.cond(x[0] > 0, lambda a: a + 1.0, lambda a: a - 1.0, in_columns(spread(x))),
+    "call": lambda x: wg.call(lambda a: a + 1.0, in_columns(spread(x))),
+    "for": lambda x: counted(in_columns(spread(x)), np.argmax(x) + 1),
+}
+ORDER_OF_SOME = {
+    "scan": lambda x: wg.scan(lambda a, u: (in_columns(written_in_a_row(a)) * u, None), spread(x), x)[0],
+    "while_loop": lambda x: wg.while_loop(lambda a: a[0, 0] < 5, lambda a: in_columns(a) + 1.0, spread(x)),
+    "cond": lambda x: wg.cond(x[0] > 0, lambda a: in_columns(a) + 1.0, lambda a: a + 1.0, spread(x)),
+    "for": lambda x: counted(spread(x), np.argmax(x) + 1),
+    "while": lambda x: increased(spread(x), 2.5),
+}
+THREE = [np.array(x) for x in ((0.5, 2.0, 0.7), (2.0, -1.0, 3.0), (-3.0, 1.0, -4.0))]
+
+
+def written_in_a_row(a):
+    a.ravel()[1] = 9.0
+    return a
+
+
+def flattened(function):
+    """Return a function of which results are written to through what is a view of them in C order only."""
+
+    def program(x):
+        array = function(x)
+        return np.sum(np.stack([array.ravel(), written_in_a_row(array).ravel()]) * np.arange(12.0).reshape(2, 6) * x[0])
+
+    return program
+
+
+@pytest.mark.parametrize("name", KNOWN_ORDER)
+def test_what_structured_primitives_leave_lies_in_memory_as_without_them(name):
+    program = flattened(KNOWN_ORDER[name])
+    for x in THREE:
+        expected, gradient = program(wg.tensor(x)).numpy(), wg.grad(program)(x)
+        np.testing.assert_allclose(wg.jit(program)(x), expected)
+        np.testing.assert_allclose(wg.jit(wg.grad(program))(x), gradient)
+        np.testing.assert_allclose(wg.grad(wg.jit(program))(x), gradient)
+        np.testing.assert_allclose(wg.jit(wg.jacfwd(program))(x), gradient)
+    expected = [program(wg.tensor(x)).numpy() for x in THREE]
+    np.testing.assert_allclose(wg.vmap(wg.jit(program))(np.stack(THREE)), expected)
+    np.testing.assert_allclose(wg.jit(wg.vmap(wg.jit(program)))(np.stack(THREE)), expected)
+
+
+@pytest.mark.parametrize("name", ORDER_OF_SOME)
+def test_writes_to_what_structured_primitives_leave_in_different_orders_are_refused(name):
+    program = flattened(ORDER_OF_SOME[name])
+    for transformed in (wg.jit(program), wg.jit(wg.grad(program)), wg.grad(wg.jit(program))):
+        with pytest.raises(wg.errors.GraphError, match=r"as its memory order decides that|shares memory, or not"):
+            transformed(THREE[0])
+
+
 def test_literals_that_lie_differently_are_two():
     assert identity(np.asfortranarray(SQUARE)) != identity(SQUARE)
     assert identity(np.ones((2, 1)).T) == identity(np.ones((1, 2)))

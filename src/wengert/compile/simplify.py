@@ -5,8 +5,8 @@ result is (a variable or a literal), another equation for the same result, or No
 lists them by the names of the primitives that they rewrite.
 
 What does not hold is not here: x + 0 is 0.0 for x = -0.0, x * 0 is NaN for infinities, x / x for 0, and a complex x * 1
-is NaN where a part of x is infinite. Not counted as part of a value are the bits of a NaN, and how an array lies in
-memory: NumPy groups the terms of sums by it, so a sum over several axes of what was a copy may differ in its rounding.
+is NaN where a part of x is infinite. Not counted as part of a value are the bits of a NaN. What lies in memory in
+another order is another value: what is a view of it depends on that when the graph is evaluated under a trace.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ def rewritten(equation: Equation, definitions: Definitions) -> Any:
         found = None
         for rewrite in rewrites_of(equation):
             found = rewrite(equation, definitions)
+            if type(found) is Variable and found.strides != equation.outputs[0].strides:
+                found = None
             if found is not None:
                 break
         if found is None:

@@ -21,6 +21,7 @@ from wengert.control.subgraphs import (
     dependent,
     filled,
     halves,
+    one_of,
     pushed_graph,
     select,
     spread_out,
@@ -30,7 +31,7 @@ from wengert.control.subgraphs import (
 from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.form import Region
-from wengert.core.graph import Graph, evaluate
+from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.tensor import is_concrete, is_staged, raw
 
@@ -71,7 +72,7 @@ class Branch(Structured):
     """Choose between graphs."""
 
     def __init__(self) -> None:
-        super().__init__("cond", self.choose, form=Region(lambda _inputs, params: params["branches"][0].outputs))
+        super().__init__("cond", self.choose, form=Region(self.results))
 
     def choose(self, index: Any, *operands: Any, branches: Sequence[Graph]) -> tuple[Any, ...]:
         """Run the chosen branch on values that have elements."""
@@ -79,6 +80,11 @@ class Branch(Structured):
             return evaluate(branches[int(raw(index))], operands)
         functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in branches]
         return tuple(chosen_lanes(functions, index, operands))
+
+    def results(self, _inputs: Sequence[Any], params: Params) -> list[Variable]:
+        """Return what is as the results are, which lie in memory as one of the branches leaves them."""
+        columns = zip(*(graph.outputs for graph in params["branches"]), strict=True)
+        return [one_of(column) for column in columns]
 
     def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands in some branch."""
@@ -109,12 +115,12 @@ class Branch(Structured):
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Choose for all lanes at once; where the index differs between them, run every branch and select."""
         results = self.reach(batched, params, False)
-        avals = [v.aval for v in params["branches"][0].inputs]
+        inputs = params["branches"][0].inputs
         functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in params["branches"]]
         if not batched[0]:
-            branches = tuple(batched_graph(f, size, avals, batched[1:], results) for f in functions)
+            branches = tuple(batched_graph(f, size, inputs, batched[1:], results) for f in functions)
             return apply(self, *values, branches=branches), results
-        return self.selected_lanes(size, values, batched, results, functions, avals), results
+        return self.selected_lanes(size, values, batched, results, functions, inputs), results
 
     def selected_lanes(
         self,
@@ -123,7 +129,7 @@ class Branch(Structured):
         batched: Flags,
         results: Flags,
         functions: Sequence[Callable[..., Sequence[Any]]],
-        avals: Sequence[Aval],
+        inputs: Sequence[Variable],
     ) -> Sequence[Any]:
         """Run every branch that some lane takes, for all lanes, and select."""
         index_aval = Aval((), aval_of(values[0]).dtype)
@@ -132,7 +138,7 @@ class Branch(Structured):
             taken = batched_graph(
                 lambda index, *xs, i=i, function=function: function(*(filled(x, index == i) for x in xs)),
                 size,
-                [index_aval, *avals],
+                [index_aval, *inputs],
                 batched,
                 results,
             )
@@ -164,21 +170,21 @@ class Branch(Structured):
             for graph in graphs
         ]
         slots, places = shared_slots([item.residuals for item in cuts])
-        avals = [v.aval for v in graphs[0].inputs]
+        inputs = graphs[0].inputs
         outs = [aval_of(x) for x in graphs[0].outputs]
         index, operands = values[0], list(values[1:])
         found = apply(
             self,
             *values,
             branches=tuple(
-                forward_branch(item, avals, len(outs), slots, place) for item, place in zip(cuts, places, strict=True)
+                forward_branch(item, inputs, len(outs), slots, place) for item, place in zip(cuts, places, strict=True)
             ),
         )
         residuals = found[len(outs) :]
         near = staged_among(values)
         cts_avals = [a.firm for a in chosen(outs, results)]
         backward = tuple(
-            backward_branch(item, [*avals, *slots, *cts_avals], len(avals), len(slots), place)
+            backward_branch(item, [*inputs, *slots, *cts_avals], len(inputs), len(slots), place)
             for item, place in zip(cuts, places, strict=True)
         )
 
@@ -213,7 +219,7 @@ def shared_slots(residuals: Sequence[Sequence[Aval]]) -> tuple[list[Aval], list[
 
 
 def forward_branch(
-    cuts: Halves, avals: Sequence[Aval], results: int, slots: Sequence[Aval], places: Sequence[int]
+    cuts: Halves, inputs: Sequence[Any], results: int, slots: Sequence[Aval], places: Sequence[int]
 ) -> Graph:
     """Return the forward half of a branch with its residuals in their slots, and zeros in the others."""
 
@@ -223,10 +229,10 @@ def forward_branch(
         rest = [filling[i] if i in filling else zeros(aval, xs[0]) for i, aval in enumerate(slots)]
         return [*found[:results], *rest]
 
-    return closed(run, avals, "cond")
+    return closed(run, inputs, "cond")
 
 
-def backward_branch(cuts: Halves, avals: Sequence[Aval], operands: int, slots: int, places: Sequence[int]) -> Graph:
+def backward_branch(cuts: Halves, inputs: Sequence[Any], operands: int, slots: int, places: Sequence[int]) -> Graph:
     """Return the backward half of a branch as a graph of all operands, slots and cotangents."""
 
     def run(*xs: Any) -> Sequence[Any]:
@@ -234,7 +240,7 @@ def backward_branch(cuts: Halves, avals: Sequence[Aval], operands: int, slots: i
         given = [*(xs[i] for i in cuts.read), *(residuals[i] for i in places), *xs[operands + slots :]]
         return evaluate(cuts.backward, given)
 
-    return closed(run, avals, "cond")
+    return closed(run, inputs, "cond")
 
 
 branch = Branch()

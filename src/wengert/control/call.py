@@ -76,8 +76,7 @@ class Call(Structured):
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Call the graph for all lanes."""
         graph, results = params["graph"], self.reach(batched, params, False)
-        avals = [v.aval for v in graph.inputs]
-        every = batched_graph(lambda *xs: evaluate(graph, xs), size, avals, batched, results)
+        every = batched_graph(lambda *xs: evaluate(graph, xs), size, graph.inputs, batched, results)
         return apply(self, *values, **{**params, "graph": every}), results
 
     def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
@@ -174,7 +173,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
 
     TRACING.running.append(running)
     try:
-        graph, captured = traced(inner, [aval_of(x) for x in inputs], f"call({name})")
+        graph, captured = traced(inner, inputs, f"call({name})")
     finally:
         TRACING.running.pop()
     require_apart(name, inputs, captured, used, written)

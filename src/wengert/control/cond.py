@@ -147,7 +147,7 @@ def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence
 
 def chosen_graph(name: str, index: Any, functions: Sequence[Flat], names: Sequence[str], leaves: Sequence[Any]) -> Any:
     """Write a choice down as one equation."""
-    graphs, constants = with_common_constants(functions, [list(map(aval_of, leaves))] * len(functions), name)
+    graphs, constants = with_common_constants(functions, [leaves] * len(functions), name)
     first = functions[0].structure
     for own, function, graph in zip(names, functions, graphs, strict=True):
         check_alike(name, (names[0], own), (first, function.structure), (graphs[0].outputs, graph.outputs))
@@ -164,7 +164,7 @@ def alike(graphs: Sequence[Graph]) -> list[Graph]:
     return [
         closed(
             lambda *xs, graph=graph: list(map(conformed, evaluate(graph, xs), wanted)),
-            [v.aval for v in graph.inputs],
+            graph.inputs,
             "",
         )
         for graph in graphs

@@ -32,6 +32,7 @@ from wengert.control.subgraphs import (
     dependent,
     filled,
     halves,
+    one_of,
     permuted,
     pushed_graph,
     select,
@@ -44,6 +45,7 @@ from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.form import Region
 from wengert.core.graph import Equation, Graph, Variable, evaluate
+from wengert.core.order import arranged_as, strides_of, strides_of_stack
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.tensor import is_concrete, raw
 
@@ -87,7 +89,7 @@ def masked(
     """Take a step in the active lanes alone: others keep what they carry."""
     found = list(step([filled(x, active) for x in inner]))
     for i, old in enumerate(inner[carried]):
-        found[i] = select(active, found[i], old)
+        found[i] = arranged_as(select(active, found[i], old), found[i])
     return found
 
 
@@ -95,7 +97,7 @@ class Loop(Structured):
     """Repeat a graph."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, self.repeat, form=Region(self.avals))
+        super().__init__(name, self.repeat, form=Region(self.results))
 
     # Evaluation
 
@@ -154,6 +156,14 @@ class Loop(Structured):
         found = [aval_of(x) for x in params["body"].outputs]
         carried = params["carried"]
         return (*found[:carried], *(sequence_aval(aval, params["length"]) for aval in found[carried:]))
+
+    def results(self, inputs: Sequence[Any], params: Params) -> list[Variable]:
+        """Return what is as the results are; values lie in memory as at the beginning where no iteration is sure."""
+        count, ends = params["carried"], params["body"].outputs
+        olds = parts(inputs, params).carried
+        values = [one_of((x,) if params["length"] else (x, old)) for x, old in zip(ends[:count], olds, strict=True)]
+        avals = self.avals(inputs, params)[count:]
+        return values + [stack_of(aval, x) for aval, x in zip(avals, ends[count:], strict=True)]
 
     def settled(self, flags: Parts, params: Params, *, smooth: bool) -> tuple[list[bool], list[bool]]:
         """Return which carried values and which sequences left behind depend on the flagged operands, in the end."""
@@ -291,17 +301,17 @@ class Loop(Structured):
 
     def same_lanes(self, size: int, given: Parts, wide: Parts, left: Flags, params: Params) -> Any:
         """Repeat equally often in all lanes."""
-        avals = [v.aval for v in params["body"].inputs]
+        inputs = params["body"].inputs
         ahead = params["constants"] + params["carried"]
-        body = batched_graph(lambda *xs: evaluate(params["body"], xs), size, avals, wide.inner, [*wide.carried, *left])
+        body = batched_graph(lambda *xs: evaluate(params["body"], xs), size, inputs, wide.inner, [*wide.carried, *left])
         cond = params["cond"] and batched_graph(
-            lambda *xs: evaluate(params["cond"], xs), size, avals[:ahead], [*wide.constants, *wide.carried], [False]
+            lambda *xs: evaluate(params["cond"], xs), size, inputs[:ahead], [*wide.constants, *wide.carried], [False]
         )
         return apply(self, *given.limit, *given.inner, **{**params, "body": body, "cond": cond})
 
     def masked_lanes(self, size: int, given: Parts, wide: Parts, left: Flags, params: Params) -> Any:
         """Repeat while any lane goes on."""
-        avals = [v.aval for v in params["body"].inputs]
+        inputs = params["body"].inputs
         own, ahead = params["constants"], params["constants"] + params["carried"]
 
         def step(*xs: Any) -> Sequence[Any]:
@@ -312,13 +322,13 @@ class Loop(Structured):
             active = evaluate(params["cond"], xs)[0]
             return [np.any(active._value)]
 
-        body = batched_graph(step, size, avals, wide.inner, [*wide.carried, *left])
-        cond = batched_graph(go_on, size, avals[:ahead], [*wide.constants, *wide.carried], [False])
+        body = batched_graph(step, size, inputs, wide.inner, [*wide.carried, *left])
+        cond = batched_graph(go_on, size, inputs[:ahead], [*wide.constants, *wide.carried], [False])
         return apply(self, *given.inner, **{**params, "body": body, "cond": cond})
 
     def counted_lanes(self, size: int, given: Parts, wide: Parts, left: Flags, params: Params) -> Any:
         """Repeat as often as the lane with the most iterations, and carry the position."""
-        avals = [v.aval for v in params["body"].inputs]
+        inputs = params["body"].inputs
         own, reverse = params["constants"], params["reverse"]
 
         def step(limit: Any, *xs: Any) -> Sequence[Any]:
@@ -336,7 +346,7 @@ class Loop(Structured):
         body = batched_graph(
             step,
             size,
-            [Aval((), aval_of(limit).dtype), *avals[:own], COUNTER, *avals[own:]],
+            [Aval((), aval_of(limit).dtype), *inputs[:own], COUNTER, *inputs[own:]],
             [True, *wide.constants, False, *wide.carried, *wide.sequences],
             [False, *wide.carried, *left],
         )
@@ -421,7 +431,6 @@ class Loop(Structured):
             def counting(*xs: Any) -> list[Any]:
                 return [xs[own] + 1, *evaluate(body, [*xs[:own], *xs[own + 1 :]])]
 
-            avals = [v.aval for v in body.inputs]
             places = [*range(own), COUNTER, *range(own, own + params["carried"])]
             results = apply(
                 self,
@@ -431,7 +440,7 @@ class Loop(Structured):
                 *given.sequences,
                 **{
                     **params,
-                    "body": closed(counting, [*avals[:own], COUNTER, *avals[own:]], self.name),
+                    "body": closed(counting, [*body.inputs[:own], COUNTER, *body.inputs[own:]], self.name),
                     "cond": with_extra_inputs(params["cond"], places),
                     "carried": params["carried"] + 1,
                 },
@@ -439,6 +448,12 @@ class Loop(Structured):
             steps, results = [results[0]], results[1:]
         end = len(results) - saved
         return results[:end], steps, results[end:]
+
+
+def stack_of(aval: Aval, one: Any) -> Variable:
+    """Return what is as a sequence of some aval, of arrays like one."""
+    known = UNKNOWN not in aval.shape
+    return Variable.of(aval, "", strides_of_stack(aval.shape, strides_of(one), aval.dtype.itemsize) if known else None)
 
 
 def exchanged(array: Any) -> Any:

@@ -89,13 +89,13 @@ class Flat:
 
 
 def with_common_constants(
-    functions: Sequence[Callable[..., Sequence[Any]]], avals: Sequence[Sequence[Aval]], name: str
+    functions: Sequence[Callable[..., Sequence[Any]]], examples: Sequence[Sequence[Any]], name: str
 ) -> tuple[list[Graph], list[Tensor]]:
-    """Trace functions to graphs whose first inputs are everything that any of them captured."""
-    pairs = [traced(f, own, name) for f, own in zip(functions, avals, strict=True)]
+    """Trace functions of examples to graphs whose first inputs are everything that any of them captured."""
+    pairs = [traced(f, own, name) for f, own in zip(functions, examples, strict=True)]
     constants = list({id(tensor): tensor for _, captured in pairs for tensor in captured}.values())
     graphs = []
-    for (graph, captured), own in zip(pairs, avals, strict=True):
+    for (graph, captured), own in zip(pairs, examples, strict=True):
         position = {id(tensor): len(own) + i for i, tensor in enumerate(captured)}
         places: list[int | Aval] = [position.get(id(tensor), aval_of(tensor)) for tensor in constants]
         graphs.append(with_extra_inputs(graph, [*places, *range(len(own))]))

@@ -19,6 +19,7 @@ from wengert.control.sequence import lane_shape, zeros
 from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply
 from wengert.core.graph import Graph, Variable, evaluate
+from wengert.core.order import joined, row_strides, stacked_strides, strides_of, ways_of
 from wengert.core.primitive import Structured
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, settled
@@ -39,8 +40,10 @@ __all__ = [
     "dependent",
     "filled",
     "halves",
+    "one_of",
     "permuted",
     "pushed_graph",
+    "row_of",
     "select",
     "spread_out",
     "spread_parts",
@@ -55,19 +58,26 @@ Flags = Sequence[bool]
 # Tracing
 
 
-def traced(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str) -> tuple[Graph, list[Tensor]]:
-    """Return the graph of a function of flat arguments, and the Tensors it captured: the last inputs."""
+def traced(function: Callable[..., Sequence[Any]], examples: Sequence[Any], name: str) -> tuple[Graph, list[Tensor]]:
+    """Return the graph of a function of flat arguments, and the Tensors it captured: the last inputs.
+
+    Args:
+        function: the function.
+        examples: of its arguments, of which shapes, dtypes and memory order matter; avals stand for C order.
+        name: for errors.
+    """
     reach = Reach(name, function)
+    orders = list(map(strides_of, examples))
     with Watch() as watch, reach:
-        graph, captured = staged(lambda inputs: called(function, inputs, {}), avals, name)
+        graph, captured = staged(lambda xs: called(function, xs, {}), list(map(aval_of, examples)), name, orders=orders)
     require_unwritten(watch, name)
     reach.require_unchanged()
     return simplified(graph), captured
 
 
-def closed(function: Callable[..., Sequence[Any]], avals: Sequence[Aval], name: str) -> Graph:
+def closed(function: Callable[..., Sequence[Any]], examples: Sequence[Any], name: str) -> Graph:
     """Return the graph of a function that captures nothing."""
-    graph, captured = traced(function, avals, name)
+    graph, captured = traced(function, examples, name)
     assert not captured, f"{name} captured {captured}"
     return graph
 
@@ -81,6 +91,19 @@ def with_extra_inputs(graph: Graph, places: Sequence[int | Aval]) -> Graph:
     """Return a graph with inputs in another order; where an aval stands, one more that it does not use."""
     inputs = [graph.inputs[place] if isinstance(place, int) else Variable.of(place) for place in places]
     return Graph(inputs, graph.equations, graph.outputs)
+
+
+def one_of(column: Sequence[Any]) -> Variable:
+    """Return what is as the value that is one of several: it lies in memory as any of them may."""
+    aval = aval_of(column[0])
+    ways = frozenset(way for x in column for way in ways_of(strides_of(x)))
+    return Variable.of(aval, "", joined(aval.shape, aval.dtype.itemsize, ways))
+
+
+def row_of(array: Any) -> Variable:
+    """Return what is as one row of an array."""
+    shape, dtype, _ = aval_of(array)
+    return Variable(shape[1:], dtype, "", row_strides(shape, strides_of(array), dtype.itemsize))
 
 
 # Dependence
@@ -141,8 +164,8 @@ def pushed_graph(graph: Graph, moving: Flags, results: Flags, order: int | None)
         ]
         return [*(settled(trace.value_below(x)) for x in found), *moved]
 
-    avals = [v.aval for v in graph.inputs]
-    return closed(both, [*avals, *(a for a in chosen(avals, moving) for _ in range(width))], "jvp")
+    moved = (a for v in chosen(graph.inputs, moving) for a in (v.aval,) * width)
+    return closed(both, [*graph.inputs, *moved], "jvp")
 
 
 def moving_value(value: Tensor, parts: Sequence[Any], trace: Dual | Jet) -> Tensor:
@@ -170,14 +193,14 @@ def spread_parts(items: Sequence[Any], flags: Flags, order: int | None) -> list[
 
 
 def batched_graph(
-    function: Callable[..., Sequence[Any]], size: int, avals: Sequence[Aval], batched: Flags, results: Flags
+    function: Callable[..., Sequence[Any]], size: int, examples: Sequence[Any], batched: Flags, results: Flags
 ) -> Graph:
     """Return the graph of a function for all lanes of a batch.
 
     Args:
         function: of the values of one lane.
         size: the number of lanes.
-        avals: those of one lane.
+        examples: of the inputs of one lane.
         batched: which inputs have a batch axis.
         results: which outputs shall have one.
     """
@@ -189,8 +212,15 @@ def batched_graph(
         batch.end()
         return [spread(x, batch) if flag else lowered(x, batch) for x, flag in zip(found, results, strict=True)]
 
-    wide = [Aval(lane_shape(a.shape, size), a.dtype) if flag else a for a, flag in zip(avals, batched, strict=True)]
-    return closed(everywhere, wide, "vmap")
+    return closed(everywhere, [wide(x, size) if flag else x for x, flag in zip(examples, batched, strict=True)], "vmap")
+
+
+def wide(example: Any, size: int) -> Variable:
+    """Return an example for all lanes of a batch from that for one."""
+    shape, dtype, _ = aval_of(example)
+    wider = lane_shape(shape, size)
+    strides = None if UNKNOWN in shape else stacked_strides(wider, strides_of(example), dtype.itemsize)
+    return Variable(wider, dtype, "", strides)
 
 
 def spread(value: Any, batch: Batch) -> Any:
@@ -275,10 +305,9 @@ def halves(
         ]
         return [*(lowered(x, tape) for x in outs), *cotangents]
 
-    avals = [v.aval for v in graph.inputs]
     outs = [aval_of(x) for x in graph.outputs]
-    added = [a for a, want, flag in zip(avals, wanted, summed, strict=True) if want and flag]
-    whole = closed(joint, [*avals, *(a.firm for a in (*chosen(outs, results), *added))], name)
+    added = [v.aval for v, want, flag in zip(graph.inputs, wanted, summed, strict=True) if want and flag]
+    whole = closed(joint, [*graph.inputs, *(a.firm for a in (*chosen(outs, results), *added))], name)
     return cut(whole, count, len(outs), at_hand, fixed)
 
 

@@ -18,9 +18,11 @@ from wengert.control.staged import (
     started,
     with_common_constants,
 )
+from wengert.control.subgraphs import one_of, row_of
 from wengert.core.aval import Aval, aval_of, is_number, united
 from wengert.core.dispatch import apply, conformed, is_weak
-from wengert.core.graph import Graph
+from wengert.core.graph import Graph, Variable
+from wengert.core.order import strides_of
 from wengert.core.requirements import require_callable, require_number
 from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
@@ -155,13 +157,13 @@ def emitted(
         reverse: whether from their ends.
     """
     starts = [leaf if isinstance(leaf, Tensor) or is_number(leaf) else np.asarray(leaf)[()] for leaf in leaves]
-    elements = [Aval(aval_of(x).shape[1:], aval_of(x).dtype) for x in sequences]
-    avals = list(map(aval_of, starts))
-    avals, graphs, constants = carried_graphs(name, body, cond, avals, elements, structure, weakness(leaves))
+    examples = [Variable.of(aval_of(x), "", strides_of(x)) for x in starts]
+    rows = list(map(row_of, sequences))
+    examples, graphs, constants = carried_graphs(name, body, cond, examples, rows, structure, weakness(leaves))
     results: Sequence[Any] = apply(
         loop.scan_loop if cond is None else loop.while_loop,
         *constants,
-        *map(conformed, starts, avals),
+        *(conformed(x, example.aval) for x, example in zip(starts, examples, strict=True)),
         *sequences,
         body=graphs[0],
         cond=None if cond is None else graphs[1],
@@ -177,32 +179,38 @@ def carried_graphs(
     name: str,
     body: Body,
     cond: Callable[..., list[Any]] | None,
-    avals: list[Aval],
-    elements: list[Aval],
+    examples: list[Variable],
+    rows: list[Variable],
     structure: Any,
     weak: Sequence[bool],
-) -> tuple[list[Aval], list[Graph], list[Tensor]]:
-    """Trace a body and a condition; Python numbers a loop starts from take the dtype that the body gives them.
+) -> tuple[list[Variable], list[Graph], list[Tensor]]:
+    """Trace a body and a condition.
+
+    Python numbers that a loop starts from take the dtype that the body gives them; arrays lie in memory as the first
+    ones do, or as those that the body gives.
 
     Args:
         name: the public function.
         body: the function of what is carried and of an element of each sequence.
         cond: the condition; None where the length is known.
-        avals: what is carried at first.
-        elements: what the body receives besides.
+        examples: of what is carried at first.
+        rows: of what the body receives besides.
         structure: the containers of what is carried.
         weak: which leaves may change their dtype.
     """
     functions: list[Callable[..., list[Any]]] = [body] if cond is None else [body, cond]
-    graphs, constants = with_common_constants(functions, [[*avals, *elements], avals][: len(functions)], name)
+    graphs, constants = with_common_constants(functions, [[*examples, *rows], examples][: len(functions)], name)
     check_containers(name, CARRIED, body.structure, structure)
-    found = [aval_of(x) for x in graphs[0].outputs[: len(avals)]]
+    ends = graphs[0].outputs[: len(examples)]
+    avals, found = [x.aval for x in examples], list(map(aval_of, ends))
     check_alike(name, CARRIED, (structure, structure), (found, avals), weak=weak)
-    if found == avals:
-        return avals, graphs, constants
+    joint = [one_of(pair) if pair[0].shape else pair[0] for pair in zip(examples, ends, strict=True)]
+    if found == avals and [x.strides for x in joint] == [x.strides for x in examples]:
+        return examples, graphs, constants
     grown = [united(a, b) if a.weak else a for a, b in zip(avals, found, strict=True)]
-    next_body = Conforming(body, avals) if grown == avals else body
-    return carried_graphs(name, next_body, cond, grown, elements, structure, [a.weak for a in grown])
+    next_body = Conforming(body, avals) if grown == avals != found else body
+    examples = [Variable.of(a, "", x.strides) for a, x in zip(grown, joint, strict=True)]
+    return carried_graphs(name, next_body, cond, examples, rows, structure, [a.weak for a in grown])
 
 
 class Conforming:

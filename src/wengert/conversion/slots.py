@@ -16,10 +16,11 @@ from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, show
 from wengert.control.sequence import zeros
 from wengert.conversion.aliases import Carried
 from wengert.conversion.regions import Note, Region, aligned, is_array, operand_of, ordered, unchanged
-from wengert.core.aval import Aval, aval_of, is_number, united
+from wengert.core.aval import Aval, aval_of, is_number, shape_of, united
 from wengert.core.dispatch import conformed
-from wengert.core.order import strides_of
+from wengert.core.order import Strides, joined, strides_of, ways_of
 from wengert.core.tensor import Tensor
+from wengert.core.variable import Variable
 from wengert.core.views import current
 from wengert.core.watch import lost_text
 from wengert.errors import GraphError, describe
@@ -37,6 +38,7 @@ class Slot:
         carried: the avals of the leaves that are carried, None for others.
         inputs: the leaves that are carried, at the beginning of the last iteration traced, with their variables.
         undefined: what it holds at the beginning of an iteration if it is not handed on.
+        ways: how the leaves may lie in memory, as the first or as what an iteration leaves.
         expected: whether what is carried is only expected so far.
         late: whether each iteration sets the variable, which has no value before the loop, before it reads it.
     """
@@ -51,6 +53,7 @@ class Slot:
         self.structure: Any = None
         self.carried: list[Aval | None] = []
         self.inputs: list[tuple[Tensor, Any] | None] = []
+        self.ways: dict[int, frozenset[Strides]] = {}
         if is_undefined(self.value):
             self.undefined = self.value if isinstance(self.value, Undefined) else self.missing()
 
@@ -108,8 +111,8 @@ class Slot:
             self.place.write(self.undefined if self.place.variable and not self.place.hidden else UNBOUND)
         elif self.leaves:
             starts = [
-                None if aval is None else stage.input(aval, "", strides_of(old))
-                for aval, old in zip(self.carried, self.leaves, strict=True)
+                None if example is None else stage.input(example.aval, "", example.strides)
+                for example in map(self.example, range(len(self.leaves)))
             ]
             self.inputs = [None if x is None else (x, x._value) for x in starts]
             leaves = [old if x is None else x for old, x in zip(self.leaves, starts, strict=True)]
@@ -145,6 +148,30 @@ class Slot:
                 self.carried[k] = wanted
                 grown = True
         return grown
+
+    def spread(self, region: Region) -> bool:
+        """Take in how what an iteration leaves lies in memory; tell whether that is new."""
+        before = dict(self.ways)
+        places = [k for k, aval in enumerate(self.carried) if aval is not None]
+        for k, end in zip(places, self.outputs(region), strict=True):
+            if shape_of(end):  # a scalar stays what it was before the loop
+                known = self.ways.get(k, ways_of(strides_of(self.leaves[k])))
+                self.ways[k] = known | ways_of(strides_of(end))
+        return self.ways != before
+
+    def example(self, k: int) -> Variable | None:
+        """Return what is as a leaf that is carried; None for others."""
+        aval = self.carried[k]
+        if aval is None:
+            return None
+        ways = self.ways.get(k)
+        strides = strides_of(self.leaves[k]) if ways is None else joined(aval.shape, aval.dtype.itemsize, ways)
+        return Variable.of(aval, "", strides)
+
+    @property
+    def examples(self) -> list[Variable]:
+        """What is as the leaves that are carried."""
+        return [x for x in map(self.example, range(len(self.leaves))) if x is not None]
 
     def fill(self, found: Any) -> bool:
         """Let a variable that conversion added hold zeros before the loop: its flag tells that nobody reads them."""
@@ -229,7 +256,7 @@ class Slot:
 
     def finish(self, results: Sequence[Any]) -> list[Any]:
         """Let the place hold what the loop left, and return that; raise if it has to be defined and cannot be."""
-        found = [ordered(x, strides_of(old)) for x, old in zip(results, self.olds, strict=True)]
+        found = [x if shape_of(x) else ordered(x, strides_of(old)) for x, old in zip(results, self.olds, strict=True)]
         if self.undefined is not None and not self.late:
             if not self.place.variable:
                 self.undefined.refuse()

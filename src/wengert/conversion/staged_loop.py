@@ -14,6 +14,7 @@ from wengert.control.heap import Heap
 from wengert.control.holders import Holder
 from wengert.control.places import UNBOUND, Site
 from wengert.control.staged import with_common_constants
+from wengert.control.subgraphs import row_of
 from wengert.conversion.aliases import Aliases, Carried
 from wengert.conversion.branches import and_, choose
 from wengert.conversion.regions import (
@@ -32,6 +33,7 @@ from wengert.core.dispatch import apply
 from wengert.core.sharing import may_share
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
+from wengert.core.variable import Variable
 from wengert.core.views import base_and_path
 from wengert.core.watch import lose
 from wengert.errors import GraphError, describe
@@ -130,6 +132,7 @@ class StagedLoop:
             news = [slot.grow(self.found(slot), self.heap.holders, self.certain) for slot in self.slots.values()]
             if self.arrays_shared():
                 continue
+            news += [slot.spread(self.region) for slot in self.slots.values()]
             news += [self.others_changed(), self.others_written(), self.others_lost(), self.others_aliased()]
             if optional and (self.writes_rows() or any(slot.spoiled for slot in defined)):
                 return False
@@ -262,8 +265,8 @@ class StagedLoop:
 
         def begin(stage: Stage) -> None:
             if counted is not None:
-                row = None if self.rows is None else aval_of(self.rows)
-                items.append(stage.input(COUNTER if row is None else Aval(row.shape[1:], row.dtype)))
+                row = Variable.of(COUNTER) if self.rows is None else row_of(self.rows)
+                items.append(stage.input(row.aval, "", row.strides))
                 self.aliases.row = items[0]
             self.start(stage)
 
@@ -283,13 +286,15 @@ class StagedLoop:
         """Append the loop to the graph, and let the places hold what it leaves."""
         slots = self.slots.values()
         init = [x for slot in slots for x in slot.initial()]
+        examples: list[Any] = [x for slot in slots for x in slot.examples]
         self.own = len(init)
         outputs = [x for slot in slots for x in slot.outputs(self.region)]
         written = [x for x in self.handles if id(x) in self.written]
         init += map(operand_of, written)
+        examples += init[self.own :]
         outputs += map(self.region.end_of, written)
         step = self.region.function(outputs, [*(a for slot in slots for a in slot.avals), *map(aval_of, written)])
-        results = list(self.repeated(step, init) if init else ())
+        results = list(self.repeated(step, init, examples) if init else ())
         if not init:
             self.decision()  # refuses a condition that changes something
         rest = iter(results)
@@ -310,17 +315,23 @@ class StagedLoop:
         """Return what the loop reads and does not change."""
         return [operand_of(x) for x in self.handles if id(x) not in self.written]
 
-    def repeated(self, step: Callable[..., Any], init: list[Any]) -> Sequence[Any]:
-        """Append the loop to the graph, and return what it carries at its end."""
+    def repeated(self, step: Callable[..., Any], init: list[Any], examples: list[Any]) -> Sequence[Any]:
+        """Append the loop to the graph, and return what it carries at its end.
+
+        Args:
+            step: one iteration.
+            init: what it carries at first.
+            examples: of what it carries in any iteration.
+        """
         count, end = len(self.read()), len(self.read()) + len(init)
         if self.rows is not None:
             return self.apply(
-                loop.scan_loop, [lambda *xs: step(xs[end], *self.arguments(xs[count:end], xs[:count]))], init
+                loop.scan_loop, [lambda *xs: step(xs[end], *self.arguments(xs[count:end], xs[:count]))], init, examples
             )
         decide = self.decision()
         if self.counted is None:
             pieces = [lambda *xs, f=f: f(*self.arguments(xs[count:], xs[:count])) for f in (step, decide)]
-            return self.apply(loop.while_loop, pieces, init)
+            return self.apply(loop.while_loop, pieces, init, examples)
         most = self.counted.count
 
         def advance(*xs: Any) -> list[Any]:
@@ -332,16 +343,20 @@ class StagedLoop:
                 return [more]
             return [np.logical_and(more, decide(*self.arguments(xs[count + 1 :], xs[:count]))[0])]
 
-        return self.apply(loop.while_loop, [advance, go_on], [0, *init])[1:]
+        return self.apply(loop.while_loop, [advance, go_on], [0, *init], [0, *examples])[1:]
 
     def apply(
-        self, primitive: Any, functions: Sequence[Callable[..., Sequence[Any]]], init: Sequence[Any]
+        self,
+        primitive: Any,
+        functions: Sequence[Callable[..., Sequence[Any]]],
+        init: Sequence[Any],
+        examples: Sequence[Any],
     ) -> Sequence[Any]:
         """Append a loop with a body and a condition of (what is read, what is carried, a row)."""
         read = self.read()
-        avals = [aval_of(x) for x in (*read, *init)]
-        row = [] if self.rows is None else [Aval(self.rows.shape[1:], self.rows.dtype)]
-        graphs, captured = with_common_constants(functions, [[*avals, *row], avals][: len(functions)], self.kind)
+        given = [*read, *examples]
+        row = [] if self.rows is None else [row_of(self.rows)]
+        graphs, captured = with_common_constants(functions, [[*given, *row], given][: len(functions)], self.kind)
         results: Sequence[Any] = apply(
             primitive,
             *captured,

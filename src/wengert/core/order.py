@@ -18,6 +18,7 @@ __all__ = [
     "Order",
     "Strides",
     "arranged",
+    "arranged_as",
     "axes_in_memory",
     "example",
     "grown",
@@ -28,8 +29,11 @@ __all__ = [
     "of_array",
     "order_of",
     "permuted",
+    "row_strides",
     "shrunk",
+    "stacked_strides",
     "strides_of",
+    "strides_of_stack",
     "ways_of",
 ]
 
@@ -74,6 +78,50 @@ def joined(shape: Sequence[int], itemsize: int, ways: frozenset[Strides]) -> Str
     if len(ways) == 1:
         return next(iter(ways))
     return Joined(shape, itemsize, ways) if shape else ()
+
+
+def row_strides(shape: Sequence[int], strides: Strides, itemsize: int) -> Strides:
+    """Return the strides of one row of an array.
+
+    >>> row_strides((5, 2, 3), (48, 8, 16), 8), row_strides((5, 2, 3), None, 8)
+    ((8, 16), None)
+    """
+    if not strides:
+        return None
+    rows = [None if not way else way[1:] for way in ways_of(strides)]
+    packed = [row is None or is_packed(shape[1:], row, itemsize) for row in rows]
+    return joined(shape[1:], itemsize, frozenset(None if p else row for p, row in zip(packed, rows, strict=True)))
+
+
+def stacked_strides(shape: Sequence[int], strides: Strides, itemsize: int) -> Strides:
+    """Return the strides of arrays that lie one behind the other, from those of one.
+
+    >>> stacked_strides((5, 2, 3), (8, 16), 8), stacked_strides((5, 2, 3), None, 8)
+    ((48, 8, 16), None)
+    """
+    if not strides:
+        return None
+    found: list[Strides] = []
+    for way in ways_of(strides):
+        length = itemsize + sum((n - 1) * abs(stride) for n, stride in zip(shape[1:], way or (), strict=bool(way)))
+        found.append((length, *way) if way else None)
+    return joined(shape, itemsize, frozenset(found))
+
+
+def strides_of_stack(shape: Sequence[int], strides: Strides, itemsize: int) -> Strides:
+    """Return the strides of what `numpy.stack` gives, of some shape, from those of one array.
+
+    >>> strides_of_stack((5, 2, 3), (8, 16), 8), strides_of_stack((5, 2, 3), None, 8)
+    ((48, 8, 16), None)
+    """
+    found: list[Strides] = []
+    for way in ways_of(strides):
+        if way:
+            small = example(*shrunk(shape[1:], way, itemsize), np.dtype(f"V{itemsize}"))
+            found.append(grown(shape, of_array(np.stack([small, small])), itemsize))
+        else:
+            found.append(None)
+    return joined(shape, itemsize, frozenset(found))
 
 
 def of_array(x: Any) -> Strides:
@@ -162,6 +210,14 @@ def arranged(x: Any, axes: Sequence[int]) -> Any:
         return x
     back = sorted(range(len(axes)), key=axes.__getitem__)
     return np.transpose(np.copy(np.transpose(x, axes), order="C"), back)
+
+
+def arranged_as(x: Any, other: Any) -> Any:
+    """Return a value in the memory order of another of its shape: itself if nobody knows that."""
+    strides = strides_of(other)
+    if strides == strides_of(x) or strides == () or type(strides) is Joined:
+        return x
+    return arranged(x, permuted(strides) if strides else range(x.ndim))
 
 
 def example(shape: Sequence[int], strides: Strides, dtype: Any = np.bool_, fill: Any = None) -> Any:

@@ -17,7 +17,7 @@ from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply
 from wengert.core.form import form_of
 from wengert.core.graph import Variable
-from wengert.core.order import Strides, arranged, is_packed, permuted, strides_of
+from wengert.core.order import Strides, arranged, permuted, row_strides, strides_of
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import asker, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
@@ -346,7 +346,7 @@ def lane_strides(value: Any) -> Strides:
     strides = strides_of(value)
     if not strides or len(strides) != len(value.shape):
         return None
-    return None if is_packed(value.shape[1:], strides[1:], value.dtype.itemsize) else strides[1:]
+    return row_strides(value.shape, strides, value.dtype.itemsize)
 
 
 def rearranged(out: Any, strides: Strides) -> Any:
