@@ -269,7 +269,7 @@ VIEWS = {
     ),
     "Q": templates(
         """
-        Q: {}.T ; Q: {}[::-1, ::-1] ; Q: np.asarray({}, like=x) ; Q: np.squeeze({}[None])
+        Q: {}.T ; Q: {}[::-1, ::-1] ; Q: {}[...] ; Q: np.squeeze({}[None])
         """
     ),
 }
@@ -281,7 +281,7 @@ MAYBE_VIEWS = {
     ),
     "M": templates(
         """
-        W: {}.T.reshape(2, 3) ; M: np.asarray({}, order='C', like=x) ; M: np.zeros_like({}.T).T ; W: np.copy({}.T)
+        W: {}.T.reshape(2, 3) ; M: np.zeros_like({}.T).T ; W: np.copy({}.T)
         """
     ),
     "W": templates(

@@ -127,7 +127,7 @@ THROUGH = {
     ),
     "Q": templates(
         """
-        {a}.T[0] += {V} ; {a}[1:].T[2] = {P} ; np.asarray({a}, like=x)[0, 1:] *= {P}
+        {a}.T[0] += {V} ; {a}[1:].T[2] = {P} ; {a}[...][0, 1:] *= {P}
         """
     ),
 }
@@ -308,7 +308,7 @@ class Statements:
         name = self.make.fresh("v")
         value = self.value("S", scope)
         arrays = (f"np.array({value}, like=x)", "np.zeros((), like=x)", "np.array(0.5, like=x)")
-        others = (f"np.asarray({value}, like=x)", "np.zeros_like(y[0, ..., 1])", "y[1, 2]", "x[0]")
+        others = (f"np.asarray({value} * 1.0, like=x)", "np.zeros_like(y[0, ..., 1])", "y[1, 2]", "x[0]")
         forms = [*((text, True) for text in arrays), *((text, False) for text in others)]
         text, own = self.choice.choice(forms)
         scope.names.append(Name(name, "S", own=own))
