@@ -382,3 +382,24 @@ def test_a_traced_checkpoint_in_a_loop_recomputes_what_it_computed():
 
     x = np.array([0.5, 0.6])
     np.testing.assert_array_equal(wg.jit(wg.grad(loss))(x), wg.grad(loss)(x))
+
+
+def test_a_function_that_writes_to_what_it_captured_is_refused_and_undone():
+    x = wg.tensor([1.0, 2.0], requires_grad=True)
+    kept = x * 1.0
+
+    def layer(p):
+        kept[0] *= p[1]
+        return p * 3.0
+
+    with pytest.raises(GraphError, match=r"captured; a function that does the same each time is needed"):
+        wg.checkpoint(layer)(x)
+    np.testing.assert_array_equal(kept.detach(), [1.0, 2.0])
+
+    def own(p):
+        p = p * 1.0
+        p[0] *= p[1]
+        return p
+
+    wg.checkpoint(own)(x).sum().backward()
+    np.testing.assert_array_equal(x.grad, [2.0, 2.0])

@@ -397,3 +397,84 @@ def test_detect_anomaly_does_not_look_into_what_is_being_traced() -> None:
     with wg.autograd.detect_anomaly():
         gradient = wg.jit(wg.grad(lambda x: np.sum(x * x)))(np.array([1.0, 2.0]))
     np.testing.assert_array_equal(gradient, [2.0, 4.0])
+
+
+# In every mode
+
+
+def scaled_in_place(x):
+    y = x * 2.0
+    with wg.no_grad():
+        y *= 3.0
+    return np.sum(y)
+
+
+def constant_written(x):
+    y = x * 2.0
+    with wg.no_grad():
+        y[0] = 5.0
+    return np.sum(y * y)
+
+
+def computed(x):
+    with wg.no_grad():
+        y = x * 2.0
+    return np.sum(y + x)
+
+
+def written_into_a_constant(x):
+    y = np.zeros_like(x)
+    with wg.no_grad():
+        y[0] = x[1] * 7.0
+        y += x
+    return np.sum(y * y) + np.sum(x)
+
+
+def written_through_a_view(x):
+    y = x * 1.0
+    with wg.no_grad():
+        z = y[:1]
+        z *= 2.0
+    return np.sum(y * y)
+
+
+def chosen(x):
+    with wg.no_grad():
+        y = wg.cond(x[0] > 0, lambda x: x * 2.0, lambda x: x * 3.0, x)
+    return np.sum(y * x)
+
+
+def repeated(x):
+    def body(_, c):
+        with wg.no_grad():
+            t = c * 2.0
+        return c + t
+
+    return np.sum(wg.fori_loop(0, 2, body, x))
+
+
+def along_axes(f):
+    return lambda x: np.array([wg.taylor(f, (x,), (d,), 1)[1] for d in np.eye(2)])
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (scaled_in_place, [2.0, 2.0]),
+        (constant_written, [20.0, 16.0]),
+        (computed, [1.0, 1.0]),
+        (written_into_a_constant, [1.0, 1.0]),
+        (written_through_a_view, [4.0, 4.0]),
+        (chosen, [2.0, 4.0]),
+        (repeated, [1.0, 1.0]),
+    ],
+)
+def test_no_grad_stops_derivatives_in_every_mode(function, expected):
+    x = np.array([1.0, 2.0])
+    value = function(x.copy())
+    for mode in (wg.grad, wg.jacfwd, wg.jacrev, along_axes, lambda f: lambda x: wg.vmap(wg.grad(f))(x[None])[0]):
+        np.testing.assert_array_equal(mode(function)(x), expected)
+    for mode in (wg.grad, wg.jacfwd):
+        np.testing.assert_array_equal(mode(wg.jit(function))(x), expected)
+        np.testing.assert_array_equal(wg.jit(mode(function))(x), expected)
+    assert wg.jit(function)(x) == value

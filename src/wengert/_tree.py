@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,10 +15,18 @@ from wengert.errors import UsageError, describe
 __all__ = ["NAMESPACE", "flatten", "flatten_prefix", "map_leaves", "nested_too_deeply", "unflatten", "unflatten_each"]
 
 NAMESPACE = "wengert"
+IN_ORDER = "wengert, dictionaries in order"
 
 
-def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
-    """Return the leaves of nested containers, and the structure that `unflatten` needs; `is_leaf` tells of more leaves.
+def flatten(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None, *, in_order: bool = False
+) -> tuple[list[Any], Any]:
+    """Return the leaves of nested containers, and the structure that `unflatten` needs.
+
+    Args:
+        tree: the containers.
+        is_leaf: tells of more leaves.
+        in_order: whether dictionaries with the same keys in another order have another structure.
 
     >>> leaves, structure = flatten({"a": 1.0, "b": (2.0, None)})
     >>> leaves
@@ -31,9 +41,11 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
         return [tree], None
     import optree  # on first use: it costs more than the rest of the import
 
+    if in_order:
+        keep_order()
     while True:
         try:
-            leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+            leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=IN_ORDER if in_order else NAMESPACE)
         except RecursionError:
             raise nested_too_deeply("containers", tree) from None
         unknown = {type(leaf) for leaf in leaves if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type)}
@@ -63,6 +75,16 @@ def nested_too_deeply(name: str, tree: Any) -> UsageError:
     )
 
 
+@functools.cache
+def keep_order() -> None:
+    """Let the order of a dictionary's keys be part of its structure in a namespace, until the program ends."""
+    import optree
+
+    mode = optree.dict_insertion_ordered(True, namespace=IN_ORDER)
+    mode.__enter__()
+    atexit.register(mode.__exit__, None, None, None)
+
+
 def register_dataclass(kind: type[Any]) -> None:
     """Let the fields of a dataclass be children."""
     import optree
@@ -78,7 +100,8 @@ def register_dataclass(kind: type[Any]) -> None:
             object.__setattr__(instance, name, child)
         return instance
 
-    optree.register_pytree_node(kind, take_apart, put_together, namespace=NAMESPACE)
+    for namespace in (NAMESPACE, IN_ORDER):
+        optree.register_pytree_node(kind, take_apart, put_together, namespace=namespace)
 
 
 def unflatten(structure: Any, leaves: Sequence[Any]) -> Any:

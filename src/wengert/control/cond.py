@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, unflatten
+from wengert.control.apart import held, require_apart, written_to
 from wengert.control.branch import branch, chosen_lanes
 from wengert.control.staged import (
     Flat,
@@ -125,7 +126,10 @@ def applied(name: str, own: str, function: Function, operands: Sequence[Any]) ->
 def run(name: str, function: Function, own: str, operands: Sequence[Any]) -> Any:
     """Call the function that has been chosen."""
     leaves, structure = flatten(tuple(operands))
-    found, result_structure = leaves_of_result(applied(name, own, function, unflatten(structure, started(leaves))))
+    inside = started(leaves)
+    before = held(inside)
+    found, result_structure = leaves_of_result(applied(name, own, function, unflatten(structure, inside)))
+    require_apart(name, leaves, written_to(inside, before))
     tensors = any(type(leaf) is Tensor for leaf in leaves)
     return unflatten(result_structure, [returned(leaf, tensors or not leaves) for leaf in found])
 

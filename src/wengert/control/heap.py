@@ -8,6 +8,7 @@ afterwards; so aliases stay what they are.
 from __future__ import annotations
 
 import functools
+import io
 import itertools
 import sys
 import zlib
@@ -21,6 +22,7 @@ from wengert._tree import flatten
 from wengert.control.holders import Cell, Contents, Holder, Variables, content_of, holder_of
 from wengert.control.libraries import is_library, is_library_file, is_own
 from wengert.control.places import HIDDEN, Place, Site, is_undefined, line_text
+from wengert.core.identity import Object
 from wengert.core.sharing import Plain
 from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor
 from wengert.core.views import base_and_path
@@ -446,11 +448,21 @@ def names_of(code: CodeType) -> frozenset[str]:
     return frozenset(code.co_names).union(*nested)
 
 
+def place_in_file(file: io.IOBase) -> Any:
+    """Return where a file is at; nobody can tell of one that is gone through line by line."""
+    try:
+        return file.tell()
+    except (OSError, ValueError):
+        return object() if file.seekable() else None
+
+
 def progress(iterator: Any) -> Any:
     """Return something that changes when an iterator is advanced, and in any case where nobody can tell."""
     if isinstance(iterator, GeneratorType):
         frame = iterator.gi_frame
-        return None if frame is None else (frame.f_lasti, [id(x) for x in frame.f_locals.values()])
+        return None if frame is None else (frame.f_lasti, [Object(x) for x in frame.f_locals.values()])
+    if isinstance(iterator, io.IOBase):
+        return place_in_file(iterator)
     if hasattr(iterator, "__length_hint__"):
         return iterator.__length_hint__()
     if isinstance(iterator, enumerate | zip | map | filter):

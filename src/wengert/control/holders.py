@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+import random
 import sys
 from array import array
 from collections import deque
 from operator import is_not
 from types import CellType, FunctionType, SimpleNamespace
 from typing import Any, ClassVar
+
+import numpy as np
 
 from wengert.control.libraries import is_library_file
 from wengert.control.places import UNBOUND
@@ -234,6 +238,49 @@ class Bytes(Holder):
         return self.name
 
 
+class Randomness(Holder):
+    """Be a generator of random numbers: its state is one content."""
+
+    target: np.random.Generator | np.random.RandomState | random.Random
+
+    def contents(self) -> Contents:
+        """Return the state, in one piece."""
+        target = self.target
+        if isinstance(target, np.random.Generator):
+            state: Any = target.bit_generator.state
+        else:
+            state = target.getstate() if isinstance(target, random.Random) else target.get_state()
+        return {"": pickle.dumps(state)}
+
+    def differs(self, one: Contents, other: Contents) -> bool:
+        """Tell whether the states differ."""
+        return one != other
+
+    def restore(self, contents: Contents) -> None:
+        """Go back to a state."""
+        if type(contents.get("")) is not bytes:
+            raise GraphError(
+                describe(
+                    self.name or type(self.target).__name__,
+                    "random numbers drawn where a traced value decides",
+                    "how many are drawn must not depend on traced values",
+                    "Draw them before, and choose among them",
+                )
+                + f"\n  {position_of(*caller())}"
+            )
+        target, state = self.target, pickle.loads(contents[""])
+        if isinstance(target, np.random.Generator):
+            target.bit_generator.state = state
+        elif isinstance(target, random.Random):
+            target.setstate(state)
+        else:
+            target.set_state(state)
+
+    def entry_name(self, key: Any) -> str:
+        """Return the name."""
+        return self.name
+
+
 class Set(Holder):
     """Be a set: its elements are the keys."""
 
@@ -263,6 +310,8 @@ def holder_of(value: Any, name: str) -> Holder | None:
         return Set(value, name)
     if isinstance(value, bytearray | array):
         return Bytes(value, name)
+    if isinstance(value, np.random.Generator | np.random.RandomState | random.Random):
+        return Randomness(value, name)
     if isinstance(value, type):
         return ClassAttributes(value, value.__name__) if is_users(value) else None
     if isinstance(value, FunctionType | SimpleNamespace):

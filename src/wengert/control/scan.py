@@ -15,6 +15,7 @@ from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import as_whole, require_callable, require_flag, require_number
 from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor
+from wengert.core.views import share
 from wengert.errors import ShapeError, UsageError, describe
 
 __all__ = ["scan"]
@@ -138,7 +139,7 @@ def carried_out(
             same = (step.structure, step.structure)
             check_alike("scan", CARRIED, same, (found[: len(leaves)], carried), weak=weakness(leaves))
         carried = found[: len(leaves)]
-        left.append(found[len(leaves) :])
+        left.append(list(map(share, found[len(leaves) :])))  # the next step may write to what it carries
     if reverse:
         left.reverse()
     return [*carried, *(np.stack(column) for column in zip(*left, strict=True))]

@@ -8,6 +8,7 @@ which the stand-in keeps alive: two functions may share a name, and an address i
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,8 @@ def identity_of_params(params: Mapping[str, Any]) -> Hashable:
 def identity_of_static(value: Any) -> Hashable:
     """Return what tells static arguments apart: numbers by type and content, others by their own comparison.
 
+    Tuples, frozen sets and dataclasses are told apart by what they hold.
+
     Raises:
         TypeError: the value cannot be hashed.
 
@@ -108,6 +111,11 @@ def identity_of_static(value: Any) -> Hashable:
     """
     if isinstance(value, tuple):
         return type(value), tuple(map(identity_of_static, value))
+    if isinstance(value, frozenset):
+        return type(value), frozenset(map(identity_of_static, value))
+    if is_dataclass(value) and type(value).__eq__ is not object.__eq__ and not isinstance(value, type):
+        hash(value)
+        return type(value), tuple([identity_of_static(getattr(value, x.name)) for x in fields(value) if x.compare])
     if isinstance(value, float | complex | np.generic):
         return identity(value)
     hash(value)

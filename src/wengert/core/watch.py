@@ -19,6 +19,7 @@ __all__ = [
     "Lost",
     "Undo",
     "Watch",
+    "Witness",
     "is_over",
     "lose",
     "lost_text",
@@ -104,6 +105,17 @@ class Watch:
     def lost(self) -> dict[int, tuple[Tensor, str]]:
         """Return the handles that are lost, with the text of the error about their use."""
         return {key: (x, lost_text(x)) for key, (x, _) in self.log.items() if type(x._trace) is Lost}
+
+
+class Witness(Watch):
+    """Note writes as a watch does, and let them stand."""
+
+    __slots__ = ()
+
+    def __exit__(self, *_: Any) -> None:
+        """Stop watching; the writes stand."""
+        WATCHES.remove(self)
+        WATCHING.stack.pop()
 
 
 def noted(handle: Tensor) -> None:

@@ -23,6 +23,7 @@ from wengert.core.tensor import Tensor, copied, make_tensor, settled, wrapped_co
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.traces.linearity import require_linear
+from wengert.traces.modes import SPECIAL, recording
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
@@ -79,6 +80,8 @@ class Dual(Transient):
         """Evaluate one level below, and propagate the tangents there."""
         if self.ended:
             self.require_alive(operands)
+        if SPECIAL and not recording(self):
+            return wrapped_constant(apply(primitive, *map(self.value_below, operands), **params))
         values, tangents, numbers = [], [], False
         relied_upon = not primitive.view  # results may share memory with tangents, so a later write must copy
         for x in operands:
@@ -160,7 +163,9 @@ class Dual(Transient):
         values = [self.value_below(x) for x in operands]
         kept = handle._kept
         written = primitive.rewrite(below, kept, *values, **params)
-        if tangent is not None or tangents[0] is not None:
+        if SPECIAL and not recording(self):
+            pass  # as on a tape, what is written has the derivative of what was
+        elif tangent is not None or tangents[0] is not None:
             if tangent is None:
                 tangent, kept = np.zeros(written.shape, written.dtype), False
             source = np.zeros((), written.dtype).real[()] if tangents[0] is None else tangents[0]
@@ -172,6 +177,14 @@ class Dual(Transient):
         handle._value = written
         handle._kept = False
         handle._mutated = True
+
+    def rebind(self, handle: Tensor, result: Tensor) -> None:
+        """Let a handle stand for another value; what is written under `no_grad` has the tangent of what was."""
+        if not recording(self):
+            handle._value = self.value_below(result)
+            handle._kept = result._kept = True
+            return
+        super().rebind(handle, result)
 
 
 def propagate(

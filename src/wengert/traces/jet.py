@@ -29,6 +29,7 @@ from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, make_tensor, own_memory, raw, settled, wrapped_constant
 from wengert.core.views import current
 from wengert.traces.dual import propagate
+from wengert.traces.modes import SPECIAL, recording
 from wengert.traces.transient import Transient
 
 __all__ = ["Jet", "Series"]
@@ -124,6 +125,8 @@ class Jet(Transient):
         """Compute the value of a primitive's result, and its series: at once, unless for a rule of another one."""
         if self.ended:
             self.require_alive(operands)
+        if SPECIAL and not recording(self):
+            return wrapped_constant(apply(primitive, *map(self.value_below, operands), **params))
         if isinstance(primitive, Structured):
             return self.structured(primitive, operands, params)
         out = apply(primitive, *map(self.value_below, operands), **params)
@@ -387,7 +390,15 @@ class Jet(Transient):
         base = make_tensor(handle._value, handle._trace, handle._node)
         base._kept = True
         result = self.process(primitive, (base, *operands), params)
-        handle._value, handle._trace, handle._node = result._value, result._trace, result._node
+        self.rebind(handle, result)
+
+    def rebind(self, handle: Tensor, result: Tensor) -> None:
+        """Let a handle stand for another value; what is written under `no_grad` has the coefficients of what was."""
+        series = self.series_of(handle)
+        if series is not None and not recording(self):
+            out = self.value_below(result)
+            result = self.tensor(aval_of(out), Series([out], lambda k: series[k], series.degree))
+        super().rebind(handle, result)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from wengert.core.abstract import placed
-from wengert.core.aval import Aval, aval_of, is_number
+from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.graph import Equation, Graph, Variable, aval_text, literal
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
@@ -21,6 +21,8 @@ from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.core.watch import snapshot
 from wengert.errors import GraphError, TracedTruthError, describe
+from wengert.primitives.barriers import barrier, overwritten
+from wengert.traces.modes import SPECIAL, recording
 from wengert.traces.transient import Transient
 
 __all__ = ["Stage", "staged"]
@@ -123,16 +125,23 @@ class Stage(Transient):
                 variable.strides = strides
         lasting = primitive if primitive.registered else primitive.lasting(inputs, avals)
         self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, caller()))
-        if primitive.outputs == 1:
-            return self.tensor(outputs[0])
-        return tuple([self.tensor(variable) for variable in outputs])
+        found = tuple([self.tensor(variable) for variable in outputs])
+        if SPECIAL and not recording(self) and primitive not in (barrier, overwritten):
+            found = tuple([self.process(barrier, (x,), NO_PARAMS) if is_differentiable(x.dtype) else x for x in found])
+        return found[0] if primitive.outputs == 1 else found
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Let a handle stand for the result of the assignment."""
         base = make_tensor(handle._value, handle._trace, handle._node)
         result = self.process(primitive, (base, *operands), params)
-        handle._value, handle._trace, handle._node = result._value, self, None
-        handle._kept = True
+        self.rebind(handle, result)
+
+    def rebind(self, handle: Tensor, result: Tensor) -> None:
+        """Let a handle stand for another value; what is written under `no_grad` has the derivatives of what was."""
+        if SPECIAL and not recording(self) and is_differentiable(result.dtype):
+            base = make_tensor(handle._value, handle._trace, handle._node)
+            result = self.process(overwritten, (base, result), NO_PARAMS)
+        super().rebind(handle, result)
 
     def strides(self, tensor: Tensor) -> Strides:
         """Return the strides of the variable."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, flatten_prefix, unflatten, unflatten_each
+from wengert.control.apart import held, require_apart, written_to
 from wengert.core.aval import shape_of
 from wengert.core.dispatch import plain_array
 from wengert.core.objects import leaves_of_result
@@ -19,7 +20,6 @@ from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.batch import Batch, make_batched
-from wengert.transforms.aliases import held, require_apart, written_to
 from wengert.transforms.boundary import as_given, inner_value, name_of, result_example
 from wengert.transforms.results import require_arrays
 

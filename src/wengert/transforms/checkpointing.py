@@ -8,7 +8,7 @@ get their gradients as ever, because the recorded graph is the ordinary one.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,13 @@ from wengert._tree import flatten, map_leaves
 from wengert.core.graph import Equation, Variable
 from wengert.core.identity import identity, identity_of_params
 from wengert.core.requirements import require_callable
-from wengert.core.tensor import Tensor, is_staged, make_tensor, own_memory, raw
-from wengert.core.views import current
+from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor, own_memory, raw
+from wengert.core.views import base_and_path, current
+from wengert.core.watch import Witness, rebound
 from wengert.errors import GraphError, describe
 from wengert.traces.modes import STATE, recording_from, reviving, saved_tensors_hooks
 from wengert.traces.staging import Stage
+from wengert.transforms.boundary import name_of
 
 __all__ = ["checkpoint"]
 
@@ -186,6 +188,27 @@ class _Kept:
         return tensor
 
 
+def witnessed(fun: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a function, which must not write to Tensors that it captured: it would find other values the next time."""
+    own = {id(base_and_path(x)[0]) for x in flatten((args, kwargs))[0] if type(x) is Tensor}
+    witness = Witness()
+    with witness:
+        result = fun(*args, **kwargs)
+    written = [x for x in witness.written() if id(x) not in own]
+    for handle in written:
+        rebound(handle, witness.log[id(handle)][1])
+    if written:
+        raise GraphError(
+            describe(
+                name_of("checkpoint", fun),
+                f"a function that writes to a Tensor of shape {written[0].shape} that it captured",
+                "a function that does the same each time is needed",
+                "Write into a copy and return it",
+            )
+        )
+    return result
+
+
 def checkpoint(fun: Function) -> Function:
     """Return a function that keeps no residuals and runs again during the sweep: less memory for more time.
 
@@ -199,7 +222,7 @@ def checkpoint(fun: Function) -> Function:
         A function of the same arguments and results.
 
     Raises:
-        GraphError: during the sweep, if `fun` did something else the second time.
+        GraphError: `fun` writes to a Tensor that it captured, or, during the sweep, did something else the second time.
 
     >>> import wengert as wg
     >>> wg.grad(checkpoint(lambda x: np.sin(x) * x))(1.0) == wg.grad(lambda x: np.sin(x) * x)(1.0)
@@ -211,7 +234,7 @@ def checkpoint(fun: Function) -> Function:
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         frame = _Frame(fun, args, kwargs)
         with saved_tensors_hooks(frame.pack, frame.unpack):
-            result = fun(*args, **kwargs)
+            result = fun(*args, **kwargs) if WATCHING.stack else witnessed(fun, args, kwargs)
         frame.finish(result)
         return result
 

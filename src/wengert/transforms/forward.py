@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten
+from wengert.control.apart import held, require_apart, written_to
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
@@ -19,7 +20,6 @@ from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, describe
 from wengert.traces.dual import Dual, make_dual
-from wengert.transforms.aliases import held, require_apart, written_to
 from wengert.transforms.boundary import (
     as_given,
     inner_value,
@@ -61,9 +61,15 @@ def jvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux:
 
 
 def pushed(
-    name: str, fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+    name: str,
+    fun: Function,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+    *,
+    originals: Sequence[Any] = (),
 ) -> tuple[Any, ...]:
-    """Return what `jvp` does, under the name of a transformation that uses it."""
+    """Return what `jvp` does, under the name of a transformation that uses it; `originals` as in `Recording`."""
     require_callable(name, fun)
     require_flag(name, has_aux=has_aux)
     require_sequences(name, primals, tangents)
@@ -72,7 +78,8 @@ def pushed(
     before = held(inside)
     try:
         result = called(fun, arguments, {})
-        require_apart(name, leaves, written_to(inside, before))
+        written = written_to(inside, before)
+        require_apart(name, flatten(tuple(originals))[0] if originals and written else leaves, written)
         aux = None
         example = result_example(leaves)
         if has_aux:

@@ -329,7 +329,7 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     kept = tuple(map_leaves(copied, x) for x in primals)
 
     def moved(*tangents: Any) -> tuple[Any, Any]:
-        output, tangent = pushed("linearize", fun, kept, tangents)
+        output, tangent = pushed("linearize", fun, kept, tangents, originals=primals)
         return tangent, output
 
     ones = [map_leaves(ones_of, x) for x in primals]

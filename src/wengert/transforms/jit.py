@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from wengert._refusals import forgive, refusals_noted
 from wengert._tree import flatten, unflatten
 from wengert.compile.partition import Halves, cut
 from wengert.compile.passes import simplified
+from wengert.control.apart import require_apart, written_to
 from wengert.control.effects import Reach
 from wengert.core.aval import NUMBERS, Aval, aval_of, is_differentiable, is_number
 from wengert.core.cache import Cache
@@ -25,7 +27,7 @@ from wengert.core.objects import leaves_of_result
 from wengert.core.order import Strides, in_normal_form, strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable, require_number
-from wengert.core.source import Position, position_of
+from wengert.core.source import Position, position_of, user_stacklevel
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.views import current
@@ -33,7 +35,6 @@ from wengert.errors import DtypeError, RangeError, TracedTruthError, UsageError,
 from wengert.traces.modes import STATE, recording
 from wengert.traces.staging import Stage, staged
 from wengert.traces.tape import Tape, new_record
-from wengert.transforms.aliases import require_apart, written_to
 from wengert.transforms.boundary import as_given, name_of, narrowed, result_example
 from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording
@@ -46,6 +47,8 @@ Function = Callable[..., Any]
 MANY_TRACES = 32
 MOST_FORMS = 1024
 """How many graphs a jitted function keeps, one for each kind of arguments."""
+ARRAYS = frozenset({np.ndarray, np.float64, Tensor, *NUMBERS})
+"""The types of arguments that hold no others, those of most calls."""
 
 
 class Entry:
@@ -193,17 +196,43 @@ class Jitted:
         donated = as_tuple("donate_argnums", donate_argnums, int)
         self.donate_argnums = known_positions(fun, "donate_argnums", donated)
         self.entries: Cache[Any, Entry] = Cache(MOST_FORMS)
+        self.instances: dict[int, tuple[Callable[[], Any], Jitted]] = {}
+        self.is_method = False  # whether argument 0 is one and the same instance
         self.trace_count = 0
         self.running = fun  # what is traced: the function, or its converted form once control flow has asked for it
 
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Return the function as a method of an instance, which is static: each instance has graphs of its own."""
+        return self if instance is None else functools.partial(self.of_instance(instance), instance)
+
+    def of_instance(self, instance: Any) -> Jitted:
+        """Return the function for calls whose first argument is this instance, made once."""
+        identity = id(instance)
+        known = self.instances.get(identity)
+        if known is None or known[0]() is not instance:
+            made = Jitted(self.fun, (0, *self.static_argnums), self.static_argnames, self.donate_argnums)
+            made.is_method = True
+            reference: Callable[[], Any]
+            try:
+                reference = weakref.ref(instance, lambda _: self.instances.pop(identity, None))
+            except TypeError:  # without room for weak references: it lives as long as its graphs
+                reference = lambda: instance  # noqa: E731 - in the place of a weak reference
+            known = self.instances[identity] = (reference, made)
+        return known[1]
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, tracing it first if arguments of this kind are new."""
-        statics, dynamic = self.split(args, kwargs)
-        given, structure = flatten(dynamic)
+        if kwargs or self.static_argnums or not ARRAYS.issuperset(map(type, args)):
+            statics, dynamic = self.split(args, kwargs)
+            given, structure = flatten(dynamic, in_order=True)
+        else:  # most calls: nothing to take apart
+            statics, dynamic, given, structure = None, (args, kwargs), list(args), len(args)
         leaves = [as_leaf(leaf) for leaf in given]
         key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else kind_of(x) for x in leaves]))
         entry = self.entries.get(key)
         if entry is None or not entry.fits():
+            if statics is None:
+                structure = flatten(dynamic)[1]
             entry = self.entries[key] = self.trace(args, kwargs, leaves, structure)
         if entry.written[0]:
             require_apart("jit", (*given, *entry.captured), *entry.written)
@@ -223,7 +252,7 @@ class Jitted:
         count = len(args)
         static = {i % count for i in self.static_argnums if -count <= i < count}
         try:
-            fixed = tuple((i, identity_of_static(args[i])) for i in sorted(static))
+            fixed = tuple((i, identity_of_static(args[i])) for i in sorted(static)[self.is_method :])
             named = tuple((name, identity_of_static(kwargs[name])) for name in self.static_argnames if name in kwargs)
         except TypeError as error:
             raise UsageError(
@@ -246,15 +275,17 @@ class Jitted:
             warnings.warn(
                 f"jit: {self.fun!r} has been traced {MANY_TRACES} times; "
                 "arguments that change shape or static arguments that change value make each call slow",
-                stacklevel=4,
+                stacklevel=user_stacklevel(),
             )
         before = refusals_noted()
+        reach = Reach(name_of("jit", self.fun), self.running, self.statics_of(args, kwargs))
         try:
             return self.trace_with(self.running, args, kwargs, leaves, structure)
         except TracedTruthError:
             if self.running is not self.fun:
                 raise
         forgive(before)
+        reach.heap.restore()  # what the function did until it asked for elements, it does again
         from wengert.conversion.calls import converted  # rewriting source is needed by few programs
 
         self.running = converted(self.fun)

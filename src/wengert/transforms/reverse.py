@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten, unflatten_each
+from wengert.control.apart import require_apart
 from wengert.core.dispatch import apply, strengthened
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, require_flag, require_number
@@ -19,7 +20,6 @@ from wengert.errors import DtypeError, ShapeError, describe
 from wengert.primitives.barriers import barrier
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Node, Tape, make_leaf
-from wengert.transforms.aliases import require_apart
 from wengert.transforms.boundary import (
     as_given,
     inner_value,
@@ -59,6 +59,8 @@ class Recording:
         outputs: the leaves of the function's result.
         structure: the containers of the result.
         aux: the auxiliary result, as seen one level below.
+
+    Where the arguments are copies, `originals` are what they are copies of, which may share memory.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Recording:
         argnums: Sequence[int],
         has_aux: bool,
         tape: type[Tape] = Tape,
+        originals: Sequence[Any] = (),
     ) -> None:
         self.name = name
         self.tape = tape(next_level(), functools.partial(name_of, name, function))
@@ -91,7 +94,7 @@ class Recording:
         try:
             result = called(function, arguments, kwargs)
             if [x._node for x in self.inputs] != self.nodes:
-                self.require_apart(args, arguments)
+                self.require_apart(originals or args, arguments)
             self.aux = None
             if has_aux:
                 result, aux = split_aux(name, result)
@@ -316,7 +319,7 @@ def pulled(
     require_callable(name, fun)
     require_flag(name, has_aux=has_aux)
     kept = tuple(map_leaves(copied, x) for x in primals)
-    run = Recording(name, fun, kept, {}, range(len(primals)), has_aux)
+    run = Recording(name, fun, kept, {}, range(len(primals)), has_aux, originals=primals)
     if not any_result:
         require_differentiable_results(name, run.outputs, run.structure, run.leaves)
 

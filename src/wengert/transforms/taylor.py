@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, unflatten
+from wengert.control.apart import held, require_apart, written_to
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
@@ -17,7 +18,6 @@ from wengert.core.tensor import Tensor, settled
 from wengert.core.trace import next_level
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.jet import Jet, Series
-from wengert.transforms.aliases import held, require_apart, written_to
 from wengert.transforms.boundary import (
     as_given,
     inner_value,
