@@ -139,7 +139,7 @@ def carried_out(
             same = (step.structure, step.structure)
             check_alike("scan", CARRIED, same, (found[: len(leaves)], carried), weak=weakness(leaves))
         carried = found[: len(leaves)]
-        left.append(list(map(share, found[len(leaves) :])))  # the next step may write to what it carries
+        left.append([share(y) if type(y) is Tensor else np.array(y) for y in found[len(leaves) :]])
     if reverse:
         left.reverse()
     return [*carried, *(np.stack(column) for column in zip(*left, strict=True))]

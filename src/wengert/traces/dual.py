@@ -23,7 +23,7 @@ from wengert.core.tensor import Tensor, copied, make_tensor, settled, wrapped_co
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.traces.linearity import require_linear
-from wengert.traces.modes import SPECIAL, recording
+from wengert.traces.modes import SPECIAL, stopped
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
@@ -80,7 +80,7 @@ class Dual(Transient):
         """Evaluate one level below, and propagate the tangents there."""
         if self.ended:
             self.require_alive(operands)
-        if SPECIAL and not recording(self):
+        if SPECIAL and stopped(self):
             return wrapped_constant(apply(primitive, *map(self.value_below, operands), **params))
         values, tangents, numbers = [], [], False
         relied_upon = not primitive.view  # results may share memory with tangents, so a later write must copy
@@ -163,7 +163,7 @@ class Dual(Transient):
         values = [self.value_below(x) for x in operands]
         kept = handle._kept
         written = primitive.rewrite(below, kept, *values, **params)
-        if SPECIAL and not recording(self):
+        if SPECIAL and stopped(self):
             pass  # as on a tape, what is written has the derivative of what was
         elif tangent is not None or tangents[0] is not None:
             if tangent is None:
@@ -180,7 +180,7 @@ class Dual(Transient):
 
     def rebind(self, handle: Tensor, result: Tensor) -> None:
         """Let a handle stand for another value; what is written under `no_grad` has the tangent of what was."""
-        if not recording(self):
+        if stopped(self):
             handle._value = self.value_below(result)
             handle._kept = result._kept = True
             return

@@ -29,7 +29,7 @@ from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, make_tensor, own_memory, raw, settled, wrapped_constant
 from wengert.core.views import current
 from wengert.traces.dual import propagate
-from wengert.traces.modes import SPECIAL, recording
+from wengert.traces.modes import SPECIAL, stopped
 from wengert.traces.transient import Transient
 
 __all__ = ["Jet", "Series"]
@@ -125,7 +125,7 @@ class Jet(Transient):
         """Compute the value of a primitive's result, and its series: at once, unless for a rule of another one."""
         if self.ended:
             self.require_alive(operands)
-        if SPECIAL and not recording(self):
+        if SPECIAL and stopped(self):
             return wrapped_constant(apply(primitive, *map(self.value_below, operands), **params))
         if isinstance(primitive, Structured):
             return self.structured(primitive, operands, params)
@@ -395,7 +395,7 @@ class Jet(Transient):
     def rebind(self, handle: Tensor, result: Tensor) -> None:
         """Let a handle stand for another value; what is written under `no_grad` has the coefficients of what was."""
         series = self.series_of(handle)
-        if series is not None and not recording(self):
+        if series is not None and stopped(self):
             out = self.value_below(result)
             result = self.tensor(aval_of(out), Series([out], lambda k: series[k], series.degree))
         super().rebind(handle, result)

@@ -32,6 +32,7 @@ __all__ = [
     "reviving",
     "saved_tensors_hooks",
     "set_grad_enabled",
+    "stopped",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,6 +76,11 @@ def recording(trace: Trace) -> bool:
     `no_grad` inside the function being transformed switches its tape off.
     """
     return trace.level >= STATE.floor
+
+
+def stopped(trace: Trace) -> bool:
+    """Tell whether `no_grad` stops a trace that is no tape; `forward` of a Function refuses its values instead."""
+    return STATE.forward[0] <= trace.level < STATE.floor
 
 
 def is_grad_enabled() -> bool:
@@ -219,6 +225,9 @@ class _GradMode(_Setting):
 
 class no_grad(_GradMode):  # noqa: N801 - PyTorch's name
     """Stop recording in this thread, as a context manager or decorator.
+
+    In a function that is differentiated, traced or pushed forward it does the same in every mode: what is computed is
+    a constant, and what is written keeps the derivatives of what was there before, as in PyTorch.
 
     >>> import wengert as wg
     >>> x = wg.tensor(2.0, requires_grad=True)

@@ -22,7 +22,7 @@ from wengert.core.views import current
 from wengert.core.watch import snapshot
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.barriers import barrier, overwritten
-from wengert.traces.modes import SPECIAL, recording
+from wengert.traces.modes import SPECIAL, stopped
 from wengert.traces.transient import Transient
 
 __all__ = ["Stage", "staged"]
@@ -126,7 +126,7 @@ class Stage(Transient):
         lasting = primitive if primitive.registered else primitive.lasting(inputs, avals)
         self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, caller()))
         found = tuple([self.tensor(variable) for variable in outputs])
-        if SPECIAL and not recording(self) and primitive not in (barrier, overwritten):
+        if SPECIAL and stopped(self) and primitive not in (barrier, overwritten):
             found = tuple([self.process(barrier, (x,), NO_PARAMS) if is_differentiable(x.dtype) else x for x in found])
         return found[0] if primitive.outputs == 1 else found
 
@@ -138,7 +138,7 @@ class Stage(Transient):
 
     def rebind(self, handle: Tensor, result: Tensor) -> None:
         """Let a handle stand for another value; what is written under `no_grad` has the derivatives of what was."""
-        if SPECIAL and not recording(self) and is_differentiable(result.dtype):
+        if SPECIAL and stopped(self) and is_differentiable(result.dtype):
             base = make_tensor(handle._value, handle._trace, handle._node)
             result = self.process(overwritten, (base, result), NO_PARAMS)
         super().rebind(handle, result)
