@@ -128,6 +128,11 @@ def test_a_graph_is_swept_once_unless_it_is_retained():
         lambda x: np.tril(np.outer(x, x)),
         lambda x: np.diff(x) ** 3,
         lambda x: x[np.array([0, 3, 3])] ** 2,
+        lambda x: x[-1] * x[0] * x[-1],
+        lambda x: x.reshape(2, 3)[1, :2] * x.reshape(3, 2)[-2],
+        lambda x: x.reshape(2, 3)[:, np.array([2, 0])] ** 2,
+        lambda x: np.prod(x) * np.var(x) * x,
+        lambda x: np.cross(x[:3], x[3:]) * np.dot(x, x),
     ],
 )
 def test_sweeps_that_are_recorded_give_the_second_derivatives_of_transformations(function):
@@ -169,6 +174,15 @@ def test_hooks_see_operations_recorded_in_short_ways():
         lambda x: np.max(x),
         lambda x: np.copy(x, order="F"),
         lambda x: np.tril(x),
+        lambda x: np.einsum("ij->ji", x),
+        lambda x: x @ x.T,
+        lambda x: x[np.array([0, 1, 1])],
+        lambda x: x[:, np.array([1, 0])],
+        lambda x: x[np.array([0, 1]), np.array([1, 0])],
+        lambda x: x[np.array([[0, 1], [1, 0]]), None],
+        lambda x: x[0, np.array([1, 0])],
+        lambda x: x[:1, np.array([[1, 0], [0, 1]])],
+        lambda x: x[np.array([True, False, True, False])[: len(x)]],
     ],
 )
 def test_lanes_lie_as_numpy_has_each_result(function):
@@ -179,3 +193,23 @@ def test_lanes_lie_as_numpy_has_each_result(function):
         for i, lane in enumerate(lanes):
             np.testing.assert_array_equal(found[i], function(lane))
             np.testing.assert_array_equal(as_they_lie[i], np.ravel(function(lane), "K"))
+
+
+def test_no_lanes_have_elements():
+    assert wg.vmap(lambda x: x[:, np.array([1, 0, 0])])(np.ones((0, 3, 2))).shape == (0, 3, 3)
+
+
+def test_what_is_added_to_a_part_is_one_assignment():
+    def added(x, y):
+        z = x * 1.0
+        z[::2] += y
+        z[1, :2] *= 2.0
+        return z
+
+    x, y = np.arange(24.0).reshape(2, 4, 3), np.ones((2, 2, 3))
+    np.testing.assert_array_equal(wg.vmap(added)(x, y), np.stack([added(*lane) for lane in zip(x, y, strict=True)]))
+    node, names = added(leaf(x[0]), y[0])._node, []
+    while node.parents:
+        names.append(node.name)
+        node = node.parents[0]
+    assert names == ["assign", "assign", "multiply"]

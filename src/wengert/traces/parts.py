@@ -213,9 +213,9 @@ def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
 def gather_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
     """Return `x[index]` of every lane for an index with arrays side by side, which are the same in every lane."""
     entries = gathering_index(index)
-    if entries is None or not are_together(entries):
-        return read_index(x, index)  # type: ignore[no-any-return]
     value = x._value
+    if entries is None or not len(value) or not are_together(entries):
+        return read_index(x, index)  # type: ignore[no-any-return]
     lanes = value[(WHOLE, *entries)]
     if lanes.ndim > 2:
         lanes = rearranged(lanes, strides_of(value[0][entries]))
