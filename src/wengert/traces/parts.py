@@ -227,7 +227,7 @@ def gather_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
 def are_together(entries: Sequence[Any]) -> bool:
     """Tell whether the arrays and integers of an index stand side by side: what they select then stays in its place."""
     places = [i for i, entry in enumerate(entries) if type(entry) is ndarray or type(entry) is int]
-    return places[-1] - places[0] == len(places) - 1
+    return not places or places[-1] - places[0] == len(places) - 1
 
 
 def gather(x: Tensor, index: Any) -> Tensor:
@@ -281,7 +281,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
         or type(value) is ndarray
         or WATCHES
     ):
-        if type(trace) is not Batch or not write_lanes(target, trace, entries, value):
+        if type(trace) is not Batch or not write_lanes(target, trace, index, value):
             setitem(target, index, value)
         return
     buffer[entries] = written
@@ -313,12 +313,11 @@ def write_through(view: Tensor, value: Any) -> None:
         rebind(view, value)
 
 
-def write_lanes(target: Tensor, trace: Batch, entries: tuple[Any, ...] | None, value: Any) -> bool:
-    """Assign `target[entries] = value` in every lane, and tell whether that was possible in this short way."""
+def write_lanes(target: Tensor, trace: Batch, index: Any, value: Any) -> bool:
+    """Assign `target[index] = value` in every lane, and tell whether that was possible in this short way."""
     buffer = target._value
     if (
-        entries is None
-        or target._trace is not trace
+        target._trace is not trace
         or target._kept
         or trace.ended
         or type(buffer) is not ndarray
@@ -327,15 +326,23 @@ def write_lanes(target: Tensor, trace: Batch, entries: tuple[Any, ...] | None, v
         or WATCHES
     ):
         return False
-    window = buffer[(WHOLE, *entries)]
+    entries = plain_index(index)
     if type(value) is Tensor:
-        written = value._value
-        if value._trace is not trace or type(written) is not ndarray or written.shape != window.shape:
+        if entries is None or value._trace is not trace or type(value._value) is not ndarray:
             return False
-        value = written
-    elif type(value) is not float and type(value) is not int:
+        value = value._value
+        window = buffer[(WHOLE, *entries)]
+        if value.shape != window.shape:
+            return False
+        window[...] = value
+    elif type(value) is float or type(value) is int:
+        if entries is None:
+            entries = gathering_index(index)
+        if entries is None or not are_together(entries):
+            return False
+        buffer[(WHOLE, *entries)] = value
+    else:
         return False
-    window[...] = value
     target._node = asker(3)
     target._mutated = True
     return True
