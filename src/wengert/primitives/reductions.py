@@ -187,8 +187,10 @@ def products_of_others(x: Any, axis: Axes) -> Any:
     others: Any = 1.0
     for i in axis:
         if x.shape[i] != 1:
-            others = others * exclusive_products(x, i, reverse=False) * exclusive_products(x, i, reverse=True)
-            x = MULTIPLY(x, axis=i, keepdims=True)
+            along = exclusive_products(x, i, reverse=False) * exclusive_products(x, i, reverse=True)
+            others = along if type(others) is float else others * along
+            if i != axis[-1]:
+                x = MULTIPLY(x, axis=i, keepdims=True)
     return others
 
 
@@ -208,7 +210,10 @@ def prod_vjp(
     if initial is not None:
         cts["initial"] = np.sum(ct * MULTIPLY(factors, axis=axis, keepdims=True))
         ct_x = ct_x * initial
-    ct_x = np.broadcast_to(ct_x, x.shape) if mask is None else np.where(mask, ct_x, 0.0)
+    if mask is not None:
+        ct_x = np.where(mask, ct_x, 0.0)
+    elif ct_x.shape != x.shape:
+        ct_x = np.broadcast_to(ct_x, x.shape)
     return (ct_x, *(cts.get(name) for name in extras))
 
 
