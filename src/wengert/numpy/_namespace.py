@@ -24,15 +24,19 @@ PLAIN = (
 )
 """What concerns dtypes, shapes and settings alone, and is NumPy's own."""
 
+BESIDE = frozenset({Tensor, float, int})
+"""Types of operands beside a Tensor that need no look."""
+
 
 def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose array results are Tensors, whatever it was given: itself, if it says that they are.
 
-    What a function is for a Tensor and no options, `of_tensor`, is called without the way through the options.
+    What a function is for a Tensor and no options, `of_tensor`, and for two operands, `of_two`, is called without the
+    way through the options.
     """
     if function.__annotations__.get("return") == "Tensor":
         return function
-    of_tensor = getattr(function, "of_tensor", None)
+    of_tensor, of_two = getattr(function, "of_tensor", None), getattr(function, "of_two", None)
 
     def public(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
@@ -44,7 +48,13 @@ def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(*args, **kwargs)
         return result if type(result) is Tensor else wrapped(result)
 
-    return functools.wraps(function)(public if of_tensor is None else direct)
+    def direct_of_two(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 2 and type(args[0]) is Tensor and type(args[1]) in BESIDE and not kwargs:
+            return of_two(*args)  # type: ignore[misc]  # there is one
+        result = function(*args, **kwargs)
+        return result if type(result) is Tensor else wrapped(result)
+
+    return functools.wraps(function)(direct if of_tensor is not None else public if of_two is None else direct_of_two)
 
 
 def wrapped(result: Any) -> Any:

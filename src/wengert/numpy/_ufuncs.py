@@ -85,6 +85,8 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
 
     if compact is not None:
         function.of_tensor = compact  # type: ignore[attr-defined]  # read by those who have a Tensor and no options
+    if compact_binary is not None:
+        function.of_two = compact_binary  # type: ignore[attr-defined]  # as above, with a Tensor or number beside it
     return function
 
 

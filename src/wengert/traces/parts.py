@@ -191,7 +191,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         node.code, node.offset = place(_getframe(1))
     if type(out) is not ndarray:
         return result
-    return window_on(x, path_to(entries), result)
+    return window_on(x, ((getitem, (("index", entries),)),), result)
 
 
 def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
