@@ -190,12 +190,102 @@ def chosen_item(x, s):
     return array, items[0]
 
 
-@pytest.mark.parametrize("program", [chosen_name, chosen_item])
+def in_place_under_one_name(x, s):
+    array = found = np.zeros((), like=x)
+    if x[0] > 0.5:
+        found = s
+    for _ in range(2):
+        found += x[1]
+        if x[0] > 0.3:
+            found *= 3.0
+    return array * 1.0, found, s
+
+
+def the_scalar_that_was_chosen(x, s):
+    scalar = s
+    if x[0] > 0.5:
+        s = np.zeros_like(s)
+    s += 1.0
+    return scalar, s
+
+
+def two_scalars_and_an_array(x, s):
+    array, scalar = np.zeros((), like=x), x[1]
+    found = array if x[0] > 0.5 else s
+    if x[1] > 0.5:
+        found = scalar
+    found += 2.0
+    return array * 1.0, scalar, s, found
+
+
+@pytest.mark.parametrize(
+    "program",
+    [chosen_name, chosen_item, in_place_under_one_name, the_scalar_that_was_chosen, two_scalars_and_an_array],
+)
 def test_what_may_be_a_scalar_or_an_array_without_axes_is_written_to_as_such(program):
     for first in (0.4, 0.6):
         x = np.array([first, 0.3])
         expected = program(x, np.float64(0.7))
         np.testing.assert_array_equal(wg.jit(program)(x, np.float64(0.7)), expected)
+
+
+def another_name(x, s):
+    if x[0] > 0.5:
+        s = np.zeros_like(s)
+    other = s
+    s += 1.0
+    return other * 1.0
+
+
+def another_item(x, s):
+    items = [s, s] if x[0] > 0.5 else [np.zeros_like(s)] * 2
+    items[1] *= 3.0
+    return items[0] * 1.0
+
+
+def another_name_in_a_branch(x, s):
+    other = s = s if x[0] > 0.5 else np.zeros_like(s)
+    if x[1] > 0.2:
+        s -= 2.0
+    return other * 1.0
+
+
+def another_name_in_a_loop(x, s):
+    other = s = s if x[0] > 0.5 else np.zeros_like(s)
+    for i in range(2):
+        if x[i] > 0.2:
+            s -= 2.0
+    return other * 1.0
+
+
+def what_is_chosen_again(x, s):
+    other = found = s if x[0] > 0.5 else np.zeros_like(s)
+    if x[1] > 0.5:
+        found = x[1]
+    found /= 2.0
+    return other * 1.0
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (another_name, "s += 1.0"),
+        (another_item, "items[1] *= 3.0"),
+        (another_name_in_a_branch, "s -= 2.0"),
+        (another_name_in_a_loop, "s -= 2.0"),
+        (what_is_chosen_again, "if x[1] > 0.5:"),
+    ],
+)
+def test_in_place_operators_on_what_may_be_a_scalar_or_an_array_are_lost_to_other_names(program, line):
+    with pytest.raises(GraphError) as caught:
+        wg.jit(program)(np.array([0.6, 0.3]), np.float64(0.7))
+    text, place = str(caught.value).split("\n")
+    assert text == (
+        "in-place operator: a scalar or an array without axes, as a traced value decides, that has got another value "
+        "since; it must be known which, because scalars do not change. Use it under one name only, or make an array of "
+        "it before, as by numpy.copy."
+    )
+    assert place.endswith(line)
 
 
 def a_row_chosen_among_rows(x):

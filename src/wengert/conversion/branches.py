@@ -33,7 +33,7 @@ from wengert.conversion.regions import (
     traced,
 )
 from wengert.core.aval import Aval, aval_of, is_exact, is_number, united
-from wengert.core.order import Strides
+from wengert.core.order import Strides, is_scalar
 from wengert.core.primitive import Elementwise
 from wengert.core.sharing import SHARES, Memory, Share, memories_of
 from wengert.core.source import caller, position_of
@@ -372,6 +372,8 @@ def in_order(position: int, strides: Strides, results: list[Any]) -> Any:
 def shares_of(value: Any, region: Region, bases: Counter[int], note: Note) -> dict[Memory, Share]:
     """Return which memories a value is that a branch leaves, if others may hold them too."""
     if type(value) is not Tensor:
+        return {}
+    if is_scalar(region.end_of(value)):
         return {}
     base, path = base_and_path(value)
     if id(base) not in SHARES and bases[id(base)] == 1 and region.made(base):

@@ -237,11 +237,11 @@ def common_strides(one: Any, other: Any) -> Strides:
 
 
 def ordered(value: Any, strides: Strides) -> Any:
-    """Return a traced value that lies in memory in the order of some strides; `()`: that is an array without axes."""
+    """Return a traced value that lies in memory in the order of some strides; `()`: that is (or may be) an array."""
     if type(value) is not Tensor or strides is None or strides == strides_of(value):
         return value
     if not strides:
-        value._array = True
+        value._array = strides
         return value
     if type(strides) is Joined:
         below = value

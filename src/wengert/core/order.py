@@ -26,6 +26,7 @@ __all__ = [
     "is_packed",
     "is_scalar",
     "joined",
+    "may_be_scalar",
     "of_array",
     "order_of",
     "permuted",
@@ -70,14 +71,12 @@ def ways_of(strides: Strides) -> frozenset[Strides]:
 
 
 def joined(shape: Sequence[int], itemsize: int, ways: frozenset[Strides]) -> Strides:
-    """Return the strides of a value that lies in one of some ways; what may be an array without axes counts as one.
+    """Return the strides of a value that lies in one of some ways; a scalar or an array without axes has both.
 
     >>> joined((2, 3), 8, frozenset(((8, 16),))), joined((2, 3), 8, frozenset(((8, 16), None)))
     ((8, 16), (24, 8))
     """
-    if len(ways) == 1:
-        return next(iter(ways))
-    return Joined(shape, itemsize, ways) if shape else ()
+    return next(iter(ways)) if len(ways) == 1 else Joined(shape, itemsize, ways)
 
 
 def row_strides(shape: Sequence[int], strides: Strides, itemsize: int) -> Strides:
@@ -141,7 +140,7 @@ def strides_of(value: Any) -> Strides:
     """Return the strides of a value of any trace; of one lane of it, in a batch."""
     if type(value) is Tensor:
         if hasattr(value, "_array"):
-            return ()
+            return value._array
         trace = value._trace
         return strides_of(value._value) if trace is None else trace.strides(value)
     if isinstance(value, np.ndarray | np.generic):
@@ -155,6 +154,11 @@ def is_scalar(x: Tensor) -> bool:
     if type(x._value) is np.ndarray and (trace is None or trace.fast):
         return False
     return x.ndim == 0 and strides_of(x) is None
+
+
+def may_be_scalar(x: Tensor) -> bool:
+    """Tell whether a value is a scalar or an array without axes, as a traced value decides."""
+    return x.ndim == 0 and type(strides_of(x)) is Joined
 
 
 def order_of(values: Sequence[Any]) -> Order:

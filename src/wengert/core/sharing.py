@@ -15,11 +15,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from wengert.core.order import may_be_scalar
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import WATCHING, Tensor
 from wengert.core.trace import Trace
 from wengert.core.watch import Lost, Undo, is_over, lose, rebound, snapshot
-from wengert.errors import GraphError
+from wengert.errors import GraphError, describe
 
 __all__ = [
     "SHARES",
@@ -27,6 +28,7 @@ __all__ = [
     "PartPlace",
     "Plain",
     "Share",
+    "after",
     "found_again",
     "hold",
     "may_share",
@@ -128,11 +130,32 @@ def forget(identity: int, _: weakref.ref[Tensor]) -> None:
 
 
 def memories_of(handle: Tensor) -> dict[Memory, Share]:
-    """Return the memories of a handle that owns its memory, among them the one that is its own for sure."""
-    found = SHARES.get(id(handle), {})
-    if not any(share.truth is True for share in found.values()):
-        hold(handle, Memory(), Share())
+    """Return the memories of a handle that owns its memory, among them its own, which it has not if it is a scalar."""
+    own = Share(None, scalar_text()) if may_be_scalar(handle) else Share()
+    if not any(share.truth is own.truth for share in SHARES.get(id(handle), {}).values()):
+        hold(handle, Memory(), own)
     return SHARES[id(handle)]
+
+
+def scalar_text() -> str:
+    """Return the text of the error about a scalar or an array after an in-place operator, which changes arrays."""
+    return (
+        describe(
+            "in-place operator",
+            "a scalar or an array without axes, as a traced value decides, that has got another value since",
+            "it must be known which, because scalars do not change",
+            "Use it under one name only, or make an array of it before, as by numpy.copy",
+        )
+        + f"\n  {position_of(*caller())}"
+    )
+
+
+def after(handle: Tensor) -> Tensor:
+    """Return what an in-place operator leaves of a scalar or an array: another scalar, or the array."""
+    found = snapshot(handle)
+    for memory, share in list(memories_of(handle).items()):
+        hold(found, memory, share)
+    return found
 
 
 def may_share(one: Tensor, other: Tensor) -> bool:

@@ -61,7 +61,8 @@ class Tensor(ArrayMethods):
     relies on the buffer's present content, so that a write must copy it first (`BORROWED` if the memory is an ndarray
     that its owner may write to, so that whoever saves it must copy it); `_mutated`, set at the first write
     into a part, lets views give copies to whoever keeps them, so that later writes stay cheap; `_array`, set where the
-    value is a scalar that stands for an array without axes, with which NumPy would take ten times as long.
+    value is a scalar that stands for an array without axes, with which NumPy would take ten times as long, holds the
+    strides of that.
 
     >>> import wengert as wg
     >>> x = wg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
@@ -81,7 +82,7 @@ class Tensor(ArrayMethods):
     _node: Any
     _kept: Any
     _mutated: bool
-    _array: bool
+    _array: tuple[int, ...]
 
     def __init_subclass__(cls, **kwargs: Any) -> NoReturn:
         raise TypeError(
@@ -437,7 +438,7 @@ def array_tensor(value: Any) -> Tensor:
     if value.ndim:
         return make_tensor(value, None, None)
     tensor = make_tensor(value[()], None, None)
-    tensor._array = True
+    tensor._array = ()
     return tensor
 
 

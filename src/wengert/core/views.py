@@ -215,7 +215,7 @@ def share(tensor: Tensor) -> Tensor:
     other = make_tensor(found._value, found._trace, found._node)
     other._kept = base_and_path(tensor)[0]._kept
     if hasattr(found, "_array"):
-        other._array = True
+        other._array = found._array
     return other
 
 

@@ -43,7 +43,7 @@ def snapshot(tensor: Tensor) -> Tensor:
     found = make_tensor(tensor._value, tensor._trace, tensor._node)
     found._kept = tensor._kept
     if hasattr(tensor, "_array"):
-        found._array = True
+        found._array = tensor._array
     return found
 
 

@@ -12,8 +12,9 @@ from numpy import ndarray
 from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
-from wengert.core.order import is_scalar
+from wengert.core.order import is_scalar, may_be_scalar
 from wengert.core.primitive import PRIMITIVES, Constant, Elementwise, Primitive
+from wengert.core.sharing import after
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
@@ -188,7 +189,10 @@ def in_place(name: str, operate: Callable[[Any, Any], Any]) -> Callable[[Tensor,
 
     def operator_in_place(self: Tensor, other: Any) -> Any:
         result = operate(self, other)
-        return result if result is NotImplemented or is_scalar(self) else replace(name, self, result)
+        if result is NotImplemented or is_scalar(self):
+            return result
+        decided = self._trace is None or not may_be_scalar(self)
+        return replace(name, self if decided else after(self), result)
 
     return operator_in_place
 
