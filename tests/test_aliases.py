@@ -266,6 +266,26 @@ def what_is_chosen_again(x, s):
     return other * 1.0
 
 
+def another_name_of_what_a_loop_made_an_array(x, s):
+    for i in range(2):
+        if x[i] < 0.0:
+            break
+        s = np.zeros_like(s)
+    other = s
+    s += 1.0
+    return other * 1.0
+
+
+def another_name_of_what_a_loop_made_a_scalar(x, s):
+    array, k = np.zeros_like(s), 0
+    while k < x[0] * 2.0:
+        array = s
+        k += 1
+    other = array
+    array += 1.0
+    return other * 1.0
+
+
 @pytest.mark.parametrize(
     ("program", "line"),
     [
@@ -274,6 +294,8 @@ def what_is_chosen_again(x, s):
         (another_name_in_a_branch, "s -= 2.0"),
         (another_name_in_a_loop, "s -= 2.0"),
         (what_is_chosen_again, "if x[1] > 0.5:"),
+        (another_name_of_what_a_loop_made_an_array, "s += 1.0"),
+        (another_name_of_what_a_loop_made_a_scalar, "array += 1.0"),
     ],
 )
 def test_in_place_operators_on_what_may_be_a_scalar_or_an_array_are_lost_to_other_names(program, line):

@@ -154,9 +154,8 @@ class Slot:
         before = dict(self.ways)
         places = [k for k, aval in enumerate(self.carried) if aval is not None]
         for k, end in zip(places, self.outputs(region), strict=True):
-            if shape_of(end):  # a scalar stays what it was before the loop
-                known = self.ways.get(k, ways_of(strides_of(self.leaves[k])))
-                self.ways[k] = known | ways_of(strides_of(end))
+            known = self.ways.get(k, ways_of(strides_of(self.leaves[k])))
+            self.ways[k] = known | ways_of(strides_of(end))
         return self.ways != before
 
     def example(self, k: int) -> Variable | None:
@@ -256,7 +255,7 @@ class Slot:
 
     def finish(self, results: Sequence[Any]) -> list[Any]:
         """Let the place hold what the loop left, and return that; raise if it has to be defined and cannot be."""
-        found = [x if shape_of(x) else ordered(x, strides_of(old)) for x, old in zip(results, self.olds, strict=True)]
+        found = [x if shape_of(x) else ordered(x, y.strides) for x, y in zip(results, self.examples, strict=True)]
         if self.undefined is not None and not self.late:
             if not self.place.variable:
                 self.undefined.refuse()
