@@ -1019,3 +1019,54 @@ def test_calls_leave_nothing_to_the_garbage_collector():
             assert gc.collect() == 0
         finally:
             gc.enable()
+
+
+class Masked(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.mask = np.asarray(x) > 0
+        return np.where(ctx.mask, x, 0.0)
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> Any:
+        return ct * ctx.mask
+
+
+@pytest.mark.parametrize("transform", [wg.grad, wg.value_and_grad, wg.jacfwd])
+def test_attributes_are_compared_where_nobody_uses_the_value(transform: Any) -> None:
+    x = np.array([-1.0, 2.0])
+    np.testing.assert_array_equal(wg.grad(lambda x: np.sum(Masked.apply(x)))(x), [0.0, 1.0])
+    for function in (Masked.apply, lambda x: wg.cond(x[1] > 0, Masked.apply, lambda x: x * 1.0, x)):
+        with pytest.raises(GraphError, match=r"ctx\.mask, which depends on values that are being traced"):
+            wg.jit(transform(lambda x, function=function: np.sum(function(x))))(x)
+
+
+class Held:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> Any:
+        return np.array([True, True])
+
+    __hash__ = None  # type: ignore[assignment]  # like that of a table
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [lambda: [np.arange(3.0)], lambda: {"a": np.arange(3.0)}, lambda: float("nan"), lambda: Held(2), lambda: (1, "a")],
+)
+def test_attributes_in_containers_and_of_any_type_are_compared(kept: Any) -> None:
+    class Keeping(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.kept = kept()
+            return x * 2.0
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            return ct * 2.0 if ctx.kept else ct
+
+    f = lambda x: np.sum(Keeping.apply(x))
+    for g in (wg.grad(f), wg.jit(wg.grad(f)), wg.grad(wg.jit(f))):
+        np.testing.assert_array_equal(g(np.ones(2)), [2.0, 2.0])
+    np.testing.assert_array_equal(wg.vmap(wg.grad(f))(np.ones((3, 2))), np.full((3, 2), 2.0))

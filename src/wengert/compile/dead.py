@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import compress
 
 from wengert.compile.equations import everywhere
-from wengert.core.graph import Equation, Graph, Variable
+from wengert.core.graph import Equation, Graph, Variable, subgraphs
 from wengert.core.primitive import Structured
 
 __all__ = ["eliminate_dead", "narrowed", "needed_inputs"]
@@ -16,20 +16,27 @@ __all__ = ["eliminate_dead", "narrowed", "needed_inputs"]
 def eliminate_dead(graph: Graph) -> Graph:
     """Drop the equations whose results nothing uses: primitives are functions, so nobody can notice.
 
+    Calls of a user's function stay that have to tell whether what was traced holds for these values.
+
     Branches and loops lose results that nothing uses, carried values that only keep themselves up to date, and the
     operands that only these needed.
     """
     live = {x for x in graph.outputs if type(x) is Variable}
     kept: list[Equation] = []
     for equation in reversed(graph.equations):
-        for variable in equation.outputs:
-            if variable in live:
-                if isinstance(equation.primitive, Structured):
-                    equation = trimmed(equation, [v in live for v in equation.outputs])
-                live.update([x for x in equation.inputs if type(x) is Variable])
-                kept.append(equation)
-                break
+        if not live.isdisjoint(equation.outputs) or must_run(equation):
+            if isinstance(equation.primitive, Structured):
+                equation = trimmed(equation, [v in live for v in equation.outputs])
+            live.update([x for x in equation.inputs if type(x) is Variable])
+            kept.append(equation)
     return Graph(graph.inputs, kept[::-1], graph.outputs)
+
+
+def must_run(equation: Equation) -> bool:
+    """Tell whether an equation, or one in the graphs that it runs, is needed whether or not its results are."""
+    return equation.primitive.must_run or any(
+        must_run(inner) for _, graph in subgraphs(equation.params) for inner in graph.equations
+    )
 
 
 def trimmed(equation: Equation, used: Sequence[bool]) -> Equation:
@@ -46,7 +53,7 @@ def needed_inputs(graph: Graph, used: Sequence[bool]) -> list[bool]:
     """Return which inputs of a graph the used ones among its outputs need."""
     live = {x for x in compress(graph.outputs, used) if type(x) is Variable}
     for equation in reversed(graph.equations):  # not by eliminating: entering sub-graphs at each depth is exponential
-        if not live.isdisjoint(equation.outputs):
+        if not live.isdisjoint(equation.outputs) or must_run(equation):
             live.update(x for x in equation.inputs if type(x) is Variable)
     return [variable in live for variable in graph.inputs]
 

@@ -72,6 +72,7 @@ class Primitive:
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
         registered: whether it was declared, and not made for one call of a user's function.
         only_saved: the results through which no derivative is known: they are only there for the vjp.
+        must_run: whether an evaluation checks something besides giving results, and is needed where nobody uses these.
         form, batch: see `ShapeRules`.
     """
 
@@ -89,6 +90,7 @@ class Primitive:
     given_by_user = False
     registered = False
     only_saved: Sequence[int] = ()
+    must_run = False
 
     def __init__(
         self,

@@ -88,6 +88,14 @@ class UserCall(Primitive):
         """Whether the call told its reverse rule something besides Tensors."""
         return False
 
+    @property
+    def is_relied_upon(self) -> bool:
+        """Whether a traced reverse rule has read what the call told it besides Tensors."""
+        return False
+
+    def follow(self, traced: UserCall) -> None:
+        """Take note of the call in a graph that this one makes again."""
+
     def compare(self, other: UserCall) -> None:
         """Take note of what this call and one on other values told their reverse rules differently."""
 
@@ -236,6 +244,16 @@ class InLanes(UserCall):
         """Whether the call of one lane has."""
         return self.one.has_state
 
+    @property
+    def is_relied_upon(self) -> bool:
+        """Whether that holds for the call of one lane."""
+        return self.one.is_relied_upon
+
+    def follow(self, traced: UserCall) -> None:
+        """Take note of the call of one lane."""
+        assert isinstance(traced, InLanes)
+        self.one.follow(traced.one)
+
     def compare(self, other: UserCall) -> None:
         """Compare the calls of one lane."""
         assert isinstance(other, InLanes)
@@ -317,9 +335,15 @@ class InGraph(Primitive):
         self.fresh_call = traced.anew(())
         self.outputs = len(avals)
 
+    @property
+    def must_run(self) -> bool:  # type: ignore[override]  # it turns out when the reverse rule is traced
+        """Whether each evaluation has to tell the reverse rule what it was told when it was traced."""
+        return self.traced.is_relied_upon
+
     def call(self, *values: Any) -> Any:
         """Call the function on values of any kind."""
         again = self.fresh_call.anew(values)
+        again.follow(self.traced)
         found = apply(again, *values)
         again.require_like(self.traced)
         if again.outputs != self.outputs:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from wengert._tree import flatten
+from wengert.core.aval import is_number
+from wengert.core.identity import identity
 from wengert.core.tensor import Tensor, raw
 from wengert.errors import GraphError, describe
 
@@ -135,7 +139,23 @@ def public_attributes(context: Context) -> dict[str, Any]:
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Tell whether two attributes are the same or have equal elements."""
+    """Tell whether two attributes are the same, or hold equal numbers and objects in the same containers."""
+    (ours, structure), (theirs, other) = flatten(a), flatten(b)
+    return bool(structure == other) and all(map(equal, ours, theirs))
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Tell whether two leaves of attributes are the same, have equal elements, or say that they are equal."""
+    if a is b:
+        return True
     if isinstance(a, Tensor | np.ndarray) or isinstance(b, Tensor | np.ndarray):
-        return bool(np.array_equal(np.asarray(raw(a)), np.asarray(raw(b)), equal_nan=True))
-    return a is b or (type(a) is type(b) and bool(a == b))
+        one, other = np.asarray(raw(a)), np.asarray(raw(b))
+        return one.dtype == other.dtype and bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
+    if type(a) is not type(b):
+        return False
+    if is_number(a) or isinstance(a, np.generic):
+        return identity(a) == identity(b)
+    found = a == b
+    if isinstance(found, bool | np.bool_):
+        return bool(found)
+    return pickle.dumps(a) == pickle.dumps(b)  # tables and sparse matrices compare element by element

@@ -128,6 +128,15 @@ class Function:
         return tuple(outs) if call.returns_tuple else outs[0]
 
 
+class Reading:
+    """Tell whether a traced backward has read the attributes of a call, or of one that it is made again from."""
+
+    __slots__ = ("happened",)
+
+    def __init__(self) -> None:
+        self.happened = False
+
+
 class Call(UserCall):
     """Be one call of a Function.
 
@@ -159,7 +168,7 @@ class Call(UserCall):
         self.kwargs = kwargs
         self.count = len(args)
         self.needs_input_grad = needs_input_grad
-        self.used = False
+        self.reading = Reading()
         self.depending: list[str] = []
         self.context: Context | None = None
         self.shown = 0
@@ -186,6 +195,16 @@ class Call(UserCall):
         """Whether `forward` stored attributes on the context."""
         return self.context is not None and len(public_attributes(self.context)) > 1
 
+    @property
+    def is_relied_upon(self) -> bool:
+        """Whether a traced backward has read the attributes."""
+        return self.reading.happened and self.has_state
+
+    def follow(self, traced: UserCall) -> None:
+        """Share with the call in a graph that this one makes again whether a traced backward has read attributes."""
+        assert isinstance(traced, Call)
+        self.reading = traced.reading
+
     def compare(self, other: UserCall) -> None:
         """Take note of attributes that depend on values."""
         assert isinstance(other, Call)
@@ -196,7 +215,7 @@ class Call(UserCall):
     def require_like(self, traced: UserCall) -> None:
         """Raise a GraphError if a traced backward has read other attributes than those of this call."""
         assert isinstance(traced, Call)
-        if traced.used and traced.context is not None and self.context is not None:
+        if traced.reading.happened and traced.context is not None and self.context is not None:
             require_same_attributes(self.name, traced.context, self.context, TRACED)
 
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -350,7 +369,7 @@ class Call(UserCall):
         assert context is not None
         if self.depending:
             raise attribute_error(self.name, self.depending[0], TRACED)
-        self.used = True
+        self.reading.happened = True
         found = {"operand": operands, "output": out if self.outputs > 1 else (out,)}
         saved = tuple(x if kind == "value" else readable(found[kind][x]) for kind, x in self.sources)
         context._restore(saved, self.attributes)
