@@ -638,6 +638,72 @@ def test_ndarrays_given_to_tensors_are_never_written_to() -> None:
     np.testing.assert_array_equal(array, X)
 
 
+def read_only(array: Array) -> Array:
+    view = array[:]
+    view.flags.writeable = False
+    return view
+
+
+READ_ONLY_VIEWS: dict[str, Callable[[Array], Array]] = {
+    "view": read_only,
+    "repeated": lambda a: np.broadcast_to(a, (2, 2)),
+    "window": lambda a: np.lib.stride_tricks.sliding_window_view(a, 2),
+    "numpy": lambda a: wg.asarray(a).numpy(),
+    "tensor": lambda a: wg.asarray(read_only(a)),
+}
+USES_OF_ARRAYS: dict[str, Callable[[Array, Array], Array]] = {
+    "x * v": lambda x, v: x * v,
+    "v * x": lambda x, v: v * x,
+    "x ** v": lambda x, v: x**v,
+    "x @ v.T": lambda x, v: x @ v.T,
+    "multiply": np.multiply,
+    "where": lambda x, v: np.where(v > 0, x, 2 * x),
+    "index": lambda x, v: x[v.astype(int)] if type(v) is wg.Tensor else x[np.asarray(v, int)],
+    "einsum": lambda x, v: np.einsum("ij,...j->i...", x, v),
+}
+
+
+@pytest.mark.parametrize("use", USES_OF_ARRAYS.values(), ids=list(USES_OF_ARRAYS))
+@pytest.mark.parametrize("view", READ_ONLY_VIEWS.values(), ids=list(READ_ONLY_VIEWS))
+def test_writes_to_memory_under_a_read_only_view_leave_gradients_alone(view: Any, use: Any) -> None:
+    point = np.array([[1.5, 2.0], [3.0, 0.5]])
+
+    def gradients(write: bool) -> list[Array]:
+        memory = np.array([0.0, 1.0])
+        seen = view(memory)
+        x = wg.tensor(point, requires_grad=True)
+        y = use(x, seen).sum()
+        _, pullback = wg.vjp(lambda x: use(x, seen).sum(), point)
+        _, pushforward = wg.linearize(lambda x: use(x, seen).sum(), point)
+        if write:
+            memory -= 1.0
+        y.backward()
+        return [x.grad.numpy(), pullback(1.0)[0], pushforward(point)]
+
+    for found, expected in zip(gradients(True), gradients(False), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("key", [np.array([0, 1]), np.array([True, False])], ids=["integers", "mask"])
+def test_writes_to_memory_under_a_read_only_index_leave_gradients_alone(key: Array) -> None:
+    x = wg.tensor([2.0, 3.0], requires_grad=True)
+    y = (x[read_only(key)] * np.arange(1.0, 1 + len(x[key]))).sum()
+    expected = np.array([1.0, 2.0]) if key.dtype == int else np.array([1.0, 0.0])
+    key[:] = key[::-1].copy()
+    y.backward()
+    np.testing.assert_array_equal(x.grad, expected)
+
+
+def test_a_file_mapped_to_memory_may_change(tmp_path: Any) -> None:
+    np.save(tmp_path / "a.npy", np.array([2.0, 3.0]))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    x = wg.tensor([1.0, 1.0], requires_grad=True)
+    y = (x * mapped).sum()
+    np.load(tmp_path / "a.npy", mmap_mode="r+")[:] = 20.0
+    y.backward()
+    np.testing.assert_array_equal(x.grad, [2.0, 3.0])
+
+
 def test_writing_through_a_reshape_of_another_memory_order() -> None:
     base = wg.tensor(np.zeros((2, 3)))
     flat = base.reshape(6)

@@ -11,6 +11,7 @@ from numpy import ndarray
 from wengert._refusals import refusal
 from wengert.core.aval import NUMBERS, Aval, strong
 from wengert.core.broadcast import check_broadcast
+from wengert.core.memory import may_change
 from wengert.core.numbers import calculated
 from wengert.core.objects import array_of, holds_objects, read_objects
 from wengert.core.primitive import PRIMITIVES, Primitive
@@ -237,5 +238,5 @@ def as_tensor(value: Any) -> Tensor:
     whole = type(value) is np.ndarray or array.dtype.kind == "O"  # an object comes out of its array as what it was
     tensor = constant_tensor(checked("asarray", array if whole else array[()]))
     if type(value) is np.ndarray:
-        tensor._kept = BORROWED if value.flags.writeable else True
+        tensor._kept = BORROWED if may_change(value) else True
     return tensor

@@ -19,6 +19,7 @@ from wengert.core.aval import aval_of, aval_text, united
 from wengert.core.complaints import attributed, returned
 from wengert.core.dispatch import apply, conformed
 from wengert.core.identity import Composite, identity, identity_of_params, registered_name
+from wengert.core.memory import fixed
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, position_of, speaks_for
 from wengert.core.steps import Steps, last_uses
@@ -146,11 +147,6 @@ class Graph(Composite):
 # Values
 
 
-def is_variable(value: Any) -> bool:
-    """Tell whether an input or output is a variable, not a literal."""
-    return type(value) is Variable
-
-
 def subgraphs(params: Mapping[str, Any]) -> Iterator[tuple[str, Graph]]:
     """Yield the graphs among parameters, also those in tuples."""
     for key, value in params.items():
@@ -164,25 +160,7 @@ def subgraphs(params: Mapping[str, Any]) -> Iterator[tuple[str, Graph]]:
 
 def literal(value: Any) -> Any:
     """Return a constant of the graph: numbers as they are, arrays read-only and never the user's own memory."""
-    return fixed_copy(value) if isinstance(value, np.ndarray) and may_change(value) else value
-
-
-def may_change(array: np.ndarray[Any, Any]) -> bool:
-    """Tell whether somebody can write to an array: itself, or what it is a view of."""
-    memory: Any = array
-    while hasattr(memory, "base"):  # as_strided puts an object between
-        if isinstance(memory, np.ndarray) and memory.flags.writeable:
-            return True
-        memory = memory.base
-    return memory is not None and not isinstance(memory, bytes)
-
-
-def fixed_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a read-only copy in the same order; what is repeated along axes stays one element in memory."""
-    repeated = [n > 1 and not stride for n, stride in zip(array.shape, array.strides, strict=True)]
-    narrow = np.array(array[tuple([slice(0, 1) if flag else slice(None) for flag in repeated])], order="K")
-    narrow.flags.writeable = False
-    return np.broadcast_to(narrow, array.shape) if any(repeated) else narrow
+    return fixed(value) if isinstance(value, np.ndarray) else value
 
 
 # Evaluation

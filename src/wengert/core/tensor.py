@@ -17,6 +17,7 @@ from wengert._tree import flatten, unflatten
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
+from wengert.core.memory import may_change
 from wengert.core.methods import FUNCTIONS, ArrayMethods, call
 from wengert.core.stores import is_assigning, is_reading, is_storing, stored_in_ndarray
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
@@ -404,7 +405,7 @@ def _result_of_numpy(value: Any) -> Any:
     if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "?biufc":
         return value
     tensor = make_tensor(value, None, None)
-    tensor._kept = BORROWED if isinstance(value, np.ndarray) and value.flags.writeable else True
+    tensor._kept = BORROWED if isinstance(value, np.ndarray) and may_change(value) else True
     return tensor
 
 

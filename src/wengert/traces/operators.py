@@ -19,6 +19,7 @@ from wengert.core.aval import NUMBERS, strong
 from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened, weakened
 from wengert.core.foreign import deferred, foreign
+from wengert.core.memory import fixed
 from wengert.core.objects import holds_objects, read_objects
 from wengert.core.order import is_scalar
 from wengert.core.primitive import Elementwise, Primitive
@@ -153,8 +154,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
         if (left_y and left is not None) or (right_y and right is not None):
             if kind is Tensor:
                 b._kept = True
-            elif kind is ndarray and b.flags.writeable:  # whose owner may write to it
-                y = b.copy()
+            elif kind is ndarray:  # whose owner may write to it
+                y = b.copy() if b.flags.writeable else fixed(b)
             node.y = y
         else:
             node.y = None
@@ -258,7 +259,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
         node.hooks = None
         node.left = None
         node.right = a._node
-        node.x = (b.copy() if kind is ndarray and b.flags.writeable else b) if needs_x else None
+        node.x = (b if kind is not ndarray else b.copy() if b.flags.writeable else fixed(b)) if needs_x else None
         node.y = y if needs_y else None
         node.out = out if needs_out else None
         code = (frame := _getframe(1)).f_code

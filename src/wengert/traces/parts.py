@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.memory import fixed
 from wengert.core.order import strides_of
 from wengert.core.source import RECENT, asker, caller, is_users
 from wengert.core.tensor import Tensor
@@ -156,7 +157,7 @@ def gathering_index(index: Any) -> tuple[Any, ...] | None:
     entries = []
     for entry in index if type(index) is tuple else (index,):
         if type(entry) is ndarray and entry.ndim and entry.dtype.kind in "iub":
-            entry = entry.copy() if entry.flags.writeable else entry
+            entry = entry.copy() if entry.flags.writeable else fixed(entry)
         elif not is_plain(entry):
             return None
         entries.append(entry)

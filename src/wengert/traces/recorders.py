@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, dispatch
+from wengert.core.memory import fixed
 from wengert.core.primitive import Primitive
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, own_memory, settled, wrapped_constant
@@ -230,7 +231,7 @@ def several_function(
                     x._kept = True
                 residuals[i] = x._value
             else:
-                residuals[i] = x.copy() if type(x) is ndarray and x.flags.writeable else x
+                residuals[i] = x if type(x) is not ndarray else x.copy() if x.flags.writeable else fixed(x)
         record.operands = tuple(residuals)
         record.out = out if keeps_out else None
         result._trace = trace

@@ -19,6 +19,7 @@ import numpy as np
 
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong
 from wengert.core.dispatch import ARRAYS, apply, checked, evaluated
+from wengert.core.memory import fixed
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, own_memory, settled, wrapped_constant
@@ -463,7 +464,7 @@ class Tape(Transient):
         """Return what to save of an operand so that no later write can change it.
 
         A Tensor's own writes copy first when `_kept` is set. Nobody can be told of writes to a plain ndarray, so
-        its present content is copied, unless it is read-only.
+        its present content is copied, unless nobody can write to its memory.
         """
         kind = type(operand)
         if kind is Tensor:
@@ -476,9 +477,12 @@ class Tape(Transient):
             snapshot = make_tensor(operand._value, trace, operand._node)
             snapshot._kept = True
             return snapshot
-        if kind is ndarray and operand.flags.writeable:
-            operand = operand.copy()
-            operand.flags.writeable = False
+        if kind is not ndarray:
+            return operand
+        if not operand.flags.writeable:
+            return fixed(operand)
+        operand = operand.copy()
+        operand.flags.writeable = False
         return operand
 
     def output(self, source: Record, index: int, value: Any, kept: bool) -> Tensor:
