@@ -13,6 +13,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from wengert._tree import flatten
+from wengert.conversion import branches, regions
 from wengert.conversion.calls import converted
 from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
 from wengert.transforms.jit import jit
@@ -1086,3 +1087,32 @@ def long_chain(x):
 @pytest.mark.parametrize("x", [5.5, 25.5, -1.0])
 def test_long_chains_take_no_exponential_time(x):
     assert_alike(jit(long_chain)(x), long_chain(x))
+
+
+def chain_of_parts(x):
+    inside = x[0] < 1.0 and x[1] < 2.0 and x[2] < 3.0 and x[3] < 4.0 and x[4] < 5.0 and x[5] < 6.0
+    return inside or x[0] > 9.0 or x[1] > 9.0 or x[2] > 9.0 or x[3] > 9.0 or x[4] > 9.0 or x[5] > 9.0
+
+
+def chain_of_comparisons(x):
+    return x[0] < x[1] < x[2] < x[3] < x[4] < x[5] < np.sum(x)
+
+
+def chain_of_values(x):
+    s = np.sum(x)
+    return s - 21.0 or s - 22.0 or s - 23.0 or s - 24.0 or s - 25.0 or s - 26.0 or s
+
+
+@pytest.mark.parametrize("x", [np.arange(6.0), np.arange(1.0, 7.0), np.arange(6.0, 0.0, -1.0), np.full(6, 9.5)])
+@pytest.mark.parametrize("program", [chain_of_parts, chain_of_comparisons, chain_of_values])
+def test_each_operand_of_a_chain_is_traced_once(program, x, monkeypatch):
+    count = 0
+
+    def counted(*args):
+        nonlocal count
+        count += 1
+        return regions.traced(*args)
+
+    monkeypatch.setattr(branches, "traced", counted)
+    assert_alike(jit(program)(x), program(x))
+    assert count <= 2 * 12  # what follows an operand, and the operand itself

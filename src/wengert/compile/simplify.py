@@ -20,9 +20,9 @@ import numpy as np
 from wengert.compile.equations import Known, everywhere, renamed
 from wengert.core.aval import NUMBERS, aval_of
 from wengert.core.dispatch import evaluated
+from wengert.core.form import is_elementwise
 from wengert.core.graph import Equation, Graph, Variable, literal
 from wengert.core.identity import registered_name
-from wengert.core.primitive import Elementwise, Primitive
 from wengert.primitives.conversion import astype
 from wengert.primitives.elementwise import negative
 from wengert.primitives.shapes import broadcast_to
@@ -84,11 +84,6 @@ def rewrites_of(equation: Equation) -> tuple[Rewrite, ...]:
         return (fold,)
     own = REWRITES.get(registered_name(equation.primitive), ())
     return (*own, drop_widening) if len(equation.inputs) > 1 and is_elementwise(equation.primitive) else own
-
-
-def is_elementwise(primitive: Primitive) -> bool:
-    """Tell whether a primitive broadcasts its operands as ufuncs do."""
-    return type(primitive) is Elementwise or (primitive.kind == "constant" and type(primitive.evaluate) is np.ufunc)
 
 
 # Literals

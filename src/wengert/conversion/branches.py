@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -33,8 +33,8 @@ from wengert.conversion.regions import (
     traced,
 )
 from wengert.core.aval import Aval, aval_of, is_exact, is_number, united
+from wengert.core.form import is_elementwise
 from wengert.core.order import Strides, is_scalar
-from wengert.core.primitive import Elementwise
 from wengert.core.sharing import SHARES, Memory, Share, memories_of
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor
@@ -46,6 +46,8 @@ from wengert.primitives.indexing import rebind
 __all__ = ["and_", "compare", "if_exp", "if_stmt", "not_", "or_", "running"]
 
 Thunk = Callable[[], Any]
+Regions: TypeAlias = Mapping[Thunk, Region]
+NO_REGIONS: Regions = MappingProxyType({})
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -75,18 +77,28 @@ def if_stmt(test: Any, body: FunctionType, orelse: FunctionType, site: tuple[Any
     choose(as_truth(test), Heap([body, orelse], Site(*site)), body, orelse, note)
 
 
-def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note) -> Any:
-    """Trace both branches, let everything hold what the branch taken gives, and return what that returns."""
+def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note, known: Regions = NO_REGIONS) -> Any:
+    """Trace both branches, let everything hold what the branch taken gives, and return what that returns.
+
+    Args:
+        test: the condition.
+        heap: what the branches can reach.
+        body: the branch where the condition holds.
+        orelse: the other one.
+        note: the statement, for errors.
+        known: the regions of branches that have been traced already.
+    """
     while True:
-        promoted, found = chosen(test, heap, body, orelse, note)
+        regions = [known.get(run) or traced(note, heap, run) for run in (body, orelse)]
+        promoted, found = chosen(test, heap, regions, note)
         if not promoted:
             return found
         heap.promote(promoted, note)
+        known = NO_REGIONS
 
 
-def chosen(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note) -> tuple[Sequence[int], Any]:
+def chosen(test: Any, heap: Heap, regions: Sequence[Region], note: Note) -> tuple[Sequence[int], Any]:
     """Do what `choose` does, or return the ndarrays in whose place Tensors are needed, by identity."""
-    regions = [traced(note, heap, run) for run in (body, orelse)]
     arrays = {x: None for region in regions for x in region.arrays}
     if arrays:
         return list(arrays), None
@@ -467,16 +479,17 @@ def joined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) -> A
     region = traced((name, "operands", position_of(*caller())), heap, rest)
     other = region.result
     harmless = not (region.written or region.contents or region.arrays) and all(
-        isinstance(e.primitive, Elementwise) for e in region.stage.equations
+        is_elementwise(e.primitive) for e in region.stage.equations
     )
     if harmless and is_truth(value) and (is_truth(other) or isinstance(other, bool)):
         again = region.function([region.end_of(other)], [aval_of(other)])(*map(operand_of, heap.handles.values()))[0]
         return function(value, again)
     both_truths = is_truth(value) and (is_truth(other) or not is_array(other))
     last = function is np.logical_or if both_truths else value
+    known = {rest: region}  # tracing it again would take twice as long for each further operand
     if function is np.logical_and:
-        return decided(value, rest, lambda: last, thunks)
-    return decided(value, lambda: last, rest, thunks)
+        return decided(value, rest, lambda: last, heap, known)
+    return decided(value, lambda: last, rest, heap, known)
 
 
 def is_truth(value: Any) -> bool:
@@ -497,10 +510,10 @@ def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
     """Carry out a conditional expression."""
     if not is_traced(test):
         return body() if test else orelse()
-    return decided(test, body, orelse, [body, orelse])
+    return decided(test, body, orelse, Heap([body, orelse]))
 
 
-def decided(test: Any, body: Thunk, orelse: Thunk, thunks: Sequence[Thunk]) -> Any:
-    """Return one of two values, of which the user's program computes both in `thunks`."""
+def decided(test: Any, body: Thunk, orelse: Thunk, heap: Heap, known: Regions = NO_REGIONS) -> Any:
+    """Return one of two values that the user's program computes."""
     note = ("conditional expression", "both sides", position_of(*caller()))
-    return choose(as_truth(test), Heap(thunks), body, orelse, note)
+    return choose(as_truth(test), heap, body, orelse, note, known)

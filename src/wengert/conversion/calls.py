@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
+from wengert.control.heap import Heap
 from wengert.control.libraries import is_library, is_own
 from wengert.control.places import defined
 from wengert.conversion import operations
@@ -220,7 +221,7 @@ def larger(test: Any, one: Any, other: Any) -> Any:
     """Return one of two values."""
     if not is_traced(test):
         return one if test else other
-    return decided(test, lambda: one, lambda: other, ())
+    return decided(test, lambda: one, lambda: other, Heap(()))
 
 
 def chosen(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:

@@ -571,6 +571,10 @@ def form_of(primitive: Primitive) -> Form:
     """Return the form that a primitive declares; what is elementwise, or evaluated by a ufunc, is pointwise."""
     if primitive.form is not None:
         return primitive.form
+    return POINTWISE if is_elementwise(primitive) else UNSAID
+
+
+def is_elementwise(primitive: Primitive) -> bool:
+    """Tell whether a primitive broadcasts its operands as ufuncs do, and raises for none of their elements."""
     evaluate = primitive.evaluate
-    pointwise = primitive.kind == "elementwise" or (isinstance(evaluate, np.ufunc) and evaluate.signature is None)
-    return POINTWISE if pointwise else UNSAID
+    return primitive.kind == "elementwise" or (isinstance(evaluate, np.ufunc) and evaluate.signature is None)
