@@ -294,6 +294,7 @@ MAYBE_VIEWS = {
 # Functions with rules of their own, and control flow by functions; t is a name that the filled expression may use.
 CALLS = templates(
     """
+    Weighted.apply({X}, 2) ; Weighted.apply({X}, 3) ; captured({X}, {S}) ; {X} * np.mean(TALL) ; {X} * TALL[1:4][0]
     sine({X}) ; cube({X}) ; root({X}) ; Scaled.apply({X}, {S}) ; Squared.apply({X}) ; product({X}, {X})
     wg.checkpoint(lambda {t}: {X:t})({X}) ; wg.checkpoint(lambda {t}, {u}: {X:tu})({X}, {X}) ; tripled({X})
     (lambda {t}: {X:t})({X}) ; (lambda {t}, {u}: {X:tu})({X}, {X}) ; twice(lambda {t}: {X:t}, {X})

@@ -25,6 +25,7 @@ HEAD = (
     """
 import contextlib
 import functools
+import types
 
 import numpy as np
 import wengert as wg
@@ -35,6 +36,7 @@ WEIGHTS = np.array([0.5, -1.25, 2.0])
 MASK = np.array([True, False, True])
 MASK3 = np.array([[False, False, False], [True, True, True], [False, False, False]])
 ORDER = np.array([2, 0, 1])
+TALL = np.linspace(0.5, 1.5, 70_000)
 
 
 def ruled(function, vjp=None, jvp=None):
@@ -80,6 +82,33 @@ class Scaled(wg.autograd.Function):
     def backward(ctx, ct):
         t, u = ctx.saved_tensors
         return ct * u, np.sum(ct * t)
+
+
+class Weighted(wg.autograd.Function):
+    @staticmethod
+    def forward(ctx, t, power):
+        ctx.save_for_backward(t)
+        ctx.power = power
+        return WEIGHTS[2] * t**power
+
+    @staticmethod
+    def backward(ctx, ct):
+        (t,) = ctx.saved_tensors
+        return ct * WEIGHTS[2] * ctx.power * t ** (ctx.power - 1), None
+
+
+def captured(t, u):
+    class Capturing(wg.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            ctx.save_for_backward(t)
+            return t * np.sum(u)
+
+        @staticmethod
+        def backward(ctx, ct):
+            return ct * np.sum(u)
+
+    return Capturing.apply(t)
 
 
 class Box:

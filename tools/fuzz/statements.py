@@ -13,7 +13,7 @@ FEATURES = frozenset(
     {
         *("views", "order", "writes", "out", "zero", "complex", "single", "counters", "containers", "objects"),
         *("functions", "nonlocal", "branches", "loops", "while", "exits", "calls", "control", "integers", "python"),
-        *("choices", "exceptions", "contexts", "generators", "dictionaries", "arguments"),
+        *("choices", "exceptions", "contexts", "generators", "dictionaries", "arguments", "spaces"),
     }
 )
 
@@ -173,6 +173,8 @@ class Statements:
             ("objects", 0.3, self.box),
             ("integers", 0.5, self.whole),
             ("dictionaries", 0.3, self.dictionary),
+            ("spaces", 0.3, self.space),
+            ("spaces", 0.15, self.octets),
         ]
 
     def kind(self, kinds: str = "SPVVVFMMWQ") -> str:
@@ -308,6 +310,10 @@ class Statements:
         name = self.make.fresh("v")
         value = self.value("S", scope)
         arrays = (f"np.array({value}, like=x)", "np.zeros((), like=x)", "np.array(0.5, like=x)")
+        if self.choice.random() < 0.2 and "choices" in self.features:
+            array = self.choice.choice(arrays)
+            scope.names.append(Name(name, "S"))
+            return [f"{name} = {array} if {self.make.condition(scope, 1)} else {self.value('S', scope)}"]
         others = (f"np.asarray({value} * 1.0, like=x)", "np.zeros_like(y[0, ..., 1])", "y[1, 2]", "x[0]")
         forms = [*((text, True) for text in arrays), *((text, False) for text in others)]
         text, own = self.choice.choice(forms)
@@ -397,6 +403,38 @@ class Statements:
         value = self.value(kind, scope)
         scope.names.append(Name(f"{name}.value", kind, own=True))
         return [f"{name} = Box(np.copy({value}))"]
+
+    def space(self, scope: Scope, _depth: int) -> Lines:
+        """Define or set something under a name that is computed: an attribute, or a global variable."""
+        known = [n for n in scope.names if n.text.endswith(".level") or n.text.startswith("u")]
+        if known and self.choice.random() < 0.6:
+            place = self.choice.choice(known)
+            owner, _, attribute = place.text.rpartition(".")
+            kind = place.kind
+        else:
+            kind, owner, attribute = self.kind("SVMP"), self.make.fresh("o"), "level"
+            if self.choice.random() < 0.4:
+                owner, attribute = "", self.make.fresh("u")
+        value = self.make.filled("np.copy({X}) * 1.0", kind, scope, 1)
+        text = f"{owner}.{attribute}" if owner else attribute
+        new = all(n.text != text for n in scope.names)
+        if new:
+            scope.names.append(Name(text, kind, own=kind != "S", bound=False))
+        if not owner:
+            return [f"globals()['{attribute}'] = {value}"]
+        made = self.choice.choice(("types.SimpleNamespace()", f"types.ModuleType('{owner}')"))
+        set_it = self.choice.choice(("setattr({}, '{}', {})", "vars({})['{}'] = {}", "{}.{} = {}"))
+        return [*([f"{owner} = {made}"] if new else []), set_it.format(owner, attribute, value)]
+
+    def octets(self, scope: Scope, _depth: int) -> Lines:
+        """Define an array of bytes, or count on in one."""
+        known = [n for n in scope.names if n.number == "o"]
+        if known and self.choice.random() < 0.5:
+            return [f"{self.choice.choice(known).text}[0] += 1"]
+        name = self.make.fresh("b")
+        scope.names.append(Name(name, "S", "o"))
+        scope.rules.append(("S", f"{{S}} * {name}[0]"))
+        return [f"{name} = bytearray([1, 2])"]
 
     def dictionary(self, scope: Scope, _depth: int) -> Lines:
         """Define a dictionary of arrays and change all of them in a loop over it, or enter one under a key."""
