@@ -403,3 +403,28 @@ def test_a_function_that_writes_to_what_it_captured_is_refused_and_undone():
 
     wg.checkpoint(own)(x).sum().backward()
     np.testing.assert_array_equal(x.grad, [2.0, 2.0])
+
+
+class Scaled(wg.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, factor: float) -> Any:
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x * x * factor
+
+    @staticmethod
+    def backward(ctx: Any, ct: Any) -> Any:
+        return ct * 2.0 * ctx.saved_tensors[0] * ctx.factor, None
+
+
+def test_traced_calls_of_functions_with_rules_are_compared_by_what_they_call():
+    cube = wg.custom_rule(lambda x: x**3)
+    cube.defvjp(lambda x: (x**3, x), lambda x, ct: (3 * x**2 * ct,))
+    for function in (cube, lambda x: Scaled.apply(x, 2.0)):
+        checked = wg.checkpoint(function)
+        np.testing.assert_allclose(wg.jit(wg.grad(checked))(1.5), wg.grad(function)(1.5))
+        lanes = wg.jit(wg.vmap(wg.grad(checked)))(np.array([1.5, 2.5]))
+        np.testing.assert_allclose(lanes, wg.vmap(wg.grad(function))(np.array([1.5, 2.5])))
+    factors = iter([2.0, 3.0])
+    with pytest.raises(GraphError, match="computed from other values when run again"):
+        wg.jit(wg.grad(wg.checkpoint(lambda x: Scaled.apply(x, next(factors)))))(1.5)

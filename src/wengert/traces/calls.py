@@ -7,7 +7,7 @@ one by one only where they look at elements. In a graph stands `InGraph`, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,11 @@ class UserCall(Primitive):
 
     def anew(self, operands: Values) -> UserCall:
         """Return the same call, not made yet, for other operands."""
+        raise NotImplementedError
+
+    @property
+    def likeness(self) -> Hashable:
+        """What calls share that do the same with the same operands: the function and its other arguments."""
         raise NotImplementedError
 
     def require_like(self, traced: UserCall) -> None:
@@ -233,6 +238,11 @@ class InLanes(UserCall):
     def anew(self, operands: Values) -> UserCall:
         """Return the same calls, not made yet."""
         return InLanes(self.one.anew(operands), self.size, self.flags)
+
+    @property
+    def likeness(self) -> Hashable:
+        """The same of the call of one lane, and which operands have lanes."""
+        return self.one.likeness, self.size, tuple(self.flags)
 
     def require_like(self, traced: UserCall) -> None:
         """Compare the calls of one lane."""

@@ -7,7 +7,7 @@ pass runs, it sees the saved Tensors of that level and is differentiable.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from wengert._tree import flatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.form import Pointwise
+from wengert.core.identity import identity
 from wengert.core.primitive import Constant
 from wengert.core.signatures import NONE, called_with
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
@@ -185,6 +186,12 @@ class Call(UserCall):
         for place, operand in zip(self.places, operands, strict=False):
             needs[place] = needs[place] or innermost_trace(operand) is not None
         return Call(self.cls, self.args, self.kwargs, self.places, tuple(needs))
+
+    @property
+    def likeness(self) -> Hashable:
+        """The class and the arguments that are no operands."""
+        others = [x for i, x in enumerate(self.args) if i not in self.places]
+        return self.cls, tuple(self.places), identity(others), identity(dict(self.kwargs))
 
     def forget_arguments(self) -> None:
         """Let the arguments go: what is needed of them is saved where it was recorded."""

@@ -16,11 +16,13 @@ import numpy as np
 from wengert._tree import flatten, map_leaves
 from wengert.core.graph import Equation, Variable
 from wengert.core.identity import identity, identity_of_params
+from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable
 from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor, own_memory, raw
 from wengert.core.views import base_and_path, current
 from wengert.core.watch import Witness, rebound
 from wengert.errors import GraphError, describe
+from wengert.traces.calls import InGraph
 from wengert.traces.modes import STATE, recording_from, reviving, saved_tensors_hooks
 from wengert.traces.staging import Stage
 from wengert.transforms.boundary import name_of
@@ -154,10 +156,15 @@ def steps_of(equations: list[Equation]) -> list[Any]:
         operands = [
             ("step", numbers[x]) if type(x) is Variable and x in numbers else identity(x) for x in equation.inputs
         ]
-        steps.append((identity(equation.primitive), identity_of_params(equation.params), operands))
+        steps.append((what_it_does(equation.primitive), identity_of_params(equation.params), operands))
         for variable in equation.outputs:
             numbers[variable] = len(numbers)
     return steps
+
+
+def what_it_does(primitive: Primitive) -> Any:
+    """Return what a primitive shares with those that do the same: calls of functions with rules are made anew."""
+    return primitive.fresh_call.likeness if isinstance(primitive, InGraph) else identity(primitive)
 
 
 def same_prints(first: list[tuple[Any, ...]], second: list[tuple[Any, ...]]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.identity import identity
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, shown
 from wengert.core.signatures import called_with
@@ -115,6 +116,11 @@ class CustomCall(UserCall):
     def anew(self, _operands: Sequence[Any]) -> CustomCall:
         """Return the same call, not made yet."""
         return CustomCall(self.rule, self.leaves, self.structure, self.places)
+
+    @property
+    def likeness(self) -> Hashable:
+        """The rule and the arguments that are no operands."""
+        return identity(self.rule), self.structure, tuple(self.places), identity(self.leaves)
 
     def arguments(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the arguments with other values for the operands."""
