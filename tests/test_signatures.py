@@ -103,6 +103,9 @@ CALLS = {
     "cond (true_fun): parameters (); a call with (*operands), 1 argument,": lambda w: w(
         lambda x: wg.cond(x > 0, lambda: 1.0, lambda y: y, x)
     )(1.0),
+    "call (fun): parameters (x, y); a call with (*args), 1 argument,": lambda w: w(
+        lambda x: wg.call(lambda x, y: x, x)
+    )(1.0),
     "switch (branch 1): parameters (); a call with (*operands), 1 argument,": lambda w: w(
         lambda i, x: wg.switch(i, [np.sin, lambda: 1.0], x)
     )(1, 1.0),

@@ -31,6 +31,7 @@ from wengert.core.graph import Equation, Graph, evaluate
 from wengert.core.identity import identity
 from wengert.core.primitive import Pullback, Structured, register
 from wengert.core.requirements import require_callable
+from wengert.core.signatures import called_with
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.views import base_and_path
@@ -127,6 +128,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
         The function's result.
 
     Raises:
+        DtypeError: the function's parameters do not allow the call.
         GraphError: the function calls itself with arguments that differ only in values that are being traced.
 
     >>> import wengert as wg
@@ -140,7 +142,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
     require_plain("call", leaves)
     staged = [is_staged(leaf) for leaf in leaves]
     if not any(staged):
-        return fun(*args)
+        return called_with("call (fun)", fun, "*args", args)
     name = getattr(fun, "__qualname__", repr(fun))
     inputs = chosen(leaves, staged)
     running = (
@@ -158,7 +160,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
                 "Use wengert.while_loop, or count the depth with a Python number",
             )
         )
-    flat = Flat("call", lambda xs: fun(*xs), structure)
+    flat = Flat("call", lambda xs: called_with("call (fun)", fun, "*args", xs), structure)
     written: list[int] = []
     used: list[Equation] = []
     stages = {owner._trace for owner in owners_of(inputs) if isinstance(owner._trace, Stage)}

@@ -9,7 +9,7 @@ from array import array
 from collections import deque
 from operator import is_not
 from types import CellType, FunctionType, SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from wengert.control.places import UNBOUND
 from wengert.core.source import caller, position_of
 from wengert.errors import GraphError, describe
 
-__all__ = ["Cell", "Contents", "Holder", "Variables", "content_of", "holder_of", "is_users"]
+__all__ = ["Bytes", "Cell", "Contents", "Holder", "Variables", "content_of", "holder_of", "is_users"]
 
 Contents = dict[Any, Any]
 
@@ -219,19 +219,23 @@ class Bytes(Holder):
         """Put in the bytes."""
         old = contents.get("")
         if type(old) is not bytes:
-            raise GraphError(
-                describe(
-                    self.name or type(self.target).__name__,
-                    f"a {type(self.target).__name__}, changed where a traced value decides",
-                    "an array that can hold what is traced is needed",
-                    "Make it with wengert.numpy",
-                )
-                + f"\n  {position_of(*caller())}"
-            )
+            self.refuse(position_of(*caller()))
         if isinstance(self.target, bytearray):
             self.target[:] = old
         else:
             self.target[:] = array(self.target.typecode, old)
+
+    def refuse(self, place: Any) -> NoReturn:
+        """Raise because a traced value decides about the bytes; `place` is the statement's."""
+        raise GraphError(
+            describe(
+                self.name or type(self.target).__name__,
+                f"a {type(self.target).__name__}, changed where a traced value decides",
+                "an array that can hold what is traced is needed",
+                "Make it with wengert.numpy",
+            )
+            + f"\n  {place}"
+        )
 
     def entry_name(self, key: Any) -> str:
         """Return the name."""

@@ -15,7 +15,7 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.control.cond import cond
 from wengert.control.heap import Heap, is_plain
-from wengert.control.holders import Contents, Holder
+from wengert.control.holders import Bytes, Contents, Holder
 from wengert.control.places import RETURNED, UNBOUND, Place, Site, Undefined, defined, is_undefined, shown
 from wengert.conversion.regions import (
     Note,
@@ -181,6 +181,8 @@ class Merge:
 
     def change(self, holder: Holder) -> Callable[[list[Any]], None]:
         """Return how to let a holder have what the branch taken gives it."""
+        if isinstance(holder, Bytes):
+            holder.refuse(self.note[2])
         identity = id(holder.target)
         kept = self.heap.kept[identity]
         one, other = (region.contents.get(identity, kept) for region in self.regions)

@@ -90,6 +90,7 @@ def remaining(iterable: Any, items: Iterator[Any], taken: int, site: Site, body:
                 "something with a length is needed",
                 "Iterate over a range, a list or an array, or write a `while`",
             )
+            + f"\n  {position_of(*caller())}"
         )
     note = ("for", "iterations after a `break`", position_of(*caller()))
     for item in items:
