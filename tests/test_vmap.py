@@ -604,3 +604,38 @@ def test_every_view_can_be_written_through_in_lanes() -> None:
         for primitive in PRIMITIVES.values()
         if primitive.view and type(form_of(primitive)).lifted is Form.lifted
     ] == []
+
+
+BESIDE_LENGTH_ONE: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
+    (lambda c: c[:, None], lambda w: w[::-1]),
+    (lambda c: c[:, None], lambda w: w[::2]),
+    (lambda c: c[None], lambda w: w[:, ::-1]),
+    (lambda c: c[None], lambda w: w[..., ::2]),
+    (lambda c: c[None], lambda w: w[::-1, ::-1]),
+    (lambda c: c[None].T, lambda w: w.T[:, ::-1]),
+    (lambda c: c[None], lambda w: w.T[::-1]),
+    (lambda c: c[:, None, None], lambda w: np.flip(w, 0)),
+    (lambda c: c.reshape(1, 3, 1), lambda w: w[:, ::-2]),
+]
+
+
+@pytest.mark.parametrize(("widened", "stepped"), BESIDE_LENGTH_ONE)
+def test_steps_beside_an_axis_of_length_one_are_views(
+    widened: Callable[[Any], Any], stepped: Callable[[Any], Any]
+) -> None:
+    def both_ways(x: Any) -> Any:
+        c = x * 1.0
+        w = stepped(widened(c))
+        c[0] = 9.0
+        seen = w * 1
+        w[...] = w * x[1]
+        return seen.sum() * 1.0, c * 1
+
+    def one_lane(x: Any) -> Any:
+        return wg.jvp(both_ways, (x,), (x,))[0]
+
+    rows = np.array([[0.7, -1.3, 2.1], [1.0, 2.0, 3.0]])
+    assert_alike(wg.vmap(both_ways)(rows), loop(both_ways, (rows,)))
+    assert_alike(wg.vmap(one_lane)(rows), loop(both_ways, (rows,)))
+    jacobians = wg.vmap(wg.jacobian(lambda x: both_ways(x)[1]))(rows)
+    assert_alike(jacobians, np.stack([wg.jacobian(lambda x: both_ways(x)[1])(row) for row in rows]))

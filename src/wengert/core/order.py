@@ -26,6 +26,7 @@ __all__ = [
     "is_packed",
     "is_scalar",
     "joined",
+    "lie_alike",
     "may_be_scalar",
     "of_array",
     "order_of",
@@ -180,6 +181,17 @@ def is_packed(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bo
                 return 0 in shape
             step *= length
     return True
+
+
+def lie_alike(shape: Sequence[int], one: Strides, other: Strides) -> bool:
+    """Tell whether strides are the same; those of axes of length one mean nothing, and NumPy has any there.
+
+    >>> lie_alike((3, 1), (-8, 0), (-8, 8)), lie_alike((3, 1), (-8, 0), (8, 0))
+    (True, False)
+    """
+    if one == other or one is None or other is None:
+        return one == other
+    return all(length == 1 or a == b for length, a, b in zip(shape, one, other, strict=True))
 
 
 def permuted(strides: Sequence[int]) -> list[int]:

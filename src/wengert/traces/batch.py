@@ -17,7 +17,7 @@ from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply
 from wengert.core.form import form_of
 from wengert.core.graph import Variable
-from wengert.core.order import Strides, arranged, permuted, row_strides, strides_of
+from wengert.core.order import Strides, arranged, lie_alike, permuted, row_strides, strides_of
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import asker, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
@@ -353,7 +353,7 @@ def rearranged(out: Any, strides: Strides) -> Any:
     """Return an array whose lanes lie as these strides say, or the array itself if they do."""
     if len(out.shape) == 1:
         return out
-    if lane_strides(out) == strides:
+    if lie_alike(out.shape[1:], lane_strides(out), strides):
         return out
     return arranged(out, [*range(out.ndim)] if strides is None else [0, *(1 + axis for axis in permuted(strides))])
 
