@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from wengert.core.members import ArrayLike, Members
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError, ShapeError, describe
 
 if TYPE_CHECKING:
     from wengert.core.tensor import Tensor
@@ -52,7 +52,10 @@ class FlatElements:
 
     def __setitem__(self, index: Any, value: ArrayLike) -> None:
         elements = call(np.copy, call(np.ravel, self._tensor))
-        elements[index] = value
+        if isinstance(index, slice):  # whose places take the elements of the value in turn, whatever its shape
+            call(np.put, elements, np.arange(len(elements))[index], value)
+        else:
+            elements[index] = value
         self._tensor[...] = call(np.reshape, elements, self._tensor.shape)
 
 
@@ -117,7 +120,13 @@ class ArrayMethods(Members):
         return call(np.transpose, self, order)
 
     def fill(self, value: ArrayLike) -> None:
-        """Set every element to a value."""
+        """Set every element to a number."""
+        if np.ndim(value):
+            raise ShapeError(
+                describe(
+                    "fill", f"a value of shape {np.shape(value)}", "one number is needed", "Assign it: x[...] = value"
+                )
+            )
         self[...] = value
 
     def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:

@@ -34,7 +34,18 @@ from wengert.errors import describe
 if TYPE_CHECKING:
     from wengert.core.primitive import Primitive
 
-__all__ = ["ALIAS", "Step", "View", "apply_view", "base_and_path", "current", "is_window", "resolved", "share"]
+__all__ = [
+    "ALIAS",
+    "Step",
+    "View",
+    "apply_view",
+    "base_and_path",
+    "current",
+    "is_window",
+    "lasting",
+    "resolved",
+    "share",
+]
 
 SHARING: Cache[Any, bool] = Cache()
 """Whether steps from an array of some shape give a view: functions that are traced take the same steps many times."""
@@ -125,6 +136,13 @@ ALIAS.level = float("inf")
 def current(tensor: Tensor) -> Tensor:
     """Return the Tensor that a handle stands for: itself, unless it is a view."""
     return tensor._value.current() if tensor._trace is ALIAS else tensor
+
+
+def lasting(tensor: Tensor) -> Tensor:
+    """Return what a handle stands for, whose memory is relied upon from then on; a copy if its owner may change it."""
+    keep(tensor)
+    found = current(tensor)
+    return detached_buffer(found) if found is not tensor and base_and_path(tensor)[0]._kept is BORROWED else found
 
 
 def resolved(function: Callable[..., Any], *operands: Any) -> Any:
@@ -229,9 +247,11 @@ def base_and_path(tensor: Tensor) -> tuple[Tensor, tuple[Step, ...]]:
 def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply a primitive whose result may share memory with operand 0; if it does, return a view handle."""
     source = operands[0]
+    if len(operands) > 1:  # elements at an index of arrays: no view
+        return resolved(lambda *xs: dispatch(primitive, xs, params), *operands)
     base, path = base_and_path(source)
-    tensor = dispatch(primitive, (current(source), *operands[1:]), params)
-    if len(operands) > 1 or type(tensor) is not Tensor:
+    tensor = dispatch(primitive, (current(source),), params)
+    if type(tensor) is not Tensor:
         return tensor
     steps = (*path, (primitive, tuple(params.items())))
     if not shares_memory(tensor, source, base, steps):

@@ -15,7 +15,7 @@ from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._selection import flattened, in_range
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import selection
-from wengert.primitives.indexing import add_at
+from wengert.primitives.indexing import add_at, assignable
 
 __all__: list[str] = []
 
@@ -96,7 +96,7 @@ def plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def set_flat(target: Tensor, places: Any, values: Any) -> None:
     """Assign values, repeated as needed, to places of the flattened target."""
-    source = flattened(as_tensor(values))
+    source = flattened(as_tensor(assignable(target, values)))
     if not places.size:
         return
     if source.size != places.size:
@@ -169,7 +169,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
         plainly(np.putmask, a, mask, values)
         return
     places = np.flatnonzero(masked("putmask", a, mask))
-    source = flattened(as_tensor(values))
+    source = flattened(as_tensor(assignable(a, values)))
     if places.size and source.size:
         set_flat(a, places, source[places % source.size])
 

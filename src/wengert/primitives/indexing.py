@@ -9,26 +9,39 @@ from typing import Any
 
 import numpy as np
 
+from wengert._tree import flatten
 from wengert.core.aval import UNKNOWN, Aval, aval_of, shape_of
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
-from wengert.core.dispatch import apply, as_tensor, checked, innermost
-from wengert.core.examples import Results, tried, unfilled
+from wengert.core.dispatch import apply, as_tensor, checked, innermost, is_weak
+from wengert.core.examples import Results, example_of, unfilled
 from wengert.core.form import Form, form_of
 from wengert.core.objects import holds_objects
 from wengert.core.order import example, order_of, strides_of
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.sharing import SHARES, PartPlace, found_again, part_of, reach_sharers
 from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor, is_concrete, keep, make_tensor
-from wengert.core.views import Step, base_and_path, current, resolved, share
+from wengert.core.tensor import Tensor, is_concrete, make_tensor
+from wengert.core.variable import Variable
+from wengert.core.views import Step, base_and_path, current, lasting, resolved, share
 from wengert.core.watch import WATCHES, Lost, noted
-from wengert.errors import GraphError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
 from wengert.primitives.shapes import reshape
 
-__all__ = ["add_at", "assign", "getitem", "read", "read_index", "rebind", "setitem", "transpose_part", "write"]
+__all__ = [
+    "add_at",
+    "assign",
+    "assignable",
+    "getitem",
+    "read",
+    "read_index",
+    "rebind",
+    "setitem",
+    "transpose_part",
+    "write",
+]
 
 
 Entries = tuple[Any, ...]
@@ -50,8 +63,7 @@ def split_index(index: Any) -> tuple[Entries, list[Any]]:
             entries.append(fixed_slice(entry))
         elif kind is Tensor and not (entry.ndim == 0 and entry._trace is None and entry.dtype.kind in "iu"):
             entries.append(OPERAND)
-            keep(entry)  # what is recorded may need the index as it is now
-            arrays.append(current(entry))
+            arrays.append(lasting(entry))  # what is recorded may need the index as it is now
         elif isinstance(entry, list | tuple | np.ndarray | bool | np.bool_):
             array = np.asarray(entry)
             entries.append(OPERAND)
@@ -134,6 +146,29 @@ def require_writable_window(base: Any, path: Sequence[Step]) -> None:
         strides = strides_of(base) if base.shape else ()  # cotangents of arrays without axes are scalars
         window = window_of(example(base.shape, strides, aval_of(base).dtype), path)
         window[(slice(0, 0),) * window.ndim] = 0
+
+
+def stand_in(shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Return an array to try an assignment on: one float stands for all (a bool would take any object)."""
+    return np.ndarray(tuple(shape), np.float64, bytearray(8), 0, (0,) * len(shape))
+
+
+def require_fit(
+    shape: Sequence[int], path: Sequence[Step], index: Entries, arrays: Sequence[Any], value: Sequence[int]
+) -> None:
+    """Raise what NumPy raises where a value of a shape does not fit the part that it is assigned to.
+
+    Args:
+        shape: the shape of the array that is written to.
+        path: the steps to the view through which it is.
+        index: the static form of the index.
+        arrays: the arrays in the index, or what stands for them.
+        value: the shape of the value.
+    """
+    window = stand_in(shape)
+    for view, step in path:
+        window = view.evaluate(window, **dict(step))
+    stand_in(window.shape)[join_index(index, list(map(example_of, arrays)))] = np.broadcast_to(0.0, value)
 
 
 def transpose_part(ct: Any, aval: Aval, *arrays: Any, index: Entries) -> Any:
@@ -266,12 +301,7 @@ class Update(Form):
         x, value, arrays = aval_of(inputs[0]), aval_of(inputs[1]).shape, inputs[2:]
         require_writable_window(inputs[0], params["path"])
         if value and not any(map(unknown_mask, arrays)):
-            window = np.broadcast_to(np.zeros((), np.bool_), x.shape)
-            for view, step in params["path"]:
-                window = view.evaluate(window, **dict(step))
-            (part,) = tried(take_part, (window, *arrays), {"index": params["index"]})
-            excess = max(0, len(value) - len(part.shape))
-            np.broadcast_to(np.empty(value[excess:] if set(value[:excess]) <= {1} else value, np.bool_), part.shape)
+            require_fit(x.shape, params["path"], params["index"], arrays, value)
         return (x,), order_of(inputs[:1])
 
     def batch(
@@ -287,6 +317,13 @@ class Update(Form):
         moved, changed = self.in_lanes(size, [base, *operands[1:]], batched, params)
         return apply(primitive, *moved, **changed)
 
+    def require_fit_of_lane(self, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> None:
+        """Raise what NumPy raises where a value does not fit the part of one lane, the base having its lanes."""
+        base, value, *arrays = operands
+        lanes = [Variable(x.shape[1:], x.dtype) if flag else x for x, flag in zip(arrays, batched[2:], strict=True)]
+        if not any(map(unknown_mask, lanes)):
+            require_fit(base.shape[1:], params["path"], params["index"], lanes, shape_of(value)[batched[1] :])
+
     def in_lanes(
         self, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
@@ -299,11 +336,14 @@ class Update(Form):
             path += [(p, tuple(q.items())) for p, q in lifted]
             shape = primitive.evaluate(np.broadcast_to(np.empty(()), shape), **dict(step)).shape
         found = batched_index(size, len(shape), params["index"], arrays, batched[2:], True)
+        lane = shape_of(value)[batched[1] :]
+        excess = max(0, len(lane) - found.rank)
+        if excess:
+            self.require_fit_of_lane(operands, batched, params)
         if batched[1]:
-            lane = value.shape[1:]
-            value = value.reshape((size, *(1,) * (found.rank - len(lane)), *lane[max(0, len(lane) - found.rank) :]))
-        elif found.source and shape_of(value):
-            value = value.reshape((1,) * (found.rank + 1 - value.ndim) + value.shape)
+            value = value.reshape((size, *(1,) * (found.rank - len(lane)), *lane[excess:]))
+        elif excess or (found.source and lane):
+            value = np.reshape(value, ((1,) * (found.rank + 1 - len(lane)) + lane)[excess:])
         if found.source and shape_of(value):
             value = np.moveaxis(value, found.target, found.source)
         changed = {"path": tuple(path), "index": found.entries, "add": params["add"]}
@@ -397,10 +437,51 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
         found_again(base, value, PartPlace((path, entries), arrays))
     if not add and is_same_view(value, base, (*path, (getitem, (("index", entries),)))):
         return  # the second half of `target[index] += ...`, whose first half has written through the view
+    found = assignable(target, value, add)
+    if isinstance(value, list | tuple) and not arrays:
+        require_depth(target.ndim - sum(type(entry) is int for entry in entries) + entries.count(None), found.shape)
+    write(base, found, *arrays, path=path, index=entries, add=add)
+
+
+def assignable(target: Tensor, value: Any, add: bool = False) -> Any:
+    """Return what is assigned, or added, to part of a Tensor as an array or Tensor.
+
+    Raises:
+        DtypeError: it is a complex number of Python's, or holds one, and the Tensor is real: NumPy takes the real part
+            of its own complex numbers, with a warning, but not of these.
+    """
     if isinstance(value, list | tuple) or holds_objects(value):
-        value = as_tensor(value)
-    value = value if type(value) is Tensor else checked("assignment", np.asarray(value))
-    write(base, value, *arrays, path=path, index=entries, add=add)
+        found = as_tensor(value)
+    else:
+        found = value if type(value) is Tensor else checked("assignment", np.asarray(value))
+    if found.dtype.kind == "c" and target.dtype.kind != "c" and not add and any(map(is_weak, leaves_of(value))):
+        raise DtypeError(
+            describe(
+                "assignment",
+                f"a complex number for a Tensor of dtype {target.dtype}",
+                "a real number is needed",
+                "Take its .real, or convert the Tensor with .astype(complex) first",
+            )
+        )
+    return found
+
+
+def leaves_of(value: Any) -> Sequence[Any]:
+    """Return what nested lists, or an array of objects, hold; the value itself if it is neither."""
+    return flatten(value.tolist() if holds_objects(value) else value)[0]
+
+
+def require_depth(rank: int, shape: Sequence[int]) -> None:
+    """Raise, as NumPy does, if nested lists for a part of `rank` axes have more than these."""
+    if len(shape) > rank:
+        raise ShapeError(
+            describe(
+                "assignment",
+                f"nested lists of shape {tuple(shape)} for a part with {rank} axes",
+                "lists no deeper than the part are needed",
+                "Make them an array first, or leave out the outer brackets",
+            )
+        )
 
 
 def is_same_view(value: Any, base: Tensor, path: Sequence[Step]) -> bool:

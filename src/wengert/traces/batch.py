@@ -295,7 +295,12 @@ class Batch(Transient):
         assert isinstance(form, Update)
         moved, changed = form.in_lanes(self.size, values, batched, params)
         is_array = strides_of(handle) == ()
-        handle._value = primitive.rewrite(moved[0], kept, *moved[1:], **changed)
+        try:
+            written = primitive.rewrite(moved[0], kept, *moved[1:], **changed)
+        except ValueError:
+            form.require_fit_of_lane(values, batched, params)
+            raise
+        handle._value = written
         handle._trace, handle._node = self, asker() + ARRAY if is_array else asker()
         handle._kept = False
         handle._mutated = True

@@ -18,7 +18,7 @@ from wengert.core.sharing import Plain
 from wengert.core.source import Position, caller, expression_at, position_of, use_at
 from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, own_memory
 from wengert.core.trace import next_level
-from wengert.core.views import current
+from wengert.core.views import lasting
 from wengert.core.watch import snapshot
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.barriers import barrier, overwritten
@@ -240,7 +240,7 @@ def staged(
 
 def output_of(value: Any) -> Any:
     """Return a result as a graph may have it: a Tensor, a Python number or an array."""
-    return current(value) if type(value) is Tensor else value if is_number(value) else np.asarray(value)[()]
+    return lasting(value) if type(value) is Tensor else value if is_number(value) else np.asarray(value)[()]
 
 
 def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:

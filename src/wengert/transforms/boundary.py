@@ -18,7 +18,7 @@ from wengert.core.aval import aval_of, is_number
 from wengert.core.dispatch import is_weak, plain_array, weakened
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor, own_memory
 from wengert.core.trace import Trace
-from wengert.core.views import current, share
+from wengert.core.views import current, lasting, share
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.traces.transient import Transient
 
@@ -167,7 +167,7 @@ def inner_value(value: Any) -> Any:
     """Return an array or Tensor as the value that a Tensor one level above may hold."""
     if type(value) is not Tensor:
         return value
-    found = current(value)
+    found = lasting(value)
     if found._trace is None:
         own_memory(found)
         found._kept = True
