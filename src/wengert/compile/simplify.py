@@ -6,7 +6,8 @@ lists them by the names of the primitives that they rewrite.
 
 What does not hold is not here: x + 0 is 0.0 for x = -0.0, x * 0 is NaN for infinities, x / x for 0, and a complex x * 1
 is NaN where a part of x is infinite. Not counted as part of a value are the bits of a NaN. What lies in memory in
-another order is another value: what is a view of it depends on that when the graph is evaluated under a trace.
+another order is another value: NumPy groups the terms of sums by it, and what is a view depends on it when the graph is
+evaluated under a trace.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.equations import Known, everywhere, renamed
+from wengert.core.abstract import placed
 from wengert.core.aval import NUMBERS, aval_of
 from wengert.core.dispatch import evaluated
 from wengert.core.form import is_elementwise
 from wengert.core.graph import Equation, Graph, Variable, literal
 from wengert.core.identity import registered_name
+from wengert.core.order import lie_alike
 from wengert.primitives.conversion import astype
 from wengert.primitives.elementwise import negative
 from wengert.primitives.shapes import broadcast_to
@@ -64,15 +67,24 @@ def rewritten(equation: Equation, definitions: Definitions) -> Any:
         found = None
         for rewrite in rewrites_of(equation):
             found = rewrite(equation, definitions)
-            if type(found) is Variable and found.strides != equation.outputs[0].strides:
-                found = None
-            if found is not None:
+            if found is not None and lies_as(found, equation.outputs[0]):
                 break
+            found = None
         if found is None:
             return equation
         if type(found) is not Equation:
             return found
         equation = found
+
+
+def lies_as(found: Any, variable: Variable) -> bool:
+    """Tell whether what a rewrite gives lies in memory as the result did; see above."""
+    if type(found) is Equation:
+        if not variable.shape:
+            return True
+        order = placed(found.primitive, found.inputs, found.params)[1]
+        return lie_alike(variable.shape, variable.strides, None if order is None else order[0])
+    return type(found) is not Variable or lie_alike(variable.shape, variable.strides, found.strides)
 
 
 def rewrites_of(equation: Equation) -> tuple[Rewrite, ...]:

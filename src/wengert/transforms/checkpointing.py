@@ -19,7 +19,7 @@ from wengert.core.identity import identity, identity_of_params
 from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable
 from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor, own_memory, raw
-from wengert.core.views import base_and_path, current, lasting
+from wengert.core.views import base_and_path, lasting
 from wengert.core.watch import Witness, rebound
 from wengert.errors import GraphError, describe
 from wengert.traces.calls import InGraph
