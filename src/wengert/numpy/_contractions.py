@@ -20,7 +20,7 @@ from wengert.primitives import einsum as sums
 from wengert.traces.operators import REAL, operand
 from wengert.traces.recorders import several_function, single_function
 
-__all__ = ["array", "outer"]
+__all__ = ["array", "dot", "outer"]
 
 RAW_TYPES = (Tensor, np.ndarray)
 

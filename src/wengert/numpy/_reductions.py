@@ -16,7 +16,7 @@ from wengert.primitives import reductions
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function
 
-__all__ = ["Params", "axes", "flag", "given", "max", "min", "params_of", "prod", "reduce_with", "sum"]
+__all__ = ["Params", "axes", "flag", "given", "max", "mean", "min", "params_of", "prod", "reduce_with", "sum"]
 
 Params = dict[str, Any]
 MISSING = np._NoValue

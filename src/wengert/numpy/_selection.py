@@ -18,7 +18,7 @@ from wengert.primitives import elementwise, selection
 from wengert.traces.operators import operand
 from wengert.traces.recorders import several_function
 
-__all__ = ["flattened", "in_range"]
+__all__ = ["clip", "flattened", "in_range"]
 
 
 choose_where = several_function(selection.where)

@@ -22,7 +22,7 @@ from wengert.primitives import shapes
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function
 
-__all__ = ["array_operand", "as_shape", "ravel", "require_ndim"]
+__all__ = ["array_operand", "as_shape", "diagonal", "ravel", "require_ndim", "squeeze"]
 
 
 def array_operand(name: str, value: Any) -> Any:

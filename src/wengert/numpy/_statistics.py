@@ -13,8 +13,11 @@ from wengert.core.primitive import Primitive
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._contractions import dot
 from wengert.numpy._naming import documented
-from wengert.numpy._reductions import Params, flag, given, params_of, reduce_with
+from wengert.numpy._reductions import Params, flag, given, mean, params_of, reduce_with
+from wengert.numpy._selection import clip
+from wengert.numpy._shapes import diagonal, squeeze
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import statistics
 from wengert.traces.operators import operand
@@ -212,7 +215,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     keep = flag(keepdims)
     along = None if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim, argname="axis")
     if weights is None:
-        result = np.mean(x, along, keepdims=keep)
+        result: Any = mean(x, along, keepdims=keep)
         total: Any = as_tensor(result.dtype.type(x.size / result.size))
     else:
         weight = fitted_weights(weights, x, along)
@@ -253,10 +256,8 @@ def sample_weights(name: str, weights: Any, count: int) -> Any:
     return found
 
 
-def freedom(count: int, ddof: int, total: Any, weight: Any, aweights: Any) -> Any:
-    """Return what a covariance is divided by, as NumPy does."""
-    if weight is None:
-        return count - ddof
+def freedom(ddof: int, total: Any, weight: Any, aweights: Any) -> Any:
+    """Return what a weighted covariance is divided by, as NumPy does."""
     if ddof == 0:
         return total
     if aweights is None:
@@ -314,26 +315,29 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
     if aweights is not None:
         aweights = sample_weights("aweights", aweights, count)
         weight = aweights if weight is None else weight * aweights
-    mean, total = average(rows, 1, weight, returned=True)
-    divisor = freedom(count, ddof, total[0], weight, aweights)
+    if weight is None:
+        center, divisor = mean(rows, 1), count - ddof
+    else:
+        center, total = average(rows, 1, weight, returned=True)
+        divisor = freedom(ddof, total[0], weight, aweights)
     known = is_concrete(divisor)
-    if known and np.any(raw(divisor) <= 0):
+    if known and raw(divisor) <= 0:
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=user_stacklevel())
         divisor = np.where(divisor > 0, divisor, 0.0)
     elif not known:
         divisor = np.where(divisor <= 0, 0.0, divisor)
-    centered = rows - mean[:, None]
+    centered = rows - center[:, None]
     transposed = (centered if weight is None else centered * weight).T
     if transposed.dtype.kind == "c":
         transposed = np.conjugate(transposed)
-    return np.squeeze(np.dot(centered, transposed) * np.true_divide(1, divisor))
+    return squeeze(dot(centered, transposed) * np.true_divide(1, divisor))
 
 
 def clipped(x: Any) -> Any:
     """Limit the real and imaginary parts to between -1 and 1."""
     if x.dtype.kind == "c":
         return np.clip(x.real, -1, 1) + 1j * np.clip(x.imag, -1, 1)
-    return np.clip(x, -1, 1)
+    return clip(x, -1, 1)
 
 
 @implements(np.corrcoef)
@@ -342,5 +346,6 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     found: Any = cov(x, y, rowvar, dtype=dtype)
     if not found.ndim:
         return found / found  # type: ignore[no-any-return]
-    deviation = np.sqrt(np.diagonal(found).real)
+    variance = diagonal(found)
+    deviation: Any = np.sqrt(variance.real if variance.dtype.kind == "c" else variance)
     return clipped(found / deviation[:, None] / deviation[None, :])  # type: ignore[no-any-return]
