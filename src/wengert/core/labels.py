@@ -260,16 +260,13 @@ class Labels(Composite):
 
     def summed(self, xs: Sequence[Any], names: Sequence[Names]) -> Any:
         """Return the result where labels are repeated, alone, or in more than two operands."""
-        kept = tuple([label for label in dict.fromkeys(self.result) if any(label in own for own in names)])
         if len(xs) == 2:
-            x, left = alone(xs[0], names[0], (*names[1], *kept))
-            y, right = alone(xs[1], names[1], (*left, *kept))
-            plan = product_of(left, right, kept, self.lengths)
-            assert plan is not None
-            found = multiplied(x, y, plan)
+            first, second, kept, plan = sum_of_two(names[0], names[1], self.result, self.lengths)
+            found = multiplied(first.applied(xs[0]), second.applied(xs[1]), plan)
             if kept == self.result:
                 return found
         else:
+            kept = kept_labels(self.result, names)
             short = {label: k for k, label in enumerate(dict.fromkeys(itertools.chain(*names)))}
             pairs: list[Any] = []
             for x, own in zip(xs, names, strict=True):
@@ -292,15 +289,22 @@ class Labels(Composite):
 
     def convolved(self, x: Any, y: Any) -> Any:
         """Return the result where labels are bound: of sequences by `convolve`, of stacks by products with windows."""
-        assert self.relation is not None
-        left, right = self.operands
         if self.sequences is not None:
             return convolution(x, y, *self.sequences)
+        axis, frame, names = self.moving
+        return self.summed([windows(x, axis, frame), y], names)
+
+    @cached_property
+    def moving(self) -> tuple[int, Frame, tuple[Names, Names]]:
+        """The axis of the first operand along which windows move, how they do, and the labels with theirs."""
+        assert self.relation is not None
+        left, right = self.operands
         label = next(name for name in left if name in self.relation.labels)
         start, steps = self.relation.solved(label)
         axis = left.index(label)
-        x = windows(x, axis, start, [(step, self.lengths[name]) for name, step in steps.items()])
-        return self.summed([x, y], [(*left[:axis], *steps, *left[axis + 1 :]), right])
+        moves = [(step, self.lengths[name]) for name, step in steps.items()]
+        frame = framed(self.lengths[label], start, moves)
+        return axis, frame, ((*left[:axis], *steps, *left[axis + 1 :]), right)
 
 
 def spelled(labels: Names) -> str:
@@ -377,12 +381,48 @@ def as_matrices(x: Any, own: Shape | None, order: Names | None, shape: Shape) ->
     return x if x.shape == shape else x.reshape(shape)
 
 
-def alone(x: Any, own: Names, elsewhere: Names) -> tuple[Any, Names]:
-    """Return an array on its diagonals, summed over the labels that are nowhere else, and the labels left."""
+class Lone(NamedTuple):
+    """Hold how an array is read on its diagonals, and summed over the labels that are nowhere else.
+
+    Attributes:
+        own, distinct: its labels, and each of them once.
+        axes: those of the latter that are summed over.
+        left: the labels that are left.
+    """
+
+    own: Names
+    distinct: Names
+    axes: Names
+    left: Names
+
+    def applied(self, x: Any) -> Any:
+        """Return what is left of an array."""
+        if self.distinct != self.own:
+            x = diagonal(x, self.own, self.distinct)
+        return np.add.reduce(x, self.axes, x.dtype) if self.axes else x
+
+
+def alone(own: Names, elsewhere: Names) -> Lone:
+    """Say what is left of an array with some labels where others are elsewhere."""
     distinct = tuple(dict.fromkeys(own))
-    x = x if distinct == own else diagonal(x, own, distinct)
     axes = tuple([i for i, label in enumerate(distinct) if label not in elsewhere])
-    return np.add.reduce(x, axes, x.dtype) if axes else x, tuple([n for n in distinct if n in elsewhere])
+    return Lone(own, distinct, axes, tuple([n for n in distinct if n in elsewhere]))
+
+
+def kept_labels(result: Names, names: Sequence[Names]) -> Names:
+    """Return the labels of a result that some operand has, each once."""
+    return tuple([label for label in dict.fromkeys(result) if any(label in own for own in names)])
+
+
+@lru_cache(maxsize=MOST_KNOWN)
+def sum_of_two(left: Names, right: Names, result: Names, lengths: Shape) -> tuple[Lone, Lone, Names, Product]:
+    """Say how a sum of products of two arrays is computed, and which labels of the result it has."""
+    kept = kept_labels(result, (left, right))
+    first = alone(left, (*right, *kept))
+    second = alone(right, (*first.left, *kept))
+    plan = product_of(first.left, second.left, kept, lengths)
+    assert plan is not None
+    return first, second, kept, plan
 
 
 def diagonal(x: Any, own: Names, distinct: Names) -> Any:
@@ -404,24 +444,48 @@ def convolution(x: Any, y: Any, flips: tuple[slice, ...], mode: Any, part: slice
     return out
 
 
-def windows(x: Any, axis: int, start: int, steps: Sequence[tuple[int, int]]) -> Any:
-    """Return an array with an axis replaced by two that move along it, each by a step; it is zero outside.
+class Frame(NamedTuple):
+    """Hold how two axes move along one that has zeros around it.
 
-    >>> windows(np.array([1, 2, 3]), 0, -1, [(1, 3), (1, 2)])
+    Attributes:
+        before: the number of zeros before it.
+        length: its length with them.
+        first: where the first element is.
+        counts, steps: the lengths of the two axes, and by how much each moves.
+    """
+
+    before: int
+    length: int
+    first: int
+    counts: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+def framed(length: int, start: int, moves: Sequence[tuple[int, int]]) -> Frame:
+    """Return how axes, each a step and a length, move along one of some length, from a start."""
+    reach = [step * (n - 1) for step, n in moves]
+    low, high = start + sum(min(r, 0) for r in reach), start + sum(max(r, 0) for r in reach)
+    before = max(0, -low)
+    steps, counts = zip(*moves, strict=True)
+    return Frame(before, max(length, high + 1) + before, start + before, counts, steps)
+
+
+def windows(x: Any, axis: int, frame: Frame) -> Any:
+    """Return an array with an axis replaced by two that move along it; it is zero outside.
+
+    >>> windows(np.array([1, 2, 3]), 0, framed(3, -1, [(1, 3), (1, 2)]))
     array([[0, 1],
            [1, 2],
            [2, 3]])
     """
-    reach = [step * (n - 1) for step, n in steps]
-    low, high = start + sum(min(r, 0) for r in reach), start + sum(max(r, 0) for r in reach)
-    before, length = max(0, -low), x.shape[axis]
-    padded = np.zeros((*x.shape[:axis], max(length, high + 1) + before, *x.shape[axis + 1 :]), x.dtype)
-    padded[(*(slice(None),) * axis, slice(before, before + length))] = x
+    before, length, first, counts, steps = frame
+    shape = x.shape
+    padded = np.zeros((*shape[:axis], length, *shape[axis + 1 :]), x.dtype)
+    padded[(*(slice(None),) * axis, slice(before, before + shape[axis]))] = x
     strides = padded.strides
-    moves = [step * strides[axis] for step, _ in steps]
-    shape = (*x.shape[:axis], *[n for _, n in steps], *x.shape[axis + 1 :])
-    offset = (start + before) * strides[axis]
-    return np.ndarray(shape, x.dtype, padded, offset, (*strides[:axis], *moves, *strides[axis + 1 :]))
+    own = strides[axis]
+    moved = (*strides[:axis], *[step * own for step in steps], *strides[axis + 1 :])
+    return np.ndarray((*shape[:axis], *counts, *shape[axis + 1 :]), x.dtype, padded, first * own, moved)
 
 
 # Making records
