@@ -403,9 +403,9 @@ class Contraction(Form):
         """Return the cotangent of operand i: it and the result change places."""
         shape, other = aval.shape, others[0] if len(others) == 1 else None
         plain = type(ct) is np.ndarray or isinstance(ct, np.generic)
-        if plain and not others:
-            found = self.record([shape], params).transposed(0).evaluate(ct)
-        elif not plain or type(other) is not np.ndarray:
+        if not others and (order := self.record([shape], params).permutation) is not None:
+            return ct.transpose([order.index(axis) for axis in range(len(order))])  # a view, as the operation is
+        if not plain or type(other) is not np.ndarray:
             shapes = list(map(shape_of, others))
             shapes.insert(i, shape)
             if self.matrices and [*map(len, shapes)] == [2, 2]:

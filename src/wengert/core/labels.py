@@ -203,8 +203,6 @@ class Labels(Composite):
 
     def evaluate(self, *arrays: Any) -> Any:
         """Compute the result on ndarrays, in new memory and C order; a scalar if it has no axes."""
-        if self.permutation is not None:
-            return np.array(arrays[0].transpose(self.permutation), order="C")
         if True in self.conjugated:
             arrays = tuple([x.conj() if flag else x for x, flag in zip(arrays, self.conjugated, strict=True)])
         if self.product is not None:
