@@ -352,9 +352,12 @@ def scaled(rule: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **params: times(rule(*args, **params))
 
 
+BY_DEFINITION = {"overwritten"}
+"""Primitives whose rule is not the derivative of their value."""
 RULES = [
     (name, attribute, i)
     for name in NAMES
+    if name not in BY_DEFINITION
     for attribute in ("rules", "transposes", "rule")
     for i in sorted(ruled_operands(PRIMITIVES[name]))
     if hasattr(PRIMITIVES[name], attribute)

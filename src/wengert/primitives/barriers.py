@@ -16,5 +16,13 @@ def own_copy(x: Any) -> Any:
 
 
 barrier = constant("stop_gradient", own_copy, form=Pointwise())
-overwritten = elementwise("overwritten", lambda _old, new: own_copy(new), d=(lambda t, _out, _old, _new: t, None))
+
+
+def replaced(old: Any, new: Any) -> Any:
+    """Return the second value in memory of its own, for every lane that the first has."""
+    lanes = np.shape(old) != np.shape(new)
+    return own_copy(np.broadcast_to(new, np.broadcast_shapes(np.shape(old), np.shape(new))) if lanes else new)
+
+
+overwritten = elementwise("overwritten", replaced, d=(lambda t, _out, _old, _new: t, None))
 """The second value with the derivatives of the first: what a write under `no_grad` leaves, as in PyTorch."""
