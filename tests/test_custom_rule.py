@@ -664,3 +664,16 @@ def test_a_linear_forward_rule_gives_reverse_mode_at_every_level():
         lambda p, t: (p[0] * 2.25, wg.fori_loop(0, 2, lambda i, v: v * 1.5, t[0])), lambda x: x * 2.25
     )
     assert wg.vmap(wg.grad(looped))(x).tolist() == [2.25, 2.25]
+
+
+def test_results_are_never_the_memory_of_arguments() -> None:
+    same = wg.custom_rule(lambda x: (x, x[:1]))
+
+    def f(x: Any) -> Any:
+        whole, part = same(x)
+        whole += 1.0
+        part += 5.0
+        return x * 1.0
+
+    for call in (f, lambda x: wg.vjp(f, x)[0], wg.jit(f), lambda x: wg.vmap(f)(x[None])[0], lambda x: f(wg.tensor(x))):
+        np.testing.assert_array_equal(call(np.array([1.0, 2.0])), [1.0, 2.0])

@@ -1070,3 +1070,53 @@ def test_attributes_in_containers_and_of_any_type_are_compared(kept: Any) -> Non
     for g in (wg.grad(f), wg.jit(wg.grad(f)), wg.grad(wg.jit(f))):
         np.testing.assert_array_equal(g(np.ones(2)), [2.0, 2.0])
     np.testing.assert_array_equal(wg.vmap(wg.grad(f))(np.ones((3, 2))), np.full((3, 2), 2.0))
+
+
+def keeping(keep: Any, read: Any) -> Any:
+    """A Function, the cube of its argument, whose forward keeps something and whose backward reads it."""
+
+    class Cubed(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, scale: Any = 3.0) -> Any:
+            ctx.save_for_backward(x)
+            ctx.kept = keep(x, scale)
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, ct: Any) -> Any:
+            return ct * read(ctx.kept, ctx.saved_tensors[0])
+
+    return Cubed.apply
+
+
+@pytest.mark.parametrize(
+    ("keep", "read"),
+    [
+        (lambda x, _: 3.0 * np.asarray(x) ** 2, lambda kept, _: kept),
+        (lambda x, _: float(3.0 * x**2), lambda kept, _: kept),
+        (lambda x, _: [x], lambda kept, _: 3.0 * kept[0] ** 2),
+        (lambda x, _: {"x": x.numpy()}, lambda kept, _: 3.0 * kept["x"] ** 2),
+    ],
+)
+def test_second_derivatives_through_attributes_that_may_depend_on_arguments(keep: Any, read: Any) -> None:
+    cubed = keeping(keep, read)
+    assert wg.grad(cubed)(2.0) == 12.0
+    assert wg.jvp(cubed, (2.0,), (1.0,)) == (8.0, 12.0)
+    text = "Cubed.backward: a second differentiation where forward stored ctx.kept, numbers that may depend on"
+    for second in (wg.grad(wg.grad(cubed)), wg.hessian(cubed), wg.jacfwd(wg.grad(cubed)), wg.grad(wg.jacfwd(cubed))):
+        with pytest.raises(GraphError, match=re.escape(text)):
+            second(2.0)
+
+
+@pytest.mark.parametrize(
+    ("keep", "read"),
+    [
+        (lambda x, scale: scale, lambda kept, x: kept * x**2),
+        (lambda x, _: np.asarray(x) > 0, lambda kept, x: np.where(kept, 3.0 * x**2, 0.0)),
+        (lambda x, _: (2, x.shape), lambda kept, x: 3.0 * x ** kept[0]),
+    ],
+)
+def test_second_derivatives_beside_attributes_that_are_constant(keep: Any, read: Any) -> None:
+    cubed = keeping(keep, read)
+    for second in (wg.grad(wg.grad(cubed)), wg.hessian(cubed), wg.grad(wg.jit(wg.grad(cubed)))):
+        assert second(2.0) == 12.0

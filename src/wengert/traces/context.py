@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.core.aval import is_number
+from wengert.core.aval import is_differentiable, is_number
 from wengert.core.identity import identity
 from wengert.core.tensor import Tensor, raw
 from wengert.errors import GraphError, describe
@@ -23,8 +23,10 @@ __all__ = [
     "different_attributes",
     "public_attributes",
     "require_same_attributes",
+    "unknown_attributes",
 ]
 
+NEEDED = "needs_input_grad"
 LANES = "which differs from lane to lane under vmap", "attributes of ctx must be the same for all lanes"
 TRACED = "which depends on values that are being traced", "attributes of ctx must not while a gradient is traced"
 
@@ -131,6 +133,48 @@ def different_attributes(one: Context, other: Context) -> list[str]:
     """Return the names of what a user stored differently on two contexts."""
     old, new = public_attributes(one), public_attributes(other)
     return [key for key in {**old, **new} if key not in old or key not in new or not alike(old[key], new[key])]
+
+
+def unknown_attributes(context: Context, given: Sequence[Any], functions: Sequence[Any]) -> list[str]:
+    """Return the names of attributes that hold floats which may depend on the arguments, so nobody knows how.
+
+    Known are what the call was given as it is, what the functions name (constants, and variables of theirs), integers
+    and booleans. (A Tensor that is an attribute itself is saved like the others, and followed.)
+
+    Args:
+        context: that of a call.
+        given: the arguments that are not followed.
+        functions: `forward` and what fills the context.
+    """
+    attributes = {key: flatten(value)[0] for key, value in public_attributes(context).items() if key != NEEDED}
+    if not attributes:
+        return []
+    known = [*given]
+    for function in functions:
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            names = [function.__globals__.get(name) for name in code.co_names]
+            defaults = (function.__defaults__, function.__kwdefaults__)
+            known += [*code.co_consts, *names, *defaults, *map(content_of, function.__closure__ or ())]
+    leaves = [leaf for value in known for leaf in flatten(value)[0]]
+
+    def is_known(x: Any) -> bool:
+        return not is_float(x) or any(x is y or (is_number(x) and equal(x, y)) for y in leaves)
+
+    return [key for key, values in attributes.items() if not all(map(is_known, values))]
+
+
+def is_float(value: Any) -> bool:
+    """Tell whether a value consists of numbers that have derivatives."""
+    return isinstance(value, float | complex) or is_differentiable(np.dtype(getattr(value, "dtype", bool)))
+
+
+def content_of(cell: Any) -> Any:
+    """Return what a variable of an enclosing function holds."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def public_attributes(context: Context) -> dict[str, Any]:

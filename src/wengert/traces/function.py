@@ -31,8 +31,10 @@ from wengert.traces.context import (
     different_attributes,
     public_attributes,
     require_same_attributes,
+    unknown_attributes,
 )
 from wengert.traces.modes import in_forward
+from wengert.traces.once import FirstOnly
 
 __all__ = ["Function"]
 
@@ -170,6 +172,7 @@ class Call(UserCall):
         self.count = len(args)
         self.needs_input_grad = needs_input_grad
         self.reading = Reading()
+        self.unfollowed: list[str] = []
         self.depending: list[str] = []
         self.context: Context | None = None
         self.shown = 0
@@ -243,6 +246,9 @@ class Call(UserCall):
         outs = list(result) if isinstance(result, tuple) else [result]
         self.attributes = context._save_attributes()
         self.keep(context, operands)
+        rest = [x for i, x in enumerate(arguments) if i not in self.places]
+        filling = (self.cls.forward, self.cls.setup_context)
+        self.unfollowed = unknown_attributes(context, [*rest, *self.kwargs.values(), *vars(self.cls).values()], filling)
         self.shown, self.returns_tuple = len(outs), isinstance(result, tuple)
         hidden = self.hidden(context, arguments, outs, operands)
         self.note(context, arguments, outs, hidden)
@@ -361,6 +367,8 @@ class Call(UserCall):
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save the operands and outputs that `forward` saved."""
         operands = {i for kind, i in self.sources if kind == "operand"}
+        if self.unfollowed:
+            operands |= {*range(len(self.places))}
         return any(kind == "output" for kind, _ in self.sources), lambda operand: operand in operands
 
     def kept_output(self, out: Any) -> Any:
@@ -397,6 +405,10 @@ class Call(UserCall):
         given = [self.given(None if i in self.constant else c, i, context._materialize) for i, c in enumerate(cts)]
         results = self.call("backward", "ctx, *cts", (context, *given))
         results = results if isinstance(results, tuple) else (results,)
+        followed = [x for x in operands if innermost_trace(x) is not None] if self.unfollowed else []
+        if followed:
+            guard = FirstOnly(self.name, self.unfollowed[0])
+            results = tuple([x if x is None else apply(guard, as_tensor(x), *followed) for x in results])
         return self.checked(results, avals, lifted)
 
     def push(self, tangents: Sequence[Any], out: Any, operands: Sequence[Any]) -> Any:

@@ -16,7 +16,7 @@ from wengert.errors import GraphError, describe
 from wengert.traces.context import Context, public_attributes
 from wengert.traces.modes import no_grad
 
-__all__ = ["once_differentiable"]
+__all__ = ["FirstOnly", "once_differentiable"]
 
 
 class _OnceOnly(Primitive):
@@ -49,6 +49,37 @@ class _OnceOnly(Primitive):
                 "Write backward in operations on Tensors and remove the mark",
             )
         )
+
+
+class FirstOnly(_OnceOnly):
+    """Stand behind the results of a `backward` that read attributes of which nobody knows how they depend on operands.
+
+    It passes what is linear in the cotangents, operand 0, and refuses derivatives by the other operands.
+    """
+
+    def __init__(self, name: str, attribute: str) -> None:
+        super().__init__(name)
+        self.attribute = attribute
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save the operands that the attribute may depend on: what is transposed depends on it as well."""
+        return False, lambda operand: operand > 0
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Pass the cotangent, and refuse what would need the derivative of the attribute."""
+        if any(aval is not None for aval in avals[1:]):
+            raise GraphError(
+                describe(
+                    f"{self.name}.backward",
+                    f"a second differentiation where forward stored ctx.{self.attribute}, numbers that may depend on"
+                    " the arguments",
+                    "Tensors are needed, whose derivatives can be followed",
+                    "Pass them to ctx.save_for_backward, or compute them in backward",
+                )
+            )
+        return [apply(self, ct, *operands[1:]), *(None for _ in avals[1:])]
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
+from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.identity import identity
@@ -88,11 +88,20 @@ class CustomRule:
         leaves, structure = flatten(args)
         places = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
         if not places:
-            return self.fun(*args)
+            return map_leaves(functools.partial(apart, leaves), self.fun(*args))
         fixed = [None if type(leaf) is Tensor else leaf for leaf in leaves]
         call = CustomCall(self, fixed, structure, places)
         results = apply(call, *(leaves[i] for i in places))
         return unflatten(call.out_structure, list(results) if call.outputs > 1 else [results])
+
+
+def apart(arguments: Sequence[Any], result: Any) -> Any:
+    """Return a result of a function in memory that is none of its arguments', as it has with Tensors."""
+    if isinstance(result, np.ndarray) and any(
+        isinstance(x, np.ndarray) and np.may_share_memory(x, result) for x in arguments
+    ):
+        return result.copy(order="K")
+    return result
 
 
 class CustomCall(UserCall):
