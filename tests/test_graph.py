@@ -388,3 +388,18 @@ def test_without_graphviz_the_error_says_so(monkeypatch):
         UsageError, match=r"^to_svg: no program dot on the path; Graphviz is needed to draw\. Install it"
     ):
         to_svg(trace(textbook)(2.0, 5.0))
+
+
+def test_zeros_that_parts_are_added_to_are_one_element_in_memory():
+    def f(x):
+        return wg.grad(lambda y: np.sum(np.sin(y[1:, ::-2]) * y[:-1, :3]))(x)
+
+    x = np.arange(20.0).reshape(4, 5)
+    for argument in (x, np.asfortranarray(x)):
+        graph = trace(f)(argument)
+        text = str(graph)
+        assert "full 0.0 float64[4,5]" in text
+        assert "const" not in text
+        (found,) = graph(argument)
+        assert found.tobytes() == f(argument).tobytes()
+        assert found.strides == f(argument).strides

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.base import Fixed
 from wengert.control import cond, fori_loop, scan, while_loop
@@ -144,6 +145,7 @@ OTHER_NAN = struct.unpack(">d", bytes.fromhex("fff8000000000123"))[0]
         *(np.float64(0.1), np.float32(np.nan), np.int8(-3), np.bool_(True), np.complex64(1 + 2j)),
         *(np.arange(6).reshape(2, 3), np.zeros((0, 3)), np.array(2.5), np.arange(6.0)[::-2], np.array([True, False])),
         np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        *(np.broadcast_to(-0.0, (2, 3)), np.broadcast_to(np.True_, 2), np.broadcast_to(np.arange(3.0), (2, 3))),
     ],
     ids=repr,
 )
@@ -204,6 +206,28 @@ def test_literals_come_back_read_only():
     graph = trace(lambda x: x + np.arange(3.0))(np.ones(3))
     literal = decoded(encoded(graph)).equations[0].inputs[1]
     assert not literal.flags.writeable
+
+
+def test_literals_that_are_one_element_are_saved_and_read_as_that():
+    graph = trace(gradient_of_a_part)(np.ones((1000, 100)))
+    text = encoded(graph)
+    assert len(text) < 1000
+    found = decoded(text)
+    assert found == graph
+    zeros = found.equations[-1].inputs[0]
+    assert zeros.shape == (1000, 100)
+    assert not any(zeros.strides)
+
+
+def gradient_of_a_part(x):
+    return wg.grad(lambda y: np.sum(np.sin(y[1:])))(x)
+
+
+@pytest.mark.parametrize(("shape", "own"), [([1], []), ([], []), ([0, 2], []), ([2**62], []), ([2], [2])])
+def test_arrays_of_one_element_that_are_not_are_refused(shape, own):
+    form = {"literal": {"full": [shape, {"dtype": "|b1", "shape": own, "data": "AQ=="}]}}
+    with pytest.raises(FileFormatError):
+        decoded(changed("outputs", to=[form]))
 
 
 # Writing

@@ -9,6 +9,7 @@ import numpy as np
 from wengert.compile.equations import Known, everywhere, renamed
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.core.identity import identity, identity_of_params
+from wengert.core.order import is_full
 
 __all__ = ["merge_common"]
 
@@ -45,6 +46,6 @@ def merge_common(graph: Graph) -> Graph:
 
 def literal_key(value: Any) -> Any:
     """Return what tells literals apart: their bits, or if these are many their place in memory."""
-    if type(value) is np.ndarray and value.nbytes > MOST_COMPARED:
+    if type(value) is np.ndarray and value.nbytes > MOST_COMPARED and not is_full(value):
         return "memory", value.ctypes.data, value.shape, value.strides, value.dtype
     return identity(value)

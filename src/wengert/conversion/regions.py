@@ -13,8 +13,8 @@ from wengert.control.heap import Heap, is_plain, tensors_in
 from wengert.control.holders import Contents, Holder
 from wengert.control.places import UNBOUND
 from wengert.core.aval import Aval, aval_of, is_number
-from wengert.core.dispatch import apply, conformed
-from wengert.core.graph import Graph, Variable
+from wengert.core.dispatch import conformed
+from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.order import Joined, Strides, joined, permuted, strides_of, ways_of
 from wengert.core.sharing import Memory, Plain, Share, hold, shared_with
 from wengert.core.tensor import Tensor, is_staged, make_tensor
@@ -176,7 +176,7 @@ class Region:
         graph, captured = self.graph(outputs)
 
         def run(*args: Any) -> tuple[Any, ...]:
-            found = replay(graph, [*args, *captured])
+            found = evaluate(graph, [*args, *captured])
             return tuple(conformed(x, aval) for x, aval in zip(found, avals, strict=True))
 
         return run
@@ -283,21 +283,6 @@ def shared_text(note: Note) -> str:
 def operand_of(handle: Tensor) -> Tensor:
     """Return what a Tensor stands for now; one with elements, which `jit` reads anew at each call, stays itself."""
     return snapshot(handle) if is_staged(handle) else handle
-
-
-def replay(graph: Graph, args: Sequence[Any]) -> list[Any]:
-    """Return the outputs of a graph for some inputs; equations keep their source positions where they are staged."""
-    values: dict[Variable, Any] = dict(zip(graph.inputs, args, strict=True))
-    for equation in graph.equations:
-        operands = [values[x] if type(x) is Variable else x for x in equation.inputs]
-        out = apply(equation.primitive, *operands, **equation.params)
-        results = out if isinstance(out, tuple) else (out,)
-        for result in results:
-            trace = result._trace if type(result) is Tensor else None
-            if isinstance(trace, Stage) and trace.equations:
-                trace.equations[-1].origin = equation.origin
-        values.update(zip(equation.outputs, results, strict=True))
-    return [values[x] if type(x) is Variable else x for x in graph.outputs]
 
 
 def as_truth(value: Any) -> Any:

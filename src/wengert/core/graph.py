@@ -20,6 +20,7 @@ from wengert.core.complaints import attributed, returned
 from wengert.core.dispatch import apply, conformed
 from wengert.core.identity import Composite, identity, identity_of_params, registered_name
 from wengert.core.memory import fixed
+from wengert.core.order import is_full
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, position_of, speaks_for
 from wengert.core.steps import Steps, last_uses
@@ -323,10 +324,13 @@ def fresh_name(name: str, taken: set[str]) -> str:
 def literal_text(value: Any) -> str:
     """Return a literal as the printer shows it: numbers whole, arrays by shape and dtype if they are long.
 
-    A Python number, whose dtype gives way, is shown as such, and a NumPy scalar with its dtype.
+    A Python number, whose dtype gives way, is shown as such, a NumPy scalar with its dtype, and an array of one
+    element everywhere as `full` of it.
     """
     if not isinstance(value, np.ndarray | np.generic):
         return repr(value)
+    if value.size > 4 and isinstance(value, np.ndarray) and is_full(value):
+        return f"full {value[(0,) * value.ndim].item()!r} {aval_text(value)}"
     if value.size > 4:
         return f"const {aval_text(value)}"
     return repr(value.tolist()) if value.ndim else f"{value.dtype}({value.item()!r})"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.order import axes_in_memory
+from wengert.core.order import axes_in_memory, is_full
 from wengert.core.primitive import Primitive
 
 __all__ = [
@@ -78,6 +78,8 @@ def identity(value: Any) -> Hashable:
         return kind, value.real.hex(), value.imag.hex()
     if kind is slice:
         return kind, identity(value.start), identity(value.stop), identity(value.step)
+    if kind is np.ndarray and is_full(value):
+        return kind, value.dtype.str, value.shape, value[(0,) * value.ndim].tobytes()
     if isinstance(value, np.ndarray | np.generic):
         return kind, value.dtype.str, value.shape, axes_in_memory(value), np.ascontiguousarray(value).tobytes()
     if isinstance(value, Primitive):

@@ -215,6 +215,15 @@ def axes_in_memory(x: Any) -> tuple[int, ...] | None:
     return None if longer == sorted(longer) else (*(i for i, n in enumerate(x.shape) if n == 1), *longer)
 
 
+def is_full(x: Any) -> bool:
+    """Tell whether an array is one element in memory, repeated along all axes.
+
+    >>> is_full(np.broadcast_to(2.0, (2, 3))), is_full(np.full((2, 3), 2.0))
+    (True, False)
+    """
+    return x.size > 1 and not any(n > 1 and stride for n, stride in zip(x.shape, x.strides, strict=True))
+
+
 def arranged(x: Any, axes: Sequence[int]) -> Any:
     """Return a value whose axes from slowest to fastest are these: itself if they are, without gaps.
 

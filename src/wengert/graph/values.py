@@ -21,7 +21,7 @@ import numpy as np
 from wengert.core.aval import NUMBERS, UNKNOWN, Aval
 from wengert.core.graph import Graph
 from wengert.core.labels import Labels, Relation
-from wengert.core.order import axes_in_memory
+from wengert.core.order import axes_in_memory, is_full
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.errors import FileFormatError, UsageError, describe
 from wengert.primitives.index_layout import OPERAND
@@ -102,6 +102,8 @@ class Encoder:
         if isinstance(value, np.dtype):
             return {"dtype": dtype_text(value)}
         if isinstance(value, np.ndarray | np.generic):
+            if isinstance(value, np.ndarray) and is_full(value):
+                return {"full": [list(value.shape), array_form(value[(0,) * value.ndim])]}
             if isinstance(value, np.ndarray) and (axes := axes_in_memory(value)) is not None:
                 return {"transposed": [axes, array_form(value.transpose(axes))]}
             return {"array" if isinstance(value, np.ndarray) else "scalar": array_form(value)}
@@ -175,6 +177,7 @@ class Decoder:
             "dtype": lambda form, _: dtype_of(form),
             "array": lambda form, _: self.array(form),
             "scalar": lambda form, _: self.scalar(form),
+            "full": lambda form, _: self.full(*items(form, 2)),
             "transposed": lambda form, _: self.transposed(*items(form, 2)),
             "ufunc": lambda form, _: named(UFUNCS, form, "ufunc"),
             "primitive": lambda form, _: view_of(form),
@@ -248,6 +251,13 @@ class Decoder:
         if dtype.kind == "b" and data.strip(b"\0\1"):
             raise invalid("booleans other than 0 and 1", "0 and 1 are needed")
         return np.frombuffer(data, dtype).reshape(shape)
+
+    def full(self, shape: JSON, form: JSON) -> Any:
+        """Return an array of one element, which is in memory once."""
+        found = np.broadcast_to(self.scalar(form), self.shape(shape))
+        if not is_full(found):
+            raise invalid(f"one element for the shape {shape!r:.80}", "an array of several is needed")
+        return found
 
     def transposed(self, axes: JSON, form: JSON) -> Any:
         """Return an array that lies in memory in another order than that of its axes."""

@@ -18,7 +18,7 @@ from wengert.core.dispatch import apply, as_tensor, checked, innermost, is_weak
 from wengert.core.examples import Results, example_of, unfilled
 from wengert.core.form import Form, form_of
 from wengert.core.objects import holds_objects
-from wengert.core.order import example, order_of, strides_of
+from wengert.core.order import example, is_full, order_of, strides_of
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.sharing import SHARES, PartPlace, found_again, part_of, reach_sharers
 from wengert.core.source import caller, position_of
@@ -34,6 +34,7 @@ __all__ = [
     "add_at",
     "assign",
     "assignable",
+    "full_of_zeros",
     "getitem",
     "read",
     "read_index",
@@ -171,10 +172,14 @@ def require_fit(
     stand_in(window.shape)[join_index(index, list(map(example_of, arrays)))] = np.broadcast_to(0.0, value)
 
 
+def full_of_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return read-only zeros, one in memory: as a literal of a graph, or for what copies them before it writes."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
 def transpose_part(ct: Any, aval: Aval, *arrays: Any, index: Entries) -> Any:
     """Put a cotangent back to where its part came from."""
-    zeros = np.zeros(aval.shape, aval.dtype)
-    return apply(assign, zeros, ct, *arrays, path=(), index=index, add=True)
+    return apply(assign, full_of_zeros(aval.shape, aval.dtype), ct, *arrays, path=(), index=index, add=True)
 
 
 def accumulate_part(buffer: Any, ct: Any, *arrays: Any, index: Entries) -> None:
@@ -302,7 +307,8 @@ class Update(Form):
         require_writable_window(inputs[0], params["path"])
         if value and not any(map(unknown_mask, arrays)):
             require_fit(x.shape, params["path"], params["index"], arrays, value)
-        return (x,), order_of(inputs[:1])
+        full = type(inputs[0]) is np.ndarray and is_full(inputs[0])  # of which a copy is in C order
+        return (x,), None if full else order_of(inputs[:1])
 
     def batch(
         self,

@@ -23,7 +23,7 @@ from wengert.core.views import current, share
 from wengert.errors import GraphError, NumericalError, describe
 from wengert.native.elementwise import LARGE
 from wengert.primitives.elementwise import passed
-from wengert.primitives.indexing import add_at
+from wengert.primitives.indexing import add_at, full_of_zeros
 from wengert.primitives.selection import guarded
 from wengert.traces.modes import STATE
 from wengert.traces.parts import Gathered, Part, Written
@@ -191,7 +191,8 @@ class Sweep:
         if node in self.owned and type(like) is not Tensor and type(cts[node]) is ndarray:
             return cts[node]
         if node is not self.newest and node not in cts:
-            self.add(node, np.zeros(node.shape, node.dtype), True)
+            zeros = full_of_zeros if type(like) is Tensor else np.zeros
+            self.add(node, zeros(node.shape, node.dtype), True)
         if node is self.newest:
             self.put_back()
         if node not in self.owned or isinstance(cts[node], np.generic):
