@@ -80,14 +80,19 @@ def count_along(shape: tuple[int, ...], axis: Axes, mask: Any = None) -> Any:
 # Sums and means
 
 
-def evaluate_sum(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
-    """Evaluate `sum`, over the elements where the mask holds."""
+def evaluate_sum(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None, accurate: bool = False) -> Any:
+    """Evaluate `sum`, over the elements where the mask holds; accurately rather than with NumPy's bits on request."""
     if mask:
         return ADD(x, axis, dtype, None, keepdims, where=mask[0])
+    if accurate:
+        summed = sum_over(x, axis)
+        return np.expand_dims(summed, axis) if keepdims else summed
     return ADD(x, axis, dtype, None, keepdims)
 
 
-def transpose_sum(ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
+def transpose_sum(
+    ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None, accurate: bool = False
+) -> Any:
     """Spread the cotangent over the axes that were summed."""
     spread_ct = spread(ct, aval.shape, axis, keepdims)
     return np.where(mask[0], spread_ct, 0.0) if mask else spread_ct
@@ -101,19 +106,10 @@ sum_ = linear(
 )
 
 
-def evaluate_total(x: Any, axis: Axes, keepdims: bool) -> Any:
-    """Evaluate the sum over axes, accurately rather than with NumPy's bits."""
-    summed = sum_over(x, axis)
-    return np.expand_dims(summed, axis) if keepdims else summed
-
-
-total = linear("total", evaluate_total, transpose=transpose_sum, form=Reduction(np.add))
-
-
 @implements(sum_over)
 def sum_of_cotangents(x: Any, axis: Axes) -> Any:
     """Return the sum over axes of a Tensor."""
-    return apply(total, x, axis=axis, keepdims=False)
+    return apply(sum_, x, axis=axis, keepdims=False, accurate=True)
 
 
 def evaluate_sum_from(x: Any, initial: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
