@@ -306,3 +306,29 @@ def test_repeated_constants_stay_one_element():
     constant = next(x for x in equation.inputs if isinstance(x, np.ndarray))
     assert constant.strides == (0, 8)
     assert not np.shares_memory(constant, row)
+
+
+def test_equal_views_of_a_captured_array_are_one_literal() -> None:
+    weights = np.arange(6.0).reshape(2, 3)
+
+    def f(x: Any) -> Any:
+        for _ in range(3):
+            x = np.tanh(x * weights.T[1:]) + weights[:, :2].T
+        return x
+
+    x = np.ones((2, 2))
+    graph = trace(f)(x)
+    literals = {id(y) for equation in graph.equations for y in equation.inputs if isinstance(y, np.ndarray)}
+    assert len(literals) == 2
+    assert np.array_equal(graph(x)[0], f(x))
+
+
+def test_views_of_what_is_written_to_while_tracing_are_literals_of_their_own() -> None:
+    def f(x: Any) -> Any:
+        weights = np.arange(6.0).reshape(2, 3)
+        found = x * weights.T
+        weights[0] = 7.0
+        return found + weights.T
+
+    x = np.ones((3, 2))
+    assert np.array_equal(trace(f)(x)(x)[0], f(x))

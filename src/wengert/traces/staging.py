@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import zip_longest
 from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -59,7 +59,7 @@ class Stage(Transient):
         self.inputs: list[Variable] = []
         self.captured: dict[Any, Captured] = {}
         self.written: set[Variable] = set()
-        self.constants: dict[int, tuple[np.ndarray[Any, Any], Any]] = {}
+        self.constants: dict[Hashable, tuple[np.ndarray[Any, Any], Any]] = {}
         self.plain: dict[int, Tensor] = {}
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
@@ -107,10 +107,11 @@ class Stage(Transient):
         return found.variable
 
     def constant(self, array: np.ndarray[Any, Any]) -> Any:
-        """Return an array as a literal: the same one as before unless the user has written to it."""
-        known = self.constants.get(id(array))
+        """Return an array as a literal: the same one as before, for equal views too, unless it has been written to."""
+        key = id(array) if array.base is None else place_in_memory(array)
+        known = self.constants.get(key)
         if known is None or not same_bits(array, known[1]):
-            known = self.constants[id(array)] = (array, literal(array))
+            known = self.constants[key] = (array, literal(array))
         return known[1]
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
@@ -259,6 +260,11 @@ def read_only(value: Any) -> Any:
         value = value.view()
         value.flags.writeable = False
     return value
+
+
+def place_in_memory(array: np.ndarray[Any, Any]) -> Hashable:
+    """Return what equal views of one memory share, as long as it is not freed."""
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
 
 
 def same_bits(array: np.ndarray[Any, Any], literal: Any) -> bool:
