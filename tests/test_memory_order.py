@@ -212,6 +212,52 @@ def test_copies_and_pickles_keep_scalars_and_arrays_apart():
             assert type(raw(made)) is type(raw(x))
 
 
+WITHOUT_AXES = {
+    "array": lambda v: np.array(v[0], like=v) if isinstance(v, wg.Tensor) else np.array(v[0]),
+    "scalar": lambda v: v[0],
+    "product": lambda v: v[0] * v[1],
+    "view": lambda v: v[0, ...],
+    "sum": lambda v: v.sum(),
+}
+DUPLICATES = {
+    "copy": lambda t: t.copy(),
+    "numpy.array": lambda t: np.array(t, like=t) if isinstance(t, wg.Tensor) else np.array(t),
+    "numpy.copy": np.copy,
+    "astype": lambda t: t.astype(np.float32),
+    "copy.copy": copy.copy,
+    "copy.deepcopy": copy.deepcopy,
+    "numpy.real_if_close": lambda t: np.real_if_close(t * 1),
+    "numpy.flip": lambda t: np.flip(t),
+}
+
+
+@pytest.mark.parametrize("duplicate", DUPLICATES)
+@pytest.mark.parametrize("make", WITHOUT_AXES)
+def test_copies_without_axes_are_arrays_where_numpys_are(make, duplicate):
+    def added_to(v):
+        one = DUPLICATES[duplicate](WITHOUT_AXES[make](v))
+        other = one
+        other += 1.0
+        return one * one
+
+    v = np.array([2.0, 3.0])
+    want = added_to(v.copy())
+    leaf = wg.tensor(v, requires_grad=True)
+    assert added_to(wg.tensor(v)).item() == want
+    assert added_to(leaf * 1).item() == want
+    assert wg.value_and_grad(added_to)(v)[0] == want
+    assert wg.jvp(added_to, (v,), (v,))[0] == want
+    assert wg.jit(added_to)(v) == want
+    assert wg.vmap(added_to)(np.stack([v, v]))[0] == want
+
+
+def test_a_flipped_array_without_axes_is_a_scalar():
+    x = wg.tensor(2.0)
+    flipped = np.flip(x)
+    flipped += 1.0
+    assert (x.item(), flipped.item()) == (2.0, 3.0)
+
+
 # Branches that leave arrays in different orders
 
 SQUARE = np.arange(1.0, 5.0).reshape(2, 2)

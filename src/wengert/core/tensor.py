@@ -333,13 +333,13 @@ class Tensor(ArrayMethods):
         return restore, (value if is_scalar else np.array(value), state)
 
     def __copy__(self) -> Tensor:
-        return call(np.copy, self)
+        return call("copy", self, "K")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         found = standing(self)
         if found._trace is None or found._trace.is_leaf(found):
             return restore(*self.__reduce__()[1])
-        return call(np.copy, self)
+        return call("copy", self, "K")
 
     # NumPy's protocols
 

@@ -45,6 +45,7 @@ __all__ = [
     "lasting",
     "resolved",
     "share",
+    "would_share_memory",
 ]
 
 SHARING: Cache[Any, bool] = Cache()

@@ -31,7 +31,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     dtype = np.dtype(dtype)
     if dtype == tensor.dtype and not copy:
         return tensor
-    return converted(tensor, {"dtype": dtype})
+    return array_as(tensor, converted(tensor, {"dtype": dtype}))
 
 
 @implements(np.copy)
@@ -43,8 +43,13 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 @implements("copy")
 def copy_method(x: Tensor, order: str) -> Any:
-    """Return a copy: of a scalar a scalar."""
-    return copied(x, {"order": order})
+    """Return a copy: of a scalar a scalar, of an array without axes an array."""
+    return array_as(x, copied(x, {"order": order}))
+
+
+def array_as(x: Tensor, result: Any) -> Any:
+    """Return a scalar that was computed from an array without axes, which may be held as one, as such an array."""
+    return result[...] if not x.ndim and is_scalar(result) and not is_scalar(x) else result
 
 
 # Complex numbers
@@ -80,6 +85,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 def real_if_close(a: Any, tol: float = 100) -> Any:
     """Return the real part if all imaginary parts are close to zero; see `numpy.real_if_close`."""
     x = as_tensor(a)
+    x = x[...] if is_scalar(x) else x  # NumPy's is an array, too
     if x.dtype.kind != "c":
         return x
     limit = np.finfo(x.dtype).eps * tol if tol > 1 else tol

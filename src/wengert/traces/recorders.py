@@ -16,7 +16,7 @@ from wengert.core.memory import fixed
 from wengert.core.primitive import Primitive
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, own_memory, settled, wrapped_constant
-from wengert.core.views import ALIAS, Step, View, is_window, resolved
+from wengert.core.views import ALIAS, Step, View, is_window, resolved, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.modes import SPECIAL
@@ -136,7 +136,10 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                 return result
         elif not hasattr(source, "_array"):
             return result
-        return window_on(base, (*path, (primitive, tuple(params.items()))), result)
+        steps = (*path, (primitive, tuple(params.items())))
+        if type(x) is not ndarray and not would_share_memory(base, steps):  # `flip`, which gives a scalar there
+            return result
+        return window_on(base, steps, result)
 
     return operate
 
