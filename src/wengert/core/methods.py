@@ -102,17 +102,19 @@ class ArrayMethods(Members):
         """The elements in C order: to iterate over, to index and to set."""
         return FlatElements(self)
 
-    def astype(self, dtype: Any) -> Tensor:
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Tensor:
         """Return the elements converted to another dtype."""
-        return call(np.astype, self, dtype)
+        return call("astype", self, dtype, order, casting, copy)
 
     def copy(self, order: str = "C") -> Tensor:
         """Return a copy, with the gradient following; `order` is the memory layout, as in NumPy."""
         return call("copy", self, order)
 
-    def reshape(self, *shape: Any, order: str = "C") -> Tensor:
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
         """Return the elements in another shape."""
-        return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order)
+        return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
     def transpose(self, *axes: Any) -> Tensor:
         """Return the Tensor with its axes permuted, reversed by default."""
@@ -129,29 +131,33 @@ class ArrayMethods(Members):
             )
         self[...] = value
 
-    def all(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def all(self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Tensor:
         """Tell whether all elements along the axes are true."""
-        return call(np.all, self, axis=axis, keepdims=keepdims)
+        return call(np.all, self, axis, out, keepdims, where=where)
 
-    def any(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def any(self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Tensor:
         """Tell whether any element along the axes is true."""
-        return call(np.any, self, axis=axis, keepdims=keepdims)
+        return call(np.any, self, axis, out, keepdims, where=where)
 
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
         """Return the index of the greatest element."""
-        return call(np.argmax, self, axis=axis, keepdims=keepdims)
+        return call(np.argmax, self, axis, out, keepdims=keepdims)
 
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
         """Return the index of the least element."""
-        return call(np.argmin, self, axis=axis, keepdims=keepdims)
+        return call(np.argmin, self, axis, out, keepdims=keepdims)
 
-    def argsort(self, axis: int | None = -1, kind: Any = None) -> Tensor:
+    def argsort(
+        self, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None
+    ) -> Tensor:
         """Return the indices that sort along an axis."""
-        return call(np.argsort, self, axis=axis, kind=kind)
+        return call(np.argsort, self, axis, kind, order, stable=stable)
 
-    def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
+    def clip(
+        self, min: ArrayLike | None = None, max: ArrayLike | None = None, out: Any = None, **options: Any
+    ) -> Tensor:
         """Return the elements limited to an interval."""
-        return call(np.clip, self, min=min, max=max)
+        return call(np.clip, self, min=min, max=max, out=out, **options)
 
     def conj(self) -> Tensor:
         """Return the complex conjugate; of real numbers, the Tensor itself."""
@@ -161,37 +167,67 @@ class ArrayMethods(Members):
         """Return the complex conjugate; of real numbers, the Tensor itself."""
         return self.conj()
 
-    def cumprod(self, axis: int | None = None) -> Tensor:
+    def cumprod(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
         """Return the cumulative products."""
-        return call(np.cumprod, self, axis=axis)
+        return call(np.cumprod, self, axis, dtype, out)
 
-    def cumsum(self, axis: int | None = None) -> Tensor:
+    def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
         """Return the cumulative sums."""
-        return call(np.cumsum, self, axis=axis)
+        return call(np.cumsum, self, axis, dtype, out)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Return a diagonal."""
         return call(np.diagonal, self, offset=offset, axis1=axis1, axis2=axis2)
 
-    def dot(self, other: ArrayLike) -> Tensor:
+    def dot(self, other: ArrayLike, out: Any = None) -> Tensor:
         """Return the dot product with another array."""
-        return call(np.dot, self, other)
+        return call(np.dot, self, other, out)
 
-    def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def max(
+        self,
+        axis: Axis = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike = True,
+    ) -> Tensor:
         """Return the greatest element along the axes."""
-        return call(np.max, self, axis=axis, keepdims=keepdims)
+        return call(np.max, self, axis, out, keepdims, initial, where)
 
-    def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def mean(
+        self,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike = True,
+    ) -> Tensor:
         """Return the mean along the axes."""
-        return call(np.mean, self, axis=axis, keepdims=keepdims)
+        return call(np.mean, self, axis, dtype, out, keepdims, where=where)
 
-    def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def min(
+        self,
+        axis: Axis = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike = True,
+    ) -> Tensor:
         """Return the least element along the axes."""
-        return call(np.min, self, axis=axis, keepdims=keepdims)
+        return call(np.min, self, axis, out, keepdims, initial, where)
 
-    def prod(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def prod(
+        self,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike = True,
+    ) -> Tensor:
         """Return the product along the axes."""
-        return call(np.prod, self, axis=axis, keepdims=keepdims)
+        return call(np.prod, self, axis, dtype, out, keepdims, initial, where)
 
     def ravel(self, order: str = "C") -> Tensor:
         """Return the elements along one axis, as a view where possible."""
@@ -201,37 +237,67 @@ class ArrayMethods(Members):
         """Return each element repeated."""
         return call(np.repeat, self, repeats, axis=axis)
 
-    def round(self, decimals: int = 0) -> Tensor:
+    def round(self, decimals: int = 0, out: Any = None) -> Tensor:
         """Return the elements rounded."""
-        return call(np.round, self, decimals=decimals)
+        return call(np.round, self, decimals, out)
 
     def squeeze(self, axis: Axis = None) -> Tensor:
         """Return the Tensor without axes of length one."""
         return call(np.squeeze, self, axis=axis)
 
-    def std(self, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    def std(
+        self,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike = True,
+        mean: ArrayLike | None = None,
+    ) -> Tensor:
         """Return the standard deviation along the axes."""
-        return call(np.std, self, axis=axis, ddof=ddof, keepdims=keepdims)
+        options = {} if mean is None else {"mean": mean}
+        return call(np.std, self, axis, dtype, out, ddof, keepdims, where=where, **options)
 
-    def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    def sum(
+        self,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike = True,
+    ) -> Tensor:
         """Return the sum along the axes."""
-        return call(np.sum, self, axis=axis, keepdims=keepdims)
+        return call(np.sum, self, axis, dtype, out, keepdims, initial, where)
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Return the Tensor with two axes exchanged."""
         return call(np.swapaxes, self, axis1, axis2)
 
-    def take(self, indices: ArrayLike, axis: int | None = None) -> Tensor:
+    def take(self, indices: ArrayLike, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
         """Return the elements at indices along an axis."""
-        return call(np.take, self, indices, axis=axis)
+        return call(np.take, self, indices, axis, out, mode)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Tensor:
         """Return the sum of a diagonal."""
-        return call(np.trace, self, offset=offset, axis1=axis1, axis2=axis2)
+        return call(np.trace, self, offset, axis1, axis2, dtype, out)
 
-    def var(self, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    def var(
+        self,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike = True,
+        mean: ArrayLike | None = None,
+    ) -> Tensor:
         """Return the variance along the axes."""
-        return call(np.var, self, axis=axis, ddof=ddof, keepdims=keepdims)
+        options = {} if mean is None else {"mean": mean}
+        return call(np.var, self, axis, dtype, out, ddof, keepdims, where=where, **options)
 
     def nonzero(self) -> Tensor:
         """Return the indices of the elements that are not zero."""
@@ -241,30 +307,35 @@ class ArrayMethods(Members):
         """Return a copy of the elements along one axis."""
         return call(np.copy, call(np.ravel, self, order=order))
 
-    def sort(self, axis: int = -1) -> None:
+    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> None:
         """Sort along an axis, in place."""
-        self[...] = call(np.sort, self, axis=axis)
+        self[...] = call(np.sort, self, axis, kind, order, stable=stable)
 
-    def argpartition(self, kth: Any, axis: int | None = -1) -> Tensor:
+    def argpartition(self, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Tensor:
         """Return the indices that partition along an axis."""
-        return call(np.argpartition, self, kth, axis=axis)
+        return call(np.argpartition, self, kth, axis, kind, order)
 
-    def choose(self, choices: Any, mode: str = "raise") -> Tensor:
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Tensor:
         """Return elements of the choices, picked by the elements of this Tensor."""
-        return call(np.choose, self, choices, mode=mode)
+        return call(np.choose, self, choices, out, mode)
 
-    def compress(self, condition: ArrayLike, axis: int | None = None) -> Tensor:
+    def compress(self, condition: ArrayLike, axis: int | None = None, out: Any = None) -> Tensor:
         """Return the elements along an axis where a condition holds."""
-        return call(np.compress, condition, self, axis=axis)
+        return call(np.compress, condition, self, axis, out)
 
-    def searchsorted(self, v: ArrayLike, side: Any = "left") -> Tensor:
+    def searchsorted(self, v: ArrayLike, side: Any = "left", sorter: Any = None) -> Tensor:
         """Return where values belong in this sorted Tensor."""
-        return call(np.searchsorted, self, v, side=side)
+        return call(np.searchsorted, self, v, side, sorter)
 
-    def partition(self, kth: Any, axis: int = -1) -> None:
+    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
         """Partition along an axis, in place."""
-        self[...] = call(np.partition, self, kth, axis=axis)
+        self[...] = call(np.partition, self, kth, axis, kind, order)
 
-    def put(self, indices: ArrayLike, values: ArrayLike) -> None:
+    def put(self, indices: ArrayLike, values: ArrayLike, mode: str = "raise") -> None:
         """Set elements by flat index, in place."""
-        call(np.put, self, indices, values)
+        call(np.put, self, indices, values, mode)
+
+
+for _name, _method in vars(ArrayMethods).items():
+    if callable(_method):
+        _method.__qualname__ = f"Tensor.{_name}"  # what Python's errors about arguments call it

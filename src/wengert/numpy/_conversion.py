@@ -10,8 +10,9 @@ from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.order import is_scalar
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor
+from wengert.errors import DtypeError, describe
 from wengert.numpy._naming import documented
-from wengert.numpy._order import order_of_copy
+from wengert.numpy._order import laid_out, order_of_copy
 from wengert.numpy._ufuncs import replace, with_out
 from wengert.primitives import conversion, elementwise, shapes
 from wengert.traces.operators import operand
@@ -32,6 +33,22 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     if dtype == tensor.dtype and not copy:
         return tensor
     return array_as(tensor, converted(tensor, {"dtype": dtype}))
+
+
+@implements("astype")
+def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -> Any:
+    """Return the elements converted to another dtype, as NumPy's method does."""
+    if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):
+        raise DtypeError(
+            describe(
+                "astype",
+                f"a Tensor of dtype {x.dtype} for dtype {np.dtype(dtype)}",
+                f"a conversion by the rule {casting!r} is needed",
+                "Pass casting='unsafe'",
+            )
+        )
+    result = astype(x, dtype, copy=copy)
+    return result if order == "K" else laid_out(result, order)
 
 
 @implements(np.copy)
