@@ -16,7 +16,7 @@ class Flow(Statements):
 
     def wanted(self, depth: int) -> list[tuple[str, float, Maker]]:
         """Return the statements of each feature, with how often they are wanted."""
-        found = [*super().wanted(depth), ("choices", 0.4, self.chosen)]
+        found = [*super().wanted(depth), ("choices", 0.4, self.chosen), ("choices", 0.3, self.entangled)]
         if depth <= 0:
             return found
         return [
@@ -166,6 +166,36 @@ class Flow(Statements):
         if form == "nested":
             return [f"if {condition}:", *inner, "else:", f"    {name} = {one.text}"]
         return [f"{name} = {one.text}", f"if {condition}:", *inner[1:], f"    {name} *= {self.value('S', scope)}"]
+
+    def entangled(self, scope: Scope, _depth: int) -> Lines:
+        """Give an array several names or views, let a condition choose among them, and write through one."""
+        condition, value = f"if {self.make.condition(scope, 1)}:", self.value("S", scope)
+        one, two, three, base = (self.make.fresh(letter) for letter in "vvlv")
+        form = self.choice.choice(("rows", "places", "scalar", "turned", "turned"))
+        if form == "scalar":
+            array = self.choice.choice(("np.zeros((), like=x)", f"np.array({value}, like=x)", "np.zeros_like(s)"))
+            sides = self.choice.sample((array, f"{self.value('S', scope)} * 1.0"), 2)
+            scope.names += [Name(one, "S"), Name(two, "S")]
+            return [f"{one} = {sides[0]}", condition, f"    {one} = {sides[1]}", f"{two} = {one}", f"{one} *= {value}"]
+        lines = [f"{base} = {self.value('M', scope)} * 1.0"]
+        names, kind, written = [base, two, one], "M", one
+        if form == "rows":
+            names, kind = [f"{three}[0]", f"{three}[1]", one], "V"
+            lines += [f"{three} = list({base})", f"{one} = {three}[0]", condition, f"    {one} = {three}[1]"]
+        elif form == "places":
+            names, kind = [one, two, three], "V"
+            lines += [f"{one}, {two} = {base}", f"{three} = {one}", condition, f"    {one}, {two} = {two}, {one}"]
+        else:
+            turn = self.choice.choice(("[::-1]", "[:, ::-1]", ".real", "[::-1].real", " * 1.0"))
+            lines += [f"{one} = {two} = {base}{self.choice.choice(('', '[...]', '[:, ::-1]'))}"]
+            turned = [condition, f"    {one} = {one}{turn}"]
+            loop = f"for {self.make.fresh('i')} in range(2):"
+            lines += turned if self.choice.random() < 0.7 else [loop, *("    " + line for line in turned)]
+            if self.choice.random() < 0.4:
+                written = three
+                lines += [f"{three} = {one}" + self.choice.choice((".ravel()", ".reshape(-1)", ".ravel('K')", "[0]"))]
+        scope.names += [Name(name, kind, own=True) for name in names]
+        return [*lines, f"{written} {self.choice.choice(('+=', '*='))} {value}"]
 
     def attempt(self, scope: Scope, depth: int) -> Lines:
         """Make a try statement whose body may raise, as a condition decides."""

@@ -111,7 +111,7 @@ THROUGH = {
     ),
     "F": templates(
         """
-        {a}.reshape(2, 3)[0] += {V} ; {a}[1:][::2] = {V}
+        {a}.reshape(2, 3)[0] += {V} ; {a}[1:][::2] = {V} * 1
         """
     ),
     "M": templates(
