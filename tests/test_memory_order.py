@@ -434,3 +434,59 @@ def test_gradients_of_writes_through_views_of_arrays_without_axes():
     for gradient in (wg.grad(wg.jit(program), (0, 1)), wg.jit(wg.grad(program, (0, 1)))):
         for found, wanted in zip(gradient(x, 0.3), expected, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-15)
+
+
+def turned(x):
+    array = np.outer(x, [1.0, 2.0])
+    if x[0] > 0:
+        array = array.T.copy().T
+    return array
+
+
+def of_every_other(x):
+    found = np.append(x, x)[::2] if x[0] > 0 else x * 1.0
+    flat = found.ravel()
+    flat *= 10.0
+    return found * 1.0
+
+
+READ_IN_MEMORY = {
+    "ravel": lambda x: turned(x).ravel("K"),
+    "A": lambda x: np.ravel(turned(x), order="A"),
+    "reshape": lambda x: turned(x).reshape((2, 3), order="A"),
+    "flatten": lambda x: (turned(x) * 2.0).flatten("K"),
+}
+
+
+@pytest.mark.parametrize("name", READ_IN_MEMORY)
+def test_elements_in_the_order_of_memory_are_refused_where_traced_values_decide_it(name):
+    with pytest.raises(wg.errors.GraphError) as caught:
+        wg.jit(READ_IN_MEMORY[name])(THREE[0])
+    text, place = str(caught.value).split("\n")
+    assert text == (
+        f"{name if name == 'reshape' else 'ravel'}: the elements in the order in which they lie in memory, which "
+        "traced values decide; it must be known which order that is. Read them in order='C' or 'F', or copy the array "
+        "so before."
+    )
+    assert "turned(x)" in place
+
+
+def test_writes_to_what_is_flat_and_contiguous_in_one_branch_only_are_refused():
+    with pytest.raises(wg.errors.GraphError, match="as its memory order decides that"):
+        wg.jit(of_every_other)(THREE[0])
+
+
+def test_what_loops_return_early_lies_in_memory_as_it_does_without_them():
+    def found(rows):
+        for row in rows:
+            if row[0] < 0:
+                return rows.T * 1.0
+        return rows.T * 2.0
+
+    def program(x):
+        array = found(np.outer(x, [1.0, 2.0]))
+        array.T.ravel()[1] = 9.0
+        return np.append(array.ravel("K"), array)
+
+    for x in THREE:
+        np.testing.assert_array_equal(wg.jit(program)(x), program(x))

@@ -15,9 +15,10 @@ import numpy as np
 from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.form import Region
+from wengert.core.order import example, strides_of
 from wengert.core.primitive import Structured, register
 
-__all__ = ["Items", "collected", "lane_shape", "sequence_aval", "zeros"]
+__all__ = ["Items", "collected", "lane_shape", "sequence_aval", "zeros", "zeros_as"]
 
 
 class Items:
@@ -108,6 +109,14 @@ class ZeroSequence(Structured):
 
 zero_sequence = ZeroSequence()
 register(zero_sequence)
+
+
+def zeros_as(value: Any) -> Any:
+    """Return zeros that lie in memory as a value does, so that they may stand in its place."""
+    aval = aval_of(value)
+    if aval.weak or UNKNOWN in aval.shape:
+        return zeros(aval, None)
+    return example(aval.shape, strides_of(value), aval.dtype, 0)
 
 
 def zeros(aval: Aval, near: Any) -> Any:

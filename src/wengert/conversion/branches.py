@@ -17,6 +17,7 @@ from wengert.control.cond import cond
 from wengert.control.heap import Heap, is_plain
 from wengert.control.holders import Bytes, Contents, Holder
 from wengert.control.places import RETURNED, UNBOUND, Place, Site, Undefined, defined, is_undefined, shown
+from wengert.control.sequence import zeros_as
 from wengert.conversion.regions import (
     Note,
     Region,
@@ -372,8 +373,9 @@ class Merge:
         if not (is_array(leaf) or is_number(leaf)) or (type(leaf) is Tensor and not region.made(leaf)):
             return lambda _: leaf
         aval = aval_of(leaf)
-        ends = [np.zeros(aval.shape, aval.dtype)[()]] * 2
-        ends[half] = region.end_of(leaf)
+        end = region.end_of(leaf)
+        ends = [zeros_as(end)] * 2
+        ends[half] = end
         return itemgetter(self.output(ends, aval))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, shown
-from wengert.control.sequence import zeros
+from wengert.control.sequence import zeros_as
 from wengert.conversion.aliases import Carried
 from wengert.conversion.regions import Note, Region, aligned, is_array, operand_of, ordered, unchanged
 from wengert.core.aval import Aval, aval_of, is_number, shape_of, united
@@ -179,7 +179,7 @@ class Slot:
         if isinstance(found, Undefined):
             found.refuse()
         leaves, self.structure = flatten(found)
-        self.leaves = [zeros(aval_of(x), None) if is_array(x) or is_number(x) else x for x in leaves]
+        self.leaves = [zeros_as(x) if is_array(x) or is_number(x) else x for x in leaves]
         self.carried = [aval_of(x) if is_array(x) else None for x in self.leaves]
         self.value = unflatten(self.structure, self.leaves)
         self.undefined = None
@@ -193,7 +193,7 @@ class Slot:
         if not all((is_array(x) or is_number(x)) and not strides_of(x) for x in leaves):
             return False
         self.carried = [aval_of(x) for x in leaves]
-        self.leaves = [aval.number(0) if aval.weak else np.zeros(aval.shape, aval.dtype)[()] for aval in self.avals]
+        self.leaves = [zeros_as(x) for x in leaves]
         self.value = unflatten(self.structure, self.leaves)
         self.late = True
         return True

@@ -45,6 +45,7 @@ __all__ = [
     "lasting",
     "resolved",
     "share",
+    "undecided_text",
     "would_share_memory",
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,13 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements, strengthened
+from wengert.core.order import axes_in_memory, example, strides_of, ways_of
 from wengert.core.requirements import as_order, shown
+from wengert.core.sharing import part_of
+from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_staged, raw
-from wengert.core.views import base_and_path
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.core.views import base_and_path, undecided_text
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.numpy._order import memory_of
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import shapes
@@ -42,6 +45,12 @@ def buffer_of(x: Tensor) -> Any:
     if extra and buffer.size:
         return buffer[(0,) * extra]
     return np.empty(x.shape) if extra else buffer
+
+
+def buffers_of(x: Tensor) -> list[Any]:
+    """Return an array for each way in which a Tensor may lie in memory, as traced values decide."""
+    ways = ways_of(strides_of(x))
+    return [buffer_of(x)] if len(ways) == 1 else [np.asarray(example(x.shape, way, x.dtype)) for way in ways]
 
 
 # Other shapes
@@ -75,12 +84,32 @@ def completed(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
     return lengths
 
 
-def resolved_order(x: Tensor, order: str | None) -> Any:
+def resolved_order(name: str, x: Tensor, order: str | None) -> Any:
     """Return the order in which elements are read, "C" or "F"; "A" depends on how they lie in memory."""
     chosen = as_order(order, "C")
     if chosen == "A":
-        return "F" if buffer_of(x).flags.fnc else "C"
+        return decided(name, x, lambda memory: "F" if memory.flags.fnc else "C")
     return chosen
+
+
+def decided(name: str, x: Tensor, answer: Callable[[Any], Any]) -> Any:
+    """Return what is to be known of how a Tensor lies in memory.
+
+    Raises:
+        GraphError: it lies in one of several ways, as a traced value decides, and the answers differ.
+    """
+    found = set(map(answer, buffers_of(x)))
+    if len(found) > 1:
+        raise GraphError(
+            describe(
+                name,
+                "the elements in the order in which they lie in memory, which traced values decide",
+                "it must be known which order that is",
+                "Read them in order='C' or 'F', or copy the array so before",
+            )
+            + f"\n  {position_of(*caller())}"
+        )
+    return found.pop()
 
 
 @implements(np.reshape)
@@ -89,7 +118,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     x = array_operand("reshape", a)
     if order == "C" and copy is None:
         return reshaped(x, {"shape": completed(as_shape(shape), x), "order": order})
-    lengths, chosen = completed(as_shape(shape), x), resolved_order(x, order)
+    lengths, chosen = completed(as_shape(shape), x), resolved_order("reshape", x, order)
     if copy is False:
         np.reshape(buffer_of(x), lengths, order=chosen, copy=False)
     return apply(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)  # type: ignore[no-any-return]
@@ -103,15 +132,19 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
     if order == "C" and type(value) is np.ndarray and value.flags.c_contiguous:
         return reshaped(x, {"shape": (x.size,), "order": "C"})
     if order in ("K", "k"):
-        strides = buffer_of(x).strides
-        x = transpose(x, sorted(range(x.ndim), key=lambda i: -abs(strides[i])))
+        x = transpose(x, decided("ravel", x, lambda memory: axes_in_memory(memory) or tuple(range(memory.ndim))))
         order = "C"
-    chosen = resolved_order(x, order)
-    flags = buffer_of(x).flags
+    chosen = resolved_order("ravel", x, order)
     result = apply(shapes.reshape, x, shape=(x.size,), order=chosen)
-    contiguous = flags.f_contiguous if chosen == "F" else flags.c_contiguous
-    is_view = bool(base_and_path(result)[1])
-    return np.copy(result) if is_view and not contiguous else result  # type: ignore[return-value]  # of a Tensor it is one
+    base, path = base_and_path(result)
+    flags = [memory.flags for memory in buffers_of(x)] if path else []
+    contiguous = [one.f_contiguous if chosen == "F" else one.c_contiguous for one in flags]
+    if all(contiguous):
+        return result  # type: ignore[no-any-return]
+    copied: Any = np.copy(result)
+    if any(contiguous):
+        part_of(base, copied, None, undecided_text("ravel"))
+    return copied  # type: ignore[no-any-return]
 
 
 @implements(np.expand_dims)
