@@ -677,3 +677,23 @@ def test_results_are_never_the_memory_of_arguments() -> None:
 
     for call in (f, lambda x: wg.vjp(f, x)[0], wg.jit(f), lambda x: wg.vmap(f)(x[None])[0], lambda x: f(wg.tensor(x))):
         np.testing.assert_array_equal(call(np.array([1.0, 2.0])), [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [lambda x: x[0], lambda x: x[0, 1], lambda x: x[:1], lambda x: x[1:, ::-1], lambda x: x[[0, 0]], lambda x: x.T],
+)
+def test_a_rule_may_give_a_constant_to_what_differentiates_further(part):
+    double = wg.custom_rule(lambda x: x * 2)
+    double.defvjp(lambda x: (double(x), np.shape(x)), lambda shape, ct: (np.full(shape, 2.0)[()],))
+    x = wg.tensor(np.ones((2, 3)), requires_grad=True)
+    (found,) = wg.autograd.grad((np.sin(part(x)) + double(part(x))).sum(), x, create_graph=True)
+    (wanted,) = wg.autograd.grad((np.sin(part(x)) + 2 * part(x)).sum(), x, create_graph=True)
+    np.testing.assert_array_equal(found.detach(), wanted.detach())
+    (second,) = wg.autograd.grad(found.sum(), x)
+    np.testing.assert_array_equal(second, wg.autograd.grad(wanted.sum(), x)[0])
+
+
+def test_products_of_nothing_have_derivatives_of_every_order():
+    x = wg.tensor(np.ones((2, 0)), requires_grad=True)
+    assert wg.autograd.grad(np.prod(x[0]), x, create_graph=True)[0].shape == (2, 0)

@@ -12,6 +12,7 @@ import pytest
 
 import wengert as wg
 from wengert import autograd
+from wengert.traces.modes import SPECIAL
 
 ROUNDS = 10_000
 
@@ -167,6 +168,11 @@ def test_memory_of_finished_threads_is_released() -> None:
             x * 2
 
     in_threads(run, run)
-    from wengert.traces.modes import SPECIAL
+    assert SPECIAL == []
 
+
+def test_a_mode_that_a_thread_leaves_set_ends_with_it() -> None:
+    thread = threading.Thread(target=wg.set_grad_enabled, args=(False,))
+    thread.start()
+    thread.join()
     assert SPECIAL == []

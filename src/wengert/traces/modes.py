@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import threading
+import weakref
 from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
@@ -36,7 +37,11 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-SPECIAL: list[object] = []
+SPECIAL: list[weakref.ref[Token]] = []
+
+
+class Token:
+    """Stand for a thread in which recording differs from the default; it goes with the thread."""
 
 
 class State(threading.local):
@@ -53,16 +58,15 @@ class State(threading.local):
         self.packing: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = ()
         self.anomaly = False
         self.reviving = False
-        self.token: object | None = None
+        self.token: Token | None = None
 
     def refresh(self) -> None:
         """Enter this thread among the special ones, or remove it."""
         special = self.floor > -math.inf or bool(self.packing)
         if special and self.token is None:
-            self.token = object()
-            SPECIAL.append(self.token)
-        elif not special and self.token is not None:
-            SPECIAL.remove(self.token)
+            self.token = Token()
+            SPECIAL.append(weakref.ref(self.token, SPECIAL.remove))
+        elif not special:
             self.token = None
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from wengert.core.cotangent import unbroadcast
 from wengert.core.source import speaks_for
+from wengert.core.tensor import Tensor
 from wengert.core.views import current
 from wengert.primitives.elementwise import passed
 from wengert.primitives.joining import pad
@@ -130,11 +131,13 @@ class RecordedSweep(Sweep):
     def pull_part(self, node: Part, ct: Any, owns: bool) -> None:
         """Put zeros around the cotangent of a part, where that is best: its cotangent is a part again.
 
-        That is for a good part of the whole, or a small whole, whose cotangent is not being added up yet.
+        That is for a good part of the whole, or a small whole, whose cotangent is not being added up yet, unless a
+        rule gave the cotangent as a constant.
         """
         parent = node.parent
         size = math.prod(parent.shape)
-        place = None if parent in self.cts or (size > FEW and 4 * ct.size < size) else placing(parent.shape, node.index)
+        added = type(ct) is not Tensor or parent in self.cts or (size > FEW and 4 * ct.size < size)
+        place = None if added else placing(parent.shape, node.index)
         if place is None:
             super().pull_part(node, ct, owns)
             return
