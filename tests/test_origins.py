@@ -105,3 +105,12 @@ def test_a_rule_of_the_users_is_named_itself():
 
     doubled.defvjp(lambda x: (doubled(x), x), backward)
     assert lines(trace(wg.grad(lambda x: doubled(x).sum()))(POINT)) == {"rule"}
+
+
+@pytest.mark.parametrize("folder", ["numpy", "site-packages/numpy_model", "wengert"])
+def test_folders_of_the_user_may_have_any_name(folder):
+    names: dict = {}
+    code = compile("def f(x):\n    return x * x\n", f"/home/somebody/{folder}/model.py", "exec")
+    exec(code, names)  # noqa: S102 - a file of a name of our choice
+    (equation,) = trace(names["f"])(2.0).equations
+    assert equation.position.filename == f"/home/somebody/{folder}/model.py"

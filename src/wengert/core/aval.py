@@ -20,6 +20,7 @@ __all__ = [
     "shape_of",
     "strong",
     "united",
+    "zero_of",
 ]
 
 UNKNOWN = -1
@@ -135,6 +136,16 @@ def shape_of(value: Any) -> tuple[int, ...]:
     except AttributeError:
         shape = () if type(value) in NUMBERS else np.shape(value)
     return shape
+
+
+def zero_of(value: Any) -> Any:
+    """Return zeros of a value's shape and dtype: an array, or a scalar without axes.
+
+    >>> zero_of(1.5)
+    np.float64(0.0)
+    """
+    aval = aval_of(value)
+    return np.zeros(aval.shape, aval.dtype)[()]
 
 
 def is_differentiable(dtype: np.dtype[Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from wengert.core.aval import aval_of
 from wengert.errors import ShapeError, describe
 
-__all__ = ["check_broadcast"]
+__all__ = ["check_broadcast", "misfit"]
 
 
 def check_broadcast(name: str, operands: Sequence[Any]) -> None:
@@ -20,11 +20,16 @@ def check_broadcast(name: str, operands: Sequence[Any]) -> None:
     for axis in range(1, 1 + max((len(shape) for shape in shapes), default=0)):
         lengths = {shape[-axis] for shape in shapes if len(shape) >= axis} - {1}
         if len(lengths) > 1:
-            raise ShapeError(
-                describe(
-                    name,
-                    f"shapes {' and '.join(map(str, shapes))}",
-                    "shapes that broadcast are needed: equal from the right, or 1",
-                    "Reshape one of them",
-                )
-            )
+            raise misfit(name, shapes)
+
+
+def misfit(name: str, shapes: Sequence[tuple[int, ...]]) -> ShapeError:
+    """Return the error about shapes that do not broadcast together."""
+    return ShapeError(
+        describe(
+            name,
+            f"shapes {' and '.join(map(str, shapes))}",
+            "shapes that broadcast are needed: equal from the right, or 1",
+            "Reshape one of them",
+        )
+    )

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.cache import Cache
 from wengert.core.source import caller, position_of
 
 __all__ = ["attributed", "returned"]
@@ -33,7 +34,7 @@ def settings_of_numpy(module: str = "numpy._core.umath") -> ContextVar[Any] | No
 
 SETTINGS = settings_of_numpy()
 """What `numpy.errstate` sets: entering that takes 1.4 microseconds, setting this 0.2. Without it lines stay NumPy's."""
-REGISTRIES: dict[str, dict[Any, Any]] = {}
+REGISTRIES: Cache[str, dict[Any, Any]] = Cache()
 """What has been said of files none of whose functions is running, as modules keep it in `__warningregistry__`."""
 
 
@@ -60,7 +61,10 @@ def registry_of(code: CodeType) -> tuple[str | None, dict[Any, Any]]:
             found: dict[Any, Any] = frame.f_globals.setdefault("__warningregistry__", {})
             return frame.f_globals.get("__name__"), found
         frame = frame.f_back
-    return None, REGISTRIES.setdefault(code.co_filename, {})
+    known = REGISTRIES.get(code.co_filename)
+    if known is None:
+        known = REGISTRIES[code.co_filename] = {}
+    return None, known
 
 
 @functools.lru_cache(maxsize=32)

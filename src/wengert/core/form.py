@@ -20,14 +20,15 @@ import numpy as np
 
 from wengert.core.aval import Aval, aval_of, is_number, shape_of
 from wengert.core.batching import aligned, each_lane, lead, shift
+from wengert.core.broadcast import misfit
 from wengert.core.dispatch import apply
 from wengert.core.examples import Results, dummy, grown_order, resized, small_example, strong_aval, tried, unfilled
-from wengert.core.labels import Labels, labelled
+from wengert.core.labels import Labels
 from wengert.core.numbers import calculated
 from wengert.core.order import order_of, strides_of
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.rule import misdeclared
-from wengert.errors import GraphError, ShapeError, describe
+from wengert.errors import GraphError, describe
 
 __all__ = [
     "Contraction",
@@ -39,7 +40,6 @@ __all__ = [
     "Scan",
     "Selection",
     "form_of",
-    "labelled",
 ]
 
 Inputs = Sequence[Any]
@@ -160,14 +160,7 @@ def broadcast_shape(name: str, shapes: Sequence[Shape]) -> Shape:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError as error:
-        raise ShapeError(
-            describe(
-                name,
-                f"shapes {' and '.join(map(str, shapes))}",
-                "shapes that broadcast are needed: equal from the right, or 1",
-                "Reshape one of them",
-            )
-        ) from error
+        raise misfit(name, shapes) from error
 
 
 @dataclass(frozen=True)
@@ -340,6 +333,7 @@ class Contraction(Form):
 
     >>> from wengert.core.dispatch import apply
     >>> from wengert.core.declare import multilinear
+    >>> from wengert.core.labels import labelled
     >>> import wengert as wg
     >>> area = multilinear("example.area", np.outer, form=Contraction(lambda x, y: labelled((x, y), "ij", "ij")))
     >>> wg.grad(lambda x, y: np.sum(apply(area, x, y)))(np.ones(2), np.ones(3))
@@ -497,14 +491,14 @@ class Routine(Form):
 
 
 @functools.lru_cache(maxsize=256)
-def core_ranks(signature: str, count: int) -> list[int]:
+def core_ranks(signature: str, count: int) -> tuple[int, ...]:
     """Return how many core axes each of some operands has.
 
     >>> core_ranks("(n,n),(n)->(n)", 3)
-    [2, 1, 1]
+    (2, 1, 1)
     """
     operands, _, _ = signature.partition("->")
-    ranks = [len(re.findall(r"\w+", core)) for core in re.findall(r"\((.*?)\)", operands)]
+    ranks = tuple([len(re.findall(r"\w+", core)) for core in re.findall(r"\((.*?)\)", operands)])
     return (ranks + ranks[-1:] * count)[:count]
 
 

@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.core.cache import MOST_KNOWN
+from wengert.core.cache import MOST_KNOWN, Cache
 from wengert.core.identity import Composite
 
 __all__ = ["Labels", "Relation", "labelled"]
 
 Shape = tuple[int, ...]
 Names = tuple[int, ...]
+MOST_DERIVED = 256
 WORTH_A_PATH = 100_000
 """Products from which the search for a path through three operands or more, some 50 microseconds, pays."""
 
@@ -165,9 +166,9 @@ class Labels(Composite):
     # Transformations
 
     @cached_property
-    def derived(self) -> dict[Any, Labels]:
+    def derived(self) -> Cache[Any, Labels]:
         """The records that were derived from this one: the same few are asked for again and again."""
-        return {}
+        return Cache(most=MOST_DERIVED)
 
     def lifted(self, size: int, batched: Sequence[bool]) -> Labels:
         """Return the labels with one more in front of the result, and of those operands that have lanes."""

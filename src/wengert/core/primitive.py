@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 import numpy as np
 
 from wengert.core.aval import Aval
+from wengert.core.cache import Cache
 from wengert.core.cotangent import strong_zero, unbroadcast
 from wengert.core.numbers import OPERATORS
 from wengert.core.rule import Rule, Signature, misdeclared
@@ -37,6 +38,8 @@ __all__ = [
 ]
 
 PRIMITIVES: dict[str, Primitive] = {}
+MOST_SAVINGS = 256
+"""For how many choices of operands a primitive remembers what is saved: one with eight operands has as many."""
 
 
 class ShapeRules(TypedDict, total=False):
@@ -111,7 +114,7 @@ class Primitive:
         self.evaluate = evaluate
         self.form = form
         self.batch = batch
-        self.savings: dict[tuple[bool, ...], tuple[bool, tuple[int, ...]]] = {}
+        self.savings: Cache[tuple[bool, ...], tuple[bool, tuple[int, ...]]] = Cache(most=MOST_SAVINGS)
         if firm is not None:
             self.firm = firm
 
@@ -309,6 +312,10 @@ class Linear(Primitive):
     def cannot_rewrite(self, *_operands: Any, **_params: Any) -> Any:
         """Refuse evaluation in place: the declaration gives none."""
         raise misdeclared(self.name, "no evaluation in place was declared", "rewrite= is needed to mutate with it")
+
+    def saving(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[int, ...]]:
+        """Return what `saved` does; of any number of linear operands nothing is saved, and nothing remembered."""
+        return (False, ()) if self.variadic else super().saving(wanted)
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save the constant operands alone."""

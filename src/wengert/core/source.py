@@ -18,6 +18,10 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
+from wengert.core.cache import Cache
+
 __all__ = [
     "PACKAGE_PREFIX",
     "RECENT",
@@ -37,10 +41,21 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 PACKAGE_PREFIX = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+NUMPY_PREFIX = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 LONGEST_EXPRESSION = 60
-OWN_FILES: dict[str, bool | dict[str, str]] = {}
-"""Whether a file is the library's; where functions in it are marked by `speaks_for`, their qualified names and
-operations."""
+MARKS: dict[str, dict[str, str]] = {}
+"""For files of the library the qualified names of functions marked by `speaks_for`, and where they hold operations."""
+
+
+class Files(Cache[str, bool | dict[str, str]]):
+    """Tell whether a file is the library's; where functions in it are marked, these."""
+
+    def __missing__(self, filename: str) -> bool | dict[str, str]:
+        found = self[filename] = MARKS.get(filename) or is_librarys(filename)
+        return found
+
+
+FILES = Files()
 RECENT: list[CodeType | None] = [None]
 """The user's code that asked last: most operations come from the code of the one before, and need no look-up."""
 
@@ -58,13 +73,14 @@ class Position(NamedTuple):
         return f"{place}: {self.text}" if self.text else place
 
 
-def is_own(filename: str) -> bool:
+def is_librarys(filename: str) -> bool:
     """Tell whether a file belongs to the library (NumPy's dispatch code counts as such: it only passes calls on)."""
-    own = OWN_FILES.get(filename)
-    if own is None:
-        inside = filename.startswith(PACKAGE_PREFIX) or f"{os.sep}numpy{os.sep}" in filename
-        own = OWN_FILES[filename] = inside or filename.startswith("<__array_function__")
-    return own is not False
+    return filename.startswith((PACKAGE_PREFIX, NUMPY_PREFIX, "<__array_function__"))
+
+
+def is_own(filename: str) -> bool:
+    """Tell whether a file belongs to the library, as `is_librarys` does; each is looked at once."""
+    return FILES[filename] is not False
 
 
 def is_users(code: CodeType) -> bool:
@@ -86,9 +102,7 @@ def speaks_for(local: str) -> Callable[[F], F]:
 
     def marked(function: F) -> F:
         code = function.__code__
-        marks = OWN_FILES.get(code.co_filename)
-        if not isinstance(marks, dict):
-            marks = OWN_FILES[code.co_filename] = {}
+        FILES[code.co_filename] = marks = MARKS.setdefault(code.co_filename, {})
         marks[code.co_qualname] = local
         return function
 
@@ -109,15 +123,16 @@ def caller(depth: int = 1) -> tuple[CodeType, int]:
     """
     frame = sys._getframe(depth)
     recent = RECENT[0]
-    known = OWN_FILES.get
+    known = FILES
     while (code := frame.f_code) is not recent:
-        own = known(code.co_filename)
+        own = known[code.co_filename]
         if own is not True:
             if type(own) is dict:
                 local = own.get(code.co_qualname)
                 if local is not None and (origin := spoken(frame, local)) is not None:
                     return origin
-            elif is_users(code):
+            else:
+                RECENT[0] = code
                 break
         if (outer := frame.f_back) is None:
             break
@@ -133,14 +148,15 @@ def asker(depth: int = 1) -> tuple[CodeType | None, int]:
     """
     frame = sys._getframe(depth)
     recent = RECENT[0]
-    known = OWN_FILES.get
+    known = FILES
     while (code := frame.f_code) is not recent:
-        own = known(code.co_filename)
+        own = known[code.co_filename]
         if own is not True:
             if type(own) is dict:
                 if code.co_qualname in own:
                     return None, 0
-            elif is_users(code):
+            else:
+                RECENT[0] = code
                 break
         if (outer := frame.f_back) is None:
             break

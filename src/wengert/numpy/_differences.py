@@ -24,7 +24,7 @@ def along(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
 
-def edge(name: str, value: Any, x: Tensor, axis: int) -> Tensor:
+def edge(value: Any, x: Tensor, axis: int) -> Tensor:
     """Return values to prepend or append; a scalar stands for one element along the axis."""
     found = as_tensor(value)
     if found.ndim:
@@ -50,9 +50,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if before is not None or after is not None:
         parts = [x]
         if before is not None:
-            parts.insert(0, edge("diff", before, x, axis))
+            parts.insert(0, edge(before, x, axis))
         if after is not None:
-            parts.append(edge("diff", after, x, axis))
+            parts.append(edge(after, x, axis))
         x = np.concatenate(parts, axis=axis)  # type: ignore[assignment]  # it is a Tensor
     for _ in range(n):
         if x.dtype.kind == "b":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any, ClassVar
@@ -27,7 +28,8 @@ from wengert.traces.transient import Transient
 
 __all__ = ["Batch", "make_batched", "rearranged", "stacked", "warn_of_loop"]
 
-_warned: set[str] = set()
+_warned: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The primitives, and functions of users, of which it has been said that they run lane by lane."""
 
 
 ARRAY = ("array",)
@@ -267,7 +269,7 @@ class Batch(Transient):
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
     ) -> Any:
         """Compute lane by lane, for want of a batch rule, and say so once."""
-        warn_of_loop(primitive.name)
+        warn_of_loop(primitive.name, primitive)
         lanes = each_lane(primitive, self.size, values, batched, params)
         if primitive.outputs == 1:
             return stacked(self.owner_name, primitive.name, lanes)
@@ -306,11 +308,11 @@ class Batch(Transient):
         handle._mutated = True
 
 
-def warn_of_loop(name: str) -> None:
-    """Say once that an operation runs lane by lane."""
-    if name in _warned:
+def warn_of_loop(name: str, operation: Any) -> None:
+    """Say once that a primitive, or a function of the user, runs lane by lane."""
+    if operation in _warned:
         return
-    _warned.add(name)
+    _warned.add(operation)
     place = position_of(*caller())
     warnings.warn_explicit(
         f"vmap: {name} has no batch rule and runs lane by lane; declare one for speed",

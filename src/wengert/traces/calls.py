@@ -40,6 +40,7 @@ class UserCall(Primitive):
     """Be one call of a function with rules: a primitive whose operands are the Tensors among its arguments.
 
     Attributes:
+        function: the user's function or class, of which warnings are given once.
         places: where the operands stand among the arguments.
         has_jvp: whether there is a forward rule.
     """
@@ -48,8 +49,9 @@ class UserCall(Primitive):
     firm = False
     results = "results"
 
-    def __init__(self, name: str, places: Sequence[int], has_jvp: bool) -> None:
+    def __init__(self, function: Any, name: str, places: Sequence[int], has_jvp: bool) -> None:
         super().__init__(name, self.evaluate)
+        self.function = function
         del self.evaluate, self.batch  # the methods below; bound to the instance they would keep each other alive
         self.places = places
         self.has_jvp = has_jvp
@@ -171,7 +173,7 @@ class UserCall(Primitive):
     def one_by_one(self, rule: Callable[[Values], Values], values: Values, flags: Sequence[bool], size: int) -> Values:
         """Return what a rule of one lane gives for all, in front, where the flagged values have lanes in front."""
         lanes = [rule([lane(x, i) if flag else x for x, flag in zip(values, flags, strict=True)]) for i in range(size)]
-        warn_of_loop(self.name)
+        warn_of_loop(self.name, self.function)
         return [self.gathered(parts) for parts in zip(*lanes, strict=True)]
 
     def gathered(self, lanes: Values) -> Any:
@@ -222,7 +224,7 @@ class InLanes(UserCall):
     """
 
     def __init__(self, one: UserCall, size: int, flags: Sequence[bool]) -> None:
-        super().__init__(one.name, one.places, one.has_jvp)
+        super().__init__(one.function, one.name, one.places, one.has_jvp)
         self.one = one
         self.size = size
         self.flags = flags

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong
+from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, weakened
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
@@ -238,12 +238,6 @@ def propagate_linear(
     return apply(primitive, *moved, *operands[count:], **params)
 
 
-def zero_of(operand: Any) -> Any:
-    """Return zeros of an operand's shape and dtype."""
-    aval = aval_of(operand)
-    return np.zeros(aval.shape, aval.dtype)[()]
-
-
 def propagate_opaque(
     primitive: Primitive, tangents: Sequence[Any], out: Any, operands: Sequence[Any], params: Mapping[str, Any]
 ) -> Any:
@@ -260,8 +254,10 @@ def propagate_opaque(
         ct = [given.get(i) for i in range(len(outs))] if isinstance(out, tuple) else given[0]
         return primitive.vjp(ct, out if need_out else None, kept, avals, params)
 
-    cts = rule(leaves)
-    tape.end()
+    try:
+        cts = rule(leaves)
+    finally:
+        tape.end()
     seeds = []
     for c, tangent in zip(cts, tangents, strict=True):
         found = current(c) if type(c) is Tensor else None

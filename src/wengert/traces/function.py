@@ -165,7 +165,7 @@ class Call(UserCall):
         places: Sequence[int],
         needs_input_grad: tuple[bool, ...],
     ) -> None:
-        super().__init__(cls.__name__, places, hasattr(cls, "jvp"))
+        super().__init__(cls, cls.__name__, places, hasattr(cls, "jvp"))
         self.cls = cls
         self.args = args
         self.kwargs = kwargs

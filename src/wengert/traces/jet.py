@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of, is_differentiable, is_number, strong
+from wengert.core.aval import Aval, aval_of, is_differentiable, is_number, strong, zero_of
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, as_tensor, weakened
 from wengert.core.identity import registered_name
@@ -208,7 +208,7 @@ class Jet(Transient):
         series = [self.series_of(x) for x in operands[:count]]
         if all(s is None for s in series):
             return wrapped_constant(out)  # type: ignore[no-any-return]
-        zeros = [zero_of(aval_of(x)) if s is None else None for s, x in zip(series, operands[:count], strict=True)]
+        zeros = [zero_of(x) if s is None else None for s, x in zip(series, operands[:count], strict=True)]
 
         def compute(k: int) -> Any:
             terms = [zero if s is None else s[k] for s, zero in zip(series, zeros, strict=True)]
@@ -412,12 +412,6 @@ def shares(k: int, most: tuple[float, ...]) -> list[tuple[int, ...]]:
     if not rest:
         return [(k,)] if k <= first else []
     return [(j, *others) for j in range(k + 1) if j <= first for others in shares(k - j, rest)]
-
-
-def zero_of(like: Any) -> Any:
-    """Return zeros of a shape and dtype."""
-    aval = aval_of(like)
-    return np.zeros(aval.shape, aval.dtype)[()]
 
 
 def zeros_like(like: Any) -> Callable[[int], Any]:

@@ -115,7 +115,7 @@ class CustomCall(UserCall):
     """
 
     def __init__(self, rule: CustomRule, leaves: Sequence[Any], structure: Any, places: Sequence[int]) -> None:
-        super().__init__(getattr(rule, "__qualname__", repr(rule.fun)), places, rule.pushforward is not None)
+        super().__init__(rule, getattr(rule, "__qualname__", repr(rule.fun)), places, rule.pushforward is not None)
         self.rule = rule
         self.leaves = leaves
         self.structure = structure
