@@ -271,7 +271,11 @@ def same_bits(array: np.ndarray[Any, Any], literal: Any) -> bool:
     """Tell whether an array still is what a literal was made from; not of items too wide for an integer."""
     if array is literal:
         return True
-    if array.shape != literal.shape or array.dtype != literal.dtype or array.itemsize not in (1, 2, 4, 8):
+    if array.shape != literal.shape or array.dtype != literal.dtype:
+        return False
+    if array.dtype.kind == "c":
+        return same_bits(array.real, literal.real) and same_bits(array.imag, literal.imag)
+    if array.itemsize not in (1, 2, 4, 8):
         return False
     bits = f"u{array.itemsize}"
     return np.array_equal(array.view(bits), literal.view(bits))
