@@ -1118,3 +1118,15 @@ def test_each_operand_of_a_chain_is_traced_once(program, x, monkeypatch):
     monkeypatch.setattr(branches, "traced", counted)
     assert_alike(jit(program)(x), program(x))
     assert count <= 2 * 12  # what follows an operand, and the operand itself
+
+
+def test_graphs_are_traced_of_python_control_flow() -> None:
+    def f(x):
+        y = x * 2.0 if x.sum() > 0 else x * 3.0
+        while np.sum(y) < 100.0:
+            y = y * 2.0
+        return np.sum(y)
+
+    graph = wg.graph.trace(wg.grad(f))(np.ones(2))
+    for x in (np.ones(2), np.array([-1.0, 2.5])):
+        np.testing.assert_array_equal(graph(x)[0], wg.grad(f)(x))

@@ -116,10 +116,6 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "bincount": (lambda x: wnp.bincount(x.astype(int)), r"^bincount: .* Add into zeros of a known length"),
     "histogram": (lambda x: wnp.histogram(x, "auto"), r"^histogram: .* Pass the number of bins, or their edges\.$"),
     "mask": (lambda x: x[x > 0], r"^getitem: a mask of shape \(3,\) .* Use numpy\.where\(mask, x, 0\), or"),
-    "if": (
-        lambda x: x if x[0] > 0 else -x,
-        r"^trace\(.*\): the elements of a value in `x\[0\] > 0` \(bool\[\]\) were asked for",
-    ),
     "array_equal": (
         lambda x: wnp.array_equal(x, x),
         r"a value in `wnp.array_equal\(x, x\)` \(bool\[\]\) were asked for",

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from wengert._refusals import forgive, refusals_noted
 from wengert._tree import flatten, unflatten
 from wengert.compile.partition import Halves, cut
 from wengert.compile.passes import simplified
@@ -31,7 +30,7 @@ from wengert.core.source import Position, position_of, user_stacklevel
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.views import current
-from wengert.errors import DtypeError, RangeError, TracedTruthError, UsageError, describe
+from wengert.errors import DtypeError, RangeError, UsageError, describe
 from wengert.traces.modes import STATE, recording
 from wengert.traces.staging import Stage, staged
 from wengert.traces.tape import Tape, new_record
@@ -39,7 +38,7 @@ from wengert.transforms.boundary import as_given, name_of, narrowed, result_exam
 from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording
 from wengert.transforms.static_arguments import as_tuple, known_positions, static_arguments
-from wengert.transforms.tracing import as_function, trace_function
+from wengert.transforms.tracing import as_function, converting, trace_function
 
 __all__ = ["Jitted", "jit"]
 
@@ -277,19 +276,15 @@ class Jitted:
                 "arguments that change shape or static arguments that change value make each call slow",
                 stacklevel=user_stacklevel(),
             )
-        before = refusals_noted()
-        reach = Reach(name_of("jit", self.fun), self.running, self.statics_of(args, kwargs))
-        try:
+        if self.running is not self.fun:
             return self.trace_with(self.running, args, kwargs, leaves, structure)
-        except TracedTruthError:
-            if self.running is not self.fun:
-                raise
-        forgive(before)
-        reach.heap.restore()  # what the function did until it asked for elements, it does again
-        from wengert.conversion.calls import converted  # rewriting source is needed by few programs
-
-        self.running = converted(self.fun)
-        return self.trace_with(self.running, args, kwargs, leaves, structure)
+        entry, self.running = converting(
+            name_of("jit", self.fun),
+            self.fun,
+            lambda function: self.trace_with(function, args, kwargs, leaves, structure),
+            self.statics_of(args, kwargs),
+        )
+        return entry
 
     def trace_with(
         self,

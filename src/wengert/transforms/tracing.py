@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from wengert._refusals import forgive, refusals_noted
 from wengert._tree import flatten, unflatten
 from wengert.compile.passes import simplified
 from wengert.control.effects import Reach
@@ -17,13 +18,15 @@ from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import as_whole, require_callable
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError, describe
 from wengert.traces.staging import staged
 from wengert.transforms.boundary import name_of, narrowed
 from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording, ones_for
 
-__all__ = ["Traced", "as_function", "gradient", "trace", "trace_function"]
+__all__ = ["Traced", "as_function", "converting", "gradient", "trace", "trace_function"]
+
+T = TypeVar("T")
 
 
 class Traced(NamedTuple):
@@ -65,12 +68,40 @@ def trace_function(
     return Traced(simplified(graph), structure, tuple(captured))
 
 
+def converting(
+    name: str, function: Callable[..., Any], run: Callable[[Callable[..., Any]], T], more: Sequence[Any] = ()
+) -> tuple[T, Callable[..., Any]]:
+    """Trace a function as it is written, or in its converted form if it asks a traced value for its truth.
+
+    Args:
+        name: of what traces it, for errors.
+        function: the user's.
+        run: traces a form of it.
+        more: what else it can reach.
+
+    Returns:
+        What `run` gave, and the form that it was given.
+    """
+    before = refusals_noted()
+    reach = Reach(name, function, more)
+    try:
+        return run(function), function
+    except TracedTruthError:
+        forgive(before)
+        reach.heap.restore()  # what the function did until it asked, it does again
+    from wengert.conversion.calls import converted  # rewriting source is needed by few programs
+
+    rewritten = converted(function)
+    return run(rewritten), rewritten
+
+
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
     """Return a function that traces another one to a graph, for example arguments.
 
     The graph's inputs are the leaves of the arguments, called by the argument's name (`weights.0` in a container),
     and its outputs the leaves of the result. Tensors under differentiation that the function captures become further
-    inputs; other captured arrays become literals.
+    inputs; other captured arrays become literals. Python's `if`, `while` and `for` over traced values become equations
+    that choose and repeat, as under `jit`.
 
     Args:
         function: a function of arrays, in any containers.
@@ -97,7 +128,11 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
         names = input_names(function, structure.accessors())
         for leaf, label in zip(leaves, names, strict=True):
             require_numeric(leaf, label)
-        return trace_function(function, "trace", leaves, lambda xs: unflatten(structure, xs), names).graph
+
+        def graph_of(form: Callable[..., Any]) -> Graph:
+            return trace_function(form, "trace", leaves, lambda xs: unflatten(structure, xs), names).graph
+
+        return converting(name_of("trace", function), function, graph_of)[0]
 
     return traced
 
