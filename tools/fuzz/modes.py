@@ -188,15 +188,18 @@ def compare(what: str, found: Any, wanted: Any, tolerance: float, wider: bool = 
 
     Where a program gives an integer of Python's or, as values decide, a float, a traced one gives a float. Where it
     gives a Python number or, as values decide, a scalar, a traced one gives a scalar, and numbers that differ from lane
-    to lane are arrays, whose dtypes do not give way (ADR 0018): there, results may have a wider one.
+    to lane are arrays, whose dtypes do not give way (ADR 0018): there, results may have a wider one, and a number that
+    another branch has as an array or a scalar has its dtype.
     """
+    gives_way = wider and type(wanted) is float
     if isinstance(found, wg.Tensor):
         found = found.numpy()
     found = np.asarray(found)
     wanted = np.asarray(wanted, float if type(wanted) is int and found.dtype == float else None)
     if found.shape != wanted.shape:
         raise Disagreement(f"{what}: shape {found.shape}, not {wanted.shape}")
-    if found.dtype != wanted.dtype and not (wider and np.promote_types(found.dtype, wanted.dtype) == found.dtype):
+    wide = wider and np.promote_types(found.dtype, wanted.dtype) == found.dtype
+    if found.dtype != wanted.dtype and not wide and not (gives_way and found.dtype.kind == "f"):
         raise Disagreement(f"{what}: dtype {found.dtype}, not {wanted.dtype}")
     if not same(found, wanted, tolerance):
         raise Disagreement(f"{what}:\n{found}\nnot\n{wanted}")
