@@ -191,7 +191,7 @@ def compare(what: str, found: Any, wanted: Any, tolerance: float, wider: bool = 
     to lane are arrays, whose dtypes do not give way (ADR 0018): there, results may have a wider one, and a number that
     another branch has as an array or a scalar has its dtype.
     """
-    gives_way = wider and type(wanted) is float
+    gives_way = wider and type(wanted) in (int, float)
     if isinstance(found, wg.Tensor):
         found = found.numpy()
     found = np.asarray(found)
@@ -252,9 +252,9 @@ def eager(this: Subject) -> None:
 
 
 def tape(this: Subject) -> None:
-    """Compare values and .grad of leaves."""
+    """Compare values and .grad of leaves; a refusal that the program hides is one, as in transformations."""
     leaves = [wg.tensor(x, requires_grad=True) for x in this.points[0][:FLOATS]]
-    results = this.module.program(*leaves, *copies(this.points[0][FLOATS:]))
+    results = called(this.module.program, (*leaves, *copies(this.points[0][FLOATS:])), {})
     compare_results(this, [x.detach() if isinstance(x, wg.Tensor) else x for x in results], 0, exact=True)
     loss = this.module.total(results)
     if not isinstance(loss, wg.Tensor) or not loss.requires_grad:
