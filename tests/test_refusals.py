@@ -1,6 +1,7 @@
 """What a transformation cannot do as plain NumPy does is an error that the function of the user cannot hide."""
 
 import contextlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -195,3 +196,78 @@ def test_errors_about_the_use_of_the_library_are_refusals_too():
         with pytest.raises(wg.errors.UsageError, match="needed") as raised:
             transformed(x)
         assert "The function caught this error" in raised.value.__notes__[0]
+
+
+# Numbers taken out, and looked up
+
+POINT = np.array([2.0, 1.0])
+TRANSFORMATIONS: dict[str, Any] = {
+    "grad": lambda f: wg.grad(f)(POINT),
+    "jvp": lambda f: wg.jvp(f, (POINT,), (POINT,)),
+    "linearize": lambda f: wg.linearize(f, POINT),
+    "taylor": lambda f: wg.taylor(f, (POINT,), (POINT,), 1),
+    "second": lambda f: wg.hessian(f)(POINT),
+    "vmap": lambda f: wg.vmap(f)(np.stack([POINT, POINT])),
+    "jit": lambda f: wg.jit(f)(POINT),
+}
+
+
+@pytest.mark.parametrize("mode", TRANSFORMATIONS)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[0].item() * x[0],
+        lambda x: x.tolist()[0] * x[0],
+        lambda x: np.frombuffer(x.tobytes())[0] * x[0],
+        lambda x: {2.0: 5.0}.get(x[0], 1.0) * x[0],
+        lambda x: len(set(x)) * x[0],
+        lambda x: len(dict.fromkeys(x * x)) * x[0],
+    ],
+)
+def test_numbers_are_not_taken_out_of_what_is_transformed(function: Any, mode: str) -> None:
+    with pytest.raises(GraphError):
+        TRANSFORMATIONS[mode](function)
+
+
+@pytest.mark.parametrize("name", ["item", "tolist", "tobytes"])
+def test_what_takes_numbers_out_says_what_to_do(name: str) -> None:
+    text = (
+        f"{name}: a Tensor that a transformation is differentiating; a plain value is needed, because a Python number "
+        "would silently lose the gradient. Use wengert.numpy functions in place of math, or wengert.stop_gradient "
+        "first."
+    )
+    with pytest.raises(GraphError) as error:
+        wg.grad(lambda x: getattr(x, name)() and x[0])(POINT)
+    assert str(error.value) == text
+
+
+def test_a_look_up_of_what_is_differentiated_says_what_to_do() -> None:
+    with pytest.raises(GraphError) as error:
+        wg.grad(lambda x: {2.0: 5.0}.get(x[0], 1.0) * x[0])(POINT)
+    text, _, place = str(error.value).partition("\n  ")
+    assert text == (
+        "hash: a Tensor that a transformation is differentiating, looked up or stored by its value; a plain number is "
+        "needed. Convert it with int() or round(), or compare with == what it may be."
+    )
+    assert place.startswith(f'File "{__file__}"')
+
+
+@pytest.mark.parametrize("mode", ["grad", "jvp", "linearize", "taylor"])
+def test_scalars_that_are_not_differentiated_are_found_by_value_as_numpys(mode: str) -> None:
+    def function(x: Any) -> Any:
+        total = {0: 3.0, 1: 4.0}[np.argmax(x)] + {True: 5.0}[x[0] > 1.0] + {2.0: 6.0}[wg.stop_gradient(x[0])]
+        total += len({np.argmax(x), np.argmax(x), np.argmin(x)}) + (np.argmin(x) in {1}) + {2: 7.0}[round(x[0])]
+        return total * x[0]
+
+    assert TRANSFORMATIONS[mode](function) is not None
+    np.testing.assert_array_equal(wg.grad(function)(POINT), [24.0, 0.0])
+    assert function(POINT) == 48.0
+
+
+def test_plain_tensors_and_leaves_are_found_by_identity() -> None:
+    one, other, leaf = wg.tensor(2.0), wg.tensor(2.0), wg.tensor(2.0, requires_grad=True)
+    found = {one: "one", other: "other", leaf: "leaf"}
+    assert (found[one], found[other], found[leaf]) == ("one", "other", "leaf")
+    assert wg.grad(lambda x: x * len(found[leaf]))(1.0) == 4.0
+    placeholder = wg.graph.placeholder("x")
+    assert {placeholder: 1}[placeholder] == 1

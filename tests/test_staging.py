@@ -186,6 +186,13 @@ def test_a_constant_is_copied_once_unless_it_is_written_to() -> None:
     assert sum(e.primitive.name == "multiply" for e in graph.equations) == 2
 
 
+@pytest.mark.parametrize("dtype", [float, complex, np.complex64, np.int8, bool])
+def test_an_array_that_is_used_often_is_one_constant(dtype: Any) -> None:
+    array = np.arange(4).astype(dtype)[::2]
+    graph = trace(lambda x: (x * array, x + array, x - array))(np.ones(2))
+    assert len({id(x) for e in graph.equations for x in e.inputs if type(x) is np.ndarray}) == 1
+
+
 def test_tensors_are_constants_without_a_copy_that_later_writes_do_not_reach() -> None:
     weights = wg.tensor(np.arange(3.0))
     memory = weights.numpy()

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import numpy as np
 
-from wengert._refusals import refusal
+from wengert._refusals import REFUSALS, refusal
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
 from wengert.core.memory import may_change
 from wengert.core.methods import FUNCTIONS, ArrayMethods, call
+from wengert.core.source import caller, position_of
 from wengert.core.stores import is_assigning, is_reading, is_storing, stored_in_ndarray
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
 
@@ -177,15 +178,24 @@ class Tensor(ArrayMethods):
         return array
 
     def item(self, *args: Any) -> Any:
-        """Return one element as a Python number, which no gradient follows; the only one without arguments."""
+        """Return one element as a Python number, the only one without arguments.
+
+        No gradient follows it: on the tape it is for looking at, and transformations refuse it.
+
+        Raises:
+            GraphError: a transformation is differentiating the Tensor.
+        """
+        self._refuse_in_transformations("item")
         return concrete("item", self).item(*args)
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists of Python numbers, which no gradient follows."""
+        """Return the elements as nested lists of Python numbers; see `item`."""
+        self._refuse_in_transformations("tolist")
         return concrete("tolist", self).tolist()
 
     def tobytes(self) -> bytes:
-        """Return the elements' bytes in C order, which no gradient follows."""
+        """Return the elements' bytes in C order; see `item`."""
+        self._refuse_in_transformations("tobytes")
         return bytes(concrete("tobytes", self).tobytes())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -285,16 +295,7 @@ class Tensor(ArrayMethods):
         trace = innermost_trace(self)
         if trace is not None and is_storing(caller):
             raise stored_in_ndarray(self._shown())
-        concrete(name, self)
-        if trace is not None and trace.level > 0:
-            raise GraphError(
-                describe(
-                    name,
-                    "a Tensor that a transformation is differentiating",
-                    "a plain value is needed, because a Python number would silently lose the gradient",
-                    "Use wengert.numpy functions in place of math, or wengert.stop_gradient first",
-                )
-            )
+        self._refuse_in_transformations(name)
         if trace is not None and not is_reading(caller):
             raise GraphError(
                 describe(
@@ -305,10 +306,42 @@ class Tensor(ArrayMethods):
                 )
             )
 
-    __hash__ = object.__hash__
+    def _refuse_in_transformations(self, name: str) -> None:
+        concrete(name, self)
+        trace = innermost_trace(self)
+        if trace is not None and trace.level > 0:
+            raise GraphError(
+                describe(
+                    name,
+                    "a Tensor that a transformation is differentiating",
+                    "a plain value is needed, because a Python number would silently lose the gradient",
+                    "Use wengert.numpy functions in place of math, or wengert.stop_gradient first",
+                )
+            )
+
+    def __hash__(self) -> int:
+        """Return the hash of the identity; of a scalar inside of a transformation that of its number, as NumPy's is."""
+        if self.ndim or hasattr(self, "_array"):
+            return object.__hash__(self)
+        trace = innermost_trace(self)
+        if (REFUSALS.noted is None) if trace is None else trace.level < 1:
+            return object.__hash__(self)
+        number = concrete("hash", self)
+        if trace is not None:
+            raise GraphError(
+                describe(
+                    "hash",
+                    "a Tensor that a transformation is differentiating, looked up or stored by its value",
+                    "a plain number is needed",
+                    "Convert it with int() or round(), or compare with == what it may be",
+                )
+                + f"\n  {position_of(*caller())}"
+            )
+        return hash(number)
 
     def __format__(self, specification: str) -> str:
-        return format(self.item() if self.size == 1 and specification else str(self), specification)
+        shown = concrete("format", self).item() if self.size == 1 and specification else str(self)
+        return format(shown, specification)
 
     def __repr__(self) -> str:
         if is_staged(self):
