@@ -376,6 +376,19 @@ def test_sweeping_a_released_graph_is_an_error() -> None:
     np.testing.assert_array_equal(grad_of(x), [4.0])
 
 
+def test_a_sweep_that_a_hook_ends_is_an_earlier_one_too() -> None:
+    x = leaf(2.0)
+    y = x * x
+    y.register_hook(lambda ct: ct.no_such_thing)
+    z = (y * 3.0 * x).sum()
+    with pytest.raises(AttributeError):
+        z.backward()
+    with pytest.raises(
+        GraphError, match=r"by an earlier sweep.*, which may have ended with an error; a graph that was"
+    ):
+        z.backward()
+
+
 def test_a_retained_graph_can_be_swept_again() -> None:
     x = leaf(2.0)
     y = np.exp(x * x).sum()

@@ -8,8 +8,11 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from wengert.control import subgraphs
 from wengert.core.graph import check, evaluate
+from wengert.core.primitive import Opaque
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
+from wengert.traces.dual import propagate_opaque
 from wengert.transforms.tracing import gradient, trace
 
 LANES = np.array([0.6, 1.2, 1.7, 2.3, 3.1])
@@ -602,3 +605,40 @@ def sums(x):
 def test_predicates_are_not_converted() -> None:
     graph = wg.graph.trace(lambda x: wg.cond(x > 0, wnp.sin, wnp.cos, x))(1.0)
     assert [equation.primitive.name for equation in graph.equations] == ["greater", "cond"]
+
+
+# Errors
+
+
+YES = (True,)
+ZERO = np.float64(0.0)
+CUTS = {
+    "pushed": lambda run, graph: subgraphs.pushed_graph(graph, YES, YES, None),
+    "series": lambda run, graph: subgraphs.pushed_graph(graph, YES, YES, 2),
+    "batched": lambda run, graph: subgraphs.batched_graph(
+        lambda x: run(graph, [x]), 3, [graph.inputs[0].aval], YES, YES
+    ),
+    "halves": lambda run, graph: subgraphs.halves(
+        graph, YES, YES, at_hand=YES, fixed=YES, summed=(False,), name="halves"
+    ),
+    "jvp": lambda run, graph: propagate_opaque(
+        Opaque("test.failing", np.sin, vjp=lambda ct, _out, _x: run(graph, [ct])), [1.0], ZERO, [ZERO], {}
+    ),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=list(CUTS))
+def test_traces_end_where_what_they_run_raises(cut, monkeypatch):
+    """A value that such a function has stored is refused afterwards, not taken for a live one."""
+    seen = []
+
+    def failing(_, args):
+        seen.extend(args)
+        raise OSError
+
+    graph = trace(lambda x: x * x)(1.0)
+    monkeypatch.setattr(subgraphs, "evaluate", failing)
+    with pytest.raises(OSError):  # noqa: PT011 - what `failing` raises
+        cut(failing, graph)
+    assert all(x._trace.ended for x in seen)
+    assert seen

@@ -154,8 +154,8 @@ def pushed_graph(graph: Graph, moving: Flags, results: Flags, order: int | None)
             moving_value(v, [next(rest) for _ in range(width)], trace) if flag else v
             for v, flag in zip(values, moving, strict=True)
         ]
-        found = [standing(x) for x in evaluate(graph, given)]
-        trace.end()
+        with trace:
+            found = [standing(x) for x in evaluate(graph, given)]
         moved = [
             part
             for x, flag in zip(found, results, strict=True)
@@ -208,8 +208,8 @@ def batched_graph(
     def everywhere(*args: Tensor) -> list[Any]:
         batch = Batch(next_level(), size, "vmap of a graph")
         given = [make_batched(x, batch) if flag else x for x, flag in zip(args, batched, strict=True)]
-        found = [standing(x) for x in function(*given)]
-        batch.end()
+        with batch:
+            found = [standing(x) for x in function(*given)]
         return [spread(x, batch) if flag else lowered(x, batch) for x, flag in zip(found, results, strict=True)]
 
     return closed(everywhere, [wide(x, size) if flag else x for x, flag in zip(examples, batched, strict=True)], "vmap")
@@ -293,8 +293,8 @@ def halves(
         primals, cts, sums = args[:count], args[count : count + given], iter(args[count + given :])
         tape = Tape(next_level(), name)
         leaves = {i: make_leaf(kept(x), tape) for i, x in enumerate(primals) if wanted[i]}
-        outs = [standing(x) for x in evaluate(graph, [leaves.get(i, x) for i, x in enumerate(primals)])]
-        tape.end()
+        with tape:
+            outs = [standing(x) for x in evaluate(graph, [leaves.get(i, x) for i, x in enumerate(primals)])]
         pairs = zip([x for x, flag in zip(outs, results, strict=True) if flag], cts, strict=True)
         seeds = [(x._node, ct) for x, ct in pairs if type(x) is Tensor and x._trace is tape]
         seeds += [(leaves[i]._node, next(sums)) for i in leaves if summed[i]]

@@ -40,6 +40,7 @@ class Sharing:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self.asked = 0
+        self.lock = threading.Lock()
         self.team = 0  # its address
         self.code = 0  # the address of `inner_loops.apply`
         self.native: Callable[..., int] | None = None
@@ -62,8 +63,10 @@ class Sharing:
 
     def ask(self) -> None:
         """Note that a large operation had no team; the first few of them lead to one."""
-        self.asked += 1
-        if self.asked == TRIAL and self.threads > 1 and not sys.is_finalizing():  # when it would wait for ever
+        with self.lock:
+            self.asked += 1
+            enough = self.asked == TRIAL
+        if enough and self.threads > 1 and not sys.is_finalizing():  # when it would wait for ever
             with contextlib.suppress(RuntimeError):  # the system has no thread to spare, or the process is ending
                 threading.Thread(target=self.start_if_possible, name="wengert-team").start()
 
@@ -89,6 +92,7 @@ class Sharing:
     def leave(self) -> None:
         """Forget the team, in a process forked from its own; there will be another when it is asked for."""
         self.native = None
+        self.lock = threading.Lock()  # another thread may have held it
         if self.asked < TRIAL or self.code:  # else another thread was in the middle of making it
             self.asked = 0
 

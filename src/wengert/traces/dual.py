@@ -254,10 +254,8 @@ def propagate_opaque(
         ct = [given.get(i) for i in range(len(outs))] if isinstance(out, tuple) else given[0]
         return primitive.vjp(ct, out if need_out else None, kept, avals, params)
 
-    try:
+    with tape:
         cts = rule(leaves)
-    finally:
-        tape.end()
     seeds = []
     for c, tangent in zip(cts, tangents, strict=True):
         found = current(c) if type(c) is Tensor else None

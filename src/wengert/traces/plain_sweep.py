@@ -629,7 +629,8 @@ def released(node: Node) -> GraphError:
     return GraphError(
         describe(
             "backward",
-            f"a graph whose residuals were released by an earlier sweep (at {node.name}, {node.position})",
+            f"a graph whose residuals were released by an earlier sweep (at {node.name}, {node.position}), which may "
+            "have ended with an error",
             "a graph that was retained is needed to sweep it again",
             "Pass retain_graph=True to the earlier sweep, or compute the output anew",
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from wengert.core.source import position_of
 from wengert.core.tensor import Tensor
@@ -19,7 +19,7 @@ __all__ = ["Transient"]
 
 
 class Transient(Trace):
-    """Be the trace of one call of a transformation.
+    """Be the trace of one call of a transformation; as a context it ends with it, errors included.
 
     Attributes:
         label: the transformation and its function, for errors; or what returns that, if it takes time to say.
@@ -42,6 +42,12 @@ class Transient(Trace):
     def end(self) -> None:
         """Refuse operations from now on: the transformation is over."""
         self.ended = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
         """Return code and instruction offset of the operation that made a Tensor of this trace."""
