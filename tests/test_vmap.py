@@ -495,7 +495,7 @@ LOOKING: dict[str, tuple[Callable[[Any], Any], str]] = {
     "asarray": (lambda x: np.asarray(x), "asarray"),
     "array of Tensors": (lambda x: np.array([x[0], 1.0]), "asarray"),
     "in": (lambda x: 1.0 in x, "in"),
-    "format": (lambda x: f"{x[0]:.1f}", "item"),
+    "format": (lambda x: f"{x[0]:.1f}", "format"),
     "tensor": (lambda x: wg.tensor(x), "tensor"),
     "put": (lambda x: np.put(x, x.astype(int), 0.0), "put"),
     "putmask": (lambda x: np.putmask(x, x > 0, 0.0), "putmask"),
