@@ -388,6 +388,20 @@ ASKED: dict[str, tuple[Any, Any, str, str]] = {
         "or the ends of a slice, in static_argnum",
     ),
     "number": (lambda x: float(x), 1.0, "a value in `float(x)` (float)", "Use wengert.numpy functions"),
+    "list of indices": (
+        lambda i: np.ones(3)[[i, 0]],
+        1,
+        "a value in `np.ones(3)[[i, 0]]` (int)",
+        "where a list is wengert.asarray([i, j])",
+    ),
+    "method": (
+        lambda n: wnp.ones(4).reshape(n, -1),
+        2,
+        "a value in `wnp.ones(4).reshape(n, -1)` (int)",
+        "in static_arg",
+    ),
+    "creation": (lambda n: wnp.eye(n), 2, "a value in `wnp.eye(n)` (int)", "in static_argnums, because shapes, axes"),
+    "axis": (lambda n: wnp.ones(4).sum(axis=n), 0, "a value in `wnp.ones(4).sum(axis=n)` (int)", "in static_argnums"),
     "keyword": (lambda n: np.zeros(shape=(n, 2)), 3, "a value in `np.zeros(shape=(n, 2))` (int)", "static_argnums"),
 }
 
@@ -492,3 +506,26 @@ def test_round_is_that_of_numpys_scalars() -> None:
     assert wg.jit(lambda x: round(x) * x)(2.5) == 5.0
     with pytest.raises(errors.DtypeError, match=r"^round: an array of shape \(1,\); a scalar is needed"):
         round(wg.tensor([2.5]))
+
+
+def stored(x: Any) -> Any:
+    memory = np.zeros(2)
+    memory[0] = x[0]
+    return x
+
+
+@pytest.mark.parametrize(("mode", "what"), [("vmap", "differs from lane to lane"), ("jit", "is being traced")])
+def test_what_an_ndarray_cannot_hold_is_named_as_what_it_is(mode: str, what: str) -> None:
+    with pytest.raises(errors.GraphError) as caught:
+        TRANSFORMATIONS[mode](stored, np.array([0.5, 0.6]))
+    text = (
+        f"a Tensor of shape () that {what}, stored into an ndarray; a Tensor is needed to hold it, because an ndarray "
+    )
+    assert text + "holds numbers." in str(caught.value)
+
+
+def test_a_decision_in_lanes_says_what_converts_it() -> None:
+    function = wg.vmap(lambda x: x if x > 0 else -x)
+    with pytest.raises(errors.GraphError, match=r"use wengert\.jit\(wengert\.vmap\(function\)\), which converts"):
+        function(np.array([2.0, -1.0]))
+    np.testing.assert_array_equal(wg.jit(function)(np.array([2.0, -1.0])), [2.0, 1.0])

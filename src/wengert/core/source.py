@@ -213,13 +213,14 @@ def use_at(code: CodeType, offset: int) -> Use:
     ['', 'sum', 'fill']
     """
     names: dict[tuple[Any, Any], str] = {}
+    found = Use()
     for instruction in dis.get_instructions(code):
-        place = instruction.positions
+        if instruction.offset > offset:  # while a call of a Python function runs, the offset is that of its last cache
+            break
+        name, place = instruction.opname, instruction.positions
         start = (place.lineno, place.col_offset) if place is not None else (None, None)
-        if instruction.offset == offset:
-            name = instruction.opname
-            indexes = name.endswith(("SUBSCR", "_SLICE")) or instruction.argrepr == "[]"
-            return Use(indexes, names.get(start, "") if "CALL" in name else "")  # PRECALL calls in 3.11
-        if instruction.opname.startswith("LOAD_") and isinstance(instruction.argval, str) and start[1] is not None:
+        indexes = name.endswith(("SUBSCR", "_SLICE")) or instruction.argrepr == "[]"
+        found = Use(indexes, names.get(start, "") if "CALL" in name else "")  # PRECALL calls in 3.11
+        if name.startswith("LOAD_") and isinstance(instruction.argval, str) and start[1] is not None:
             names[start] = instruction.argval
-    return Use()
+    return found

@@ -17,7 +17,7 @@ from wengert.core.complaints import attributed, returned
 from wengert.core.source import use_at
 from wengert.errors import GraphError, WengertError, describe
 
-__all__ = ["called", "is_assigning", "is_reading", "is_storing", "stored_in_ndarray"]
+__all__ = ["LOSES", "called", "is_assigning", "is_reading", "is_storing", "stored_in_ndarray"]
 
 STORE_SUBSCR = opcode.opmap["STORE_SUBSCR"]
 BUILDING = frozenset({"array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "fromiter", "full"})
@@ -29,6 +29,7 @@ READING = frozenset(
 """Functions that ask for a number and keep none: that the user asks for one is plain to see."""
 ITERATING = frozenset({"CONTAINS_OP", "FOR_ITER", "LIST_EXTEND", "SEND", "SET_UPDATE", "UNPACK_EX", "UNPACK_SEQUENCE"})
 """Instructions that run what an iterator does, such as `map`."""
+LOSES = "an ndarray would silently lose the gradient"
 DROPPED = "Error setting single item of array."
 """What NumPy says in place of every error of a value stored through `.flat`."""
 
@@ -69,13 +70,13 @@ def variable(frame: FrameType, name: str) -> Any:
     return frame.f_locals.get(name, frame.f_globals.get(name))
 
 
-def stored_in_ndarray(given: str) -> GraphError:
+def stored_in_ndarray(given: str, reason: str = LOSES) -> GraphError:
     """Return the error for a value stored into an ndarray."""
     return GraphError(
         describe(
             "assignment",
             f"{given}, stored into an ndarray",
-            "a Tensor is needed to hold it, because an ndarray would silently lose the gradient",
+            f"a Tensor is needed to hold it, because {reason}",
             "Make the array with wengert.numpy (zeros, empty, or asarray for one that exists), or store .detach()",
         )
     )

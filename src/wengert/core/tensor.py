@@ -20,7 +20,7 @@ from wengert.core.members import ArrayLike
 from wengert.core.memory import may_change
 from wengert.core.methods import FUNCTIONS, ArrayMethods, call
 from wengert.core.source import caller, position_of
-from wengert.core.stores import is_assigning, is_reading, is_storing, stored_in_ndarray
+from wengert.core.stores import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ __all__ = [
 
 ndarray = np.ndarray
 BORROWED = "borrowed"
+LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
+DECIDED_BY = "Choose with wengert.numpy.where, or use wengert.jit(wengert.vmap(function)), which converts branches"
 
 
 @final
@@ -200,7 +202,7 @@ class Tensor(ArrayMethods):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if is_differentiable(self.dtype) and innermost_trace(self) is not None and is_assigning(sys._getframe(1)):
-            raise stored_in_ndarray(self._shown())
+            raise self._stored()
         self._require_plain("asarray")
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
@@ -231,7 +233,12 @@ class Tensor(ArrayMethods):
             )
 
     def _shown(self) -> str:
-        return f"a Tensor of shape {self.shape} that is being differentiated"
+        known = "differs from lane to lane" if not is_staged(self) else "is being traced"
+        return f"a Tensor of shape {self.shape} that {'is being differentiated' if is_concrete(self) else known}"
+
+    def _stored(self) -> GraphError:
+        concretely = is_concrete(self)
+        return stored_in_ndarray(self._shown(), LOSES if concretely else "an ndarray holds numbers")
 
     # Python protocols
 
@@ -251,7 +258,7 @@ class Tensor(ArrayMethods):
         return bool((concrete("in", self) == concrete("in", element)).any())
 
     def __bool__(self) -> bool:
-        return bool(self._concrete("bool"))
+        return bool(self._concrete("bool", DECIDED_BY))
 
     def __int__(self) -> int:
         return int(self._concrete("int"))
@@ -279,7 +286,7 @@ class Tensor(ArrayMethods):
         self._refuse_silent_cut("complex", sys._getframe(1))
         return complex(self._concrete("complex"))
 
-    def _concrete(self, name: str) -> Any:
+    def _concrete(self, name: str, action: str = LOOKED_AT) -> Any:
         if self.size != 1:
             raise DtypeError(
                 describe(
@@ -289,12 +296,12 @@ class Tensor(ArrayMethods):
                     "Reduce it first, with .any(), .all() or .sum() for instance",
                 )
             )
-        return concrete(name, self).item()
+        return concrete(name, self, action).item()
 
     def _refuse_silent_cut(self, name: str, caller: FrameType) -> None:
         trace = innermost_trace(self)
         if trace is not None and is_storing(caller):
-            raise stored_in_ndarray(self._shown())
+            raise self._stored()
         self._refuse_in_transformations(name)
         if trace is not None and not is_reading(caller):
             raise GraphError(
@@ -506,7 +513,6 @@ def raw(value: Any) -> Any:
     return strong(value)
 
 
-LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
 LEAVING = "Use wengert.numpy functions (stack for a list), or wengert.asarray(array)[index] to index an array with it"
 
 

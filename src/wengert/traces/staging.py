@@ -248,9 +248,15 @@ def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:
     """Return what to do about an instruction that asked for elements, by what it does with them."""
     use = use_at(code, offset)
     if use.indexes and dtype.kind in "iu":
-        return "Index with wengert.asarray(array)[index], or pass the index, or the ends of a slice, in static_argnums"
+        return (
+            "Index with wengert.asarray(array)[index], where a list is wengert.asarray([i, j]), or pass the index, or "
+            "the ends of a slice, in static_argnums"
+        )
     if use.called and dtype.kind in "iu":
-        return "Pass it in static_argnums, because shapes and ranges are needed while tracing, or use wengert.fori_loop"
+        return (
+            "Pass it in static_argnums, because shapes, axes and ranges are needed while tracing, or use "
+            "wengert.fori_loop"
+        )
     return "Use wengert.numpy functions, or wengert.cond and wengert.while_loop for decisions"
 
 
