@@ -316,7 +316,7 @@ class Tensor(ArrayMethods):
     def _refuse_in_transformations(self, name: str) -> None:
         concrete(name, self)
         trace = innermost_trace(self)
-        if trace is not None and trace.level > 0:
+        if trace is not None and trace.level > 0 and not is_ended(trace):
             raise GraphError(
                 describe(
                     name,
@@ -331,7 +331,7 @@ class Tensor(ArrayMethods):
         if self.ndim or hasattr(self, "_array"):
             return object.__hash__(self)
         trace = innermost_trace(self)
-        if (REFUSALS.noted is None) if trace is None else trace.level < 1:
+        if (REFUSALS.noted is None) if trace is None else trace.level < 1 or is_ended(trace):
             return object.__hash__(self)
         number = concrete("hash", self)
         if trace is not None:
@@ -491,6 +491,11 @@ def constant_tensor(value: Any) -> Tensor:
 def innermost_trace(value: Any) -> Trace | None:
     """Return the trace that decides what an operation on a value means; None for plain values."""
     return standing(value)._trace if type(value) is Tensor else None
+
+
+def is_ended(trace: Trace) -> bool:
+    """Tell whether a trace belongs to a transformation that is over: its values may be looked at."""
+    return getattr(trace, "ended", False)
 
 
 def standing(tensor: Tensor) -> Tensor:
