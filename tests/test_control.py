@@ -642,3 +642,16 @@ def test_traces_end_where_what_they_run_raises(cut, monkeypatch):
         cut(failing, graph)
     assert all(x._trace.ended for x in seen)
     assert seen
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, wg.jit])
+def test_results_that_are_operands_have_memory_of_their_own(transform):
+    def f(x):
+        chosen = wg.cond(x[0] > 0, lambda x: x, lambda x: 2 * x, x)
+        kept = wg.fori_loop(0, 0, lambda _, x: x, x)
+        chosen += 1.0
+        kept += 1.0
+        return x * 1.0
+
+    for x in (np.ones(2), wg.tensor([1.0, 1.0])):
+        np.testing.assert_array_equal(transform(f)(x), [1.0, 1.0])

@@ -271,3 +271,10 @@ def test_plain_tensors_and_leaves_are_found_by_identity() -> None:
     assert wg.grad(lambda x: x * len(found[leaf]))(1.0) == 4.0
     placeholder = wg.graph.placeholder("x")
     assert {placeholder: 1}[placeholder] == 1
+
+
+@pytest.mark.parametrize("dtype", [object, str])
+@pytest.mark.parametrize("transform", [wg.grad, wg.jit, lambda f: wg.jit(wg.grad(f)), wg.jacfwd])
+def test_conversions_to_what_no_gradient_follows(transform: Any, dtype: Any) -> None:
+    with pytest.raises(GraphError, match=r"^astype: dtype .* for a Tensor that is being differentiated or traced; "):
+        transform(lambda v: np.sum(v.astype(dtype).astype(float)) + v[0])(np.array([0.7, -1.3]))

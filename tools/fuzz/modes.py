@@ -141,7 +141,7 @@ def plain(module: ModuleType, point: Point) -> Arrays:
     results = called(module.program, arguments, {})  # which raises what the library refuses and the program handles
     if any(isinstance(x, tuple | list | dict) for x in results):
         raise Rejected("it returns containers")
-    found = [x if type(x) is int else np.copy(x, order="K")[()] for x in results]
+    found = [x if type(x) in (int, float) else np.copy(x, order="K")[()] for x in results]
     if not all(np.array_equal(x, y) for x, y in zip(arguments, point, strict=True)):
         raise Rejected("it writes into its arguments")
     if any(

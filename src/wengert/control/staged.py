@@ -51,11 +51,13 @@ def started(leaves: Sequence[Any]) -> list[Any]:
 
 
 def returned(leaf: Any, tensors: bool) -> Any:
-    """Return a result in the form of what was given: plain arrays where nothing was a Tensor."""
+    """Return a result in the form of what was given: plain arrays of their own memory where nothing was a Tensor."""
     if type(leaf) is not Tensor or tensors:
         return leaf
     found = current(leaf)
-    return found._value if found._trace is None else leaf
+    if found._trace is not None:
+        return leaf
+    return found._value.copy(order="K") if found._kept and isinstance(found._value, np.ndarray) else found._value
 
 
 class Flat:

@@ -9,8 +9,8 @@ import numpy as np
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.order import is_scalar
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, constant_tensor
-from wengert.errors import DtypeError, describe
+from wengert.core.tensor import Tensor, constant_tensor, innermost_trace
+from wengert.errors import DtypeError, GraphError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._order import laid_out, order_of_copy
 from wengert.numpy._ufuncs import replace, with_out
@@ -32,6 +32,15 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     dtype = np.dtype(dtype)
     if dtype == tensor.dtype and not copy:
         return tensor
+    if dtype.kind not in "biufc" and innermost_trace(tensor) is not None:
+        raise GraphError(
+            describe(
+                "astype",
+                f"dtype {dtype} for a Tensor that is being differentiated or traced",
+                "a numeric dtype is needed",
+                "Call .detach() first",
+            )
+        )
     return array_as(tensor, converted(tensor, {"dtype": dtype}))
 
 
