@@ -490,3 +490,33 @@ def test_what_loops_return_early_lies_in_memory_as_it_does_without_them():
 
     for x in THREE:
         np.testing.assert_array_equal(wg.jit(program)(x), program(x))
+
+
+def doubled_flat(c):
+    flat = c.ravel()
+    flat *= 2.0
+    return c * 1.0
+
+
+def in_an_order_that_the_sign_decides(x):
+    columns = x[:, None] * np.ones(2)
+    return doubled_flat(wg.cond(x[0] > 4, lambda c: np.array(c, order="F", like=c), lambda c: c * 1.0, columns))
+
+
+def in_an_order_that_iterations_leave(x):
+    found = wg.while_loop(lambda c: c[0, 0] < 5, lambda c: np.array(c + 1, order="F", like=c), x[:, None] * np.ones(2))
+    return doubled_flat(found)
+
+
+@pytest.mark.parametrize("function", [in_an_order_that_the_sign_decides, in_an_order_that_iterations_leave])
+def test_lanes_that_lie_in_different_orders_are_not_written_through_what_may_be_a_view(function):
+    x = np.array([[1.0, 2.0], [9.0, 3.0]])
+    for transform in (wg.vmap, lambda f: wg.jit(wg.vmap(f)), lambda f: wg.vmap(wg.jit(f))):
+        with pytest.raises(GraphError, match="as its memory order decides"):
+            transform(function)(x)
+
+
+def test_lanes_that_iterate_alike_are_written_through_views():
+    x = np.array([1.0, 2.0])
+    found = wg.vmap(in_an_order_that_iterations_leave)(np.stack([x, x]))
+    np.testing.assert_array_equal(found[0], in_an_order_that_iterations_leave(x))

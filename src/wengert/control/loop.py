@@ -45,9 +45,9 @@ from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.dispatch import apply
 from wengert.core.form import Region
 from wengert.core.graph import Equation, Graph, Variable, evaluate
-from wengert.core.order import arranged_as, strides_of, strides_of_stack
+from wengert.core.order import Joined, arranged_as, strides_of, strides_of_stack
 from wengert.core.primitive import Pullback, Structured, register
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.tensor import is_concrete, is_staged, raw
 
 __all__ = ["Loop", "masked", "scan_loop", "while_loop"]
 
@@ -87,9 +87,12 @@ def masked(
     step: Callable[[Sequence[Any]], Sequence[Any]], active: Any, inner: Sequence[Any], carried: slice
 ) -> list[Any]:
     """Take a step in the active lanes alone: others keep what they carry."""
+    if not is_staged(active) and np.all(raw(active)):
+        return list(step(inner))
     found = list(step([filled(x, active) for x in inner]))
     for i, old in enumerate(inner[carried]):
-        found[i] = arranged_as(select(active, found[i], old), found[i])
+        merged = select(active, found[i], old)
+        found[i] = merged if type(strides_of(merged)) is Joined else arranged_as(merged, found[i])
     return found
 
 

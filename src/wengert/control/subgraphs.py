@@ -19,7 +19,7 @@ from wengert.control.sequence import lane_shape, zeros
 from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply
 from wengert.core.graph import Graph, Variable, evaluate
-from wengert.core.order import joined, row_strides, stacked_strides, strides_of, ways_of
+from wengert.core.order import Strides, joined, row_strides, stacked_strides, strides_of, ways_of
 from wengert.core.primitive import Structured
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, settled
@@ -266,7 +266,22 @@ def batched_part(value: Any, batch: Trace) -> Any:
 
 def select(condition: Any, x: Any, y: Any) -> Any:
     """Return x where a condition holds, else y; of sequences, of which one is of zeros, the other."""
-    return x + y if UNKNOWN in aval_of(x).shape else np.where(condition, x, y)
+    if UNKNOWN in aval_of(x).shape:
+        return x + y
+    found = np.where(condition, x, y)
+    ways = ways_of(strides_of(x)) | ways_of(strides_of(y))
+    if len(ways) > 1 and found.ndim:
+        lie_in_ways(found, joined(found.shape, found.dtype.itemsize, ways))
+    return found
+
+
+def lie_in_ways(value: Any, strides: Strides) -> None:
+    """Let each lane of a value lie in memory in one of several ways, which lanes decide."""
+    while type(value) is Tensor:
+        if isinstance(value._trace, Batch):
+            lying = value._trace.lying(value._value, strides)
+            value._value, value._node = lying._value, lying._node
+        value = value._value
 
 
 # Reverse mode

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.cache import Cache
-from wengert.core.order import Strides, example, strides_of, ways_of
+from wengert.core.order import Joined, Strides, example, strides_of, ways_of
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import (
@@ -257,9 +257,10 @@ def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any]
         return tensor
     steps = (*path, (primitive, tuple(params.items())))
     if not shares_memory(tensor, source, base, steps):
-        if is_staged(base) and any(shares_in_each_way(base, steps)):
-            part_of(base, tensor, None, undecided_text(primitive.name))
-        return detached_buffer(tensor) if is_window_of_lanes(tensor, source) else tensor
+        apart = detached_buffer(tensor) if is_window_of_lanes(tensor, source) else tensor
+        if not is_concrete(base) and any(shares_in_each_way(base, steps)):
+            part_of(base, apart, None, undecided_text(primitive.name))
+        return apart
     return make_tensor(View(dispatch, base, steps, tensor), ALIAS, None)
 
 
@@ -282,7 +283,9 @@ def shares_memory(result: Tensor, source: Tensor, base: Tensor, path: Sequence[S
     trace = result._trace
     if (trace is None or trace.fast) and type(result._value) is np.ndarray and type(source._value) is np.ndarray:
         return is_window(result._value, source._value)
-    if is_staged(result) or (not is_concrete(result) and 0 in (result.ndim, source.ndim)):
+    if is_staged(result) or (
+        not is_concrete(result) and (0 in (result.ndim, source.ndim) or type(strides_of(base)) is Joined)
+    ):
         return would_share_memory(base, path)  # a scalar of a lane is a window below
     window, buffer = raw(result), raw(source)
     if isinstance(buffer, np.generic):

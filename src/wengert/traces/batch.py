@@ -18,7 +18,7 @@ from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply
 from wengert.core.form import form_of
 from wengert.core.graph import Variable
-from wengert.core.order import Strides, arranged, lie_alike, permuted, row_strides, strides_of
+from wengert.core.order import Joined, Strides, arranged, lie_alike, permuted, row_strides, strides_of
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import asker, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
@@ -82,10 +82,23 @@ class Batch(Transient):
 
     def strides(self, tensor: Tensor) -> Strides:
         """Return the strides of one lane."""
-        shape = tensor.shape
-        if not shape:
-            return () if tensor._node[2:] == ARRAY else None
+        mark = tensor._node[2:]
+        if mark and type(mark[0]) is Joined:
+            return mark[0]
+        if not tensor.shape:
+            return () if mark == ARRAY else None
         return lane_strides(tensor._value)
+
+    def lying(self, value: Any, strides: Strides) -> Tensor:
+        """Return a Tensor of values whose lanes lie in memory as these strides say, which may be one of several ways.
+
+        Such values are not in C order, so that no short way takes them for others.
+        """
+        if type(strides) is not Joined:
+            return make_batched(rearranged(value, strides), self)
+        code, offset = asker(2)
+        value = np.asfortranarray(value) if type(value) is ndarray else value
+        return make_tensor(value, self, (code, offset, strides))
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
@@ -138,9 +151,12 @@ class Batch(Transient):
         values = [self.value_below(x) for x in operands]
         if isinstance(primitive, Structured):
             found, lanes = primitive.lanes(self.size, values, batched, params)
+            order = placed(primitive, list(map(self.lane, operands)), params)[1] or (None,) * len(found)
             return tuple(
-                make_batched(item, self) if flag else wrapped_constant(item)
-                for item, flag in zip(found, lanes, strict=True)
+                (self.lying(item, strides) if type(strides) is Joined else make_batched(item, self))
+                if flag
+                else wrapped_constant(item)
+                for item, flag, strides in zip(found, lanes, order, strict=True)
             )
         if primitive.firm:
             values = list(map(strong, values))
@@ -191,7 +207,7 @@ class Batch(Transient):
         order = placed(primitive, list(map(self.lane, operands)), params)[1] or (None,) * len(outs)
         return tuple(
             [
-                make_arrays(out, self) if strides == () else make_batched(rearranged(out, strides), self)
+                make_arrays(out, self) if strides == () else self.lying(out, strides)
                 for out, strides in zip(outs, order, strict=True)
             ]
         )
@@ -202,8 +218,8 @@ class Batch(Transient):
             return self.value_below(operand)
         value = operand._value
         shape = value.shape
-        if type(value) is ndarray and len(shape) > 1:
-            return Variable(shape[1:], value.dtype, "", None if value.flags.c_contiguous else lane_strides(value))
+        if type(value) is ndarray and len(shape) > 1 and value.flags.c_contiguous:
+            return Variable(shape[1:], value.dtype, "", None)
         return Variable(operand.shape, operand.dtype, "", strides_of(operand))
 
     def elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:

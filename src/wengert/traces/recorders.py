@@ -104,11 +104,13 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
         x = source._value
         kind = type(x)
         if (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
-            if type(trace) is Batch and (lanes := trace.of_arrays(primitive, (x,), ONE, params)) is not None:
-                result = make_batched(lanes, trace)
-                if is_window(lanes, x):
-                    return window_on(base, (*path, (primitive, tuple(params.items()))), result)
-                return result
+            if type(trace) is Batch and len(source._node) == 2:  # nothing decides how they lie in memory
+                lanes = trace.of_arrays(primitive, (x,), ONE, params)
+                if lanes is not None:
+                    result = make_batched(lanes, trace)
+                    if is_window(lanes, x):
+                        return window_on(base, (*path, (primitive, tuple(params.items()))), result)
+                    return result
             return apply(primitive, a, **params)
         if kind is not ndarray and kind is not float64:
             return apply(primitive, a, **params)
