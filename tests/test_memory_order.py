@@ -512,7 +512,7 @@ def in_an_order_that_iterations_leave(x):
 def test_lanes_that_lie_in_different_orders_are_not_written_through_what_may_be_a_view(function):
     x = np.array([[1.0, 2.0], [9.0, 3.0]])
     for transform in (wg.vmap, lambda f: wg.jit(wg.vmap(f)), lambda f: wg.vmap(wg.jit(f))):
-        with pytest.raises(GraphError, match="as its memory order decides"):
+        with pytest.raises(wg.errors.GraphError, match="as its memory order decides"):
             transform(function)(x)
 
 
