@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from wengert.core.members import ArrayLike, Members
-from wengert.errors import DtypeError, ShapeError, describe
+from wengert.errors import DtypeError, describe
 
 if TYPE_CHECKING:
     from wengert.core.tensor import Tensor
@@ -122,14 +122,8 @@ class ArrayMethods(Members):
         return call(np.transpose, self, order)
 
     def fill(self, value: ArrayLike) -> None:
-        """Set every element to a number."""
-        if np.ndim(value):
-            raise ShapeError(
-                describe(
-                    "fill", f"a value of shape {np.shape(value)}", "one number is needed", "Assign it: x[...] = value"
-                )
-            )
-        self[...] = value
+        """Set every element to a number; nothing of a scalar, which is no array, as in NumPy."""
+        call("fill", self, value)
 
     def all(self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Tensor:
         """Tell whether all elements along the axes are true."""
@@ -332,8 +326,8 @@ class ArrayMethods(Members):
         self[...] = call(np.partition, self, kth, axis, kind, order)
 
     def put(self, indices: ArrayLike, values: ArrayLike, mode: str = "raise") -> None:
-        """Set elements by flat index, in place."""
-        call(np.put, self, indices, values, mode)
+        """Set elements by flat index, in place; nothing of a scalar, which is no array, as in NumPy."""
+        call("put", self, indices, values, mode)
 
 
 for _name, _method in vars(ArrayMethods).items():

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.order import strides_of
+from wengert.core.order import is_scalar, strides_of
 from wengert.core.tensor import FUNCTIONS, Tensor, concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._selection import flattened, in_range
@@ -115,6 +115,23 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         return
     indices = np.asarray(concrete("put", whole("put", ind), "Assign through an index")).ravel()
     set_flat(a, in_range("put", indices, a.size, mode), v)
+
+
+@implements("put")
+def put_method(x: Tensor, indices: Any, values: Any, mode: str) -> None:
+    """Set elements by flat index, in place; of a scalar nothing, as NumPy's method does."""
+    if not is_scalar(x):
+        put(x, indices, values, mode)
+
+
+@implements("fill")
+def fill_method(x: Tensor, value: Any) -> None:
+    """Set every element to a number; of a scalar nothing, as NumPy's method does."""
+    if np.ndim(value):
+        given = f"a value of shape {np.shape(value)}"
+        raise ShapeError(describe("fill", given, "one number is needed", "Assign it: x[...] = value"))
+    if not is_scalar(x):
+        x[...] = value
 
 
 @implements(np.put_along_axis)
