@@ -322,3 +322,19 @@ def test_dtypes_of_functions_that_sort_and_choose():
     assert np.intersect1d(wg.tensor(x), wg.tensor(y)).dtype == np.intersect1d(x, y).dtype
     x = np.array([0.5, 1.5])
     np.testing.assert_array_equal(np.choose(True, wg.tensor(x)).numpy(), np.choose(True, x))
+
+
+@pytest.mark.parametrize("part", [np.real, np.imag, lambda z: z.real, lambda z: z.imag])
+@pytest.mark.parametrize("transform", [lambda f: f, wg.jit])
+def test_parts_of_python_numbers_are_python_numbers(part: Any, transform: Any) -> None:
+    single = np.array([-1.139, 0.083], np.float32)
+
+    def f(s: Any) -> Any:
+        part_of_number = part(3.0 + 1j + s * 1.0)  # Python's complex numbers calculate with float scalars themselves
+        return single + part_of_number
+
+    expected = f(np.float64(0.848))
+    for s in (np.float64(0.848), wg.tensor(0.848)):
+        found = np.asarray(transform(f)(s))
+        assert found.dtype == expected.dtype == np.float32
+        np.testing.assert_array_equal(found, expected)

@@ -41,8 +41,10 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "bitwise_xor": operator.xor,
     "left_shift": operator.lshift,
     "right_shift": operator.rshift,
+    "real": operator.attrgetter("real"),
+    "imag": operator.attrgetter("imag"),
 }
-"""The primitives of operators, by name."""
+"""The primitives of operators, and of what Python's numbers tell of themselves, by name."""
 
 LARGEST = 2**63
 """The least integer that has no room in 64 bits."""

@@ -83,14 +83,14 @@ def array_as(x: Tensor, result: Any) -> Any:
 
 @implements(np.real)
 def real(val: Any) -> Any:
-    """Return the real part; see `numpy.real`."""
-    return apply(conversion.real, as_tensor(val))
+    """Return the real part; see `numpy.real`. That of a Python number is one, as in NumPy."""
+    return apply(conversion.real, val if type(val) is Tensor else as_tensor(val))
 
 
 @implements(np.imag)
 def imag(val: Any) -> Any:
     """Return the imaginary part; see `numpy.imag`. That of reals is read-only, as in NumPy."""
-    x = as_tensor(val)
+    x = val if type(val) is Tensor else as_tensor(val)
     if x.dtype.kind == "c" or is_scalar(x):
         return apply(conversion.imag, x)
     zeros = constant_tensor(np.zeros(x.shape, x.dtype, order_of_copy(x)))  # type: ignore[call-overload]  # as above
