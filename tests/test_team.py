@@ -537,6 +537,7 @@ def test_an_interrupt_reaches_the_main_thread() -> None:
         "import signal, threading\n"
         "from wengert.native.elementwise import SHARING\n"
         "SHARING.native or SHARING.start()\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # shells let jobs in the background ignore it
         "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "try:\n"
         "    while True: work()\n"
