@@ -13,6 +13,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "wengert"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "_refusals", "_tree", "_config", "_malloc", "native"}),
+    frozenset({"kernel"}),
+    frozenset({"emission"}),
     frozenset({"core"}),
     frozenset({"primitives"}),
     frozenset({"traces"}),

@@ -1,0 +1,1 @@
+"""Kernels: loops over static iteration spaces with affine index maps, as plain records that know nothing of graphs."""

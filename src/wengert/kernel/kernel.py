@@ -1,0 +1,207 @@
+"""The kernel IR: what a native function does, as loops over static spaces with affine index maps.
+
+A program is a list of kernels over named buffers. A kernel runs its stages for each row: an outer dimension, number 0
+in every index map (a kernel without rows has one). A stage is one iteration space over the inner dimensions: operations
+in single static assignment, followed by stores and reductions. Views of arrays only change index maps.
+
+What a reduction gives depends on what it reduces over:
+
+* all inner dimensions but not the rows: a number of the row, which later stages use by name ("row");
+* some inner dimensions: a buffer of the row ("nested");
+* the rows and all inner dimensions: one number in memory ("total");
+* the rows but not all inner dimensions: a buffer that every row adds to ("column").
+
+Records are frozen: a pass returns new ones. They hold no text, no address, no target and no thread count.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+__all__ = [
+    "Affine",
+    "Bound",
+    "Buffer",
+    "Guard",
+    "Keep",
+    "Kernel",
+    "Operation",
+    "Program",
+    "Reduction",
+    "Stage",
+    "Store",
+]
+
+Constant = float | int | bool
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Map an index of the iteration space to an element of a buffer: a constant plus coefficients times the index.
+
+    Attributes:
+        constant: in elements.
+        coefficients: one for each dimension of the stage; 0 broadcasts, negative ones flip.
+    """
+
+    constant: int
+    coefficients: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Say where along one dimension something holds: low <= index < high."""
+
+    dimension: int
+    low: int
+    high: int
+
+
+Guard = tuple[Bound, ...]
+"""Where all bounds hold; nothing bounds what has none."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One scalar operation of a stage, named by its place there.
+
+    Attributes:
+        name: the opcode.
+        operands: places of earlier operations of the stage.
+        dtype: of the result.
+        buffer: what `load` and `gather` read; the number that `number` means.
+        at: where in the buffer; `gather` adds its operand to it. For `index` its value.
+        guard: a load reads nothing where its guard does not hold, and gives zero; `pick` is its first operand where the
+            guard holds, else the second.
+        value: of a `constant`.
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    buffer: str = ""
+    at: Affine | None = None
+    guard: Guard = ()
+    value: Constant = 0.0
+
+
+@dataclass(frozen=True)
+class Store:
+    """Write the value of an operation into a buffer, where a guard holds."""
+
+    buffer: str
+    at: Affine
+    value: int
+    guard: Guard = ()
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Combine the values of an operation over some dimensions.
+
+    Attributes:
+        combine: an opcode that is associative: add, multiply, maximum, minimum, and, or.
+        value: the place of the operation.
+        kind: what it gives; see the module.
+        over: the dimensions, 0 being the rows.
+        into: the name of the number, or the buffer.
+        at: where in the buffer.
+    """
+
+    combine: str
+    value: int
+    kind: Literal["row", "nested", "total", "column"]
+    over: tuple[int, ...]
+    into: str
+    at: Affine | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One iteration space and what is computed at each of its points.
+
+    Attributes:
+        extents: of the dimensions; the first is the rows.
+        operations: in order of evaluation.
+        stores: what is written at each point.
+        reductions: what is combined over the points.
+        lane: the dimension that vector lanes run over; 0 for none.
+    """
+
+    extents: tuple[int, ...]
+    operations: tuple[Operation, ...] = ()
+    stores: tuple[Store, ...] = ()
+    reductions: tuple[Reduction, ...] = ()
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Write a number of the row into a buffer at the end of the row."""
+
+    number: str
+    buffer: str
+    at: Affine
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Stages that run one after the other for each row.
+
+    Attributes:
+        rows: how many; they are independent but for totals and columns.
+        stages: in order.
+        kept: numbers of the row that are written to memory.
+        tile: how many rows are carried out together.
+    """
+
+    rows: int
+    stages: tuple[Stage, ...]
+    kept: tuple[Keep, ...] = ()
+    tile: int = 1
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Name memory: contiguous, of one dtype.
+
+    Attributes:
+        name: unique in the program.
+        shape: of the array, or of one row's part of it.
+        dtype: of its elements; complex numbers are pairs of floating-point ones along a last axis.
+        kind: an input and an output come from the caller; a temporary lives from its first to its last kernel; a row
+            buffer during one row; constants (`contents`, in C order) always.
+        contents: bytes of a constant.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    kind: Literal["input", "output", "temporary", "row", "constant"]
+    contents: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Kernels over buffers, run in order.
+
+    Attributes:
+        inputs: names of the buffers that the caller gives, in order.
+        outputs: names of those that it receives.
+        buffers: all of them.
+        kernels: in order.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    buffers: tuple[Buffer, ...]
+    kernels: tuple[Kernel, ...]

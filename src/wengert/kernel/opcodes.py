@@ -1,0 +1,78 @@
+"""Opcodes: one row for each scalar operation of a kernel, with what NumPy computes for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+__all__ = ["OPCODES", "Opcode"]
+
+Gives = Literal["operand", "bool", "stated"]
+"""The dtype of a result: that of the last operand, bool, or what the operation states."""
+
+
+@dataclass(frozen=True)
+class Opcode:
+    """A scalar operation.
+
+    Attributes:
+        name: as kernels write it.
+        arity: how many operands it takes.
+        evaluate: its values in NumPy; None for those that read memory or places, which the evaluation knows.
+        gives: the dtype of its result.
+        cost: processor cycles for a vector, about; what costs more than a load is not computed twice.
+    """
+
+    name: str
+    arity: int
+    evaluate: Callable[..., Any] | None = None
+    gives: Gives = "operand"
+    cost: int = 1
+
+
+def table(*rows: Opcode) -> dict[str, Opcode]:
+    """Return rows by name."""
+    return {row.name: row for row in rows}
+
+
+OPCODES = table(
+    # what reads memory, numbers of the row and places
+    Opcode("load", 0, gives="stated", cost=0),
+    Opcode("gather", 1, gives="stated", cost=8),
+    Opcode("constant", 0, gives="stated", cost=0),
+    Opcode("number", 0, gives="stated", cost=0),
+    Opcode("index", 0, gives="stated"),
+    Opcode("pick", 2),
+    # arithmetic
+    Opcode("add", 2, np.add),
+    Opcode("subtract", 2, np.subtract),
+    Opcode("multiply", 2, np.multiply),
+    Opcode("divide", 2, np.divide, cost=6),
+    Opcode("negative", 1, np.negative),
+    Opcode("absolute", 1, np.absolute),
+    Opcode("sqrt", 1, np.sqrt, cost=12),
+    Opcode("maximum", 2, np.maximum, cost=3),
+    Opcode("minimum", 2, np.minimum, cost=3),
+    Opcode("floor", 1, np.floor),
+    Opcode("ceil", 1, np.ceil),
+    Opcode("rint", 1, np.rint),
+    Opcode("trunc", 1, np.trunc),
+    Opcode("copysign", 2, np.copysign),
+    # comparisons and logic; NaN is unequal to everything
+    Opcode("equal", 2, np.equal, "bool"),
+    Opcode("not_equal", 2, np.not_equal, "bool"),
+    Opcode("less", 2, np.less, "bool"),
+    Opcode("less_equal", 2, np.less_equal, "bool"),
+    Opcode("greater", 2, np.greater, "bool"),
+    Opcode("greater_equal", 2, np.greater_equal, "bool"),
+    Opcode("and", 2, np.bitwise_and),
+    Opcode("or", 2, np.bitwise_or),
+    Opcode("xor", 2, np.bitwise_xor),
+    Opcode("not", 1, np.invert),
+    Opcode("select", 3, np.where),
+    Opcode("convert", 1, gives="stated"),
+)
+"""Every opcode by name; functions.py adds those that are expressions of these."""
