@@ -433,3 +433,28 @@ def test_a_write_to_what_may_be_one_of_several_views_is_lost_to_the_others_and_t
         with pytest.raises(GraphError, match="has been written to since") as caught:
             function(point)
         assert str(caught.value).split("\n")[-1].endswith(line)
+
+
+def changed_twice(r):
+    s = np.copy(r * 1.0)
+    before = s
+    s -= 0.5
+    between = s
+    s *= before
+    return before, between, s
+
+
+def zeroed(r):
+    s = np.where(r, r, r)
+    before = s
+    s *= 2.0
+    s -= s
+    return before, s
+
+
+@pytest.mark.parametrize("f", [changed_twice, zeroed])
+def test_an_array_without_axes_of_a_lane_stays_one_when_all_of_it_is_written(f):
+    points = np.array([0.3, -0.054])
+    expected = np.array([f(r) for r in points]).T
+    for found in (wg.vmap(f)(points), wg.vmap(wg.vmap(f))(points[:, None])):
+        np.testing.assert_array_equal(np.array([np.asarray(x).ravel() for x in found]), expected)
