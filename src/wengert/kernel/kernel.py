@@ -75,8 +75,8 @@ class Operation:
         dtype: of the result.
         buffer: what `load` and `gather` read; the number that `number` means.
         at: where in the buffer; `gather` adds its operand to it. For `index` its value.
-        guard: a load reads nothing where its guard does not hold, and gives zero; `pick` is its first operand where the
-            guard holds, else the second.
+        guard: a load or gather reads nothing where its guard does not hold, and gives zero; `pick` is its first operand
+            where the guard holds, else the second.
         value: of a `constant`.
     """
 
