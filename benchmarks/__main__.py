@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import eager, graphs, importing, operations, programs, tracing, transforms
+from benchmarks import compiled, eager, graphs, importing, operations, programs, tracing, transforms
 from benchmarks.libraries import PEERS, installed
 from benchmarks.measure import Case, measure
 from benchmarks.report import print_table, results_table, write_json
@@ -20,6 +20,7 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "transforms": transforms.cases,
     "tracing": tracing.cases,
     "graphs": graphs.cases,
+    "jit": compiled.cases,
     "operations": operations.cases,
     "programs": programs.cases,
 }
@@ -28,6 +29,7 @@ COMPARED: dict[str, Sequence[str]] = {
     "transforms": ("jax-jit",),
     "operations": ("numpy",),
     "programs": ("jax-jit",),
+    "jit": ("jax-jit", "torch-compile", "numba", "numpy"),
 }
 """What a suite compares with besides the peers."""
 COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual bytes")}
@@ -80,6 +82,7 @@ def main() -> None:
     results = [result for case in cases for result in measure(case, libraries, scale=chosen.scale)]
     if not results:
         raise SystemExit(f"{chosen.suite}: no case is all that was asked for")
+    libraries = [name for name in libraries if any(name in result.seconds for result in results)]
     title = f"python -m benchmarks {chosen.suite}: time of an operation, and its ratio to the peers'"
     tables = [results_table(title, results, libraries, COUNTED.get(chosen.suite, ()))]
     if chosen.suite in SUMMED_UP:

@@ -180,8 +180,8 @@ LIBRARIES: dict[str, type[Library]] = {
 
 
 def distribution(peer: str) -> str:
-    """Return the package that a peer is: `jax-jit` is JAX used in another way."""
-    return peer.removesuffix("-jit")
+    """Return the package that a peer is: `jax-jit` is JAX used in another way, `torch-compile` PyTorch."""
+    return peer.removesuffix("-jit").removesuffix("-compile")
 
 
 def installed(peers: Sequence[str]) -> list[str]:

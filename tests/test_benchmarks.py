@@ -5,6 +5,9 @@ import functools
 import numpy as np
 import pytest
 
+from benchmarks import compiled
+from benchmarks.agreement import check_agreement
+from benchmarks.compiled_list import EXAMPLES
 from benchmarks.libraries import LIBRARIES
 from benchmarks.operation_list import OPERATIONS
 from benchmarks.operations import Cell
@@ -95,3 +98,9 @@ def test_page():
     assert "| x \\| y | 10 | 4 µs | 2.00 | 4.00 | 3 µs |" in text
     results = [{"case": "tree", "phase": "", "labels": {}, "seconds_per_operation": {"wengert": 1e-3}, "ratio": {}}]
     assert "| | Wengert |\n|---|--:|\n| tree | 1 ms |" in section({"suite": "programs", "results": results})
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.by_hand is not None], ids=lambda example: example.name)
+def test_compiled_functions(example):
+    (ours, arguments), (by_hand, _) = (compiled.compiled(example, 1, name) for name in ("wengert", "numpy"))
+    check_agreement(compiled.flat(ours(*arguments)), compiled.flat(by_hand(*arguments)), example.name)

@@ -1,0 +1,184 @@
+"""Compiled functions: the time of a call, and the time from a function to its first result.
+
+Every library has two threads unless the command line says otherwise. `numpy` is the same written by hand.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.agreement import check_agreement
+from benchmarks.compiled_list import EXAMPLES, Example
+from benchmarks.measure import Case, Program, Times
+from benchmarks.namespaces import namespace
+
+__all__ = ["cases"]
+
+Function = Callable[..., Any]
+SHORT = 2e-3
+"""Seconds below which a call is repeated, so that the clock does not count."""
+ROUNDS_OF_COMPILING = 3
+
+
+def cases(threads: int) -> Iterator[Case]:
+    """Yield the cases; PyTorch and Wengert compute with a number of threads."""
+    for example in EXAMPLES:
+        yield Case(example.name, 1, functools.partial(calls, example, threads, []), rounds=31, budget=8.0)
+    for example in EXAMPLES:
+        name = f"compile: {example.name}"
+        yield Case(name, 1, functools.partial(first_call, example, threads), rounds=ROUNDS_OF_COMPILING, budget=60.0)
+
+
+def calls(example: Example, threads: int, expected: list[Any], library: str) -> Program | None:
+    """Return the program that calls what a library compiled; its results must agree with the first one's."""
+    made = compiled(example, threads, library)
+    if made is None:
+        return None
+    function, arguments = made
+    found = flat(function(*arguments))
+    expected.extend(() if expected else found)
+    check_agreement(found, expected, f"{library}: {example.name}")
+    return repeated(functools.partial(function, *arguments))
+
+
+def flat(result: Any) -> list[Any]:
+    """Return the arrays of a result, which libraries nest in their own ways."""
+    if isinstance(result, tuple | list):
+        return [part for item in result for part in flat(item)]
+    return [result]
+
+
+def repeated(function: Callable[[], object]) -> Program:
+    """Return a program that takes the mean time of a call."""
+    start = time.perf_counter()
+    function()
+    times = max(1, int(SHORT / (time.perf_counter() - start)))
+
+    def program() -> Times:
+        start = time.perf_counter()
+        for _ in range(times):
+            function()
+        return {"": (time.perf_counter() - start) / times}
+
+    return program
+
+
+def first_call(example: Example, threads: int, library: str) -> Program | None:
+    """Return the program that makes a function anew, so that nothing is known of it, and calls it."""
+    if library == "numpy" or compiled(example, threads, library) is None:
+        return None
+
+    def program() -> Times:
+        forget(library)
+        start = time.perf_counter()
+        function, arguments = compiled(example, threads, library)  # type: ignore[misc]  # asked above
+        function(*arguments)
+        return {"": time.perf_counter() - start}
+
+    return program
+
+
+def forget(library: str) -> None:
+    """Let a library forget what it compiled, where a new function is not enough."""
+    if library == "torch-compile":
+        importlib.import_module("torch").compiler.reset()
+
+
+def compiled(example: Example, threads: int, library: str) -> tuple[Function, Sequence[Any]] | None:
+    """Return what a library compiles, not yet called, and its arguments; None if it cannot do this."""
+    compiler = COMPILERS.get(library)
+    return None if compiler is None else compiler(example, threads)
+
+
+def wengert(example: Example, _threads: int) -> tuple[Function, Sequence[Any]]:
+    """Compile with Wengert."""
+    import wengert as wg
+
+    def written(*arguments: Any) -> Any:
+        return example.function(np, *arguments)
+
+    function: Function = written
+    if example.wanted == "gradient":
+        function = wg.grad(written, example.over)
+    elif example.wanted == "value and gradient":
+        function = wg.value_and_grad(written, example.over)
+    elif example.wanted == "each element's gradient":
+        function = wg.vmap(wg.value_and_grad(written, example.over))
+    return wg.jit(function), example.arguments
+
+
+def jax(example: Example, _threads: int) -> tuple[Function, Sequence[Any]]:
+    """Compile with JAX, in double precision."""
+    library = importlib.import_module("jax")
+    xp = namespace("jax")
+
+    def written(*arguments: Any) -> Any:
+        return example.function(xp, *arguments)
+
+    function: Function = written
+    if example.wanted == "gradient":
+        function = library.grad(written, example.over)
+    elif example.wanted == "value and gradient":
+        function = library.value_and_grad(written, example.over)
+    elif example.wanted == "each element's gradient":
+        function = library.vmap(library.value_and_grad(written, example.over))
+    made = library.jit(function)
+    return lambda *xs: library.block_until_ready(made(*xs)), [xp.asarray(x) for x in example.arguments]
+
+
+def torch(example: Example, threads: int) -> tuple[Function, Sequence[Any]]:
+    """Compile with PyTorch, whose gradients are those of its tape."""
+    library = importlib.import_module("torch")
+    library.set_num_threads(threads)
+    xp = namespace("torch")
+    made = library.compile(functools.partial(example.function, xp))
+    arguments = [library.as_tensor(x, dtype=library.float64) for x in example.arguments]
+    if example.wanted == "value":
+        return made, arguments
+    leaves = [arguments[i].requires_grad_() for i in example.over]
+
+    def step(*arguments: Any) -> Any:
+        for leaf in leaves:
+            leaf.grad = None
+        value = made(*arguments)
+        value.sum().backward()
+        gradients = tuple(leaf.grad for leaf in leaves)
+        return gradients if example.wanted == "gradient" else (value.detach(), gradients)
+
+    return step, arguments
+
+
+def numba(example: Example, _threads: int) -> tuple[Function, Sequence[Any]] | None:
+    """Compile what numba can: a few operations on arrays, without gradients."""
+    if example.wanted != "value":
+        return None
+    made = importlib.import_module("numba").njit(SUMS[len(example.arguments)])
+    return made, example.arguments
+
+
+SUMS: dict[int, Function] = {
+    1: lambda a: a * 2.0,
+    2: lambda a, b: a * 2.0 + b,
+    10: lambda a, b, c, d, e, f, g, h, i, j: a * 2.0 + b + c + d + e + f + g + h + i + j,
+}
+"""The functions of `call with ... arrays`, for a compiler that takes no variable number of arguments."""
+
+
+def numpy(example: Example, _threads: int) -> tuple[Function, Sequence[Any]] | None:
+    """Return what is written by hand."""
+    return None if example.by_hand is None else (example.by_hand, example.arguments)
+
+
+COMPILERS: dict[str, Callable[[Example, int], tuple[Function, Sequence[Any]] | None]] = {
+    "wengert": wengert,
+    "jax-jit": jax,
+    "torch-compile": torch,
+    "numba": numba,
+    "numpy": numpy,
+}

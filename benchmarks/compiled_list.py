@@ -1,0 +1,186 @@
+"""The functions that `python -m benchmarks jit` compiles, each written once for all libraries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal
+
+import numpy as np
+
+__all__ = ["EXAMPLES", "Example"]
+
+Array = np.ndarray[Any, Any]
+Wanted = Literal["value", "value and gradient", "gradient", "each element's gradient"]
+rng = np.random.default_rng(0)
+
+
+@dataclass(frozen=True)
+class Example:
+    """Hold a function and what it is given.
+
+    Attributes:
+        name: what is printed.
+        function: is given a namespace and the arguments.
+        draw: makes the arguments, arrays.
+        wanted: what is compiled: the function, with its gradient, the gradient alone, or, of a function whose results
+            are elementwise, values and derivatives of each element.
+        over: the positions of the arguments that the gradient is with respect to.
+        by_hand: the same in NumPy as an expert writes it, or None.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    draw: Callable[[], Sequence[Array]]
+    wanted: Wanted = "value and gradient"
+    over: tuple[int, ...] = (0,)
+    by_hand: Callable[..., Any] | None = None
+
+    @cached_property
+    def arguments(self) -> Sequence[Array]:
+        """The arguments, drawn once."""
+        return self.draw()
+
+
+def normals(*shapes: Any) -> Callable[[], list[Array]]:
+    """Return what draws arrays of these shapes from the normal distribution."""
+    return lambda: [rng.normal(size=shape) for shape in shapes]
+
+
+def call_of(count: int) -> Example:
+    """Return a function of small arrays that does next to nothing, so that calling it is what takes time."""
+
+    def weighted(_xp: Any, *arrays: Any) -> Any:
+        total = arrays[0] * 2.0
+        for array in arrays[1:]:
+            total = total + array
+        return total
+
+    return Example(f"call with {count} arrays", weighted, normals(*[10] * count), "value", (), partial(weighted, np))
+
+
+def rosenbrock(xp: Any, x: Any) -> Any:
+    """Return Rosenbrock's function."""
+    return xp.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def rosenbrock_by_hand(x: Array) -> tuple[Any, Array]:
+    """Return Rosenbrock's function and its gradient."""
+    gap = x[1:] - x[:-1] ** 2
+    gradient = np.zeros_like(x)
+    gradient[:-1] = -400.0 * gap * x[:-1] - 2.0 * (1.0 - x[:-1])
+    gradient[1:] += 200.0 * gap
+    return np.sum(100.0 * gap**2 + (1.0 - x[:-1]) ** 2), gradient
+
+
+def mixed(xp: Any, a: Any, b: Any) -> Any:
+    """Return a sum over two long arrays."""
+    return xp.sum(xp.log(a) + a * b - xp.sin(b))
+
+
+def mixed_by_hand(a: Array, b: Array) -> tuple[Any, tuple[Array, Array]]:
+    """Return the sum and its two gradients."""
+    return np.sum(np.log(a) + a * b - np.sin(b)), (1.0 / a + b, a - np.cos(b))
+
+
+def black_scholes(xp: Any, spot: Any, strike: Any, time: Any, rate: Any, volatility: Any) -> Any:
+    """Return the prices of European call options (Black and Scholes 1973)."""
+    root = volatility * xp.sqrt(time)
+    first = (xp.log(spot / strike) + (rate + 0.5 * volatility * volatility) * time) / root
+    second = first - root
+    return spot * normal(xp, first) - strike * xp.exp(-rate * time) * normal(xp, second)
+
+
+def normal(xp: Any, x: Any) -> Any:
+    """Return the distribution function of the normal distribution by a quotient (Abramowitz and Stegun 26.2.17)."""
+    t = 1.0 / (1.0 + 0.2316419 * xp.abs(x))
+    series = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
+    tail = xp.exp(-0.5 * x * x) * (series / math.sqrt(2.0 * math.pi))
+    return xp.where(x > 0.0, 1.0 - tail, tail)
+
+
+def log_sum_exp(xp: Any, x: Any) -> Any:
+    """Return the logarithm of the sum of exponentials, without overflow."""
+    top = xp.max(x)
+    return top + xp.log(xp.sum(xp.exp(x - top)))
+
+
+def cross_entropy(xp: Any, scores: Any, targets: Any) -> Any:
+    """Return the mean cross-entropy of softmax scores, one row an example."""
+    moved = scores - xp.max(scores, axis=1, keepdims=True)
+    return xp.mean(xp.log(xp.sum(xp.exp(moved), axis=1)) - xp.sum(moved * targets, axis=1))
+
+
+def layer_norm(xp: Any, x: Any, gain: Any, bias: Any) -> Any:
+    """Return a sum of squares of normalised rows."""
+    centred = x - xp.mean(x, axis=1, keepdims=True)
+    size = xp.sqrt(xp.mean(centred * centred, axis=1, keepdims=True) + 1e-5)
+    y = centred / size * gain + bias
+    return xp.sum(y * y)
+
+
+def k_means(xp: Any, centres: Any, points: Any) -> Any:
+    """Return the sum of squared distances of points to their nearest centres."""
+    squares = xp.sum(points * points, axis=1)[:, None] + xp.sum(centres * centres, axis=1)[None, :]
+    return xp.sum(xp.min(squares - 2.0 * (points @ centres.T), axis=1))
+
+
+def least_squares(xp: Any, x: Any, matrix: Any, target: Any) -> Any:
+    """Return the sum of squared residuals of a linear system."""
+    residual = matrix @ x - target
+    return xp.sum(residual * residual)
+
+
+def least_squares_by_hand(x: Array, matrix: Array, target: Array) -> tuple[Any, Array]:
+    """Return the sum of squares and its gradient."""
+    residual = matrix @ x - target
+    return residual @ residual, 2.0 * (residual @ matrix)
+
+
+def diffusion(steps: int) -> Callable[..., Any]:
+    """Return the function that lets heat flow for some steps and sums the squares."""
+
+    def run(xp: Any, u: Any) -> Any:
+        for _ in range(steps):
+            inner = u[1:-1, 1:-1]
+            flow = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4.0 * inner
+            rows = xp.concatenate([u[1:-1, :1], inner + 0.1 * flow, u[1:-1, -1:]], 1)
+            u = xp.concatenate([u[:1], rows, u[-1:]], 0)
+        return xp.sum(u * u)
+
+    return run
+
+
+def uniforms(*ranges: tuple[float, float]) -> Callable[[], list[Array]]:
+    """Return what draws a million numbers from each of these ranges."""
+    return lambda: [rng.uniform(low, high, 1_000_000) for low, high in ranges]
+
+
+def classified() -> list[Array]:
+    """Draw scores of 4,096 examples in 1,000 classes, and their classes as rows of an identity matrix."""
+    return [rng.normal(size=(4_096, 1_000)), np.eye(1_000)[rng.integers(0, 1_000, 4_096)]]
+
+
+OPTIONS = ((80, 120), (80, 120), (0.2, 2), (0, 0.05), (0.1, 0.5))
+SYSTEMS = (16, 16_384)
+
+EXAMPLES = [
+    *map(call_of, (1, 2, 10)),
+    Example("Rosenbrock, 10 variables", rosenbrock, normals(10), by_hand=rosenbrock_by_hand),
+    Example(
+        "sum of log a + a b - sin b, 1,000,000", mixed, uniforms((1, 2), (1, 2)), over=(0, 1), by_hand=mixed_by_hand
+    ),
+    Example("Black-Scholes, 1,000,000", black_scholes, uniforms(*OPTIONS), "each element's gradient", (0, 1, 2, 3, 4)),
+    Example("log-sum-exp, 2,500", log_sum_exp, normals(2_500)),
+    Example("log-sum-exp, 1,280,000", log_sum_exp, normals(1_280_000)),
+    Example("cross-entropy, 4,096 x 1,000", cross_entropy, classified, "gradient"),
+    Example("layer norm, 4,096 x 1,024", layer_norm, normals((4_096, 1_024), 1_024, 1_024), "gradient", (0, 1, 2)),
+    *[Example(f"k-means, {k} centres", k_means, normals((k, 16), (10_000, 16))) for k in (10, 100)],
+    *[
+        Example(f"least squares, {n:,} x 128", least_squares, normals(128, (n, 128), n), by_hand=least_squares_by_hand)
+        for n in SYSTEMS
+    ],
+    Example("diffusion on 512 x 512, 40 steps", diffusion(40), normals((512, 512))),
+]
