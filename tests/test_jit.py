@@ -211,3 +211,24 @@ def test_a_jitted_function_keeps_a_bounded_number_of_graphs(monkeypatch: pytest.
             np.testing.assert_array_equal(f(np.ones(n)), np.full(n, 2.0))
             assert 0 < len(f.entries) <= 3
     assert f.trace_count == 8
+
+
+def test_as_a_decorator_with_options():
+    @wg.jit(static_argnums=1)
+    def power(x, n):
+        return x**n
+
+    assert power(3.0, 2) == 9.0
+    assert power(3.0, n=3) == 27.0
+    assert power.trace_count == 2
+
+
+def test_the_text_tells_what_it_was_traced_for():
+    def scaled(x, factor):
+        return x * factor
+
+    jitted = wg.jit(scaled)
+    assert repr(jitted) == "<jit(scaled), traced for nothing yet>"
+    jitted(np.zeros((2, 3)), 2.0)
+    jitted(np.zeros(4, np.float32), 1)
+    assert repr(jitted) == "<jit(scaled), traced for (float64[2,3], float) and (float32[4], int)>"

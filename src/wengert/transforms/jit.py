@@ -6,7 +6,7 @@ import functools
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from wengert.compile.partition import Halves, cut
 from wengert.compile.passes import simplified
 from wengert.control.apart import require_apart, written_to
 from wengert.control.effects import Reach
-from wengert.core.aval import NUMBERS, Aval, aval_of, is_differentiable, is_number
+from wengert.core.aval import NUMBERS, Aval, aval_of, aval_text, is_differentiable, is_number
 from wengert.core.cache import Cache
 from wengert.core.complaints import attributed, returned
 from wengert.core.dispatch import plain_array
@@ -43,6 +43,10 @@ from wengert.transforms.tracing import as_function, converting, trace_function
 __all__ = ["Jitted", "jit"]
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+Instance = TypeVar("Instance")
 MANY_TRACES = 32
 MOST_FORMS = 1024
 """How many graphs a jitted function keeps, one for each kind of arguments."""
@@ -173,7 +177,7 @@ def recorded(entry: Entry, tape: Tape, values: Sequence[Any], below: Sequence[An
     return [tape.output(node, i, out, True) for i, out in enumerate(outs)]
 
 
-class Jitted:
+class Jitted(Generic[P, R]):
     """Be a function that is traced once for each kind of argument; made by `jit`.
 
     Attributes:
@@ -182,7 +186,7 @@ class Jitted:
 
     def __init__(
         self,
-        fun: Function,
+        fun: Callable[P, R],
         static_argnums: int | Sequence[int],
         static_argnames: str | Sequence[str],
         donate_argnums: int | Sequence[int],
@@ -195,16 +199,28 @@ class Jitted:
         donated = as_tuple("donate_argnums", donate_argnums, int)
         self.donate_argnums = known_positions(fun, "donate_argnums", donated)
         self.entries: Cache[Any, Entry] = Cache(MOST_FORMS)
-        self.instances: dict[int, tuple[Callable[[], Any], Jitted]] = {}
+        self.instances: dict[int, tuple[Callable[[], Any], Jitted[..., R]]] = {}
         self.is_method = False  # whether argument 0 is one and the same instance
         self.trace_count = 0
-        self.running = fun  # what is traced: the function, or its converted form once control flow has asked for it
+        self.running: Function = (
+            fun  # what is traced: the function, or its converted form once control flow has asked for it
+        )
 
+    def __repr__(self) -> str:
+        """Return the name of the function and the arguments it has been traced for."""
+        forms = [f"({', '.join(map(aval_text, entry.graph.inputs))})" for entry in self.entries.values()]
+        name = getattr(self.fun, "__name__", None) or repr(self.fun)
+        return f"<jit({name}), traced for {' and '.join(forms) or 'nothing yet'}>"
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> Jitted[P, R]: ...
+    @overload
+    def __get__(self: Jitted[Concatenate[Instance, Q], R], instance: Instance, owner: Any = None) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Return the function as a method of an instance, which is static: each instance has graphs of its own."""
         return self if instance is None else functools.partial(self.of_instance(instance), instance)
 
-    def of_instance(self, instance: Any) -> Jitted:
+    def of_instance(self, instance: Any) -> Jitted[..., R]:
         """Return the function for calls whose first argument is this instance, made once."""
         identity = id(instance)
         known = self.instances.get(identity)
@@ -219,7 +235,7 @@ class Jitted:
             known = self.instances[identity] = (reference, made)
         return known[1]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function, tracing it first if arguments of this kind are new."""
         if kwargs or self.static_argnums or not ARRAYS.issuperset(map(type, args)):
             statics, dynamic = self.split(args, kwargs)
@@ -244,7 +260,8 @@ class Jitted:
         visible = len(results) - len(entry.donated)
         for position, index in entry.donated:
             write_back(given[position], results[index])
-        return unflatten(entry.structure, [as_given(own(x, leaves), example) for x in results[:visible]])
+        found = [as_given(own(x, leaves), example) for x in results[:visible]]
+        return cast(R, unflatten(entry.structure, found))
 
     def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return the static arguments as a hashable key, and the others."""
@@ -424,12 +441,36 @@ def write_back(target: Any, value: Any) -> None:
         target[...] = value
 
 
+class Missing:
+    """Be a function that was not given."""
+
+    def __repr__(self) -> str:
+        return "a function"
+
+
+MISSING = Missing()
+
+
+@overload
 def jit(
-    fun: Function,
+    fun: Callable[P, R],
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
-) -> Jitted:
+) -> Jitted[P, R]: ...
+@overload
+def jit(
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+def jit(
+    fun: Any = MISSING,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+) -> Any:
     """Return a function that is traced to a graph once for each kind of argument, and runs the graph from then on.
 
     The function must do the same for all arguments of the same shapes, dtypes, containers and static values: what it
@@ -438,7 +479,8 @@ def jit(
     unless these are donated; writes to captured arrays, and to one of two arguments that share memory, are refused.
 
     Args:
-        fun: a function of numbers, arrays or Tensors, in any containers.
+        fun: a function of numbers, arrays or Tensors, in any containers. Left out, what is returned is a decorator with
+            these options.
         static_argnums: positions of arguments that are passed as they are; each value is traced on its own.
         static_argnames: names of arguments treated likewise. Where the function says which name is at which position,
             it does not matter how an argument is passed.
@@ -455,6 +497,15 @@ def jit(
     >>> square = jit(lambda x: x * x)
     >>> square(3.0), square(4.0), square.trace_count
     (9.0, 16.0, 1)
+
+    >>> @jit(static_argnames="times")
+    ... def repeated(x, times):
+    ...     return x * times
+    >>> repeated(2.0, times=3), repeated
+    (6.0, <jit(repeated), traced for (float)>)
     """
+    options = (static_argnums, static_argnames, donate_argnums)
+    if fun is MISSING:
+        return lambda function: jit(function, *options)
     require_callable("jit", fun)
-    return Jitted(fun, static_argnums, static_argnames, donate_argnums)
+    return Jitted(fun, *options)
