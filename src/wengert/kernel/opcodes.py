@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from wengert.kernel import fused
+
 __all__ = ["OPCODES", "Opcode"]
 
 Gives = Literal["operand", "bool", "stated"]
@@ -74,6 +76,16 @@ OPCODES = table(
     Opcode("not", 1, np.invert),
     Opcode("select", 3, np.where),
     Opcode("convert", 1, gives="stated"),
+    # what expressions of functions are made of besides; `argument` is what a function is of
+    Opcode("argument", 0, gives="stated", cost=0),
+    Opcode("fma", 3, fused.fused),
+    Opcode("bitcast", 1, gives="stated"),
+    Opcode("shift_left", 2, np.left_shift),
+    Opcode("shift_right", 2, np.right_shift),
+    # as AVX-512 has them: getexp, getmant of |x| from 3/4 to 3/2, scalef
+    Opcode("exponent", 1, fused.exponent, cost=2),
+    Opcode("fraction", 1, fused.fraction, cost=2),
+    Opcode("scale", 2, fused.scaled, cost=2),
     # functions: expressions of the others, of which functions.py knows what they are
     Opcode("exp", 1, np.exp, cost=20),
     Opcode("exp2", 1, np.exp2, cost=20),
