@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.agreement import check_agreement
-from benchmarks.compiled_list import EXAMPLES, Example
+from benchmarks.compiled_list import EXAMPLES, Example, rosenbrock
 from benchmarks.measure import Case, Program, Times
 from benchmarks.namespaces import namespace
 
@@ -30,6 +30,7 @@ def cases(threads: int) -> Iterator[Case]:
     """Yield the cases; PyTorch and Wengert compute with a number of threads."""
     for example in EXAMPLES:
         yield Case(example.name, 1, functools.partial(calls, example, threads, []), rounds=31, budget=8.0)
+    yield Case("BFGS of SciPy on Rosenbrock, 10 variables", 1, minimiser, rounds=31, budget=8.0)
     for example in EXAMPLES:
         name = f"compile: {example.name}"
         yield Case(name, 1, functools.partial(first_call, example, threads), rounds=ROUNDS_OF_COMPILING, budget=60.0)
@@ -67,6 +68,25 @@ def repeated(function: Callable[[], object]) -> Program:
         return {"": (time.perf_counter() - start) / times}
 
     return program
+
+
+def minimiser(library: str) -> Program | None:
+    """Return the program that minimises with SciPy, by value and gradient at once or by its own two functions."""
+    if library not in {"wengert", "jax-jit", "numpy"}:
+        return None
+    from scipy.optimize import minimize, rosen, rosen_der
+
+    start = np.full(10, 1.3)
+    if library == "numpy":
+        return repeated(lambda: minimize(rosen, start, jac=rosen_der, method="BFGS"))
+    example = next(example for example in EXAMPLES if example.function is rosenbrock)
+    function, _ = COMPILERS[library](example, 1)  # type: ignore[misc]  # both can do it
+
+    def value_and_gradient(x: Any) -> tuple[Any, Any]:
+        value, (gradient,) = function(x)
+        return value, gradient
+
+    return repeated(lambda: minimize(value_and_gradient, start, jac=True, method="BFGS"))
 
 
 def first_call(example: Example, threads: int, library: str) -> Program | None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-__all__ = ["EXAMPLES", "Example"]
+__all__ = ["EXAMPLES", "Example", "rosenbrock"]
 
 Array = np.ndarray[Any, Any]
 Wanted = Literal["value", "value and gradient", "gradient", "each element's gradient"]
