@@ -26,6 +26,7 @@ from wengert.core.examples import Results, dummy, grown_order, resized, small_ex
 from wengert.core.labels import Labels
 from wengert.core.numbers import calculated
 from wengert.core.order import order_of, strides_of
+from wengert.core.paths import Step
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.rule import misdeclared
 from wengert.errors import GraphError, describe
@@ -99,6 +100,20 @@ class Form:
             params: the view's parameters.
         """
         raise misdeclared(primitive.name, "no form was declared", "View(...) is needed to write through it in lanes")
+
+    def joined(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
+        """Return the views that are, one after the other, `before` and this one, in fewer steps or in the usual order.
+
+        Args:
+            primitive: the view.
+            params: its parameters.
+            shape: the shape of the array that the step before is taken of.
+            before: that step.
+
+        Returns:
+            The views; None where they are these two.
+        """
+        return None
 
 
 @dataclass(frozen=True)

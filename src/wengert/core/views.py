@@ -15,6 +15,7 @@ import numpy as np
 
 from wengert.core.cache import Cache
 from wengert.core.order import Joined, Strides, example, strides_of, ways_of
+from wengert.core.paths import Path, Step, extended
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import (
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALIAS",
-    "Step",
     "View",
     "apply_view",
     "base_and_path",
@@ -53,7 +53,6 @@ SHARING: Cache[Any, bool] = Cache()
 """Whether steps from an array of some shape give a view: functions that are traced take the same steps many times."""
 
 Dispatch = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
-Step = tuple["Primitive", tuple[tuple[str, Any], ...]]
 
 
 class View:
@@ -65,7 +64,7 @@ class View:
 
     __slots__ = ("base", "base_node", "base_value", "cut", "dispatch", "path", "tensor")
 
-    def __init__(self, dispatch: Dispatch, base: Tensor, path: tuple[Step, ...], tensor: Tensor) -> None:
+    def __init__(self, dispatch: Dispatch, base: Tensor, path: Path, tensor: Tensor) -> None:
         self.dispatch = dispatch
         self.base = base
         self.path = path
@@ -239,7 +238,7 @@ def share(tensor: Tensor) -> Tensor:
     return other
 
 
-def base_and_path(tensor: Tensor) -> tuple[Tensor, tuple[Step, ...]]:
+def base_and_path(tensor: Tensor) -> tuple[Tensor, Path]:
     """Return the Tensor that owns the memory of a handle, and the steps from there to it."""
     if tensor._trace is ALIAS:
         return tensor._value.base, tensor._value.path
@@ -255,7 +254,7 @@ def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any]
     tensor = dispatch(primitive, (current(source),), params)
     if type(tensor) is not Tensor:
         return tensor
-    steps = (*path, (primitive, tuple(params.items())))
+    steps = extended(base.shape, path, primitive, params)
     if not shares_memory(tensor, source, base, steps):
         apart = detached_buffer(tensor) if is_window_of_lanes(tensor, source) else tensor
         if not is_concrete(base) and any(shares_in_each_way(base, steps)):

@@ -19,16 +19,18 @@ from wengert.core.examples import Results, example_of, unfilled
 from wengert.core.form import Form, form_of
 from wengert.core.objects import holds_objects
 from wengert.core.order import example, is_full, order_of, strides_of
+from wengert.core.paths import Step, extended
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.sharing import SHARES, PartPlace, found_again, part_of, reach_sharers
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_concrete, make_tensor
 from wengert.core.variable import Variable
-from wengert.core.views import Step, base_and_path, current, lasting, resolved, share
+from wengert.core.views import base_and_path, current, lasting, resolved, share
 from wengert.core.watch import WATCHES, Lost, noted
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
-from wengert.primitives.shapes import reshape
+from wengert.primitives.index_maps import composed_index, index_before, unit_axes
+from wengert.primitives.shapes import reshape, transpose
 
 __all__ = [
     "add_at",
@@ -122,6 +124,23 @@ class Index(Form):
     ) -> list[tuple[Primitive, dict[str, Any]]]:
         """Read the same basic index behind the batch axis."""
         return [(primitive, {"index": (slice(None), *params["index"])})]
+
+    def joined(
+        self, primitive: Primitive, params: Mapping[str, Any], shape: tuple[int, ...], before: Step
+    ) -> list[tuple[Primitive, dict[str, Any]]] | None:
+        """Join an index to what is one, and put it before a permutation."""
+        index = params["index"]
+        other, step = before[0], dict(before[1])
+        if other is transpose:
+            pair = index_before(step["axes"], index)
+            if pair is None:
+                return None
+            moved, axes = pair
+            rest = [] if axes == tuple(range(len(axes))) else [(transpose, {"axes": axes})]
+            return [(primitive, {"index": moved}), *rest]
+        first = step["index"] if other is getitem else unit_axes(shape, step["shape"]) if other is reshape else None
+        found = None if first is None else composed_index(shape, first, index)
+        return None if found is None else [(primitive, {"index": found})]
 
     def batch(
         self,
@@ -441,11 +460,14 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
     entries, arrays = split_index(index)
     if type(base._trace) is Lost:
         found_again(base, value, PartPlace((path, entries), arrays))
-    if not add and is_same_view(value, base, (*path, (getitem, (("index", entries),)))):
+    place = None if arrays else extended(base.shape, path, getitem, {"index": entries})
+    if place is not None and not add and is_same_view(value, base, place):
         return  # the second half of `target[index] += ...`, whose first half has written through the view
     found = assignable(target, value, add)
     if isinstance(value, list | tuple) and not arrays:
         require_depth(target.ndim - sum(type(entry) is int for entry in entries) + entries.count(None), found.shape)
+    if place is not None and place[-1][0] is getitem:
+        path, entries = place[:-1], dict(place[-1][1])["index"]
     write(base, found, *arrays, path=path, index=entries, add=add)
 
 

@@ -14,6 +14,7 @@ from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply
 from wengert.core.form import SIZE, Params, Place, Routine, Shape, Steps, View
+from wengert.core.paths import Step
 from wengert.core.primitive import Linear, Primitive
 
 Axes = tuple[int, ...]
@@ -49,6 +50,25 @@ class Reshape(View):
             (transpose, {"axes": (0, *range(len(target), 0, -1))}),
         ]
 
+    def joined(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
+        """Leave a reshape in C order before another out: where both are views, so is the other alone."""
+        other, step = before
+        plain = other is primitive and params["order"] == "C" == dict(step)["order"]
+        return [(primitive, dict(params))] if plain else None
+
+
+@dataclass(frozen=True)
+class Permutation(View):
+    """Permutations of axes: one after another is one."""
+
+    def joined(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
+        """Join a permutation to a permutation."""
+        other, step = before
+        if other is not primitive:
+            return None
+        axes = dict(step)["axes"]
+        return [(primitive, {"axes": tuple([axes[axis] for axis in params["axes"]])})]
+
 
 @dataclass(frozen=True)
 class Broadcast(View):
@@ -80,7 +100,7 @@ transpose = linear(
     lambda x, axes: x.transpose(axes),
     transpose=transpose_permutation,
     view=True,
-    form=View(("axes",), (("axes", 0),)),
+    form=Permutation(("axes",), (("axes", 0),)),
 )
 
 

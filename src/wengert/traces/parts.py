@@ -14,9 +14,10 @@ import numpy as np
 
 from wengert.core.memory import fixed
 from wengert.core.order import strides_of
+from wengert.core.paths import Path, extended
 from wengert.core.source import RECENT, asker, caller, is_users
 from wengert.core.tensor import Tensor
-from wengert.core.views import ALIAS, Step, base_and_path
+from wengert.core.views import ALIAS, base_and_path
 from wengert.core.watch import WATCHES
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
@@ -168,14 +169,21 @@ def read_part(x: Tensor, index: Any) -> Tensor:
     """Return `x[index]`."""
     trace = x._trace
     value = x._value
+    view = None
     if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
-        return read_lanes(x, trace, index) if type(trace) is Batch else read_index(x, index)
+        if trace is not ALIAS:
+            return read_lanes(x, trace, index) if type(trace) is Batch else read_index(x, index)
+        view, given = value, x
+        x = view.current()
+        trace, value = x._trace, x._value
+        if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
+            return read_index(given, index)  # type: ignore[no-any-return]
     entries = plain_index(index)
     if entries is None:
-        return gather(x, index)
+        return gather(x, index) if view is None else read_index(given, index)
     out = value[entries]
     if out.size == value.size and None in entries and all(map(is_whole, entries)):
-        return reshaped(x, {"shape": out.shape, "order": "C"})
+        return reshaped(x if view is None else given, {"shape": out.shape, "order": "C"})
     result = Tensor()
     result._value = out
     result._trace = trace
@@ -192,7 +200,10 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         node.code, node.offset = place(_getframe(1))
     if type(out) is not ndarray:
         return result
-    return window_on(x, ((getitem, (("index", entries),)),), result)
+    if view is None:
+        return window_on(x, ((getitem, (("index", entries),)),), result)
+    base = view.base
+    return window_on(base, extended(base.shape, view.path, getitem, {"index": entries}), result)
 
 
 def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
@@ -257,6 +268,13 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     """Assign `target[index] = value`."""
     entries = plain_index(index)
     trace = target._trace
+    if trace is ALIAS and entries is not None:
+        view = target._value
+        place_in_base = extended(view.base.shape, view.path, getitem, {"index": entries})
+        if len(place_in_base) == 1 and place_in_base[0][0] is getitem:
+            target = view.base
+            index = entries = place_in_base[0][1][0][1]
+            trace = target._trace
     written = value
     right = None
     if type(value) is Tensor:
@@ -300,7 +318,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     target._node = node
 
 
-def path_to(entries: tuple[Any, ...] | None) -> tuple[Step, ...]:
+def path_to(entries: tuple[Any, ...] | None) -> Path:
     """Return the path of the view of a part."""
     return ((getitem, (("index", entries),)),)
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from wengert.core.dispatch import apply, dispatch
 from wengert.core.memory import fixed
+from wengert.core.paths import Path, extended
 from wengert.core.primitive import Primitive
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, own_memory, settled, wrapped_constant
-from wengert.core.views import ALIAS, Step, View, is_window, resolved, would_share_memory
+from wengert.core.views import ALIAS, View, is_window, resolved, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.modes import SPECIAL
@@ -96,7 +97,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
 
     def operate(a: Tensor, params: Params) -> Any:
         base = source = a
-        path: tuple[Step, ...] = ()
+        path: Path = ()
         if a._trace is ALIAS:
             view = a._value
             base, path, source = view.base, view.path, view.current()
@@ -109,7 +110,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                 if lanes is not None:
                     result = make_batched(lanes, trace)
                     if is_window(lanes, x):
-                        return window_on(base, (*path, (primitive, tuple(params.items()))), result)
+                        return window_on(base, extended(base.shape, path, primitive, params), result)
                     return result
             return apply(primitive, a, **params)
         if kind is not ndarray and kind is not float64:
@@ -138,7 +139,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                 return result
         elif not hasattr(source, "_array"):
             return result
-        steps = (*path, (primitive, tuple(params.items())))
+        steps = extended(base.shape, path, primitive, params)
         if type(x) is not ndarray and not would_share_memory(base, steps):  # `flip`, which gives a scalar there
             return result
         return window_on(base, steps, result)
@@ -146,7 +147,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
     return operate
 
 
-def window_on(base: Tensor, path: tuple[Step, ...], result: Tensor) -> Tensor:
+def window_on(base: Tensor, path: Path, result: Tensor) -> Tensor:
     """Return the view handle for what some steps from a base have given."""
     handle = Tensor()
     handle._value = View(dispatch, base, path, result)
