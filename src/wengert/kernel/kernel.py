@@ -26,17 +26,21 @@ __all__ = [
     "Affine",
     "Bound",
     "Buffer",
+    "BufferKind",
     "Guard",
     "Keep",
     "Kernel",
     "Operation",
     "Program",
     "Reduction",
+    "ReductionKind",
     "Stage",
     "Store",
 ]
 
 Constant = float | int | bool
+BufferKind = Literal["input", "output", "temporary", "row", "constant"]
+ReductionKind = Literal["row", "nested", "total", "column"]
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,12 @@ class Reduction:
         kind: what it gives; see the module.
         over: the dimensions, 0 being the rows.
         into: the name of the number, or the buffer.
-        at: where in the buffer.
+        at: where in the buffer; the coefficients of the dimensions that it reduces over are 0.
     """
 
     combine: str
     value: int
-    kind: Literal["row", "nested", "total", "column"]
+    kind: ReductionKind
     over: tuple[int, ...]
     into: str
     at: Affine | None = None
@@ -141,7 +145,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Keep:
-    """Write a number of the row into a buffer at the end of the row."""
+    """Write a number of the row into a buffer at the end of the row; `at` has one coefficient, that of the row."""
 
     number: str
     buffer: str
@@ -181,7 +185,7 @@ class Buffer:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
-    kind: Literal["input", "output", "temporary", "row", "constant"]
+    kind: BufferKind
     contents: bytes = b""
 
     @property

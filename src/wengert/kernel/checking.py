@@ -1,0 +1,391 @@
+"""Rules that every program keeps: each a sentence, and a function that yields where a program breaks it.
+
+A rule may rely on those before it: `findings` asks the next only where no earlier one was broken.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from wengert.errors import GraphError, describe
+from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Program, Reduction, Stage
+from wengert.kernel.opcodes import OPCODES
+
+__all__ = ["RULES", "Finding", "Rule", "findings", "reach", "require_sound"]
+
+COMBINING = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
+READING = frozenset({"load", "gather"})
+BITWISE = frozenset({"and", "or", "xor", "not"})
+ANY_DTYPE = frozenset({"select", "pick", "convert", "equal", "not_equal"})
+DTYPES = frozenset(map(np.dtype, ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Say what holds in every program.
+
+    Attributes:
+        sentence: what holds.
+        broken: yields the places where it does not.
+    """
+
+    sentence: str
+    broken: Callable[[Program], Iterator[str]]
+
+
+class Finding(NamedTuple):
+    """Say that a rule is broken, and where."""
+
+    place: str
+    rule: Rule
+
+
+def findings(program: Program) -> list[Finding]:
+    """Return where a program breaks the first rule that it breaks; nothing if it keeps all."""
+    for rule in RULES:
+        found = [Finding(place, rule) for place in rule.broken(program)]
+        if found:
+            return found
+    return []
+
+
+def require_sound(program: Program) -> None:
+    """Raise a GraphError if a program breaks a rule."""
+    for place, rule in findings(program):
+        raise GraphError(describe("kernel", place, rule.sentence, "Mend the pass that made it"))
+
+
+# Walking
+
+
+class Address(NamedTuple):
+    """An index map into a buffer where a guard holds, in a space of some extents."""
+
+    place: str
+    buffer: str
+    at: Affine
+    guard: Guard
+    extents: tuple[int, ...]
+
+
+def stages(program: Program) -> Iterator[tuple[str, Kernel, Stage]]:
+    """Yield each stage with its kernel and where it stands."""
+    for k, kernel in enumerate(program.kernels):
+        for s, stage in enumerate(kernel.stages):
+            yield f"kernel {k}, stage {s}", kernel, stage
+
+
+def reads(place: str, stage: Stage) -> Iterator[Address]:
+    """Yield what the loads and gathers of a stage read."""
+    for i, op in enumerate(stage.operations):
+        if op.name in READING and op.at is not None:
+            yield Address(f"{place}, %{i}", op.buffer, op.at, op.guard, stage.extents)
+
+
+def written(place: str, stage: Stage) -> Iterator[Address]:
+    """Yield where the stores of a stage write."""
+    for store in stage.stores:
+        yield Address(f"{place}, store {store.buffer}", store.buffer, store.at, store.guard, stage.extents)
+
+
+def combined(place: str, stage: Stage) -> Iterator[Address]:
+    """Yield where the reductions of a stage write."""
+    for reduction in stage.reductions:
+        if reduction.at is not None:
+            where = f"{place}, reduce {reduction.into}"
+            yield Address(where, reduction.into, reduction.at, (), kept_extents(stage, reduction))
+
+
+def kept(place: str, kernel: Kernel) -> Iterator[Address]:
+    """Yield where a kernel keeps its numbers."""
+    for keep in kernel.kept:
+        yield Address(f"{place}, keep {keep.number}", keep.buffer, keep.at, (), (kernel.rows,))
+
+
+def kept_extents(stage: Stage, reduction: Reduction) -> tuple[int, ...]:
+    """Return the extents of what is left of a space when it is reduced."""
+    return tuple([1 if d in reduction.over else n for d, n in enumerate(stage.extents)])
+
+
+def addresses(program: Program) -> Iterator[Address]:
+    """Yield all index maps into buffers."""
+    for place, _, stage in stages(program):
+        yield from reads(place, stage)
+        yield from written(place, stage)
+        yield from combined(place, stage)
+    for k, kernel in enumerate(program.kernels):
+        yield from kept(f"kernel {k}", kernel)
+
+
+def buffers_of(program: Program) -> dict[str, Buffer]:
+    """Return buffers by name."""
+    return {buffer.name: buffer for buffer in program.buffers}
+
+
+def reach(at: Affine, extents: tuple[int, ...], guard: Guard = ()) -> tuple[int, int] | None:
+    """Return the least and the greatest value of an index map where a guard holds; None where it never does.
+
+    >>> reach(Affine(-1, (0, 1)), (1, 8), ())
+    (-1, 6)
+    """
+    low = high = at.constant
+    for (start, stop), coefficient in zip(ranges(extents, guard), at.coefficients, strict=True):
+        if start >= stop:
+            return None
+        ends = coefficient * start, coefficient * (stop - 1)
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def ranges(extents: tuple[int, ...], guard: Guard) -> list[tuple[int, int]]:
+    """Return from where to where each dimension runs within a guard."""
+    found = [(0, n) for n in extents]
+    for bound in guard:
+        low, high = found[bound.dimension]
+        found[bound.dimension] = max(low, bound.low), min(high, bound.high)
+    return found
+
+
+# Rules
+
+
+def misnamed(program: Program) -> Iterator[str]:
+    """Find buffers with one name, and inputs and outputs that are none."""
+    names = [buffer.name for buffer in program.buffers]
+    yield from (f"two buffers {name!r}" for name in dict.fromkeys(names) if names.count(name) > 1)
+    for kind, listed in (("input", program.inputs), ("output", program.outputs)):
+        own = [buffer.name for buffer in program.buffers if buffer.kind == kind]
+        if sorted(own) != sorted(listed):
+            yield f"the {kind}s {list(listed)} where buffers {own} are"
+
+
+def misshapen(program: Program) -> Iterator[str]:
+    """Find buffers without elements, of other dtypes, and constants whose contents do not fill them."""
+    for buffer in program.buffers:
+        if buffer.dtype not in DTYPES or min(buffer.shape, default=1) < 1:
+            yield f"{buffer.name}: {buffer.dtype}{list(buffer.shape)}"
+        if len(buffer.contents) != (buffer.size * buffer.dtype.itemsize if buffer.kind == "constant" else 0):
+            yield f"{buffer.name} with {len(buffer.contents)} bytes of contents"
+
+
+def misspaced(program: Program) -> Iterator[str]:
+    """Find stages whose space does not fit their kernel."""
+    for place, kernel, stage in stages(program):
+        if stage.extents[:1] != (kernel.rows,) or min(stage.extents) < 1:
+            yield f"{place}: extents {stage.extents} in a kernel of {kernel.rows} rows"
+        if stage.lane not in range(len(stage.extents)):
+            yield f"{place}: lane {stage.lane}"
+    for k, kernel in enumerate(program.kernels):
+        if kernel.tile < 1 or kernel.rows % kernel.tile:
+            yield f"kernel {k}: tile {kernel.tile} of {kernel.rows} rows"
+
+
+def unbound(program: Program) -> Iterator[str]:
+    """Find unknown opcodes, and operands that do not stand before their use."""
+    for place, _, stage in stages(program):
+        for i, op in enumerate(stage.operations):
+            if op.name not in OPCODES:
+                yield f"{place}, %{i}: opcode {op.name!r}"
+            elif len(op.operands) != OPCODES[op.name].arity:
+                yield f"{place}, %{i}: {len(op.operands)} operands of {op.name}"
+            if not all(0 <= operand < i for operand in op.operands):
+                yield f"{place}, %{i}: operands {op.operands}"
+            if (op.name in (*READING, "index")) != (op.at is not None):
+                yield f"{place}, %{i}: {op.name} with the index map {op.at}"
+        for value in (*[s.value for s in stage.stores], *[r.value for r in stage.reductions]):
+            if not 0 <= value < len(stage.operations):
+                yield f"{place}: %{value} of {len(stage.operations)} operations"
+
+
+def mistyped(program: Program) -> Iterator[str]:
+    """Find operations whose dtypes do not follow from those of their operands."""
+    for place, _, stage in stages(program):
+        dtypes = [op.dtype for op in stage.operations]
+        for i, op in enumerate(stage.operations):
+            given = [dtypes[operand] for operand in op.operands]
+            if not is_typed(op.name, given, op.dtype):
+                yield f"{place}, %{i}: {op.name} of {list(map(str, given))} as {op.dtype}"
+        for reduction in stage.reductions:
+            dtype = dtypes[reduction.value]
+            if reduction.combine not in COMBINING or not is_typed(reduction.combine, [dtype, dtype], dtype):
+                yield f"{place}, reduce {reduction.into}: {reduction.combine} of {dtype}"
+
+
+def is_typed(name: str, given: list[np.dtype[np.generic]], dtype: np.dtype[np.generic]) -> bool:
+    """Tell whether an opcode gives a dtype for operands of some dtypes."""
+    if dtype not in DTYPES:
+        return False
+    if name in ("gather", "index"):
+        return all(x.char in "lq" for x in given) and (name == "gather" or dtype.char in "lq")
+    if name == "select":
+        return given[0].kind == "b" and given[1] == given[2] == dtype
+    if len(set(given)) > 1:
+        return False
+    kind = given[0].kind if given else dtype.kind
+    fits = kind in "biu" if name in BITWISE else kind != "b" or name in ANY_DTYPE or not given
+    gives = OPCODES[name].gives
+    return fits and (gives == "stated" or dtype == (np.dtype(bool) if gives == "bool" else given[-1]))
+
+
+def misaddressed(program: Program) -> Iterator[str]:
+    """Find index maps and guards that do not fit their space, buffers that are not there, and rows in row buffers."""
+    known = buffers_of(program)
+    for place, buffer, at, guard, extents in addresses(program):
+        if buffer not in known:
+            yield f"{place}: the buffer {buffer!r}"
+        elif len(at.coefficients) != len(extents):
+            yield f"{place}: {len(at.coefficients)} coefficients in {len(extents)} dimensions"
+        elif not all(bound.dimension in range(len(extents)) for bound in guard):
+            yield f"{place}: a bound of another dimension"
+        elif known[buffer].kind == "row" and at.coefficients[0]:
+            yield f"{place}: a row buffer read or written by rows"
+    for place, _, stage in stages(program):
+        for i, op in enumerate(stage.operations):
+            if not all(bound.dimension in range(len(stage.extents)) for bound in op.guard):
+                yield f"{place}, %{i}: a bound of another dimension"
+            if op.name == "index" and op.at is not None and len(op.at.coefficients) != len(stage.extents):
+                yield f"{place}, %{i}: {len(op.at.coefficients)} coefficients"
+
+
+def outside(program: Program) -> Iterator[str]:
+    """Find index maps that leave their buffers where their guards hold."""
+    known = buffers_of(program)
+    for place, buffer, at, guard, extents in addresses(program):
+        reached = reach(at, extents, guard)
+        if reached is not None and not (reached[0] >= 0 and reached[1] < known[buffer].size):
+            yield f"{place}: {buffer} of {known[buffer].size} elements from {reached[0]} to {reached[1]}"
+
+
+def misfilled(program: Program) -> Iterator[str]:
+    """Find loads of and writes to buffers of another dtype."""
+    known = buffers_of(program)
+    for place, _, stage in stages(program):
+        dtypes = [op.dtype for op in stage.operations]
+        loads = [(op.buffer, op.dtype) for op in stage.operations if op.name in READING]
+        stores = [(store.buffer, dtypes[store.value]) for store in stage.stores]
+        reductions = [(r.into, dtypes[r.value]) for r in stage.reductions if r.at is not None]
+        for buffer, dtype in (*loads, *stores, *reductions):
+            if known[buffer].dtype != dtype:
+                yield f"{place}: {dtype} for {buffer} of {known[buffer].dtype}"
+
+
+def misreduced(program: Program) -> Iterator[str]:
+    """Find reductions that are not of the kind that follows from what they reduce over."""
+    for place, _, stage in stages(program):
+        inner = set(range(1, len(stage.extents)))
+        for reduction in stage.reductions:
+            over = set(reduction.over)
+            where = f"{place}, reduce {reduction.into}"
+            if not over or not over <= inner | {0} or len(over) < len(reduction.over):
+                yield f"{where}: over {reduction.over}"
+                continue
+            whole = inner <= over
+            kind = ("total" if whole else "column") if 0 in over else ("row" if whole else "nested")
+            if reduction.kind != kind or (reduction.at is None) != (kind == "row"):
+                yield f"{where}: {reduction.kind} where {kind} is"
+            elif reduction.at is not None and any(reduction.at.coefficients[d] for d in over):
+                yield f"{where}: its place moves along what is reduced"
+
+
+def unknown_numbers(program: Program) -> Iterator[str]:
+    """Find numbers of the row that are used before the stage that gives them has ended, or given twice."""
+    for k, kernel in enumerate(program.kernels):
+        known: dict[str, np.dtype[np.generic]] = {}
+        for s, stage in enumerate(kernel.stages):
+            for i, op in enumerate(stage.operations):
+                if op.name == "number" and (op.buffer not in known or known[op.buffer] != op.dtype):
+                    yield f"kernel {k}, stage {s}, %{i}: the number {op.buffer!r}"
+            for reduction in stage.reductions:
+                if reduction.kind == "row":
+                    if reduction.into in known:
+                        yield f"kernel {k}, stage {s}: the number {reduction.into!r} again"
+                    known[reduction.into] = stage.operations[reduction.value].dtype
+        buffers = buffers_of(program)
+        for keep in kernel.kept:
+            if keep.number not in known or known[keep.number] != buffers[keep.buffer].dtype:
+                yield f"kernel {k}: the number {keep.number!r} kept in {keep.buffer}"
+
+
+def unwritten(program: Program) -> Iterator[str]:
+    """Find what is read before anything was written there, and outputs that nothing is written to."""
+    known = buffers_of(program)
+    full = {buffer.name for buffer in program.buffers if buffer.kind in ("input", "constant")}
+    for k, kernel in enumerate(program.kernels):
+        late: set[str] = set()
+        own: set[str] = set()
+        for s, stage in enumerate(kernel.stages):
+            place = f"kernel {k}, stage {s}"
+            for address in reads(place, stage):
+                if address.buffer not in full | own:
+                    yield f"{address.place}: {address.buffer}"
+            for address in written(place, stage):
+                (own if known[address.buffer].kind == "row" else full).add(address.buffer)
+            for reduction in stage.reductions:
+                if reduction.kind != "row":
+                    {"nested": own if known[reduction.into].kind == "row" else full}.get(reduction.kind, late).add(
+                        reduction.into
+                    )
+        full |= late | {keep.buffer for keep in kernel.kept}
+    yield from (f"the output {name}" for name in program.outputs if name not in full)
+
+
+def rewritten(program: Program) -> Iterator[str]:
+    """Find cells that may be written twice, and writes to inputs and constants."""
+    known = buffers_of(program)
+    intervals: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
+    for k, kernel in enumerate(program.kernels):
+        places = [f"kernel {k}, stage {s}" for s in range(len(kernel.stages))]
+        writes = itertools.chain(
+            *[(*written(p, s), *combined(p, s)) for p, s in zip(places, kernel.stages, strict=True)],
+            kept(f"kernel {k}", kernel),
+        )
+        for place, buffer, at, guard, extents in writes:
+            kind, reached = known[buffer].kind, reach(at, extents, guard)
+            if kind in ("input", "constant"):
+                yield f"{place}: {buffer} of kind {kind}"
+            elif reached is not None:
+                if not is_injective(at, ranges(extents, guard), kind == "row"):
+                    yield f"{place}: points of the space share cells"
+                spans = intervals.setdefault((buffer, k if kind == "row" else -1), [])
+                if any(reached[0] <= high and low <= reached[1] for low, high, _ in spans):
+                    yield f"{place}: {buffer} was written by {spans[-1][2]}"
+                spans.append((*reached, place))
+
+
+def is_injective(at: Affine, spans: Iterable[tuple[int, int]], own: bool) -> bool:
+    """Tell whether different points have different cells: every step goes further than all smaller ones together.
+
+    Args:
+        at: the index map.
+        spans: from where to where each dimension runs.
+        own: whether each row has cells of its own.
+    """
+    covered = 0
+    steps = [(abs(c), stop - start) for c, (start, stop) in zip(at.coefficients, spans, strict=True)]
+    for step, count in sorted(steps[own:]):
+        if count > 1 and step <= covered:
+            return False
+        covered += step * (count - 1)
+    return True
+
+
+RULES = (
+    Rule("each buffer is named once, and inputs and outputs are buffers of their kind", misnamed),
+    Rule("buffers have elements, of a dtype of kernels, and contents if they are constants", misshapen),
+    Rule("the space of a stage begins with its kernel's rows, and tiles divide these", misspaced),
+    Rule("opcodes are known, and operands stand before their use", unbound),
+    Rule("dtypes follow from those of operands", mistyped),
+    Rule("index maps and guards have the dimensions of their stage", misaddressed),
+    Rule("indices stay in their buffers where guards hold", outside),
+    Rule("buffers hold what is read from and written to them", misfilled),
+    Rule("the kind of a reduction follows from what it reduces over", misreduced),
+    Rule("a number of the row is given once, by a stage before those that use it", unknown_numbers),
+    Rule("what is read was written, and every output is", unwritten),
+    Rule("each cell is written once, and inputs and constants never", rewritten),
+)
+"""What holds in every program, in an order in which each rule may rely on those before it."""

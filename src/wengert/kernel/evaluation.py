@@ -1,0 +1,235 @@
+"""Evaluation of kernels by NumPy: slow, and hostile to programs that rely on what a native one need not do.
+
+The rows of a kernel are carried out in a few groups, in random order; memory is full of garbage; what is read must have
+been written, at that very cell, and no cell is written twice. It evaluates what `checking` has found sound, and checks
+again at each cell what that concluded from index maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.errors import GraphError, describe
+from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Operation, Program, Reduction, Stage, Store
+from wengert.kernel.opcodes import OPCODES
+
+__all__ = ["Memory", "evaluate"]
+
+Array = np.ndarray[Any, Any]
+GROUPS = 3
+"""In how many groups rows are carried out: enough for an order to matter."""
+
+
+def evaluate(program: Program, inputs: Sequence[Any], seed: int = 0) -> tuple[Array, ...]:
+    """Return the values of a program's outputs.
+
+    Args:
+        program: the program.
+        inputs: an array for each input, in the order of the program.
+        seed: of the order of rows, and of the garbage in memory.
+
+    Raises:
+        GraphError: a cell is read before it was written, or written twice.
+        IndexError: an index is out of bounds.
+    """
+    random = np.random.default_rng(seed)
+    memory = {buffer.name: Memory(buffer, 1, random) for buffer in program.buffers if buffer.kind != "row"}
+    for name, value in zip(program.inputs, inputs, strict=True):
+        memory[name].fill(np.asarray(value))
+    with np.errstate(all="ignore"):
+        for kernel in program.kernels:
+            run_kernel(program, kernel, memory, random)
+    return tuple([memory[name].result() for name in program.outputs])
+
+
+class Memory:
+    """Hold the cells of a buffer, one line of them for each row that has its own, and which have been written."""
+
+    def __init__(self, buffer: Buffer, rows: int, random: np.random.Generator) -> None:
+        self.buffer = buffer
+        self.cells = random.integers(0, 256, (rows, buffer.size * buffer.dtype.itemsize), np.uint8).view(buffer.dtype)
+        if buffer.dtype.kind == "f":
+            self.cells[...] = np.nan
+        elif buffer.dtype.kind == "b":
+            self.cells[...] = random.integers(0, 2, self.cells.shape)
+        self.written = np.zeros(self.cells.shape, bool)
+        if buffer.kind == "constant":
+            self.fill(np.frombuffer(buffer.contents, buffer.dtype))
+
+    def fill(self, value: Array) -> None:
+        """Write all cells."""
+        self.cells[...] = value.reshape(1, -1)
+        self.written[...] = True
+
+    def result(self) -> Array:
+        """Return the cells as an array, all of which must have been written."""
+        if not self.written.all():
+            raise broken(self.buffer.name, "a cell of an output that was not written", "all must be")
+        return self.cells.reshape(self.buffer.shape)
+
+    def read(self, rows: Array, at: Array, holds: Array) -> Array:
+        """Return the cells at some indices, and zero where a guard does not hold."""
+        rows, at, holds = np.broadcast_arrays(rows if len(self.cells) > 1 else rows * 0, at, holds)
+        self.require_inside(at, holds)
+        if not self.written[rows[holds], at[holds]].all():
+            raise broken(self.buffer.name, "a cell that is read and was not written", "reads follow writes")
+        found = np.zeros(at.shape, self.cells.dtype)
+        found[holds] = self.cells[rows[holds], at[holds]]
+        return found
+
+    def write(self, rows: Array, at: Array, holds: Array, value: Array) -> None:
+        """Write the cells at some indices where a guard holds."""
+        rows, at, holds, value = np.broadcast_arrays(rows if len(self.cells) > 1 else rows * 0, at, holds, value)
+        self.require_inside(at, holds)
+        rows, at = rows[holds], at[holds]
+        times = np.zeros(self.cells.shape, np.intp)
+        np.add.at(times, (rows, at), 1)
+        if (times > 1).any() or self.written[rows, at].any():
+            raise broken(self.buffer.name, "a cell that is written twice", "each cell is written once")
+        self.written[rows, at] = True
+        self.cells[rows, at] = value[holds]
+
+    def require_inside(self, at: Array, holds: Array) -> None:
+        """Raise an IndexError if an index is out of bounds, negative ones included."""
+        at = at[holds]
+        if at.size and not (at.min() >= 0 and at.max() < self.buffer.size):
+            raise IndexError(f"{self.buffer.name}: {at.min()} to {at.max()} of {self.buffer.size} elements")
+
+
+def broken(name: str, given: str, needed: str) -> GraphError:
+    """Return the error about a program that does what it must not."""
+    return GraphError(describe(f"kernel buffer {name}", given, needed, "Mend the pass that made the program"))
+
+
+def run_kernel(program: Program, kernel: Kernel, memory: dict[str, Memory], random: np.random.Generator) -> None:
+    """Carry out a kernel, its rows in groups in random order."""
+    started: set[str] = set()
+    order = random.permutation(kernel.rows)
+    for rows in filter(len, np.array_split(order, GROUPS)):
+        own = {b.name: Memory(b, len(rows), random) for b in program.buffers if b.kind == "row"}
+        group = Group(kernel, rows, {**memory, **own}, started)
+        for stage in kernel.stages:
+            group.run(stage)
+        for keep in kernel.kept:
+            where = keep.at.constant + keep.at.coefficients[0] * rows
+            memory[keep.buffer].write(np.zeros(1, np.intp), where, np.ones(1, bool), group.numbers[keep.number])
+
+
+class Group:
+    """Carry out stages for some rows at once.
+
+    Attributes:
+        numbers: those of the rows so far, an element for each row.
+        started: the totals and columns that have been added to.
+    """
+
+    def __init__(self, kernel: Kernel, rows: Array, memory: dict[str, Memory], started: set[str]) -> None:
+        self.kernel = kernel
+        self.rows = rows
+        self.memory = memory
+        self.started = started
+        self.numbers: dict[str, Array] = {}
+
+    def run(self, stage: Stage) -> None:
+        """Carry out a stage."""
+        space = Space(self.rows, stage.extents)
+        values: list[Array] = []
+        for operation in stage.operations:
+            found = self.value(operation, [values[i] for i in operation.operands], space)
+            if found.dtype != operation.dtype:
+                raise broken(operation.name, f"{found.dtype} for {operation.dtype}", "dtypes must be as stated")
+            values.append(found)
+        for store in stage.stores:
+            self.store(store, values[store.value], space)
+        for reduction in stage.reductions:
+            self.reduce(reduction, values[reduction.value], space)
+
+    def value(self, operation: Operation, operands: Sequence[Array], space: Space) -> Array:
+        """Return the values of an operation at the points of a space, of length one where they do not vary."""
+        name, at = operation.name, operation.at
+        if name == "constant":
+            return np.full(space.ones, operation.value, operation.dtype)
+        if name == "number":
+            return self.numbers[operation.buffer].reshape(-1, *space.ones[1:])
+        if name == "pick":
+            return np.where(space.holds(operation.guard), *operands)
+        if name == "convert":
+            return operands[0].astype(operation.dtype)
+        if at is not None:
+            where = space.at(at)
+            if name == "index":
+                return where.astype(operation.dtype)
+            if name == "gather":
+                where = where + operands[0]
+            return self.memory[operation.buffer].read(space.own_rows, where, space.holds(operation.guard))
+        compute = OPCODES[name].evaluate
+        assert compute is not None
+        return np.asarray(compute(*operands))
+
+    def store(self, store: Store, value: Array, space: Space) -> None:
+        """Write the values of a store."""
+        whole = np.broadcast_to(value, space.shape)
+        self.memory[store.buffer].write(space.own_rows, space.at(store.at), space.holds(store.guard), whole)
+
+    def reduce(self, reduction: Reduction, value: Array, space: Space) -> None:
+        """Combine values, with what other rows have given where rows are combined."""
+        combine: Any = OPCODES[reduction.combine].evaluate
+        whole = np.broadcast_to(value, space.shape)
+        found = combine.reduce(whole, axis=reduction.over, keepdims=True, **same_dtype(combine, whole))
+        if reduction.at is None:
+            self.numbers[reduction.into] = found.reshape(-1)
+            return
+        memory = self.memory[reduction.into]
+        where = space.at(reduction.at)
+        everywhere = np.ones(space.ones, bool)
+        if 0 in reduction.over and reduction.into in self.started:
+            rows = np.zeros(space.ones, np.intp)
+            found = combine(found, memory.read(rows, where, everywhere))
+            memory.written[0, where.reshape(-1)] = False
+        self.started.add(reduction.into)
+        memory.write(space.own_rows if 0 not in reduction.over else space.first_row, where, everywhere, found)
+
+
+def same_dtype(combine: np.ufunc, values: Array) -> dict[str, Any]:
+    """Return the option that keeps small integers from being added as large ones."""
+    return {"dtype": values.dtype} if combine in (np.add, np.multiply) else {}
+
+
+class Space:
+    """Hold the points of a stage for some rows, as arrays that broadcast together.
+
+    Attributes:
+        shape: how many points there are along each dimension.
+        own_rows: for each row its place in memory that rows have of their own.
+    """
+
+    def __init__(self, rows: Array, extents: tuple[int, ...]) -> None:
+        self.shape = (len(rows), *extents[1:])
+        self.ones = (1,) * len(extents)
+        along = [rows, *[np.arange(n) for n in extents[1:]]]
+        self.indices = [index.reshape(self.beside(d)) for d, index in enumerate(along)]
+        self.own_rows = np.arange(len(rows)).reshape(self.beside(0))
+        self.first_row = np.zeros(self.ones, np.intp)
+
+    def beside(self, dimension: int) -> tuple[int, ...]:
+        """Return the shape of an array along one dimension."""
+        return tuple([-1 if d == dimension else 1 for d in range(len(self.ones))])
+
+    def at(self, at: Affine) -> Array:
+        """Return the values of an index map."""
+        found = np.full(self.ones, at.constant, np.int64)
+        for coefficient, index in zip(at.coefficients, self.indices, strict=True):
+            if coefficient:
+                found = found + coefficient * index
+        return found
+
+    def holds(self, guard: Guard) -> Array:
+        """Return where a guard holds."""
+        found = np.ones(self.ones, bool)
+        for bound in guard:
+            index = self.indices[bound.dimension]
+            found = found & (index >= bound.low) & (index < bound.high)
+        return found

@@ -1,0 +1,105 @@
+"""Text of kernels: one line for each record, names as they are, numbers to the bit. `parsing` reads it back.
+
+Equal programs have equal text and different ones different text, so it is what caches and reproducers go by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Operation, Program, Stage
+
+__all__ = ["kernel_text", "text"]
+
+
+def text(program: Program) -> str:
+    """Return a program as text.
+
+    Args:
+        program: the program.
+
+    >>> from wengert.kernel.kernel import Store
+    >>> at, double = Affine(0, (0, 1)), np.dtype(float)
+    >>> load = Operation("load", (), double, "x", at)
+    >>> stage = Stage((1, 8), (load, Operation("negative", (0,), double)), (Store("y", at, 1),), lane=1)
+    >>> buffers = Buffer("x", (8,), double, "input"), Buffer("y", (8,), double, "output")
+    >>> print(text(Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),))))
+    program x -> y
+    buffer x: input float64[8]
+    buffer y: output float64[8]
+    kernel rows 1 tile 1
+      stage 1, 8 lane 1
+        %0 = load float64 x[i1]
+        %1 = negative float64 %0
+        store y[i1] = %1
+    """
+    lines = [f"program {', '.join(program.inputs)} -> {', '.join(program.outputs)}"]
+    lines += map(buffer_text, program.buffers)
+    for kernel in program.kernels:
+        lines += kernel_lines(kernel)
+    return "\n".join(lines)
+
+
+def kernel_text(kernel: Kernel) -> str:
+    """Return one kernel as text, without its buffers."""
+    return "\n".join(kernel_lines(kernel))
+
+
+def buffer_text(buffer: Buffer) -> str:
+    """Return the line of a buffer; the contents of a constant are in hexadecimal digits."""
+    contents = f" = {buffer.contents.hex()}" if buffer.kind == "constant" else ""
+    return f"buffer {buffer.name}: {buffer.kind} {buffer.dtype}[{', '.join(map(str, buffer.shape))}]{contents}"
+
+
+def kernel_lines(kernel: Kernel) -> Iterator[str]:
+    """Yield the lines of a kernel."""
+    yield f"kernel rows {kernel.rows} tile {kernel.tile}"
+    for stage in kernel.stages:
+        yield from stage_lines(stage)
+    for kept in kernel.kept:
+        yield f"  keep {kept.buffer}[{affine_text(kept.at)}] = {kept.number}"
+
+
+def stage_lines(stage: Stage) -> Iterator[str]:
+    """Yield the lines of a stage."""
+    yield f"  stage {', '.join(map(str, stage.extents))} lane {stage.lane}"
+    for place, operation in enumerate(stage.operations):
+        yield f"    %{place} = {operation_text(operation)}"
+    for store in stage.stores:
+        yield f"    store {store.buffer}[{affine_text(store.at)}] = %{store.value}{guard_text(store.guard)}"
+    for reduction in stage.reductions:
+        at = "" if reduction.at is None else f"[{affine_text(reduction.at)}]"
+        over = ", ".join(f"i{dimension}" for dimension in reduction.over)
+        yield f"    reduce {reduction.into}{at} = {reduction.combine} %{reduction.value} over {over} ({reduction.kind})"
+
+
+def operation_text(operation: Operation) -> str:
+    """Return an operation as it stands behind its place."""
+    parts = [operation.name, str(operation.dtype), *[f"%{place}" for place in operation.operands]]
+    if operation.buffer or operation.at is not None:
+        at = "" if operation.at is None else f"[{affine_text(operation.at)}]"
+        parts.append(operation.buffer + at)
+    if operation.name == "constant":
+        parts.append(constant_text(operation.value))
+    return " ".join(parts) + guard_text(operation.guard)
+
+
+def constant_text(value: float | int | bool) -> str:
+    """Return a number to the bit: floats in hexadecimal digits."""
+    return value.hex() if isinstance(value, float) else str(value)
+
+
+def affine_text(at: Affine) -> str:
+    """Return an index map as a sum.
+
+    >>> affine_text(Affine(3, (0, 1, -2)))
+    'i1 + i2*-2 + 3'
+    """
+    terms = [f"i{d}" if c == 1 else f"i{d}*{c}" for d, c in enumerate(at.coefficients) if c]
+    return " + ".join([*terms, *([str(at.constant)] if at.constant or not terms else [])])
+
+
+def guard_text(guard: Guard) -> str:
+    """Return where something holds, with a word in front; nothing where it holds everywhere."""
+    bounds = " and ".join(f"{bound.low} <= i{bound.dimension} < {bound.high}" for bound in guard)
+    return f" where {bounds}" if bounds else ""

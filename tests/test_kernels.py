@@ -1,0 +1,272 @@
+"""Kernels: their text, the rules that they keep, and their evaluation."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.kernels import inputs_for, random_program
+from wengert.errors import FileFormatError, GraphError
+from wengert.kernel.checking import RULES, findings, require_sound
+from wengert.kernel.evaluation import evaluate
+from wengert.kernel.kernel import (
+    Affine,
+    Bound,
+    Buffer,
+    Keep,
+    Kernel,
+    Operation,
+    Program,
+    Reduction,
+    Stage,
+    Store,
+)
+from wengert.kernel.parsing import parsed
+from wengert.kernel.printing import text
+
+DOUBLE, BOOL, LONG = np.dtype(float), np.dtype(bool), np.dtype(np.int64)
+ROWS, COLUMNS = 4, 3
+ALONG = Affine(0, (COLUMNS, 1))
+SEEDS = range(150)
+
+
+def changed(record: Any, **fields: Any) -> Any:
+    return dataclasses.replace(record, **fields)
+
+
+# A program with some of everything: y = x / sum(x, axis=1), s = sum(x, axis=0), m = max(x), and c = x - y[:, 0]
+
+LOAD = Operation("load", (), DOUBLE, "x", ALONG)
+SUMS = Stage(
+    (ROWS, COLUMNS),
+    (LOAD,),
+    (),
+    (
+        Reduction("add", 0, "row", (1,), "n"),
+        Reduction("add", 0, "column", (0,), "s", Affine(0, (0, 1))),
+        Reduction("maximum", 0, "total", (0, 1), "m", Affine(0, (0, 0))),
+    ),
+    1,
+)
+QUOTIENTS = Stage(
+    (ROWS, COLUMNS),
+    (LOAD, Operation("number", (), DOUBLE, "n"), Operation("divide", (0, 1), DOUBLE)),
+    (Store("y", ALONG, 2), Store("w", Affine(0, (0, 1)), 2)),
+    (),
+    1,
+)
+DIFFERENCES = Stage(
+    (ROWS, COLUMNS),
+    (LOAD, Operation("load", (), DOUBLE, "w", Affine(0, (0, 0))), Operation("subtract", (0, 1), DOUBLE)),
+    (Store("c", ALONG, 2, (Bound(0, 0, ROWS),)),),
+    (),
+    1,
+)
+BUFFERS = (
+    Buffer("x", (ROWS, COLUMNS), DOUBLE, "input"),
+    Buffer("y", (ROWS, COLUMNS), DOUBLE, "output"),
+    Buffer("s", (COLUMNS,), DOUBLE, "output"),
+    Buffer("m", (), DOUBLE, "output"),
+    Buffer("c", (ROWS, COLUMNS), DOUBLE, "output"),
+    Buffer("r", (ROWS,), DOUBLE, "output"),
+    Buffer("w", (COLUMNS,), DOUBLE, "row"),
+)
+KERNEL = Kernel(ROWS, (SUMS, QUOTIENTS, DIFFERENCES), (Keep("n", "r", Affine(0, (1,))),))
+WHOLE = Program(("x",), ("y", "s", "m", "c", "r"), BUFFERS, (KERNEL,))
+
+
+def with_stage(number: int, **fields: Any) -> Program:
+    stages = list(KERNEL.stages)
+    stages[number] = changed(stages[number], **fields)
+    return changed(WHOLE, kernels=(changed(KERNEL, stages=tuple(stages)),))
+
+
+def with_operation(operation: Operation) -> Program:
+    """The program with another last operation of its second stage."""
+    return with_stage(1, operations=(*QUOTIENTS.operations[:2], operation))
+
+
+def with_reduction(**fields: Any) -> Program:
+    return with_stage(0, reductions=(*SUMS.reductions[:2], changed(SUMS.reductions[2], **fields)))
+
+
+def with_buffer(number: int, **fields: Any) -> Program:
+    buffers = list(BUFFERS)
+    buffers[number] = changed(buffers[number], **fields)
+    return changed(WHOLE, buffers=tuple(buffers))
+
+
+def test_the_program_is_evaluated() -> None:
+    x = np.random.default_rng(0).normal(size=(ROWS, COLUMNS))
+    require_sound(WHOLE)
+    y = x / x.sum(1, keepdims=True)
+    for found, wanted in zip(evaluate(WHOLE, [x]), (y, x.sum(0), x.max(), x - y[:, :1], x.sum(1)), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+# Random programs
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_programs_are_sound_and_their_text_reads_back(seed: int) -> None:
+    program = random_program(seed)
+    assert not findings(program), f"seed {seed}\n{text(program)}"
+    again = parsed(text(program))
+    assert text(again) == text(program)
+    assert again == program
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_programs_do_not_depend_on_the_order_of_rows(seed: int) -> None:
+    program = random_program(seed)
+    inputs = inputs_for(program, seed)
+    one, other = evaluate(program, inputs, seed=1), evaluate(program, inputs, seed=2)
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4 if a.dtype == np.float32 else 1e-12, atol=1e-3)
+
+
+def test_text_tells_apart_what_differs_in_the_sign_of_zero() -> None:
+    plus, minus = (with_operation(Operation("constant", (), DOUBLE, value=zero)) for zero in (0.0, -0.0))
+    assert text(plus) != text(minus)
+
+
+def test_text_holds_constants_to_the_bit() -> None:
+    for value in (0.1, -0.0, float("inf"), 5e-324):
+        program = with_operation(Operation("constant", (), DOUBLE, value=value))
+        found = parsed(text(program)).kernels[0].stages[1].operations[2].value
+        assert float(found).hex() == value.hex()
+
+
+@pytest.mark.parametrize("damage", ["progam x -> y", "kernel rows 4 tile 1", "    %0 = load float64 x[j1]", "   "])
+def test_text_that_is_none_is_refused(damage: str) -> None:
+    lines = text(WHOLE).split("\n")
+    lines[{"progam x -> y": 0, "kernel rows 4 tile 1": 3}.get(damage, 10)] = damage
+    with pytest.raises(FileFormatError, match=r"kernel text: line \d+.*; a line as .* is needed"):
+        parsed("\n".join(lines))
+
+
+# The rules: a program that breaks each, and only it first
+
+BROKEN = {
+    "each buffer is named once, and inputs and outputs are buffers of their kind": [
+        (changed(WHOLE, buffers=(*BUFFERS, BUFFERS[0])), "two buffers 'x'"),
+        (changed(WHOLE, outputs=("y", "s", "m", "c")), "the outputs"),
+        (changed(WHOLE, inputs=("x", "q")), "the inputs"),
+    ],
+    "buffers have elements, of a dtype of kernels, and contents if they are constants": [
+        (with_buffer(1, dtype=np.dtype(complex)), "y: complex128[4, 3]"),
+        (with_buffer(1, shape=(0, 3)), "y: float64[0, 3]"),
+        (changed(WHOLE, buffers=(*BUFFERS, Buffer("k", (2,), DOUBLE, "constant", bytes(8)))), "k with 8 bytes"),
+    ],
+    "the space of a stage begins with its kernel's rows, and tiles divide these": [
+        (with_stage(1, extents=(3, COLUMNS)), "kernel 0, stage 1: extents"),
+        (with_stage(1, lane=2), "kernel 0, stage 1: lane 2"),
+        (changed(WHOLE, kernels=(changed(KERNEL, tile=3),)), "kernel 0: tile 3"),
+    ],
+    "opcodes are known, and operands stand before their use": [
+        (with_operation(Operation("frobnicate", (0, 1), DOUBLE)), "kernel 0, stage 1, %2: opcode"),
+        (with_operation(Operation("divide", (0,), DOUBLE)), "kernel 0, stage 1, %2: 1 operands"),
+        (with_operation(Operation("divide", (0, 2), DOUBLE)), "kernel 0, stage 1, %2: operands"),
+        (with_operation(Operation("load", (), DOUBLE, "x")), "kernel 0, stage 1, %2: load"),
+        (with_stage(1, stores=(Store("y", ALONG, 3),)), "kernel 0, stage 1: %3"),
+    ],
+    "dtypes follow from those of operands": [
+        (with_operation(Operation("divide", (0, 1), LONG)), "kernel 0, stage 1, %2: divide"),
+        (with_operation(Operation("less", (0, 1), DOUBLE)), "kernel 0, stage 1, %2: less"),
+        (with_operation(Operation("and", (0, 1), DOUBLE)), "kernel 0, stage 1, %2: and"),
+        (with_operation(Operation("select", (0, 1, 1), DOUBLE)), "kernel 0, stage 1, %2: select"),
+        (with_operation(Operation("gather", (0,), DOUBLE, "x", ALONG)), "kernel 0, stage 1, %2: gather"),
+        (with_reduction(combine="divide"), "kernel 0, stage 0, reduce m: divide"),
+    ],
+    "index maps and guards have the dimensions of their stage": [
+        (with_operation(changed(LOAD, buffer="q")), "kernel 0, stage 1, %2: the buffer 'q'"),
+        (with_operation(changed(LOAD, at=Affine(0, (1,)))), "kernel 0, stage 1, %2: 1 coefficients"),
+        (with_operation(changed(LOAD, guard=(Bound(2, 0, 1),))), "kernel 0, stage 1, %2: a bound"),
+        (with_operation(Operation("pick", (0, 1), DOUBLE, guard=(Bound(5, 0, 1),))), "kernel 0, stage 1, %2: a bound"),
+        (with_operation(Operation("index", (), LONG, at=Affine(0, (1,)))), "kernel 0, stage 1, %2: 1 coefficients"),
+        (with_stage(1, stores=(QUOTIENTS.stores[0], Store("w", ALONG, 2))), "kernel 0, stage 1, store w: a row"),
+    ],
+    "indices stay in their buffers where guards hold": [
+        (with_operation(changed(LOAD, at=Affine(1, (COLUMNS, 1)))), "kernel 0, stage 1, %2: x of 12 elements from 1"),
+        (with_operation(changed(LOAD, at=Affine(-1, (COLUMNS, 1)), guard=(Bound(0, 0, 3),))), "from -1 to 7"),
+        (with_stage(1, stores=(Store("y", Affine(0, (4, 1)), 2),)), "kernel 0, stage 1, store y: y of 12"),
+        (with_reduction(at=Affine(1, (0, 0))), "kernel 0, stage 0, reduce m: m of 1"),
+    ],
+    "buffers hold what is read from and written to them": [
+        (with_buffer(1, dtype=LONG), "kernel 0, stage 1: float64 for y of int64"),
+        (with_operation(changed(LOAD, dtype=LONG)), "kernel 0, stage 1: int64 for x"),
+    ],
+    "the kind of a reduction follows from what it reduces over": [
+        (with_reduction(kind="column"), "kernel 0, stage 0, reduce m: column where total is"),
+        (with_reduction(over=()), "kernel 0, stage 0, reduce m: over ()"),
+        (with_reduction(over=(0, 2)), "kernel 0, stage 0, reduce m: over (0, 2)"),
+        (with_reduction(kind="column", over=(0,), at=None), "kernel 0, stage 0, reduce m: column where column is"),
+        (with_reduction(over=(0, 1), at=Affine(0, (0, 1))), "kernel 0, stage 0, reduce m: its place moves"),
+    ],
+    "a number of the row is given once, by a stage before those that use it": [
+        (with_operation(Operation("number", (), DOUBLE, "q")), "kernel 0, stage 1, %2: the number 'q'"),
+        (with_buffer(5, dtype=LONG), "kernel 0: the number 'n' kept in r"),
+        (with_stage(0, reductions=(*SUMS.reductions, SUMS.reductions[0])), "the number 'n' again"),
+        (with_stage(0, reductions=SUMS.reductions[1:]), "kernel 0, stage 1, %1: the number 'n'"),
+    ],
+    "what is read was written, and every output is": [
+        (with_operation(Operation("load", (), DOUBLE, "c", ALONG)), "kernel 0, stage 1, %2: c"),
+        (with_operation(Operation("load", (), DOUBLE, "m", Affine(0, (0, 0)))), "kernel 0, stage 1, %2: m"),
+        (with_stage(2, stores=()), "the output c"),
+    ],
+    "each cell is written once, and inputs and constants never": [
+        (with_stage(1, stores=(*QUOTIENTS.stores, Store("x", ALONG, 2))), "kernel 0, stage 1, store x: x of kind"),
+        (with_stage(1, stores=(*QUOTIENTS.stores, Store("y", ALONG, 2))), "store y: y was written by"),
+        (with_stage(1, stores=(Store("y", Affine(0, (1, 1)), 2), QUOTIENTS.stores[1])), "points of the space share"),
+    ],
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.sentence)
+def test_each_rule_finds_what_breaks_it(rule: Any) -> None:
+    for program, where in BROKEN[rule.sentence]:
+        found = findings(program)
+        assert found
+        assert {finding.rule for finding in found} == {rule}, found
+        assert any(where in place for place, _ in found), found
+
+
+def test_a_broken_program_is_refused() -> None:
+    with pytest.raises(
+        GraphError, match=r"kernel: the output c; what is read was written.* is needed|.* Mend the pass"
+    ):
+        require_sound(with_stage(2, stores=()))
+
+
+# What the evaluation finds at the cells, where index maps hid it
+
+
+def test_reading_what_another_row_writes_is_found() -> None:
+    shifted = Operation("load", (), DOUBLE, "y", Affine(COLUMNS, (COLUMNS, 1)), (Bound(0, 0, ROWS - 1),))
+    program = with_stage(2, operations=(LOAD, shifted, Operation("subtract", (0, 1), DOUBLE)))
+    assert not findings(program)
+    with pytest.raises(GraphError, match="a cell that is read and was not written"):
+        [evaluate(program, [np.ones((ROWS, COLUMNS))], seed) for seed in range(5)]
+
+
+def test_indices_out_of_bounds_are_found() -> None:
+    place = Operation("index", (), LONG, at=Affine(0, (1, 1)))
+    gather = Operation("gather", (2,), DOUBLE, "x", Affine(8, (0, 0)))
+    program = with_stage(
+        1,
+        operations=(*QUOTIENTS.operations[:2], place, gather),
+        stores=(Store("y", ALONG, 3), Store("w", Affine(0, (0, 1)), 3)),
+    )
+    assert not findings(program)
+    with pytest.raises(IndexError, match=r"x: .* of 12 elements"):
+        evaluate(program, [np.ones((ROWS, COLUMNS))])
+
+
+def test_what_was_not_written_is_found() -> None:
+    program = with_stage(1, stores=(Store("y", ALONG, 2, (Bound(1, 0, 2),)), QUOTIENTS.stores[1]))
+    assert not findings(program)
+    with pytest.raises(GraphError, match="an output that was not written"):
+        evaluate(program, [np.ones((ROWS, COLUMNS))])
