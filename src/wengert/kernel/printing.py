@@ -18,6 +18,7 @@ def text(program: Program) -> str:
     Args:
         program: the program.
 
+    >>> import numpy as np
     >>> from wengert.kernel.kernel import Store
     >>> at, double = Affine(0, (0, 1)), np.dtype(float)
     >>> load = Operation("load", (), double, "x", at)
