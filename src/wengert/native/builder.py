@@ -7,32 +7,62 @@
         b.give(loop.results[0])
 
 `program(total)` is the text of it and of all that it calls. Values have types, which every operation checks. Integers
-are signed; `//` and `%` are for numbers that are not negative. Nothing is optimised later but by the code generator, so
-what should be computed once is written once; a Python function that writes instructions is an inlined function.
+are signed; `//` and `%` are for numbers that are not negative. Operations on vectors work on each of their numbers.
+Nothing is optimised later but by the code generator, so what should be computed once is written once; a Python function
+that writes instructions is an inlined function.
 """
 
 from __future__ import annotations
 
+import functools
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from wengert.native.structs import BOOL, I64, Array, Integer, Pointer, Signature, Struct, Type, Void
+from wengert.native.structs import (
+    BOOL,
+    I32,
+    I64,
+    POINTER,
+    VOID,
+    Array,
+    Float,
+    Integer,
+    Pointer,
+    Scalar,
+    Signature,
+    Struct,
+    Type,
+    Vector,
+    Void,
+)
 
 __all__ = ["Builder", "Function", "Value", "external", "native", "program"]
+
+Conversion = Literal["trunc", "zext", "sext", "fptrunc", "fpext", "fptosi", "fptoui", "sitofp", "uitofp", "bitcast"]
+"""How numbers become those of another type: LLVM's names."""
 
 Order = Literal["monotonic", "acquire", "release", "acq_rel", "seq_cst"]
 """How an atomic operation is ordered among others of its thread: LLVM's names, which are those of C11."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Function:
-    """A native function: its name, its type and what writes its body; none if the system has it."""
+    """A native function.
+
+    Attributes:
+        name: by which it is called.
+        signature: its type.
+        body: what writes its body; none if the system has it.
+        parameters: their names, if they are not those of the Python function that writes the body.
+    """
 
     name: str
     signature: Signature
     body: Callable[..., None] | None = None
+    parameters: tuple[str, ...] = ()
 
 
 def native(returns: Type | Void, *parameters: Type) -> Callable[[Callable[..., None]], Function]:
@@ -45,6 +75,7 @@ def native(returns: Type | Void, *parameters: Type) -> Callable[[Callable[..., N
     return lambda body: Function(body.__name__, Signature(returns, parameters), body)
 
 
+@functools.cache
 def external(name: str, returns: Type | Void, *parameters: Type) -> Function:
     """Return a function of the C library or of the processor."""
     return Function(name, Signature(returns, parameters))
@@ -72,14 +103,14 @@ def written(function: Function, exported: Sequence[Function]) -> tuple[str, list
         return f"declare {signature.returns} @{function.name}({listed(signature.parameters)})\n", []
     b = Builder(signature.returns)
     code = function.body.__code__
-    names = code.co_varnames[1 : code.co_argcount]
+    names = function.parameters or code.co_varnames[1 : code.co_argcount]
     if len(names) != len(signature.parameters):
         raise TypeError(f"{function.name}: {len(names)} parameters of {len(signature.parameters)} types")
     parameters = [Value(b, kind, f"%{name}") for kind, name in zip(signature.parameters, names, strict=True)]
     function.body(b, *parameters)
     linkage = "" if function in exported else "internal "
     head = f"define {linkage}{signature.returns} @{function.name}({listed(parameters)}) {{\nentry:\n"
-    return head + "\n".join([*b.stacked, *b.finished()]) + "\n}\n", b.called
+    return head + "\n".join([*b.stacked, *b.finished()]) + "\n}\n", list(b.called)
 
 
 def listed(items: Sequence[object]) -> str:
@@ -111,6 +142,14 @@ class Value:
 
     def __mul__(self, other: Operand) -> Value:
         return self.b.binary("mul", self, other)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self.b.binary("div", self, other)
+
+    def __neg__(self) -> Value:
+        if not isinstance(element(self.type), Float):
+            return self.b.constant(self.type, 0) - self
+        return self.b.new(self.type, f"fneg {self}")
 
     def __floordiv__(self, other: Operand) -> Value:
         return self.b.binary("udiv", self, other)
@@ -183,19 +222,53 @@ class Value:
 
     def load(self, order: Order | None = None) -> Value:
         """Load what is at this address; atomically, if an order is given."""
-        kind = self.scalar()
+        kind = self.stored()
         if order is None:
-            return self.b.new(kind, f"load {kind}, {self}")
+            return self.b.new(kind, f"load {kind}, {self}, align {size(kind)}")
         return self.b.new(kind, f"load atomic {kind}, {self} {order}, align {size(kind)}")
 
     def store(self, value: Operand, order: Order | None = None) -> None:
         """Store a value at this address; atomically, if an order is given."""
-        kind = self.scalar()
+        kind = self.stored()
         stored = self.b.operand(value, kind)
         if order is None:
-            self.b.put(f"store {stored}, {self}")
+            self.b.put(f"store {stored}, {self}, align {size(kind)}")
         else:
             self.b.put(f"store atomic {stored}, {self} {order}, align {size(kind)}")
+
+    def load_where(self, mask: Value) -> Value:
+        """Load those numbers of a vector for which a mask is set; the others are zero and are not touched."""
+        kind = self.stored()
+        zero = self.b.constant(kind, 0)
+        return self.b.intrinsic("masked.load", kind, self.as_address(), size(kind), mask, zero, of=(kind, POINTER))
+
+    def store_where(self, value: Value, mask: Value) -> None:
+        """Store those numbers of a vector for which a mask is set."""
+        of = self.stored(), POINTER
+        self.b.do_intrinsic("masked.store", value, self.as_address(), size(value.type), mask, of=of)
+
+    def gather(self, indices: Value, mask: Value) -> Value:
+        """Load the numbers at several indices from this address, where a mask is set; the others are zero."""
+        count = vector(indices.type).count
+        kind, addresses = Vector(numeric(self.stored()), count), self.addresses(indices)
+        zero = self.b.constant(kind, 0)
+        of = kind, addresses.type
+        return self.b.intrinsic("masked.gather", kind, addresses, size(kind), mask, zero, of=of)
+
+    def scatter(self, value: Value, indices: Value, mask: Value) -> None:
+        """Store numbers at several indices from this address, where a mask is set."""
+        addresses = self.addresses(indices)
+        of = value.type, addresses.type
+        self.b.do_intrinsic("masked.scatter", value, addresses, size(value.type), mask, of=of)
+
+    def addresses(self, indices: Value) -> Value:
+        """Return the addresses of several elements, counted from the one that this is the address of."""
+        kind = Vector(POINTER, vector(indices.type).count)
+        return self.b.new(kind, f"getelementptr {self.pointee()}, {self}, {indices}")
+
+    def as_address(self) -> Value:
+        """Return an address as that of anything."""
+        return Value(self.b, POINTER, self.text)
 
     def fetch_add(self, value: Operand, order: Order) -> Value:
         """Add to the number at this address, atomically; return what was there before."""
@@ -207,12 +280,12 @@ class Value:
 
     def update(self, operation: str, value: Operand, order: Order) -> Value:
         """Combine the number at this address with another, atomically."""
-        kind = self.scalar()
+        kind = self.stored()
         return self.b.new(kind, f"atomicrmw {operation} {self}, {self.b.operand(value, integer(kind))} {order}")
 
     def compare_exchange(self, old: Operand, new: Operand, order: Order) -> Value:
         """Store `new` at this address if `old` is there, atomically; return whether it was."""
-        kind = integer(self.scalar())
+        kind = integer(self.stored())
         operands = f"{self.b.operand(old, kind)}, {self.b.operand(new, kind)}"
         pair = self.b.name()
         self.b.put(f"{pair} = cmpxchg {self}, {operands} {order} {order}")
@@ -224,15 +297,15 @@ class Value:
             raise TypeError(f"{self.type!r} is no address")
         return self.type.to
 
-    def scalar(self) -> Integer | Pointer:
-        """Return the type of the number or address that this is the address of."""
+    def stored(self) -> Integer | Float | Pointer | Vector:
+        """Return the type of the number, the address or the vector that this is the address of."""
         kind = self.pointee()
-        if not isinstance(kind, Integer | Pointer):
+        if not isinstance(kind, Integer | Float | Pointer | Vector):
             raise TypeError(f"{kind!r} is no number and no address")
         return kind
 
 
-Operand = Value | Function | int | None
+Operand = Value | Function | float | None
 """What may be given where a value of a known type is needed: a number, None for no address, a function for its own."""
 
 
@@ -243,17 +316,66 @@ def integer(kind: Type) -> Integer:
     return kind
 
 
-def size(kind: Integer | Pointer) -> int:
-    """Return the bytes of a type, which are its alignment as well."""
-    return kind.bits // 8 if isinstance(kind, Integer) else 8
+def numeric(kind: Type) -> Scalar:
+    """Return a type that must be one of numbers."""
+    if not isinstance(kind, Integer | Float):
+        raise TypeError(f"{kind!r} is no number")
+    return kind
+
+
+def vector(kind: Type) -> Vector:
+    """Return a type that must be one of vectors."""
+    if not isinstance(kind, Vector):
+        raise TypeError(f"{kind!r} is no vector")
+    return kind
+
+
+def element(kind: Type) -> Type:
+    """Return the type of a vector's elements; other types as they are."""
+    return kind.element if isinstance(kind, Vector) else kind
+
+
+def like(kind: Type, scalar: Scalar) -> Type:
+    """Return a type of other numbers: of as many, if it is a vector."""
+    return Vector(scalar, kind.count) if isinstance(kind, Vector) else scalar
+
+
+def size(kind: Type) -> int:
+    """Return the bytes of a number or an address, or of a vector's element: its alignment."""
+    kind = element(kind)
+    return kind.bits // 8 if isinstance(kind, Integer | Float) else 8
+
+
+FLOATING = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
+ORDERED = {"slt": "olt", "sle": "ole", "sgt": "ogt", "sge": "oge", "eq": "oeq", "ne": "une"}
+"""LLVM's names of operations on integers that floating-point numbers have as well."""
+
+
+def suffix(kind: Type) -> str:
+    """Return what the names of LLVM's functions end in that exist for many types."""
+    if isinstance(kind, Vector):
+        return f"v{kind.count}{suffix(kind.element)}"
+    if isinstance(kind, Float):
+        return f"f{kind.bits}"
+    return f"i{integer(kind).bits}" if not isinstance(kind, Pointer) else "p0"
+
+
+@functools.cache
+def intrinsic(name: str, of: tuple[Type, ...], returns: Type | Void, parameters: tuple[Type, ...]) -> Function:
+    """Return one of LLVM's functions that exist for many types."""
+    return external(".".join(["llvm", name, *map(suffix, of)]), returns, *parameters)
 
 
 class Loop:
-    """Be a loop that is being written: its index and the values of this round; after it, the last ones."""
+    """Be a loop that is being written: its index and the values of this round; after it, the last ones.
 
-    def __init__(self, index: Value, values: list[Value]) -> None:
+    A round may set `step`, from its number to the next one's.
+    """
+
+    def __init__(self, index: Value, values: list[Value], step: Operand) -> None:
         self.index = index
         self.values = values
+        self.step = step
         self.following: list[Value] | None = [] if not values else None
         self.results: list[Value] = []
 
@@ -276,7 +398,7 @@ class Builder:
         self.returns = returns
         self.stacked: list[str] = []
         self.lines: list[str] = []
-        self.called: list[Function] = []
+        self.called: dict[Function, None] = {}
         self.block: str | None = "entry"  # none where the code before has returned
         self.names = 0
 
@@ -288,36 +410,107 @@ class Builder:
             return Value(self, kind, "null")
         if isinstance(kind, Integer) and isinstance(value, int) and kind.holds(value):
             return Value(self, kind, str(int(value)))
+        if isinstance(kind, Float) and isinstance(value, float | int):
+            return Value(self, kind, f"0x{written_double(kind, value)}")
+        if isinstance(kind, Vector):
+            return Value(self, kind, f"splat ({self.constant(kind.element, value)})")
         raise TypeError(f"{value!r} is not {kind!r}")
 
     def operand(self, value: Operand, kind: Type) -> Value:
         """Return a value that must be of a type; Python's numbers become constants of it, functions their addresses."""
         if isinstance(value, Function):
-            self.called.append(value)
+            self.called[value] = None
             value = Value(self, Pointer(value.signature), f"@{value.name}")
         if not isinstance(value, Value):
             return self.constant(kind, value)
         if value.b is not self:
             raise TypeError(f"{value} belongs to another function")
-        if value.type != kind and not (isinstance(kind, Pointer) and kind.accepts(value.type)):
+        if (
+            value.type is not kind
+            and value.type != kind
+            and not (isinstance(kind, Pointer) and kind.accepts(value.type))
+        ):
             raise TypeError(f"{kind!r} is needed, {value.type!r} was given: {value.text}")
         return value
 
     def binary(self, operation: str, x: Value, y: Operand) -> Value:
-        """Return what an operation on two integers gives."""
-        kind = integer(x.type)
+        """Return what an operation on two numbers gives."""
+        kind = x.type
+        if isinstance(element(kind), Float):
+            operation = FLOATING[operation]
+        elif not isinstance(element(kind), Integer):
+            raise TypeError(f"{kind!r} is no number")
         return self.new(kind, f"{operation} {self.operand(x, kind)}, {self.operand(y, kind).text}")
 
     def compare(self, how: str, x: Value, y: Operand) -> Value:
-        """Return whether two numbers, or two addresses, stand in a relation."""
-        if how not in ("eq", "ne"):
-            integer(x.type)
-        return self.new(BOOL, f"icmp {how} {self.operand(x, x.type)}, {self.operand(y, x.type).text}")
+        """Return whether two numbers, or two addresses, stand in a relation; NaN stands in none but `ne`."""
+        kind = x.type
+        scalar = element(kind)
+        if isinstance(scalar, Float):
+            instruction = f"fcmp {ORDERED.get(how, how)}"
+        else:
+            instruction = f"icmp {how}"
+            if how not in ("eq", "ne"):
+                integer(scalar)
+        return self.new(like(kind, BOOL), f"{instruction} {self.operand(x, kind)}, {self.operand(y, kind).text}")
 
     def select(self, condition: Value, x: Value, y: Operand) -> Value:
-        """Return one of two values; both are computed."""
+        """Return one of two values, or of two vectors' numbers; both are computed."""
         chosen, other = self.operand(x, x.type), self.operand(y, x.type)
-        return self.new(x.type, f"select {self.operand(condition, BOOL)}, {chosen}, {other}")
+        by = condition.type if condition.type is BOOL else like(x.type, BOOL)
+        return self.new(x.type, f"select {self.operand(condition, by)}, {chosen}, {other}")
+
+    def convert(self, how: Conversion, x: Value, scalar: Scalar) -> Value:
+        """Return numbers as those of another type; `how` is LLVM's name for what is done with their bits."""
+        kind = like(x.type, scalar)
+        return self.new(kind, f"{how} {x} to {kind}")
+
+    def intrinsic(self, name: str, kind: Type, *arguments: Operand, of: tuple[Type, ...] | None = None) -> Value:
+        """Call one of LLVM's functions that exist for many types.
+
+        Args:
+            name: without what it begins and ends with.
+            kind: of the result; Python's whole numbers among the arguments are I32, its conditions BOOL.
+            arguments: what it is given.
+            of: the types that its name ends in; that of the result, if not given.
+        """
+        given = [self.flag(x) for x in arguments]
+        return self.call(intrinsic(name, of or (kind,), kind, tuple(x.type for x in given)), *given)
+
+    def do_intrinsic(self, name: str, *arguments: Operand, of: tuple[Type, ...]) -> None:
+        """Call one of LLVM's functions that gives nothing."""
+        given = [self.flag(x) for x in arguments]
+        self.do(intrinsic(name, of, VOID, tuple(x.type for x in given)), *given)
+
+    def flag(self, value: Operand) -> Value:
+        """Return a number that says how something is done as a value."""
+        return value if isinstance(value, Value) else self.constant(BOOL if isinstance(value, bool) else I32, value)
+
+    # ---------------------------------------------------------------- vectors
+
+    def spread(self, x: Value, count: int) -> Value:
+        """Return a vector that has a number everywhere."""
+        kind = Vector(numeric(x.type), count)
+        one = self.new(kind, f"insertelement {kind} poison, {x}, i32 0")
+        return self.new(kind, f"shufflevector {one}, {kind} poison, <{count} x i32> zeroinitializer")
+
+    def numbers(self, scalar: Scalar, values: Sequence[int]) -> Value:
+        """Return a vector of constants."""
+        kind = Vector(scalar, len(values))
+        return Value(self, kind, f"<{listed([self.constant(scalar, value) for value in values])}>")
+
+    def shuffled(self, x: Value, places: Sequence[int]) -> Value:
+        """Return a vector of some numbers of another."""
+        kind = vector(x.type)
+        wanted = listed([f"i32 {place}" for place in places])
+        found = Vector(kind.element, len(places))
+        return self.new(found, f"shufflevector {x}, {kind} poison, <{len(places)} x i32> <{wanted}>")
+
+    def extract(self, x: Value, place: int) -> Value:
+        """Return one number of a vector."""
+        return self.new(vector(x.type).element, f"extractelement {x}, i64 {place}")
+
+    # ---------------------------------------------------------------- memory and calls
 
     def least(self, x: Value, y: Operand) -> Value:
         """Return the smaller of two numbers."""
@@ -343,7 +536,7 @@ class Builder:
     def called_as(self, function: Function | Value, arguments: Sequence[Operand]) -> tuple[Signature, str]:
         """Return the signature of a function and the text of a call."""
         if isinstance(function, Function):
-            self.called.append(function)
+            self.called[function] = None
             signature, target = function.signature, f"@{function.name}"
         else:
             found = function.pointee()
@@ -365,29 +558,34 @@ class Builder:
     # ---------------------------------------------------------------- control
 
     @contextmanager
-    def loop(self, stop: Operand, start: Operand = 0, carry: Sequence[Operand] = ()) -> Iterator[Loop]:
+    def loop(self, stop: Operand, start: Operand = 0, carry: Sequence[Operand] = (), step: int = 1) -> Iterator[Loop]:
         """Repeat what follows for each number from `start` up to `stop`, which is not among them.
 
         Args:
             stop: where to stop.
             start: where to start.
             carry: values that a round hands to the next one, as they are at the start; Python's numbers are I64.
+            step: from one number to the next.
         """
         first, last = self.operand(start, I64), self.operand(stop, I64)
         carried = [self.operand(value, value.type if isinstance(value, Value) else I64) for value in carry]
         head, out = self.label("loop"), self.label("done")
-        before = self.branch(first < last, head, out)
+        certain = isinstance(start, int) and isinstance(stop, int) and start < stop
+        before = self.end(f"br label %{head}") if certain else self.branch(first < last, head, out)
         self.begin(head)
         at = len(self.lines)
-        loop = Loop(self.named(I64), [self.named(value.type) for value in carried])
+        loop = Loop(self.named(I64), [self.named(value.type) for value in carried], step)
         yield loop
         if loop.following is None:
             raise TypeError("`next` was not called for what the loop carries")
-        following = loop.index + 1
+        following = self.new(I64, f"add nsw {loop.index}, {self.operand(loop.step, I64).text}")
         back = self.branch(following < last, head, out)
         self.begin(out)
         rounds = zip([loop.index, *loop.values], [first, *carried], [following, *loop.following], strict=True)
         self.lines[at:at] = [f"  {x.text} = {joined(a, before, c, back)}" for x, a, c in rounds]
+        if certain:
+            loop.results = loop.following
+            return
         ends = zip(carried, loop.following, strict=True)
         loop.results = [self.new(a.type, joined(a, before, c, back)) for a, c in ends]
 
@@ -427,6 +625,22 @@ class Builder:
             leaving.append(len(self.lines))
         if leaving:
             self.begin(join)
+
+    def either(
+        self, condition: Value, yes: Callable[[], Sequence[Value]], no: Callable[[], Sequence[Value]]
+    ) -> list[Value]:
+        """Do one of two things, and return the values that it gave."""
+        first, second, join = self.label("either"), self.label("or"), self.label("join")
+        self.branch(condition, first, second)
+        self.begin(first)
+        given = yes()
+        before = self.end(f"br label %{join}")
+        self.begin(second)
+        other = no()
+        back = self.end(f"br label %{join}")
+        self.begin(join)
+        pairs = zip(given, other, strict=True)
+        return [x if x is y else self.new(x.type, joined(x, before, y, back)) for x, y in pairs]
 
     # ---------------------------------------------------------------- text
 
@@ -477,6 +691,12 @@ class Builder:
                 raise TypeError(f"the function ends without giving {self.returns!r}")
             self.give()
         return self.lines
+
+
+def written_double(kind: Float, value: float) -> str:
+    """Return the digits of a floating-point constant: those of a double, which must be one of the type."""
+    value = kind.ctype(value).value
+    return struct.pack(">d", value).hex()
 
 
 def joined(x: Value, before: str | None, y: Value, back: str | None) -> str:

@@ -7,18 +7,25 @@ that ctypes found, so the two cannot differ.
 from __future__ import annotations
 
 import ctypes
+import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 __all__ = [
-    *("BOOL", "I8", "I32", "I64", "LINE", "POINTER", "VOID"),
-    *("Array", "Integer", "OwnLine", "Pointer", "Signature", "Struct", "Type", "Void"),
+    *("BOOL", "F32", "F64", "I8", "I32", "I64", "LINE", "POINTER", "VOID"),
+    *("Array", "Float", "Integer", "OwnLine", "Pointer", "Scalar", "Signature", "Struct", "Type", "Vector", "Void"),
 ]
 
 LINE = 128
 """Bytes that processors move between their caches at once, or twice that; what threads write lies this far apart."""
 
-INTEGERS: dict[int, Any] = {1: ctypes.c_bool, 8: ctypes.c_int8, 32: ctypes.c_int32, 64: ctypes.c_int64}
+INTEGERS: dict[int, Any] = {
+    1: ctypes.c_bool,
+    8: ctypes.c_int8,
+    16: ctypes.c_int16,
+    32: ctypes.c_int32,
+    64: ctypes.c_int64,
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,42 @@ class Integer:
     def holds(self, number: int) -> bool:
         """Whether a number can be represented."""
         return 0 <= number <= 1 if self.bits == 1 else -(1 << self.bits - 1) <= number < 1 << self.bits - 1
+
+
+@dataclass(frozen=True)
+class Float:
+    """A floating-point number of so many bits."""
+
+    bits: int
+
+    @property
+    def ctype(self) -> Any:
+        """What ctypes calls it."""
+        return ctypes.c_float if self.bits == 32 else ctypes.c_double
+
+    def __repr__(self) -> str:
+        return "float" if self.bits == 32 else "double"
+
+
+@dataclass(frozen=True)
+class Vector:
+    """So many numbers of a type, which one instruction treats alike."""
+
+    element: Integer | Float | Pointer
+    count: int
+
+    @property
+    def ctype(self) -> Any:
+        """What ctypes calls it."""
+        return self.element.ctype * self.count
+
+    @functools.cached_property
+    def text(self) -> str:
+        """Its name, which kernels write often."""
+        return f"<{self.count} x {self.element!s}>"
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -137,8 +180,10 @@ class Signature:
     parameters: tuple[Type, ...]
 
 
-Type = Integer | Pointer | Array | Struct
+Scalar = Integer | Float
+Type = Integer | Float | Vector | Pointer | Array | Struct
 VOID, BOOL, I8, I32, I64, POINTER = Void(), Integer(1), Integer(8), Integer(32), Integer(64), Pointer()
+F32, F64 = Float(32), Float(64)
 
 
 def structure(name: str, members: list[tuple[str, Any]]) -> Any:

@@ -1,0 +1,245 @@
+"""What each opcode is in instructions: a table from its name to a small function, for numbers and for vectors alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from wengert.native.builder import Builder, Value, element, like
+from wengert.native.engine import Target
+from wengert.native.structs import BOOL, F32, F64, I8, I32, I64, Float, Integer, Scalar
+
+__all__ = ["INSTRUCTIONS", "Case", "in_memory", "in_register", "instructions_of", "literal", "multiply_add"]
+
+Dtype = np.dtype[np.generic]
+
+
+@dataclass(frozen=True)
+class Case:
+    """For what an opcode is written.
+
+    Attributes:
+        given: the dtype of the last operand.
+        wanted: the dtype of the result.
+        target: the processor.
+    """
+
+    given: Dtype
+    wanted: Dtype
+    target: Target
+
+
+Write = Callable[..., Value]
+"""A function that writes an operation: (builder, case, operands...) -> result."""
+
+
+def in_register(dtype: Dtype) -> Scalar:
+    """Return what an element of an array is while it is computed with; conditions have one bit."""
+    if dtype.kind == "b":
+        return BOOL
+    if dtype.kind in "iu":
+        return Integer(8 * dtype.itemsize)
+    if dtype.kind == "f" and dtype.itemsize in (4, 8):
+        return F32 if dtype.itemsize == 4 else F64
+    raise TypeError(f"kernels have no {dtype}")
+
+
+def in_memory(dtype: Dtype) -> Scalar:
+    """Return what an element of an array is in memory."""
+    return I8 if dtype.kind == "b" else in_register(dtype)
+
+
+def literal(dtype: Dtype, value: float) -> float:
+    """Return a constant of a dtype as LLVM writes it: it has no unsigned numbers."""
+    if dtype.kind == "f":
+        return float(value)
+    number = int(value)
+    return number - (1 << 8 * dtype.itemsize) if dtype.kind == "u" and number >> 8 * dtype.itemsize - 1 else number
+
+
+def signed(dtype: Dtype) -> bool:
+    """Whether numbers of a dtype can be negative."""
+    return dtype.kind not in "bu"
+
+
+def arithmetic(name: str, of_conditions: str = "") -> Write:
+    """Write an instruction that floating-point and whole numbers have; on conditions, another."""
+    return lambda b, case, x, y: b.binary(of_conditions if case.given.kind == "b" else name, x, y)
+
+
+def comparison(how: str) -> Write:
+    """Write a comparison."""
+
+    def write(b: Builder, case: Case, x: Value, y: Value) -> Value:
+        plain = how in ("eq", "ne") or signed(case.given)
+        return b.compare(how if plain else f"u{how[1:]}", x, y)
+
+    return write
+
+
+def negative(b: Builder, case: Case, x: Value) -> Value:
+    """Write -x."""
+    return -x
+
+
+def absolute(b: Builder, case: Case, x: Value) -> Value:
+    """Write |x|."""
+    if case.given.kind == "f":
+        return b.intrinsic("fabs", x.type, x)
+    return b.select(x < 0, -x, x) if signed(case.given) else x
+
+
+def sqrt(b: Builder, case: Case, x: Value) -> Value:
+    """Write the square root."""
+    return b.intrinsic("sqrt", x.type, x)
+
+
+def greatest(how: str) -> Write:
+    """Write the greater or the smaller of two numbers; what is no number wins."""
+
+    def write(b: Builder, case: Case, x: Value, y: Value) -> Value:
+        if case.given.kind == "b":
+            return x | y if how == "sgt" else x & y
+        found = b.select(b.compare(how if signed(case.given) else f"u{how[1:]}", x, y), x, y)  # y, if it is no number
+        return b.select(b.compare("uno", x, x), x, found) if case.given.kind == "f" else found
+
+    return write
+
+
+def rounded(name: str) -> Write:
+    """Write a rounding to whole numbers."""
+
+    def write(b: Builder, case: Case, x: Value) -> Value:
+        if case.given.kind != "f":
+            return x
+        if case.target.rounds:
+            return b.intrinsic(name, x.type, x)
+        return rounded_by_adding(b, name, x)
+
+    return write
+
+
+def rounded_by_adding(b: Builder, name: str, x: Value) -> Value:
+    """Round where the processor cannot: numbers from `large` on are whole, so adding it leaves no fraction.
+
+    A call of the C library for each number would be ten times as slow.
+    """
+    scalar = element(x.type)
+    assert isinstance(scalar, Float)
+    large = b.constant(x.type, 2.0**52 if scalar.bits == 64 else 2.0**23)
+    size = b.intrinsic("fabs", x.type, x)
+    whole = size + large - large
+    one, none = b.constant(x.type, 1.0), b.constant(x.type, 0.0)
+    if name == "trunc":
+        whole = whole - b.select(whole > size, one, none)
+    whole = b.intrinsic("copysign", x.type, whole, x)
+    if name in ("floor", "ceil"):
+        over, step = (whole > x, -one) if name == "floor" else (whole < x, one)
+        whole = b.intrinsic("copysign", x.type, b.select(over, whole + step, whole), x)
+    return b.select(b.compare("olt", size, large), whole, x)
+
+
+def copysign(b: Builder, case: Case, x: Value, y: Value) -> Value:
+    """Write the size of x with the sign of y."""
+    return b.intrinsic("copysign", x.type, x, y)
+
+
+def bitwise(name: str) -> Write:
+    """Write an instruction on bits."""
+    return lambda b, case, x, y: b.binary(name, x, y)
+
+
+def invert(b: Builder, case: Case, x: Value) -> Value:
+    """Write what has all bits the other way."""
+    return b.binary("xor", x, 1 if case.given.kind == "b" else -1)
+
+
+def select(b: Builder, case: Case, condition: Value, x: Value, y: Value) -> Value:
+    """Write a choice."""
+    return b.select(condition, x, y)
+
+
+def convert(b: Builder, case: Case, x: Value) -> Value:
+    """Write a number as one of another dtype, as NumPy casts."""
+    given, wanted, scalar = case.given, case.wanted, in_register(case.wanted)
+    if given == wanted:
+        return x
+    if wanted.kind == "b":
+        return b.compare("ne", x, b.constant(x.type, 0))
+    if given.kind == "b":
+        kind = like(x.type, scalar)
+        if wanted.kind == "f":
+            return b.select(x, b.constant(kind, 1), b.constant(kind, 0))
+        return b.convert("zext", x, scalar)
+    if given.kind == "f":
+        return from_floating(b, given, wanted, scalar, x)
+    if wanted.kind == "f":
+        return b.convert("sitofp" if signed(given) else "uitofp", x, scalar)
+    if given.itemsize == wanted.itemsize:
+        return x
+    if given.itemsize > wanted.itemsize:
+        return b.convert("trunc", x, scalar)
+    return b.convert("sext" if signed(given) else "zext", x, scalar)
+
+
+def from_floating(b: Builder, given: Dtype, wanted: Dtype, scalar: Scalar, x: Value) -> Value:
+    """Write a floating-point number as one of another dtype; small integers come from larger ones, as in C."""
+    if wanted.kind == "f":
+        return b.convert("fptrunc" if given.itemsize > wanted.itemsize else "fpext", x, scalar)
+    if wanted.itemsize == 8:
+        return b.convert("fptosi" if signed(wanted) else "fptoui", x, scalar)
+    if wanted == np.int32:
+        return b.convert("fptosi", x, scalar)
+    through = I64 if wanted.itemsize == 4 else I32
+    return b.convert("trunc", b.convert("fptosi", x, through), scalar)
+
+
+def multiply_add(b: Builder, case: Case, x: Value, y: Value, z: Value) -> Value:
+    """Write x y + z, rounded once where the processor can; elsewhere each number would be a call of the C library."""
+    if case.target.fuses and case.given.kind == "f":
+        return b.intrinsic("fma", x.type, x, y, z)
+    return x * y + z
+
+
+INSTRUCTIONS: dict[str, Write] = {
+    "add": arithmetic("add", "or"),
+    "subtract": arithmetic("sub", "xor"),
+    "multiply": arithmetic("mul", "and"),
+    "divide": arithmetic("div"),
+    "negative": negative,
+    "absolute": absolute,
+    "sqrt": sqrt,
+    "maximum": greatest("sgt"),
+    "minimum": greatest("slt"),
+    "floor": rounded("floor"),
+    "ceil": rounded("ceil"),
+    "rint": rounded("rint"),
+    "trunc": rounded("trunc"),
+    "copysign": copysign,
+    "equal": comparison("eq"),
+    "not_equal": comparison("ne"),
+    "less": comparison("slt"),
+    "less_equal": comparison("sle"),
+    "greater": comparison("sgt"),
+    "greater_equal": comparison("sge"),
+    "and": bitwise("and"),
+    "or": bitwise("or"),
+    "xor": bitwise("xor"),
+    "not": invert,
+    "select": select,
+    "convert": convert,
+}
+"""What writes each opcode but those that read memory and places, which a stage writes."""
+
+
+def instructions_of(name: str) -> Write:
+    """Return what writes an opcode.
+
+    Raises:
+        NotImplementedError: nothing does.
+    """
+    if name not in INSTRUCTIONS:
+        raise NotImplementedError(f"no instructions for the opcode {name}")
+    return INSTRUCTIONS[name]

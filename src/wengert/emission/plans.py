@@ -1,0 +1,216 @@
+"""How a stage is carried out: the order of its loops, how many lanes, and what depends on which loop."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from wengert.kernel.kernel import Affine, Buffer, Guard, Reduction, Stage
+from wengert.kernel.opcodes import OPCODES
+from wengert.native.engine import Target
+
+__all__ = ["Plan", "accesses"]
+
+FEW = 4
+"""Vectors of a loop that is written out, and steps of one that has no body without masks."""
+
+LARGE = 600
+"""Instructions, about, beyond which a loop is not written out."""
+
+REGISTERS = 12
+"""Accumulators of a loop within the lanes."""
+
+
+class Plan:
+    """What is decided about a stage before it is written.
+
+    Args:
+        stage: the stage.
+        buffers: of the program, by name.
+        target: the processor.
+        tile: how many rows are carried out together.
+
+    Attributes:
+        nest: the dimensions but for the rows, from the outermost loop to the innermost.
+        depends: for each operation the dimensions that its value depends on.
+        level: for each operation the number of loops that it stands in.
+        wide: for each operation whether its value is a vector.
+        width: how many lanes vectors have.
+        units: how many vectors a step takes.
+        starts: for each reduction the place in the nest from which on all loops are its own; none if there is no such.
+        clean: for each dimension that something is guarded along the range where all guards are decided.
+        fused: products that are added to a sum at once.
+    """
+
+    def __init__(self, stage: Stage, buffers: dict[str, Buffer], target: Target, tile: int) -> None:
+        self.stage, self.tile = stage, tile
+        self.nest = nest_of(stage)
+        self.depends = dependences(stage, buffers)
+        place = {dimension: k + 1 for k, dimension in enumerate(self.nest)} | {0: 0}
+        self.level = [max((place[d] for d in found), default=0) for found in self.depends]
+        self.lane = stage.lane
+        self.wide = [bool(self.lane) and self.lane in found for found in self.depends]
+        self.width = self.lanes(target)
+        self.starts = [self.start(reduction) for reduction in stage.reductions]
+        self.clean = clean_ranges(stage)
+        uses = list(used(stage))
+        self.once = {n for n in uses if uses.count(n) == 1}
+        self.fused = {
+            r.value
+            for r, start in zip(stage.reductions, self.starts, strict=True)
+            if r.combine == "add" and start is not None and self.is_product(r.value)
+        }
+        self.spread = self.spread_operations()
+        self.units = self.unrolled()
+        self.live = {clean: self.reached(clean) for clean in (False, True)}
+
+    def lanes(self, target: Target) -> int:
+        """Return how many lanes vectors have: as many as a vector holds of the widest numbers."""
+        if not self.lane:
+            return 1
+        operations = self.stage.operations
+        sizes = [
+            o.dtype.itemsize for o, wide in zip(operations, self.wide, strict=True) if wide and o.dtype.kind != "b"
+        ]
+        return target.vector_bytes // max(sizes, default=1)
+
+    def start(self, reduction: Reduction) -> int | None:
+        """Return the place in the nest from which on all loops are a reduction's own."""
+        inner = [d for d in reduction.over if d]
+        place = len(self.nest) - len(inner)
+        return place if inner and set(self.nest[place:]) == set(inner) else None
+
+    def is_product(self, n: int) -> bool:
+        """Whether an operation is a product of floating-point numbers that is used once, in the innermost loop."""
+        operation = self.stage.operations[n]
+        real = operation.name == "multiply" and operation.dtype.kind == "f"
+        return real and n in self.once and self.level[n] == len(self.nest)
+
+    def spread_operations(self) -> set[int]:
+        """Return the numbers that are needed as vectors."""
+        stage = self.stage
+        found: set[int] = set()
+        for operation, wide in zip(stage.operations, self.wide, strict=True):
+            if wide:
+                found.update(n for n in operation.operands if not self.wide[n])
+        found.update(n for n in results(stage) if self.lane and not self.wide[n])
+        return found
+
+    def weight(self) -> int:
+        """Return about how many cycles the operations take for a vector."""
+        operations = zip(self.stage.operations, self.wide, strict=True)
+        return sum(OPCODES[o.name].cost for o, wide in operations if wide)
+
+    def unrolled(self) -> int:
+        """Return how many vectors a step takes: more where there is little else that could run at once."""
+        if not self.lane:
+            return 1
+        if self.nest[-1] != self.lane:
+            units = REGISTERS // self.tile
+        else:
+            weight = self.weight()
+            units = (4 if weight <= 4 else 2 if weight <= 40 else 1) // self.tile
+        while units > 1 and self.stage.extents[self.lane] < units * self.width:
+            units //= 2
+        return max(units, 1)
+
+    @property
+    def vectors(self) -> int:
+        """How many vectors there are along the lanes."""
+        return -(-self.stage.extents[self.lane] // self.width)
+
+    @property
+    def written_out(self) -> bool:
+        """Whether all vectors along the lanes are written one after the other, their masks known."""
+        size = self.vectors * self.tile * (len(self.stage.operations) + len(self.stage.stores))
+        return self.vectors <= FEW and size <= LARGE
+
+    def decided(self, guard: Guard) -> bool:
+        """Return whether a guard holds in the clean ranges, where it holds for all or for none."""
+        return all(b.low <= self.clean[b.dimension][0] and self.clean[b.dimension][1] <= b.high for b in guard)
+
+    def reached(self, clean: bool) -> set[int]:
+        """Return the operations that are needed; in the clean ranges not those that guards exclude."""
+        found: set[int] = set()
+        waiting = list(results(self.stage))
+        while waiting:
+            n = waiting.pop()
+            if n in found:
+                continue
+            found.add(n)
+            operation = self.stage.operations[n]
+            if operation.name == "pick" and clean:
+                waiting.append(operation.operands[0 if self.decided(operation.guard) else 1])
+            else:
+                waiting.extend(operation.operands)
+        return found
+
+
+def nest_of(stage: Stage) -> tuple[int, ...]:
+    """Return the order of the loops: what nested reductions keep, then what they reduce; lanes last in their part.
+
+    Lanes that are kept stand outside of the sums, so that a step has sums for many of them in registers.
+    """
+    reduced = {d for r in stage.reductions if r.kind in ("nested", "column") for d in r.over if d}
+    inner = range(1, len(stage.extents))
+    parts = [d for d in inner if d not in reduced], [d for d in inner if d in reduced]
+    return tuple(d for part in parts for d in sorted(part, key=lambda d: d == stage.lane))
+
+
+def accesses(stage: Stage) -> Iterator[tuple[str, Affine]]:
+    """Iterate over the buffers that a stage reads and writes, and where."""
+    for operation in stage.operations:
+        if operation.at is not None and operation.buffer:
+            yield operation.buffer, operation.at
+    for store in stage.stores:
+        yield store.buffer, store.at
+    for reduction in stage.reductions:
+        if reduction.at is not None:
+            yield reduction.into, reduction.at
+
+
+def used(stage: Stage) -> Iterator[int]:
+    """Iterate over the operations whose values are used, each as often as it is."""
+    for operation in stage.operations:
+        yield from operation.operands
+    yield from results(stage)
+
+
+def results(stage: Stage) -> Iterator[int]:
+    """Iterate over the operations that are stored or reduced."""
+    for store in stage.stores:
+        yield store.value
+    for reduction in stage.reductions:
+        yield reduction.value
+
+
+def dependences(stage: Stage, buffers: dict[str, Buffer]) -> list[frozenset[int]]:
+    """Return for each operation the dimensions that its value depends on."""
+    found: list[frozenset[int]] = []
+    for operation in stage.operations:
+        own = {bound.dimension for bound in operation.guard}
+        if operation.at is not None:
+            own |= {d for d, c in enumerate(operation.at.coefficients) if c}
+        if operation.name == "number" or (operation.buffer and buffers[operation.buffer].kind == "row"):
+            own.add(0)
+        found.append(frozenset(own).union(*(found[n] for n in operation.operands)))
+    return found
+
+
+def guards(stage: Stage) -> Iterable[Guard]:
+    """Return the guards of a stage."""
+    return [*(o.guard for o in stage.operations if o.guard), *(s.guard for s in stage.stores if s.guard)]
+
+
+def clean_ranges(stage: Stage) -> dict[int, tuple[int, int]]:
+    """Return for each dimension that something is guarded along the longest range where all guards are decided."""
+    cuts: dict[int, set[int]] = {}
+    for guard in guards(stage):
+        for bound in guard:
+            cuts.setdefault(bound.dimension, set()).update((bound.low, bound.high))
+    found = {}
+    for dimension, places in cuts.items():
+        extent = stage.extents[dimension]
+        ordered = sorted({0, extent, *(place for place in places if 0 < place < extent)})
+        found[dimension] = max(itertools.pairwise(ordered), key=lambda part: part[1] - part[0])
+    return found

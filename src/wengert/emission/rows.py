@@ -1,0 +1,133 @@
+"""One kernel: a function that runs its stages for a range of its rows."""
+
+from __future__ import annotations
+
+from wengert.emission.instructions import in_memory, literal
+from wengert.emission.stages import identity, write_stage
+from wengert.emission.vectors import Frame, Index, moved
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
+from wengert.native.builder import Builder, Function, Value
+from wengert.native.engine import Target
+from wengert.native.structs import BOOL, I8, I64, VOID, Pointer, Signature
+
+__all__ = ["anonymous", "kernel_function", "row_bytes"]
+
+LINE = 64
+
+
+def kernel_function(
+    name: str, kernel: Kernel, buffers: dict[str, Buffer], order: tuple[str, ...], target: Target
+) -> Function:
+    """Return the function of a kernel: its buffers' addresses, the first row, and where to stop.
+
+    Args:
+        name: of the function.
+        kernel: the kernel.
+        buffers: those of the program, by name.
+        order: those that the kernel uses.
+        target: the processor.
+    """
+    kinds = [Pointer(in_memory(buffers[buffer].dtype)) for buffer in order]
+    names = [f"b{n}" for n in range(len(order))]
+
+    def body(b: Builder, *parameters: Value) -> None:
+        *addresses, first, stop = parameters
+        bases = {
+            buffer: copies(address, buffers[buffer], kernel.tile)
+            for buffer, address in zip(order, addresses, strict=True)
+        }
+        write_rows(Frame(b, target, buffers, bases, {}), kernel, first, stop)
+
+    return Function(name, Signature(VOID, (*kinds, I64, I64)), body, (*names, "first", "stop"))
+
+
+def write_rows(frame: Frame, kernel: Kernel, first: Value, stop: Value) -> None:
+    """Write the loop over the rows: so many together, and one at a time what is left."""
+    for stage in kernel.stages:
+        for reduction in stage.reductions:
+            if reduction.kind in ("total", "column"):
+                clear(frame, stage, reduction)
+    if kernel.rows == 1:
+        write_tile(frame, kernel, [0])
+        return
+    b, tile = frame.b, kernel.tile
+    whole = stop if kernel.rows % tile == 0 else stop - (stop - first) % tile
+    with b.loop(whole, first, step=tile) as loop:
+        write_tile(frame, kernel, [loop.index, *(loop.index + row for row in range(1, tile))])
+    if whole is not stop:
+        with b.loop(stop, whole) as loop:
+            write_tile(frame, kernel, [loop.index])
+
+
+def write_tile(frame: Frame, kernel: Kernel, rows: list[Index]) -> None:
+    """Write all stages for some rows, and keep numbers of theirs."""
+    frame.numbers = {}
+    for stage in kernel.stages:
+        write_stage(frame, stage, rows)
+    for keep in kernel.kept:
+        for row, value in zip(rows, frame.numbers[keep.number], strict=True):
+            store_number(frame, keep.buffer, keep.at, row, value)
+
+
+def store_number(frame: Frame, buffer: str, at: Affine, row: Index, value: Value) -> None:
+    """Store a number of a row."""
+    (place,) = frame.bases[buffer]
+    step = at.coefficients[0] if at.coefficients else 0
+    place = moved(place, row, step).at(at.constant + (step * row if isinstance(row, int) else 0))
+    place.store(frame.b.convert("zext", value, I8) if value.type is BOOL else value)
+
+
+def clear(frame: Frame, stage: Stage, reduction: Reduction) -> None:
+    """Fill what rows add to with what changes nothing."""
+    dtype = stage.operations[reduction.value].dtype
+    (place,) = frame.bases[reduction.into]
+    start = literal(dtype, identity(reduction.combine, dtype))
+    size = frame.buffers[reduction.into].size
+    if size == 1:
+        place.store(start)
+        return
+    with frame.b.loop(size) as cells:
+        place.at(cells.index).store(start)
+
+
+def copies(address: Value, buffer: Buffer, tile: int) -> list[Value]:
+    """Return the addresses of a buffer: one for each row of a tile, if it is one of the row."""
+    if buffer.kind != "row" or tile == 1:
+        return [address]
+    step = row_bytes(buffer) // buffer.dtype.itemsize
+    return [address, *(address.at(row * step) for row in range(1, tile))]
+
+
+def row_bytes(buffer: Buffer) -> int:
+    """Return how far the copies of a buffer lie apart that rows of a tile have."""
+    return -(-buffer.size * buffer.dtype.itemsize // LINE) * LINE
+
+
+def anonymous(kernel: Kernel, buffers: dict[str, Buffer]) -> tuple[object, tuple[str, ...]]:
+    """Return what a kernel computes, whatever its buffers and numbers are called, and its buffers in order.
+
+    Kernels that differ in names alone share a function, so that unrolled loops cost code generation once.
+    """
+    order: dict[str, int] = {}
+    numbers: dict[str, int] = {}
+
+    def known(name: str) -> object:
+        if name not in buffers:
+            return numbers.setdefault(name, len(numbers))
+        buffer = buffers[name]
+        return order.setdefault(name, len(order)), buffer.dtype, buffer.size if buffer.kind == "row" else None
+
+    key: list[object] = [kernel.rows, kernel.tile]
+    for stage in kernel.stages:
+        key.append((stage.extents, stage.lane))
+        key += [
+            (o.name, o.operands, o.dtype, known(o.buffer) if o.buffer else None, o.at, o.guard, repr(o.value))
+            for o in stage.operations
+        ]
+        key += [(s.value, s.at, s.guard, known(s.buffer)) for s in stage.stores]
+        key += [
+            (r.combine, r.value, r.kind, r.over, r.at, known(r.into), buffers[r.into].size if r.at else None)
+            for r in stage.reductions
+        ]
+    key += [(known(k.number), known(k.buffer), k.at) for k in kernel.kept]
+    return tuple(key), tuple(order)

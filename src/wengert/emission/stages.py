@@ -1,0 +1,261 @@
+"""One stage of a kernel: its loops, and the sums that they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from wengert.emission.instructions import Case, in_register, instructions_of, literal, multiply_add
+from wengert.emission.tails import Clean, Condition, Masked, WrittenOut, all_of
+from wengert.emission.vectors import Frame, Index, Values, within
+from wengert.kernel.kernel import Operation, Reduction, Stage
+from wengert.native.builder import Value
+from wengert.native.structs import I64, Type, Vector
+
+__all__ = ["identity", "write_stage"]
+
+STEPS = 4
+"""Steps below which a loop has no clean body."""
+
+Sums = list[list[Value]]
+"""The accumulators of a reduction, for each row of the tile and each vector of a step."""
+
+
+def write_stage(frame: Frame, stage: Stage, rows: list[Index]) -> None:
+    """Write a stage for the rows of a tile."""
+    StageWriter(frame, stage, rows).write_all()
+
+
+class StageWriter(Values):
+    """Write the loops of a stage."""
+
+    def __init__(self, frame: Frame, stage: Stage, rows: list[Index]) -> None:
+        super().__init__(frame, stage, rows)
+        self.sums: dict[int, Sums] = {}
+
+    def write_all(self) -> None:
+        """Write the stage."""
+        self.compute(0)
+        self.loops(0)
+
+    def loops(self, depth: int) -> None:
+        """Write the loops from one of them on, and what they reduce."""
+        plan = self.plan
+        starting = [n for n, start in enumerate(plan.starts) if start == depth]
+        outside = plan.lane in plan.nest[depth:]
+        for n in starting:
+            one = self.start(self.stage.reductions[n])
+            self.sums[n] = [[one] * (plan.units if outside else self.lanes.units) for _ in self.rows]
+        if depth == len(plan.nest):
+            self.point()
+        elif plan.nest[depth] == plan.lane:
+            self.along_lanes(depth)
+        else:
+            self.counted(depth)
+        for n in starting:
+            sums = self.sums.pop(n)
+            if outside:
+                sums = [[self.joined(self.stage.reductions[n], row)] for row in sums]
+            self.finish(self.stage.reductions[n], sums)
+
+    def counted(self, depth: int) -> None:
+        """Write a loop that takes one step at a time."""
+        dimension = self.plan.nest[depth]
+        with self.scope(), self.b.loop(self.stage.extents[dimension], carry=self.carried()) as loop:
+            self.carry_on(loop.values)
+            self.enter(dimension, loop.index)
+            self.compute(depth + 1)
+            self.loops(depth + 1)
+            loop.next(*self.carried())
+        self.carry_on(loop.results)
+
+    def along_lanes(self, depth: int) -> None:
+        """Write the loop over the lanes: written out, or with a clean body, one with masks, or both."""
+        b, plan = self.b, self.plan
+        extent = self.stage.extents[plan.lane]
+        if plan.written_out:
+            self.body(depth, WrittenOut(0, plan.width, plan.vectors, b))
+            return
+        step = plan.units * plan.width
+        low, high = plan.clean.get(plan.lane, (0, extent))
+        inside = self.in_clean_ranges()
+        some_clean = inside is not False and (
+            (high - low) // step >= STEPS or (high - low == extent and extent % step == 0)
+        )
+        all_clean = extent % step == 0 and not plan.clean and some_clean
+        with b.loop(extent, carry=self.carried(), step=step if all_clean else plan.width) as loop:
+            self.carry_on(loop.values)
+            j = loop.index
+
+            def clean() -> list[Value]:
+                self.body(depth, Clean(j, plan.width, plan.units))
+                return [*self.carried(), b.constant(I64, step)]
+
+            def masked() -> list[Value]:
+                self.carry_on(loop.values)
+                self.body(depth, Masked(j, plan.width, 1))
+                return [*self.carried(), b.constant(I64, plan.width)]
+
+            if all_clean:
+                *sums, loop.step = clean()
+            elif some_clean:
+                fits = all_of(all_of(j <= high - step, j >= low if low > 0 else True), inside)
+                assert isinstance(fits, Value)
+                *sums, loop.step = b.either(fits, clean, masked)
+            else:
+                *sums, loop.step = masked()
+            loop.next(*sums)
+        self.carry_on(loop.results)
+
+    def in_clean_ranges(self) -> Condition:
+        """Return whether all dimensions but the lanes are where guards are decided; of loops within none is."""
+        found: Condition = True
+        for dimension, (low, high) in self.plan.clean.items():
+            if dimension == self.plan.lane:
+                continue
+            if dimension and dimension not in self.index:
+                return False
+            places = [self.index[dimension]] if dimension else self.rows
+            for place in places:
+                found = all_of(found, within(place, low, high, self.stage.extents[dimension]))
+        return found
+
+    def body(self, depth: int, lanes: Clean) -> None:
+        """Write what is done for a step of the lanes."""
+        with self.scope():
+            self.lanes = lanes
+            self.enter(self.plan.lane, lanes.start)
+            self.compute(depth + 1)
+            self.loops(depth + 1)
+
+    def point(self) -> None:
+        """Write what is done at a point of the iteration space: sums and stores."""
+        plan, stage = self.plan, self.stage
+        units = range(self.lanes.units)
+        wide = bool(plan.lane)
+        for n, reduction in enumerate(stage.reductions):
+            if plan.starts[n] is None:
+                self.finish(
+                    reduction, [[self.value(reduction.value, row, u, wide) for u in units] for row in self.tile]
+                )
+                continue
+            for row in self.tile:
+                sums = self.sums[n][row] = list(self.sums[n][row])
+                for u in units:
+                    sums[u % len(sums)] = self.combined(reduction, sums[u % len(sums)], row, u)
+        for store in stage.stores:
+            for row in self.tile:
+                for u in units:
+                    there = self.there(store.guard, row, u)
+                    self.store(store.buffer, store.at, row, u, self.value(store.value, row, u, wide), there)
+
+    @property
+    def tile(self) -> range:
+        """The rows of the tile."""
+        return range(len(self.rows))
+
+    # ---------------------------------------------------------------- reductions
+
+    def carried(self) -> list[Value]:
+        """Return all sums in a row."""
+        return [x for sums in self.sums.values() for row in sums for x in row]
+
+    def carry_on(self, values: Sequence[Value]) -> None:
+        """Take sums that were handed on."""
+        waiting = iter(values)
+        self.sums = {n: [[next(waiting) for _ in row] for row in sums] for n, sums in self.sums.items()}
+
+    def start(self, reduction: Reduction) -> Value:
+        """Return what a sum begins with."""
+        scalar = in_register(self.stage.operations[reduction.value].dtype)
+        kind: Type = Vector(scalar, self.plan.width) if self.plan.lane else scalar
+        return self.b.constant(kind, literal(self.dtype(reduction), identity(reduction.combine, self.dtype(reduction))))
+
+    def dtype(self, reduction: Reduction) -> np.dtype[np.generic]:
+        """Return the dtype of what is reduced."""
+        return self.stage.operations[reduction.value].dtype
+
+    def combined(self, reduction: Reduction, old: Value, row: int, unit: int) -> Value:
+        """Return a sum with one more value; lanes that are not there leave it."""
+        there = self.there((), row, unit)
+        if there is False:
+            return old
+        wide = bool(self.plan.lane)
+        if reduction.value in self.plan.fused:
+            x, y = (self.value(n, row, unit, wide) for n in self.stage.operations[reduction.value].operands)
+            new = multiply_add(self.b, self.case(reduction), x, y, old)
+        else:
+            new = self.combine(reduction, self.value(reduction.value, row, unit, wide), old)
+        return new if there is True else self.b.select(there, new, old)
+
+    def combine(self, reduction: Reduction, x: Value, y: Value) -> Value:
+        """Combine two values of a reduction."""
+        return instructions_of(reduction.combine)(self.b, self.case(reduction), x, y)
+
+    def case(self, reduction: Reduction) -> Case:
+        """Return for what the opcode of a reduction is written."""
+        dtype = self.dtype(reduction)
+        return Case(dtype, dtype, self.target)
+
+    def joined(self, reduction: Reduction, sums: list[Value]) -> Value:
+        """Combine the vectors of a sum to one number, pair by pair."""
+        while len(sums) > 1:
+            pairs = zip(sums[::2], sums[1::2], strict=False)
+            sums = [self.combine(reduction, x, y) for x, y in pairs] + sums[len(sums) // 2 * 2 :]
+        (found,) = sums
+        if not self.plan.lane:
+            return found
+        width = self.plan.width
+        while width > 2:
+            width //= 2
+            found = self.combine(reduction, *(self.b.shuffled(found, range(k, k + width)) for k in (0, width)))
+        return self.combine(reduction, self.b.extract(found, 0), self.b.extract(found, 1))
+
+    def finish(self, reduction: Reduction, sums: Sums) -> None:
+        """Use what a reduction gave for each row of the tile: numbers, or vectors of which each lane is a result."""
+        if reduction.kind == "row":
+            self.frame.numbers[reduction.into] = [found for (found,) in sums]
+            return
+        assert reduction.at is not None
+        for unit in range(len(sums[0])):
+            there = self.there((), 0, unit) if isinstance(sums[0][0].type, Vector) else True
+            if reduction.kind == "nested":
+                for row in self.tile:
+                    self.store(reduction.into, reduction.at, row, unit, sums[row][unit], there)
+            else:
+                self.accumulate(reduction, unit, [row[unit] for row in sums], there)
+
+    def accumulate(self, reduction: Reduction, unit: int, found: list[Value], there: Condition) -> None:
+        """Combine what rows gave into memory that all rows share."""
+        at = reduction.at
+        assert at is not None
+        if there is False:
+            return
+        wide = isinstance(found[0].type, Vector)
+        target = Operation("load", (), self.dtype(reduction), reduction.into, at)
+        old = self.fetched(target, at, 0, unit, wide, there)
+        new = reduce(lambda x, y: self.combine(reduction, y, x), found, old)
+        self.store(reduction.into, at, 0, unit, new, there)
+
+
+def identity(combine: str, dtype: np.dtype[np.generic]) -> float | int:
+    """Return what changes nothing when it is combined with a number."""
+    if combine in ("maximum", "minimum"):
+        return extreme(dtype, lowest=combine == "maximum")
+    if combine == "and":
+        return 1 if dtype.kind == "b" else -1
+    return 1 if combine == "multiply" else 0
+
+
+def extreme(dtype: np.dtype[np.generic], lowest: bool) -> float | int:
+    """Return the lowest or the greatest number of a dtype."""
+    if dtype.kind == "f":
+        return -np.inf if lowest else np.inf
+    if dtype.kind == "b":
+        return 0 if lowest else 1
+    bits = 8 * dtype.itemsize
+    if dtype.kind == "u":
+        return 0 if lowest else (1 << bits) - 1
+    return -(1 << bits - 1) if lowest else (1 << bits - 1) - 1

@@ -1,0 +1,333 @@
+"""The values of a stage's operations, for each row of a tile and each vector of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal
+from wengert.emission.plans import Plan, accesses
+from wengert.emission.tails import Condition, Lanes, WrittenOut, all_of, chosen
+from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage
+from wengert.native.builder import Builder, Value, like
+from wengert.native.engine import Target
+from wengert.native.structs import BOOL, I8, I64, Type, Vector
+
+__all__ = ["Frame", "Index", "Values", "moved", "within"]
+
+Index = Value | int
+"""A place along a dimension: one that is known while the code is written, or not."""
+
+
+@dataclass
+class Frame:
+    """What the stages of a kernel share.
+
+    Attributes:
+        b: what the code is written with.
+        target: the processor.
+        buffers: of the program, by name.
+        bases: for each buffer of the kernel its address; for a buffer of the row one for each row of a tile.
+        numbers: those of the rows, for each row of the tile.
+    """
+
+    b: Builder
+    target: Target
+    buffers: dict[str, Buffer]
+    bases: dict[str, list[Value]]
+    numbers: dict[str, list[Value]]
+
+
+class Values:
+    """Write the operations of a stage.
+
+    Args:
+        frame: of the kernel.
+        stage: the stage.
+        rows: the numbers of the tile's rows.
+    """
+
+    def __init__(self, frame: Frame, stage: Stage, rows: list[Index]) -> None:
+        self.frame, self.stage, self.rows = frame, stage, rows
+        self.b, self.target = frame.b, frame.target
+        self.plan = Plan(stage, frame.buffers, frame.target, len(rows))
+        self.index: dict[int, Index] = {}
+        self.lanes: Lanes = WrittenOut(0, self.plan.width, 1, self.b)
+        self.found: dict[int, list[list[Value]]] = {}  # operation -> row -> unit
+        self.spread: dict[int, list[Value]] = {}  # operation -> row
+        self.conditions: dict[tuple[Guard, int, int], Condition] = {}
+        self.places: dict[tuple[str, tuple[int, ...], int], Value] = {}  # the addresses as far as loops are known
+        for buffer, at in accesses(stage):
+            for row, number in enumerate(rows):
+                bases = frame.bases[buffer]
+                place = bases[row if len(bases) > 1 else 0]
+                self.places[buffer, at.coefficients, row] = moved(place, number, at.coefficients[0])
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Forget afterwards what is computed here: it does not hold outside of the loop."""
+        kept = self.found, self.spread, self.conditions, self.places, self.index, self.lanes
+        self.found, self.spread, self.conditions = dict(self.found), dict(self.spread), dict(self.conditions)
+        self.places, self.index = dict(self.places), dict(self.index)
+        yield
+        self.found, self.spread, self.conditions, self.places, self.index, self.lanes = kept
+
+    def enter(self, dimension: int, index: Index) -> None:
+        """Stand at a place along a dimension."""
+        self.index[dimension] = index
+        steps: dict[int, Value] = {}
+        done: dict[tuple[str, int], Value] = {}
+        for key, place in self.places.items():
+            coefficient = key[1][dimension]
+            if not coefficient or isinstance(index, int):
+                continue
+            if coefficient not in steps:
+                steps[coefficient] = index if coefficient == 1 else index * coefficient
+            same = place.text, coefficient
+            if same not in done:
+                done[same] = place.at(steps[coefficient])
+            self.places[key] = done[same]
+
+    # ---------------------------------------------------------------- conditions
+
+    def holds(self, guard: Guard, row: int, unit: int) -> Condition:
+        """Return where a guard holds."""
+        if not self.lanes.masked:
+            return self.plan.decided(guard)
+        key = guard, row, unit
+        if key not in self.conditions:
+            found: Condition = True
+            for bound in guard:
+                if bound.dimension == self.plan.lane and bound.dimension:
+                    continue
+                place = self.index[bound.dimension] if bound.dimension else self.rows[row]
+                found = all_of(found, within(place, bound.low, bound.high, self.stage.extents[bound.dimension]))
+            self.conditions[key] = found
+        return self.conditions[key]
+
+    def there(self, guard: Guard, row: int, unit: int) -> Condition:
+        """Return where a guard holds and lanes are there."""
+        low, high = 0, self.stage.extents[self.plan.lane]
+        for bound in guard:
+            if bound.dimension == self.plan.lane:
+                low, high = max(low, bound.low), min(high, bound.high)
+        held = self.holds(guard, row, unit)
+        return all_of(held, self.lanes.within(low, high, unit)) if self.plan.lane else held
+
+    # ---------------------------------------------------------------- memory
+
+    def place(self, buffer: str, at: Affine, row: int, unit: int) -> Value:
+        """Return the address of the first element for a vector, or of the element."""
+        offset = at.constant + unit * self.plan.width * at.coefficients[self.plan.lane] * bool(self.plan.lane)
+        for dimension, index in (*self.index.items(), (0, self.rows[row])):
+            if isinstance(index, int):
+                offset += index * at.coefficients[dimension]
+        place = self.places[buffer, at.coefficients, row]
+        return place.at(offset) if offset else place
+
+    def load(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
+        """Write a load."""
+        assert operation.at is not None
+        there = self.there(operation.guard, row, unit) if wide else self.holds(operation.guard, row, unit)
+        return self.fetched(operation, operation.at, row, unit, wide, there)
+
+    def fetched(self, item: Operation, at: Affine, row: int, unit: int, wide: bool, there: Condition) -> Value:
+        """Return what a buffer has: zero where it is not to be read."""
+        b, scalar = self.b, in_memory(item.dtype)
+        kind = Vector(scalar, self.plan.width) if wide else scalar
+        if there is False:
+            return registered(b.constant(kind, 0), item.dtype)
+        place = self.place(item.buffer, at, row, unit)
+        step = at.coefficients[self.plan.lane] if wide else 0
+        if step == 1:
+            place = place.to(kind)
+            found = place.load() if there is True else place.load_where(mask(b, there, self.plan.width))
+        elif step:
+            found = place.gather(self.steps(step), mask(b, there, self.plan.width))
+        elif wide:
+            held = self.holds(tuple(bound for bound in item.guard if bound.dimension != self.plan.lane), row, unit)
+            one = b.spread(self.load_one(place, item, row, held), self.plan.width)
+            found = chosen(there, one, b.constant(kind, 0))
+        else:
+            found = self.load_one(place, item, row, there)
+        return registered(found, item.dtype)
+
+    def load_one(self, place: Value, item: Operation, row: int, held: Condition) -> Value:
+        """Load one number, or zero where a guard does not hold for the point; then something else is read."""
+        if held is True:
+            return place.load()
+        zero = self.b.constant(in_memory(item.dtype), 0)
+        if held is False:
+            return zero
+        bases = self.frame.bases[item.buffer]
+        safe = bases[row if len(bases) > 1 else 0]
+        return self.b.select(held, self.b.select(held, place, safe).load(), zero)
+
+    def steps(self, step: int) -> Value:
+        """Return how far lanes lie apart in memory."""
+        return self.b.numbers(I64, [lane * step for lane in range(self.plan.width)])
+
+    def gather(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
+        """Write a load from a computed place."""
+        b, at = self.b, operation.at
+        assert at is not None
+        there = self.there(operation.guard, row, unit) if wide else self.holds(operation.guard, row, unit)
+        if there is False:
+            return registered(
+                b.constant(like(self.kind(operation, wide), in_memory(operation.dtype)), 0), operation.dtype
+            )
+        (index,) = self.operands(operation, row, unit, wide)
+        if index.type != like(index.type, I64):
+            dtype = self.stage.operations[operation.operands[0]].dtype
+            index = b.convert("zext" if dtype.kind == "u" else "sext", index, I64)
+        place = self.place(operation.buffer, at, row, unit)
+        if not wide:
+            found = self.load_one(place.at(index), operation, row, there)
+        else:
+            step = at.coefficients[self.plan.lane]
+            indices = index + self.steps(step) if step else index
+            found = place.gather(indices, mask(b, there, self.plan.width))
+        return registered(found, operation.dtype)
+
+    def store(self, buffer: str, at: Affine, row: int, unit: int, value: Value, there: Condition) -> None:
+        """Write a store of a number or of a vector."""
+        if there is False:
+            return
+        b = self.b
+        if value.type == like(value.type, BOOL):
+            value = b.convert("zext", value, I8)
+        place = self.place(buffer, at, row, unit)
+        if not isinstance(value.type, Vector):
+            if there is True:
+                place.store(value)
+            else:
+                with b.when(there):
+                    place.store(value)
+            return
+        step = at.coefficients[self.plan.lane]
+        if step != 1:
+            place.scatter(value, self.steps(step), mask(b, there, self.plan.width))
+        elif there is True:
+            place.to(value.type).store(value)
+        else:
+            place.to(value.type).store_where(value, mask(b, there, self.plan.width))
+
+    # ---------------------------------------------------------------- operations
+
+    def value(self, n: int, row: int, unit: int, wide: bool) -> Value:
+        """Return the value of an operation, as a vector or as a number."""
+        operation = self.stage.operations[n]
+        if operation.name == "constant":
+            return self.b.constant(self.kind(operation, wide), literal(operation.dtype, operation.value))
+        if wide and not self.plan.wide[n]:
+            return self.spread[n][row]
+        return self.found[n][row][unit if wide else 0]
+
+    def operands(self, operation: Operation, row: int, unit: int, wide: bool) -> list[Value]:
+        """Return the values of an operation's operands."""
+        return [self.value(n, row, unit, wide) for n in operation.operands]
+
+    def kind(self, operation: Operation, wide: bool) -> Type:
+        """Return the type of an operation's value."""
+        scalar = in_register(operation.dtype)
+        return Vector(scalar, self.plan.width) if wide else scalar
+
+    def compute(self, level: int) -> None:
+        """Write the operations that stand in so many loops."""
+        plan, stage = self.plan, self.stage
+        live = plan.live[not self.lanes.masked]
+        for n, operation in enumerate(stage.operations):
+            if plan.level[n] != level or n not in live or n in plan.fused or operation.name == "constant":
+                continue
+            wide = plan.wide[n]
+            units = self.lanes.units if wide else 1
+            each = range(len(self.rows)) if 0 in plan.depends[n] else (0,)
+            found = [[self.write(operation, row, unit, wide) for unit in range(units)] for row in each]
+            self.found[n] = found if len(found) == len(self.rows) else found * len(self.rows)
+            if n in plan.spread:
+                spread = [self.b.spread(row[0], plan.width) for row in found]
+                self.spread[n] = spread if len(spread) == len(self.rows) else spread * len(self.rows)
+
+    def write(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
+        """Write one operation."""
+        special = SPECIAL.get(operation.name)
+        if special is not None:
+            return special(self, operation, row, unit, wide)
+        given = self.stage.operations[operation.operands[-1]].dtype
+        case = Case(given, operation.dtype, self.target)
+        return instructions_of(operation.name)(self.b, case, *self.operands(operation, row, unit, wide))
+
+    def number(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
+        """Return a number of the row."""
+        return self.frame.numbers[operation.buffer][row]
+
+    def pick(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
+        """Write a choice by place."""
+        there = self.there(operation.guard, row, unit) if wide else self.holds(operation.guard, row, unit)
+        first, second = operation.operands
+        if isinstance(there, bool):
+            return self.value(first if there else second, row, unit, wide)
+        x, y = self.operands(operation, row, unit, wide)
+        return chosen(there, x, y)
+
+    def place_index(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
+        """Write the place itself."""
+        b, at = self.b, operation.at
+        assert at is not None
+        known, found = at.constant, b.constant(I64, 0)
+        for dimension, index in (*self.index.items(), (0, self.rows[row])):
+            coefficient = at.coefficients[dimension]
+            if isinstance(index, int):
+                known += index * coefficient
+            elif coefficient:
+                found = found + index * coefficient
+        found = found + known
+        if wide:
+            steps = [
+                (unit * self.plan.width + lane) * at.coefficients[self.plan.lane] for lane in range(self.plan.width)
+            ]
+            found = b.spread(found, self.plan.width) + b.numbers(I64, steps)
+        scalar = in_register(operation.dtype)
+        return found if scalar == I64 else b.convert("trunc", found, scalar)
+
+
+SPECIAL = {
+    "load": Values.load,
+    "gather": Values.gather,
+    "number": Values.number,
+    "pick": Values.pick,
+    "index": Values.place_index,
+}
+"""What reads memory and places."""
+
+
+def registered(x: Value, dtype: np.dtype[np.generic]) -> Value:
+    """Return what was in memory as what it is computed with."""
+    return x.b.compare("ne", x, x.b.constant(x.type, 0)) if dtype.kind == "b" else x
+
+
+def moved(place: Value, index: Index, coefficient: int) -> Value:
+    """Return an address moved along a dimension; by what is known it moves when it is used."""
+    if isinstance(index, int) or not coefficient:
+        return place
+    return place.at(index * coefficient)
+
+
+def within(place: Index, low: int, high: int, extent: int) -> Condition:
+    """Return whether a place is in a range of a dimension."""
+    if isinstance(place, int):
+        return low <= place < high
+    found: Condition = True
+    if low > 0:
+        found = place >= low
+    return all_of(found, place < high) if high < extent else found
+
+
+def mask(b: Builder, there: Condition, width: int) -> Value:
+    """Return a condition as a vector."""
+    if isinstance(there, bool):
+        return b.constant(Vector(BOOL, width), there)
+    return b.spread(there, width) if there.type is BOOL else there

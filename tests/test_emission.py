@@ -1,0 +1,163 @@
+"""Native code of kernels: its values against the evaluation of kernels, for several processors."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.kernels import inputs_for, random_program
+from wengert import emission, kernel
+from wengert.emission import plans
+from wengert.emission.executable import Executable
+from wengert.kernel.checking import require_sound
+from wengert.kernel.evaluation import evaluate
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduction, Stage, Store
+from wengert.native.engine import Target, emit_object, host
+
+DOUBLE = np.dtype(float)
+HOST = host()
+X86 = HOST.triple.startswith("x86_64")
+TARGETS = {"host": HOST}
+if X86:
+    TARGETS["avx2"] = Target(HOST.triple, "x86-64", "+avx2,+fma,+bmi,+bmi2,+f16c")
+    TARGETS["sse2"] = Target(HOST.triple, "x86-64", "")
+EXTENTS = (1, 2, 7, 8, 9, 15, 16, 17, 100, 1000)
+ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
+
+
+def load(buffer: str, *coefficients: int, constant: int = 0, dtype: Any = DOUBLE) -> Operation:
+    return Operation("load", (), np.dtype(dtype), buffer, Affine(constant, coefficients))
+
+
+def real(name: str, *operands: int, **rest: Any) -> Operation:
+    return Operation(name, operands, DOUBLE, **rest)
+
+
+def program(kernels: Sequence[Kernel], **buffers: tuple[str, tuple[int, ...]]) -> Program:
+    """Return a program over float64 buffers, each given as its kind and its shape."""
+    made = tuple(Buffer(name, shape, DOUBLE, kind) for name, (kind, shape) in buffers.items())  # type: ignore[arg-type]  # kinds are literals
+    named = {kind: tuple(b.name for b in made if b.kind == kind) for kind in ("input", "output")}
+    return Program(named["input"], named["output"], made, tuple(kernels))
+
+
+def require_equal(made: Program, inputs: Sequence[Any], target: Target = HOST) -> None:
+    """Compare native code with the evaluation."""
+    require_sound(made)
+    for got, expected in zip(Executable(made, target)(inputs), evaluate(made, inputs), strict=True):
+        assert got.dtype == expected.dtype
+        rounding = ROUNDING.get(got.dtype, 0)
+        np.testing.assert_allclose(got, expected, rtol=rounding, atol=rounding)
+
+
+# -------------------------------------------------------------------------------------------------- by hand
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_a_sum_and_its_gradient_are_one_pass(target: Target) -> None:
+    random = np.random.default_rng(0)
+    for n in EXTENTS:
+        square = load("x", 0, 1), real("multiply", 0, 0), real("add", 0, 0)
+        total = Reduction("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
+        stage = Stage((1, n), square, (Store("gradient", Affine(0, (0, 1)), 2),), (total,), lane=1)
+        made = program([Kernel(1, (stage,))], x=("input", (n,)), value=("output", ()), gradient=("output", (n,)))
+        require_equal(made, [random.normal(size=n)], target)
+
+
+def rosenbrock(n: int) -> Program:
+    """Sum 100 (x[1:] - x[:-1]**2)**2 + (1 - x[:-1])**2 and its gradient, which reads its neighbours under guards."""
+    one, hundred, two = (real("constant", value=value) for value in (1.0, 100.0, 2.0))
+
+    def difference(x: int, y: int) -> tuple[Operation, ...]:
+        return real("multiply", x, x), real("subtract", y, -1)
+
+    value = (load("x", 0, 1), load("x", 0, 1, constant=1), real("multiply", 0, 0), real("subtract", 1, 2))
+    value += (hundred, real("multiply", 3, 3), real("multiply", 4, 5), one, real("subtract", 7, 0))
+    value += (real("multiply", 8, 8), real("add", 6, 9))
+    total = Reduction("add", 10, "total", (0, 1), "value", Affine(0, (0, 0)))
+    right = kernel.kernel.Bound(1, 0, n - 1)
+    left = kernel.kernel.Bound(1, 1, n)
+    gradient = (
+        dataclasses.replace(load("x", 0, 1)),
+        dataclasses.replace(load("x", 0, 1, constant=1), guard=(right,)),
+        dataclasses.replace(load("x", 0, 1, constant=-1), guard=(left,)),
+        *(real("multiply", 0, 0), real("subtract", 1, 3), real("multiply", 2, 2), real("subtract", 0, 5)),  # 3 to 6
+        *(real("constant", value=-400.0), real("multiply", 0, 4), real("multiply", 7, 8)),  # 7 to 9
+        *(one, real("subtract", 0, 10), two, real("multiply", 11, 12), real("add", 9, 13)),  # 10 to 14
+        *(real("constant", value=200.0), real("multiply", 15, 6), real("constant", value=0.0)),  # 15 to 17
+        *(real("pick", 14, 17, guard=(right,)), real("pick", 16, 17, guard=(left,)), real("add", 18, 19)),  # 18 to 20
+    )
+    stages = (
+        Stage((1, n - 1), value, (), (total,), 1),
+        Stage((1, n), gradient, (Store("gradient", Affine(0, (0, 1)), 20),), (), 1),
+    )
+    buffers = {"x": ("input", (n,)), "value": ("output", ()), "gradient": ("output", (n,))}
+    return program([Kernel(1, stages)], **buffers)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("n", [2, 10, 200])
+def test_rosenbrock_reads_its_neighbours(n: int, target: Target) -> None:
+    require_equal(rosenbrock(n), [np.random.default_rng(n).normal(size=n)], target)
+
+
+# -------------------------------------------------------------------------------------------------- at random
+
+
+def without_functions(made: Program) -> Program:
+    """Return a program of opcodes alone."""
+
+    def of(stage: Stage) -> Stage:
+        changed = (dataclasses.replace(o, name="ceil") if o.name == "sin" else o for o in stage.operations)
+        return dataclasses.replace(stage, operations=tuple(changed))
+
+    kernels = (dataclasses.replace(k, stages=tuple(map(of, k.stages))) for k in made.kernels)
+    return dataclasses.replace(made, kernels=tuple(kernels))
+
+
+def halves(arrays: Sequence[Any]) -> list[Any]:
+    """Return numbers near others that can be added and multiplied without rounding, so that comparisons agree."""
+    return [(np.round(2 * x) / 2).astype(x.dtype) if x.dtype.kind == "f" else x for x in arrays]
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("part", range(3))
+def test_random_programs(part: int, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "FEW", (0, 1, 4)[part])  # so that loops of few vectors are loops, too
+    for seed in range(part, 60, 3):
+        made = without_functions(random_program(seed))
+        require_equal(made, halves(inputs_for(made, seed)), target)
+
+
+# -------------------------------------------------------------------------------------------------- the house
+
+
+def test_only_the_builder_writes_llvm() -> None:
+    """Kernels know nothing of native code, and emission writes none of its text."""
+    for module in Path(kernel.__file__).parent.rglob("*.py"):
+        assert "wengert.native" not in module.read_text(), module
+    text = re.compile(r"[%@]\w|\b(ptr|double|label|getelementptr|phi|fadd|i64)\b")
+    for module in Path(emission.__file__).parent.rglob("*.py"):
+        tree = ast.parse(module.read_text())
+        documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        strings = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        found = [n.value for n in strings if id(n) not in documentation and text.search(n.value)]
+        assert not found, (module, found)
+
+
+def test_other_processors_compile() -> None:
+    arm = Target("aarch64-unknown-linux-gnu", "generic", "+neon")
+    from wengert.emission.programs import emitted
+
+    text = emitted(rosenbrock(200), arm).text
+    assert "<2 x double>" in text
+    try:
+        assert emit_object(text, arm)[18] == 183  # AArch64
+    except RuntimeError as error:
+        pytest.skip(str(error))  # LLVM was built without it
