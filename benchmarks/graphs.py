@@ -70,6 +70,5 @@ def second(example: Example) -> Function:
 
 def residual_bytes(joint: Graph, arguments: int) -> int:
     """Return the bytes of what the forward half of a gradient keeps besides the arguments."""
-    forward = cut(joint, arguments, 1).forward
-    kept = [variable for variable in forward.outputs[1:] if variable not in forward.inputs]
-    return sum(math.prod(variable.shape) * variable.dtype.itemsize for variable in kept)
+    kept = cut(joint, arguments, 1, [True] * arguments).residuals
+    return sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in kept)

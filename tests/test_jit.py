@@ -10,7 +10,9 @@ import pytest
 
 import wengert as wg
 import wengert.transforms.jit as jit_module
+from wengert.compile.partition import cut
 from wengert.core.graph import evaluate
+from wengert.transforms.jit import joint_graph
 
 
 def steps(x: Any) -> Any:
@@ -232,3 +234,32 @@ def test_the_text_tells_what_it_was_traced_for():
     jitted(np.zeros((2, 3)), 2.0)
     jitted(np.zeros(4, np.float32), 1)
     assert repr(jitted) == "<jit(scaled), traced for (float64[2,3], float) and (float32[4], int)>"
+
+
+@pytest.mark.parametrize("view", [lambda c: c, lambda c: c[::-1], lambda c: c.T[::-1][..., ::1], lambda c: c * 2.0])
+def test_what_is_written_to_after_a_call_is_as_it_was(view: Any) -> None:
+    f = wg.jit(lambda w, c: np.sum(w * view(c) * w))
+    plain, strided = np.arange(3.0), np.arange(6.0)
+    tensor, base = wg.tensor(np.arange(3.0)), wg.tensor(np.arange(6.0))
+    for given, written in [(plain, plain), (strided[::2], strided), (tensor, tensor), (base[::2], base)]:
+        w = wg.tensor(np.ones(3), requires_grad=True)
+        expected = 2.0 * np.array(view(np.array(given)))
+        y = f(w, given)
+        written[:] = -1.0
+        y.backward()
+        np.testing.assert_array_equal(w.grad.numpy(), expected)
+
+
+def test_large_residuals_that_are_one_cheap_operation_from_others_are_computed_again() -> None:
+    def softplus(x: Any, w: Any) -> Any:
+        return np.sum(x[1:] * np.log(1.0 + np.exp(w)))
+
+    x, w = np.linspace(1.0, 2.0, 101), np.linspace(-1.0, 1.0, 100)
+    joint = joint_graph(wg.graph.trace(softplus)(x, w), [True, True])
+    halves = cut(joint, 2, 1, at_hand=[True, True])
+    made = [equation.primitive.name for equation in halves.forward.equations]
+    assert made == ["getitem", "exp", "add", "log", "multiply", "sum"]
+    assert len(halves.residuals) == 2  # exp and log: neither the part of x nor 1 + exp(w)
+    expected = wg.grad(softplus, (0, 1))(x, w)
+    for found, want in zip(wg.grad(wg.jit(softplus), (0, 1))(x, w), expected, strict=True):
+        np.testing.assert_array_equal(found, want)

@@ -29,7 +29,7 @@ from wengert.core.requirements import require_callable, require_number
 from wengert.core.source import Position, position_of, user_stacklevel
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, settled
-from wengert.core.views import current
+from wengert.core.views import current, resolved
 from wengert.errors import DtypeError, RangeError, UsageError, describe
 from wengert.traces.modes import STATE, recording
 from wengert.traces.staging import Stage, staged
@@ -87,7 +87,8 @@ class Entry:
         found = self.partitions.get(wanted)
         if found is None:
             joint = joint_graph(self.graph, wanted)
-            found = (joint, cut(joint, len(self.graph.inputs), len(self.graph.outputs)))
+            values = len(self.graph.inputs)
+            found = (joint, cut(joint, values, len(self.graph.outputs), at_hand=[True] * values))
             self.partitions[wanted] = found
         return found
 
@@ -132,7 +133,7 @@ class GraphCall(Primitive):
         if any(type(x) is Tensor for x in given) or out is None:
             found = evaluate(joint, (*operands, *given))[self.outputs :]
         else:
-            found = evaluate(halves.backward, (*out, *given))
+            found = evaluate(halves.backward, (*[operands[i] for i in halves.read], *out, *given))
         results: list[Any] = [None] * len(operands)
         for i, value in zip((i for i, want in enumerate(self.wanted) if want), found, strict=True):
             results[i] = settled(current(value)) if type(value) is Tensor else np.asarray(value)[()]
@@ -154,19 +155,20 @@ def call_entry(entry: Entry, operands: Sequence[Any]) -> Sequence[Any]:
     below = [x._value if type(x) is Tensor else x for x in values]
     plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not STATE.packing
     if len(traces) == 1 and plain and not any(type(x) is Tensor for x in below):
-        return recorded(entry, tape, values, below)  # type: ignore[arg-type]  # it is a tape
+        return resolved(lambda *xs: recorded(entry, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]
     return evaluate(entry.graph, values)
 
 
-def recorded(entry: Entry, tape: Tape, values: Sequence[Any], below: Sequence[Any]) -> Sequence[Any]:
-    """Run the forward half on plain values, and record the call as one node."""
+def recorded(entry: Entry, tape: Tape, values: Sequence[Any]) -> Sequence[Any]:
+    """Run the forward half on plain values that nobody will change, and record the call as one node."""
     inputs = tuple(map(tape.node_of, values))
     wanted = tuple(node is not None for node in inputs)
     _, halves = entry.partition(wanted)
-    results = evaluate(halves.forward, below)
+    operands = tuple([tape.residual(x) for x in values])
+    results = evaluate(halves.forward, operands)
     count = len(entry.graph.outputs)
     node = new_record(GraphCall(entry, wanted), inputs, {})
-    node.operands = tuple(tape.residual(x) for x in values)
+    node.operands = operands
     node.out = tuple(results[count:])
     outs = [x if is_number(x) else np.asarray(x)[()] for x in results[:count]]
     if count == 1 and is_differentiable(aval_of(outs[0]).dtype):
