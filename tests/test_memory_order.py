@@ -5,6 +5,8 @@
 
 import copy
 import pickle
+import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -520,3 +522,70 @@ def test_lanes_that_iterate_alike_are_written_through_views():
     x = np.array([1.0, 2.0])
     found = wg.vmap(in_an_order_that_iterations_leave)(np.stack([x, x]))
     np.testing.assert_array_equal(found[0], in_an_order_that_iterations_leave(x))
+
+
+def in_either_order(a):
+    return np.array(a, order="F", like=a) if a[0, 0] > 0.5 else np.array(a, order="C", like=a)
+
+
+def by_cond(a):
+    return wg.cond(a[0, 0] > 0.5, in_columns, lambda a: np.array(a, order="C", like=a), a)
+
+
+def filled(array):
+    array[...] = 3.0
+    return array
+
+
+FOLLOWING_AN_ORDER = {
+    "zeros_like": np.zeros_like,
+    "zeros_like of a shape": lambda x: np.zeros_like(x, dtype=int, shape=(2, 3)),
+    "ones_like in order A": lambda x: np.ones_like(x, order="A"),
+    "empty_like": lambda x: filled(np.empty_like(x)),
+    "full_like": lambda x: np.full_like(x, x[0, 1]),
+    "asarray": lambda x: np.asarray(x, order="C", like=x),
+    "asfortranarray": lambda x: np.asfortranarray(x, like=x),
+    "ascontiguousarray of a view": lambda x: np.ascontiguousarray(x.T, like=x),
+    "array": lambda x: np.array(x, like=x),
+    "copy": lambda x: np.copy(x, order="A"),
+    "astype": lambda x: x.astype(float, order="F", copy=False),
+    "pad": lambda x: np.pad(x, 1, mode="edge"),
+    "pad with the array": lambda x: np.pad(x, 1, constant_values=x[0, 0]),
+    "insert": lambda x: np.insert(x, 1, 5.0, axis=1),
+    "delete": lambda x: np.delete(x, 1, axis=0),
+    "delete several": lambda x: np.delete(x, [0, 1], axis=1),
+    "gradient": lambda x: np.gradient(x, axis=0),
+    "piecewise": lambda x: np.piecewise(x, [x > 0.3], [lambda y: y * 2.0, 1.0]),
+    "select": lambda x: np.select([x > 0.3], [x], 0.0),
+    "part": lambda x: x[1:] * 2.0,
+    "part of a part": lambda x: x[1:],
+    "out=": lambda x: np.multiply(x, 2.0, out=np.zeros_like(x)),
+    "assigned": lambda x: x.__setitem__(0, 9.0) or x,
+}
+
+
+PROBES = {"itself": lambda r: r, "ravel": lambda r: r.ravel(), "reshape F": lambda r: r.reshape(-1, order="F")}
+
+
+@pytest.mark.parametrize("name", FOLLOWING_AN_ORDER)
+def test_what_follows_an_order_that_a_branch_decides_is_written_to_as_in_numpy_or_not_at_all(name):
+    def program(x, arrange, probe):
+        a = arrange(x)
+        made = FOLLOWING_AN_ORDER[name](a)
+        PROBES[probe](made)[...] = 77.0
+        return a * 1.0, made * 1.0
+
+    for first in (0.1, 0.9):
+        x = np.array([[first, 0.2, 0.3], [0.4, 0.6, 0.7], [0.8, 0.25, 0.35]])
+        lanes = np.stack([x, np.eye(3) - x])
+        for probe in PROBES:
+            wanted = program(x, in_either_order, probe)
+            in_graph, in_lanes = (partial(program, arrange=a, probe=probe) for a in (in_either_order, by_cond))
+            for transformed, argument, lane in ((wg.jit(in_graph), x, ...), (wg.vmap(in_lanes), lanes, 0)):
+                try:
+                    found = transformed(argument)
+                except wg.errors.GraphError as error:
+                    assert re.search("as its memory order decides|in which they lie in memory", str(error))  # noqa: PT017
+                    continue
+                for one, other in zip(found, wanted, strict=True):
+                    np.testing.assert_array_equal(one[lane], other)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.samples.base import fixed, normal, positive, sample, spaced, uniform
-from wengert.core.dispatch import weakened
+from wengert.core.dispatch import apply, weakened
+from wengert.primitives import conversion
 
 COMPLEX = normal(3, seed=1) + 1j * normal(3, seed=2)
 HOLES = np.array([1.5, np.nan, -np.inf, np.inf, -2.0])
@@ -17,6 +18,7 @@ SAMPLES = [
     sample("astype", lambda x: np.astype(x, np.float64), normal()),
     sample("copy", np.copy, normal(2, 3)),
     sample("copy", np.copy, normal()),
+    sample("laid_as", lambda x, y: apply(conversion.laid_as, x, y.T, order="K"), normal(2, 3), normal(2, 3, seed=1)),
     sample("real", np.real, normal(2, 3)),
     sample("real", np.real, COMPLEX),
     sample("imag", np.imag, COMPLEX),

@@ -12,7 +12,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace
 from wengert.errors import DtypeError, GraphError, describe
 from wengert.numpy._naming import documented
-from wengert.numpy._order import laid_out, order_of_copy
+from wengert.numpy._order import laid_as, laid_out
 from wengert.numpy._ufuncs import replace, with_out
 from wengert.primitives import conversion, elementwise, shapes
 from wengert.traces.operators import operand
@@ -57,7 +57,7 @@ def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -
             )
         )
     result = astype(x, dtype, copy=copy)
-    return result if order == "K" else laid_out(result, order)
+    return laid_out("astype", result, order)
 
 
 @implements(np.copy)
@@ -93,8 +93,7 @@ def imag(val: Any) -> Any:
     x = val if type(val) is Tensor else as_tensor(val)
     if x.dtype.kind == "c" or is_scalar(x):
         return apply(conversion.imag, x)
-    zeros = constant_tensor(np.zeros(x.shape, x.dtype, order_of_copy(x)))  # type: ignore[call-overload]  # as above
-    return apply(shapes.read_only, zeros)
+    return apply(shapes.read_only, laid_as(constant_tensor(np.zeros(x.shape, x.dtype)), x, "A"))
 
 
 @implements(np.angle)

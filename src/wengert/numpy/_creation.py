@@ -13,7 +13,7 @@ from wengert.core.order import is_scalar
 from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
-from wengert.numpy._order import lies_in, memory_of
+from wengert.numpy._order import laid_as, laid_out, memories_of
 from wengert.primitives import conversion, elementwise
 
 __all__: list[str] = []
@@ -83,8 +83,7 @@ def array(
         data = data[...]
     elif copy and data is object:
         data = np.copy(data, order=order or "K")
-    if not lies_in(order, data):
-        data = np.copy(data, order=order)
+    data = laid_out("array", data, order)
     return data.reshape((1,) * (ndmin - data.ndim) + data.shape) if data.ndim < ndmin else data
 
 
@@ -183,7 +182,9 @@ def filled_like(function: Any) -> None:
         device: Any = None,
     ) -> Any:
         x = as_tensor(a)
-        return constant_tensor(function(memory_of(x), dtype=dtype, order=order, shape=shape))
+        memories = memories_of(x)
+        made = constant_tensor(function(memories[0], dtype=dtype, order=order, shape=shape))
+        return made if len(memories) == 1 else laid_as(made, x, order)
 
 
 filled_like(np.zeros_like)

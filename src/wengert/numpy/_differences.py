@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from wengert.core.dispatch import as_tensor, implements
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.numpy._order import like
+from wengert.numpy._order import laid_as
 from wengert.numpy._reductions import given
 from wengert.primitives import accumulations
 from wengert.traces.recorders import single_function
@@ -195,7 +195,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
             )
         first, last = (edge_difference(x, i, h, edge_order, last=end) for end in (False, True))
         found: Any = np.concatenate([first, inner_differences(x, i, h), last], axis=i)
-        results.append(like(found if found.dtype == x.dtype else found.astype(x.dtype), x))
+        results.append(laid_as(found if found.dtype == x.dtype else found.astype(x.dtype), x))
     return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import as_tensor, implements
-from wengert.core.order import arranged, permuted
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.errors import ShapeError, UsageError, describe
-from wengert.numpy._order import laid_out, memory_of, order_of_copy
+from wengert.numpy._order import laid_as, laid_out
 from wengert.numpy._shapes import array_operand, as_shape, ravel
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import joining
@@ -168,7 +167,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     counts = np.asarray(repeats)
     if counts.size == 1:
         return repeated(x, {"repeats": operator.index(counts.ravel()[0]), "axis": along})
-    return laid_out(pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")  # type: ignore[no-any-return]
+    return laid_out("repeat", pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")  # type: ignore[no-any-return]
 
 
 @implements(np.roll)
@@ -254,8 +253,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     chosen = np.asarray(obj) if type(obj) is Tensor else obj
     kept = pick(x, np.delete(numbers, chosen, along).ravel(), along)
     if isinstance(chosen, slice) or np.size(chosen) == 1:
-        return laid_out(kept, order_of_copy(x))
-    return arranged(kept, permuted(memory_of(x)[(*(slice(None),) * along, [0] * x.shape[along])].strides))
+        return laid_as(kept, x, "A")
+    return laid_as(kept, x[(*(slice(None),) * along, [0] * x.shape[along])])
 
 
 def flat_or_along(name: str, array: Any, axis: Any) -> tuple[Any, int]:
@@ -283,7 +282,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     positions = np.empty_like(places)
     positions[order] = places[order] + np.arange(len(places))
     shape = (*x.shape[:along], length + len(places), *x.shape[along + 1 :])
-    result = constant_tensor(np.zeros(shape, x.dtype, order_of_copy(x)))  # type: ignore[call-overload]  # as above
+    result = laid_as(constant_tensor(np.zeros(shape, x.dtype)), x, "A")
     before = (slice(None),) * along
     result[(*before, as_slice(positions))] = new
     result[(*before, as_slice(np.delete(np.arange(length + len(places)), positions)))] = x

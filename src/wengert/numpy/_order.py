@@ -6,35 +6,44 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.order import arranged, example, permuted, strides_of
+from wengert.core.dispatch import apply
+from wengert.core.order import arranged, example, permuted, strides_of, ways_of
 from wengert.core.requirements import as_order
+from wengert.core.sharing import part_of
 from wengert.core.tensor import Tensor
+from wengert.core.views import base_and_path, undecided_text
+from wengert.primitives import barriers, conversion
 
-__all__ = ["laid_out", "lies_in", "like", "memory_of", "order_of_copy"]
-
-
-def memory_of(x: Tensor) -> Any:
-    """Return an array that lies in memory as a Tensor does (as one lane of it, in a batch), for its flags."""
-    return np.asarray(example(x.shape, strides_of(x), x.dtype))
+__all__ = ["laid_as", "laid_out", "memories_of"]
 
 
-def lies_in(order: Any, x: Tensor) -> bool:
-    """Tell whether a Tensor lies in order C or F; every one does in the others."""
-    flags = memory_of(x).flags
-    wanted = as_order(order, "K")
-    return bool(flags.c_contiguous if wanted == "C" else flags.f_contiguous if wanted == "F" else True)
+def memories_of(x: Tensor) -> list[Any]:
+    """Return an array for each way in which a Tensor (one lane of it, in a batch) may lie in memory, for its flags."""
+    return [np.asarray(example(x.shape, way, x.dtype)) for way in ways_of(strides_of(x))]
 
 
-def laid_out(x: Tensor, order: str) -> Any:
-    """Return a value in order C or F: itself where it lies so."""
-    return x if lies_in(order, x) else np.copy(x, order=order)  # type: ignore[call-overload]  # the stub wants literals
+def laid_out(name: str, x: Tensor, order: Any) -> Any:
+    """Return a value in some order: itself where it lies so, else a copy.
+
+    Where traced values decide which of the two it is, a write to either loses the other.
+    """
+    wanted: Any = as_order(order, "K")
+    if wanted not in ("C", "F"):
+        return x
+    flags = [memory.flags for memory in memories_of(x)]
+    lies = [one.c_contiguous if wanted == "C" else one.f_contiguous for one in flags]
+    if all(lies):
+        return x
+    copied: Any = np.copy(x, order=wanted)
+    if any(lies):
+        part_of(base_and_path(x)[0], copied, None, undecided_text(name))
+    return copied
 
 
-def order_of_copy(x: Tensor) -> str:
-    """Return the order of the new array into which NumPy copies parts of another, in `pad` for instance."""
-    return "F" if memory_of(x).flags.fnc else "C"
-
-
-def like(result: Tensor, x: Tensor) -> Any:
-    """Return a result of the shape of another Tensor, in memory that lies as `empty_like` of that one would."""
-    return arranged(result, permuted(np.empty_like(memory_of(x)).strides))
+def laid_as(result: Any, x: Tensor, order: str = "K") -> Any:
+    """Return a result of this library's making in memory that lies as `empty_like` of another Tensor would."""
+    made = [np.empty_like(memory, order=order, shape=result.shape) for memory in memories_of(x)]  # type: ignore[call-overload]  # the stub wants literals
+    axes = {tuple(permuted(memory.strides)) for memory in made}
+    if len(axes) == 1:
+        return arranged(result, axes.pop())
+    return apply(conversion.laid_as, result, apply(barriers.barrier, x), order=order)

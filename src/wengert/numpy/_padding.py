@@ -11,7 +11,7 @@ from wengert.core.dispatch import apply, implements
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._joining import concatenate, pick
-from wengert.numpy._order import laid_out, order_of_copy
+from wengert.numpy._order import laid_as
 from wengert.numpy._shapes import array_operand
 from wengert.primitives import joining
 from wengert.traces.recorders import single_function
@@ -53,7 +53,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     x = array_operand("pad", array)
     if type(pad_width) is int and pad_width >= 0 and mode == "constant" and not kwargs:
         return surrounded(x, {"widths": ((pad_width, pad_width),) * x.ndim})
-    return laid_out(padded(x, pad_width, mode, kwargs), order_of_copy(x))
+    return laid_as(padded(x, pad_width, mode, kwargs), x, "A")
 
 
 def padded(x: Any, pad_width: Any, mode: Any, kwargs: dict[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from wengert.core.aval import is_number
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.numpy._order import laid_out
+from wengert.numpy._order import laid_as, laid_out
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import elementwise, selection
 from wengert.traces.operators import operand
@@ -90,7 +90,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     result: Any = np.broadcast_to(converted.pop(), shape)
     for condition, choice in zip(reversed(conditions), reversed(converted), strict=True):
         result = where(condition, choice, result)
-    return laid_out(result, "C")
+    return laid_out("select", result, "C")
 
 
 @implements(np.piecewise)
@@ -110,14 +110,14 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
                 "Pass one function for each condition",
             )
         )
-    result = as_tensor(np.zeros(x.shape, x.dtype)[()])
+    result = laid_as(as_tensor(np.zeros(x.shape, x.dtype)[()]), x)
     for condition, function in zip(conditions, funclist, strict=True):
         if not is_concrete(condition):  # how many elements there are is not known, so all are computed
             value = function(x, *args, **kw) if callable(function) else function
             result = where(condition, as_tensor(value).astype(x.dtype), result)
         elif condition.any():
             result[condition] = function(x[condition], *args, **kw) if callable(function) else function
-    return result
+    return laid_as(result, x)
 
 
 def conditions_of(x: Tensor, condlist: Any) -> list[Any]:

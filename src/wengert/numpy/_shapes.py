@@ -12,14 +12,14 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements, strengthened
-from wengert.core.order import axes_in_memory, example, strides_of, ways_of
+from wengert.core.order import axes_in_memory
 from wengert.core.requirements import as_order, shown
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_staged, raw
 from wengert.core.views import base_and_path, undecided_text
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
-from wengert.numpy._order import memory_of
+from wengert.numpy._order import memories_of
 from wengert.numpy._ufuncs import with_out
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
@@ -33,24 +33,19 @@ def array_operand(name: str, value: Any) -> Any:
     return value if type(value) is Tensor else as_tensor(operand(name, value))
 
 
-def buffer_of(x: Tensor) -> Any:
+def buffers_of(x: Tensor) -> list[Any]:
     """Return the array in memory under a Tensor (under one lane of it, in a batch), for its strides.
 
-    What is being traced has no memory yet: an example stands for it.
+    What is being traced has no memory yet: an example stands for it, or several where traced values decide how it lies.
     """
-    if is_staged(x):
-        return memory_of(x)
+    memories = memories_of(x)
+    if len(memories) > 1 or is_staged(x):
+        return memories
     buffer = raw(x)
     extra = buffer.ndim - x.ndim
     if extra and buffer.size:
-        return buffer[(0,) * extra]
-    return np.empty(x.shape) if extra else buffer
-
-
-def buffers_of(x: Tensor) -> list[Any]:
-    """Return an array for each way in which a Tensor may lie in memory, as traced values decide."""
-    ways = ways_of(strides_of(x))
-    return [buffer_of(x)] if len(ways) == 1 else [np.asarray(example(x.shape, way, x.dtype)) for way in ways]
+        return [buffer[(0,) * extra]]
+    return [np.empty(x.shape) if extra else buffer]
 
 
 # Other shapes
@@ -120,7 +115,8 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
         return reshaped(x, {"shape": completed(as_shape(shape), x), "order": order})
     lengths, chosen = completed(as_shape(shape), x), resolved_order("reshape", x, order)
     if copy is False:
-        np.reshape(buffer_of(x), lengths, order=chosen, copy=False)
+        for memory in buffers_of(x):
+            np.reshape(memory, lengths, order=chosen, copy=False)
     return apply(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)  # type: ignore[no-any-return]
 
 

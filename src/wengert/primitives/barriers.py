@@ -11,8 +11,8 @@ from wengert.core.form import Pointwise
 
 
 def own_copy(x: Any) -> Any:
-    """Return a value in memory of its own."""
-    return x.copy() if isinstance(x, np.ndarray) else x
+    """Return a value in memory of its own, which lies as it does."""
+    return x.copy(order="K") if isinstance(x, np.ndarray) else x
 
 
 barrier = constant("stop_gradient", own_copy, form=Pointwise())

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval
+from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import constant, elementwise, linear, opaque
 from wengert.core.form import Pointwise, Routine, View
@@ -22,6 +23,13 @@ def duplicate(x: Any, *, order: Any = "K") -> Any:
     return x.copy(order=order) if isinstance(x, np.ndarray) else x
 
 
+def duplicate_as(x: Any, pattern: Any, *, order: str) -> Any:
+    """Evaluate `laid_as`: a copy that lies in memory as `numpy.empty_like` of a pattern would."""
+    made = np.empty_like(pattern, np.asarray(x).dtype, order, shape=np.shape(x))  # type: ignore[call-overload]  # the stub wants literals
+    made[...] = x
+    return made
+
+
 def transpose_imaginary(ct: Any, aval: Aval) -> Any:
     """Return -i ct: the imaginary part is the real part of -i z."""
     return ct * np.asarray(-1j, dtype=aval.dtype) if aval.dtype.kind == "c" else np.zeros(aval.shape, aval.dtype)
@@ -29,6 +37,12 @@ def transpose_imaginary(ct: Any, aval: Aval) -> Any:
 
 astype = linear("astype", convert, transpose=lambda ct, aval, dtype: match_dtype(ct, aval.dtype), form=Pointwise())
 copy = linear("copy", duplicate, transpose=lambda ct, _aval, order="K": ct, form=Pointwise())
+laid_as = linear(
+    "laid_as",
+    duplicate_as,
+    transpose=lambda ct, _aval, _pattern, order: ct,
+    batch=lambda _primitive, size, operands, batched, _params: np.copy(lead(operands[0], batched[0], size)),
+)
 number = linear(
     "number",
     lambda x: x.item() if isinstance(x, np.ndarray | np.generic) else x,

@@ -96,9 +96,8 @@ class Batch(Transient):
         """
         if type(strides) is not Joined:
             return make_batched(rearranged(value, strides), self)
-        code, offset = asker(2)
         value = np.asfortranarray(value) if type(value) is ndarray else value
-        return make_tensor(value, self, (code, offset, strides))
+        return make_tensor(value, self, asker(2) + mark_of(strides))
 
     def describe(self, tensor: Tensor) -> str:
         """Return what the printed form of a Tensor says."""
@@ -312,16 +311,21 @@ class Batch(Transient):
         form = primitive.form
         assert isinstance(form, Update)
         moved, changed = form.in_lanes(self.size, values, batched, params)
-        is_array = strides_of(handle) == ()
+        strides = strides_of(handle)
         try:
             written = primitive.rewrite(moved[0], kept, *moved[1:], **changed)
         except ValueError:
             form.require_fit_of_lane(values, batched, params)
             raise
         handle._value = written
-        handle._trace, handle._node = self, asker() + ARRAY if is_array else asker()
+        handle._trace, handle._node = self, asker() + mark_of(strides)
         handle._kept = False
         handle._mutated = True
+
+
+def mark_of(strides: Strides) -> tuple[Any, ...]:
+    """Return what the node of lanes says of how they lie in memory where the array of all lanes does not tell."""
+    return (strides,) if type(strides) is Joined else ARRAY if strides == () else ()
 
 
 def warn_of_loop(name: str, operation: Any) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from wengert.core.memory import fixed
 from wengert.core.order import strides_of
 from wengert.core.paths import Path, extended
+from wengert.core.sharing import SHARES
 from wengert.core.source import RECENT, asker, caller, is_users
 from wengert.core.tensor import Tensor
 from wengert.core.views import ALIAS, base_and_path
@@ -210,7 +211,7 @@ def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
     """Return `x[index]` of every lane of a batch."""
     value = x._value
     entries = plain_index(index)
-    if type(value) is not ndarray or value.ndim < 2 or trace.ended or WATCHES:
+    if type(value) is not ndarray or value.ndim < 2 or len(x._node) > 2 or trace.ended or WATCHES:
         return read_index(x, index)  # type: ignore[no-any-return]
     if entries is None:
         return gather_lanes(x, trace, index)
@@ -342,7 +343,9 @@ def write_lanes(target: Tensor, trace: Batch, index: Any, value: Any) -> bool:
         or type(buffer) is not ndarray
         or buffer.ndim < 2
         or not buffer.flags.writeable
+        or len(target._node) > 2
         or WATCHES
+        or SHARES
     ):
         return False
     entries = plain_index(index)
