@@ -34,6 +34,7 @@ from wengert.conversion.regions import (
     traced,
 )
 from wengert.core.aval import Aval, aval_of, is_exact, is_number, united
+from wengert.core.dispatch import is_weak, weakened
 from wengert.core.form import is_elementwise
 from wengert.core.order import Strides, is_scalar
 from wengert.core.sharing import SHARES, Memory, Share, memories_of
@@ -451,7 +452,7 @@ def running(*flags: Any) -> Any:
 
 def not_(value: Any) -> Any:
     """Carry out `not`."""
-    return np.logical_not(as_truth(value)) if is_traced(value) else not value
+    return weakened(np.logical_not(as_truth(value))) if is_traced(value) else not value
 
 
 def and_(value: Any, *rest: Thunk) -> Any:
@@ -487,6 +488,8 @@ def joined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) -> A
     )
     if harmless and is_truth(value) and (is_truth(other) or isinstance(other, bool)):
         again = region.function([region.end_of(other)], [aval_of(other)])(*map(operand_of, heap.handles.values()))[0]
+        if is_weak(value) and is_weak(again):  # one of Python's truths
+            return value & again if name == "and" else value | again
         return function(value, again)
     both_truths = is_truth(value) and (is_truth(other) or not is_array(other))
     last = function is np.logical_or if both_truths else value

@@ -20,10 +20,13 @@ from wengert.conversion import operations
 from wengert.conversion.branches import decided
 from wengert.conversion.loading import bound_to, compiled, is_converted
 from wengert.conversion.ranges import StagedRange
-from wengert.conversion.regions import as_truth, is_traced
+from wengert.conversion.regions import as_truth, is_traced, one_element
 from wengert.conversion.rewriting import rewritten
 from wengert.conversion.source import definition_of, refused
-from wengert.errors import UsageError
+from wengert.core.dispatch import apply, weakened
+from wengert.core.order import is_scalar
+from wengert.errors import DtypeError, UsageError, describe
+from wengert.primitives import conversion
 
 __all__ = ["callee", "converted"]
 
@@ -201,20 +204,31 @@ def staged_range(*ends: Any) -> Any:
 
 
 def staged_int(*args: Any, **kwargs: Any) -> Any:
-    """Return a whole number."""
-    if len(args) == 1 and not kwargs and is_traced(args[0]):
-        return np.trunc(args[0]).astype(np.int64) if args[0].dtype.kind == "f" else args[0].astype(np.int64)
-    return int(*args, **kwargs)
+    """Return a whole number of Python's."""
+    if len(args) != 1 or kwargs or not is_traced(args[0]):
+        return int(*args, **kwargs)
+    return as_integer(one_element("int", args[0]))
+
+
+def as_integer(value: Any) -> Any:
+    """Return a traced value without axes, which is a whole number but for its dtype, as an integer of Python's."""
+    if value.dtype.kind == "c":
+        raise DtypeError(
+            describe("int", f"a Tensor of dtype {value.dtype}", "a real number is needed", "Take its .real first")
+        )
+    return weakened(apply(conversion.whole, value))
 
 
 def staged_bool(*args: Any) -> Any:
-    """Return a truth."""
-    return as_truth(args[0]) if len(args) == 1 and is_traced(args[0]) else bool(*args)
+    """Return a truth, as Python has it."""
+    return weakened(as_truth(args[0])) if len(args) == 1 and is_traced(args[0]) else bool(*args)
 
 
 def staged_round(number: Any, ndigits: Any = None) -> Any:
-    """Return a rounded number: a whole one if there is no number of digits."""
-    return np.rint(number).astype(np.int64) if ndigits is None and is_traced(number) else round(number, ndigits)
+    """Return a rounded number: a whole one of Python's if there is no number of digits."""
+    if ndigits is not None or not is_traced(number) or not is_scalar(number) or number.dtype == np.bool_:
+        return round(number, ndigits)
+    return as_integer(np.rint(number))
 
 
 def larger(test: Any, one: Any, other: Any) -> Any:

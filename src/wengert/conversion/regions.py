@@ -291,17 +291,22 @@ def as_truth(value: Any) -> Any:
     Raises:
         DtypeError: it has not exactly one element.
     """
+    one = one_element("bool", value)
+    return one if one.dtype == np.bool_ else np.not_equal(one, 0)
+
+
+def one_element(name: str, value: Any) -> Any:
+    """Return the only element of a traced value; an error if there is not exactly one."""
     if value.size != 1:
         raise DtypeError(
             describe(
-                "bool",
+                name,
                 f"a Tensor of shape {value.shape}",
                 "a Tensor with exactly one element is needed",
                 "Reduce it first, with .any(), .all() or .sum() for instance",
             )
         )
-    one = value if value.shape == () else np.reshape(value, ())
-    return one if one.dtype == np.bool_ else np.not_equal(one, 0)
+    return value if value.shape == () else np.reshape(value, ())
 
 
 @contextmanager

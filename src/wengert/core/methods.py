@@ -155,6 +155,8 @@ class ArrayMethods(Members):
 
     def conj(self) -> Tensor:
         """Return the complex conjugate; of real numbers, the Tensor itself."""
+        if self.dtype.kind == "b" and cast("Tensor", self).weak:  # Python's is an integer
+            return +self
         return call(np.conjugate, self) if self.dtype.kind == "c" else cast("Tensor", self)
 
     def conjugate(self) -> Tensor:

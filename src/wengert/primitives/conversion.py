@@ -11,6 +11,8 @@ from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import constant, elementwise, linear, opaque
 from wengert.core.form import Pointwise, Routine, View
+from wengert.core.numbers import LARGEST
+from wengert.errors import RangeError, describe
 
 
 def convert(x: Any, *, dtype: Any) -> Any:
@@ -28,6 +30,21 @@ def duplicate_as(x: Any, pattern: Any, *, order: str) -> Any:
     made = np.empty_like(pattern, np.asarray(x).dtype, order, shape=np.shape(x))  # type: ignore[call-overload]  # the stub wants literals
     made[...] = x
     return made
+
+
+def to_whole(x: Any) -> Any:
+    """Evaluate `int` of scalars: what has no room in 64 bits is refused, where Python's integers have any size."""
+    found = np.trunc(x)
+    if found.dtype.kind not in "bi" and not np.all(abs(found) < LARGEST):
+        raise RangeError(
+            describe(
+                "int",
+                "a number that is not finite, or has more than 64 bits",
+                "a whole number of 64 bits is needed where values are traced",
+                "Convert it before, or use numpy.floor",
+            )
+        )
+    return found.astype(np.int64)
 
 
 def transpose_imaginary(ct: Any, aval: Aval) -> Any:
@@ -58,6 +75,7 @@ imag.negates = True  # z + i v has the cotangent of v i ct, whose real part is m
 
 # Rounding and replacing
 
+whole = constant("whole", to_whole, form=Pointwise())
 round_ = constant("round", np.round, form=Pointwise())
 
 

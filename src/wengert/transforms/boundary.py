@@ -23,6 +23,7 @@ from wengert.errors import DtypeError, UsageError, describe
 from wengert.traces.transient import Transient
 
 __all__ = [
+    "A_TENSOR",
     "as_given",
     "inner_value",
     "lowered",
@@ -37,6 +38,9 @@ __all__ = [
     "selected",
     "split_aux",
 ]
+
+A_TENSOR = constant_tensor(np.float64(0.0))
+"""An example of results that come as Tensors, of whatever type they are."""
 
 
 def name_of(transformation: str, function: Callable[..., Any]) -> str:
