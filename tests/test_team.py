@@ -28,7 +28,7 @@ from wengert import _config
 from wengert.core import dispatch
 from wengert.core.primitive import PRIMITIVES
 from wengert.errors import UsageError
-from wengert.native import elementwise, engine, inner_loops, jobs, team
+from wengert.native import elementwise, engine, inner_loops, jobs, processor, team
 from wengert.native.builder import Builder, Value, native, program
 from wengert.native.elementwise import LARGE, Sharing, shared
 from wengert.native.structs import I64, VOID, Pointer, Struct
@@ -264,7 +264,7 @@ def test_a_number_that_is_too_large_is_reported_once() -> None:
 
 
 def test_a_condition_met_before_is_not_reported() -> None:
-    ctypes.CDLL(None).feraiseexcept(engine.CONDITIONS["divide"])
+    ctypes.CDLL(None).feraiseexcept(processor.CONDITIONS["divide"])
     x = np.ones(100 * LARGE)
     with np.errstate(all="raise"):
         for _ in range(100):

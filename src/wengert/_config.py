@@ -2,7 +2,8 @@
 
 `WENGERT_LOG=passes` prints the graph after each pass; several topics are separated by commas. `WENGERT_DEBUG=1` checks
 it after each pass. `WENGERT_THREADS` is the number of threads that share large operations; without it
-OMP_NUM_THREADS counts, which people set to run many processes side by side.
+OMP_NUM_THREADS counts, which people set to run many processes side by side. `WENGERT_CACHE` is the folder in which
+machine code is kept; `0` or nothing keeps none.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import os
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["DEBUG", "LOGGED", "THREADS"]
+__all__ = ["CACHE", "DEBUG", "LOGGED", "THREADS"]
 
 MOST_THREADS = 16  # memory feeds no more than this
 
 DEBUG = os.environ.get("WENGERT_DEBUG", "0") not in ("", "0")
+CACHE = os.environ.get("WENGERT_CACHE")
 LOGGED = frozenset(topic.strip() for topic in os.environ.get("WENGERT_LOG", "").split(",")) - {""}
 
 

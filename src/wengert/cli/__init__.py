@@ -1,4 +1,4 @@
-"""The command line: `wengert grad` explains a formula's derivative, `wengert demo` trains a small network."""
+"""The command line: explain a derivative, train a small network, look after the kept machine code."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ EXAMPLES = """examples:
   wengert grad "log(x1) + x1*x2 - sin(x2)" x1=2 x2=5
   wengert grad "sum(w * x) ** 2" w=[1,2,3] x=@inputs.npy
   wengert demo
+  wengert cache info
 """
 
 GRAD = """Print the Wengert list of a formula: each forward step with its value, each reverse step with its adjoint
@@ -32,6 +33,10 @@ functions of wengert.numpy by their names: exp(x), sum(x, axis=0), where(x > 0, 
 DEMO = """Train a network with one hidden layer on 1,797 handwritten digits of 8x8 pixels (UCI, optical recognition of
 handwritten digits), then print its accuracy on images it has not seen, a table of what was taken for what, and write a
 picture of those it got wrong.
+"""
+
+CACHE = """Tell how much machine code is kept on disk and where, or remove it. Later processes find there what was
+compiled once. WENGERT_CACHE=folder keeps it elsewhere, WENGERT_CACHE=0 keeps none.
 """
 
 
@@ -105,6 +110,12 @@ def make_parser() -> Parser:
         help="where the picture is written (default: ./misclassified-digits.png)",
     )
     demo.set_defaults(run=run_demo)
+
+    cache = commands.add_parser(
+        "cache", help="tell about, or remove, the machine code kept on disk", description=CACHE, formatter_class=raw
+    )
+    cache.add_argument("what", choices=("info", "clear"), help="tell how much there is; remove it")
+    cache.set_defaults(run=run_cache)
     return parser
 
 
@@ -148,3 +159,29 @@ def run_demo(options: Any) -> int:
 
     run(epochs=options.epochs, picture=options.picture)
     return 0
+
+
+def run_cache(options: Any) -> int:
+    """Tell about the machine code that is kept, or remove it."""
+    from wengert.native.cache import object_cache
+
+    cache = object_cache()
+    if cache.refusal:
+        print(f"no code is kept: {cache.refusal}")
+    elif options.what == "clear":
+        before = cache.clear()
+        print(f"removed {before.entries} entries, {binary_size(before.size)}, from {cache.folder}")
+    else:
+        usage = cache.usage()
+        print(f"folder   {cache.folder}\nentries  {usage.entries}")
+        print(f"size     {binary_size(usage.size)} of {binary_size(cache.limit)}")
+    return 0
+
+
+def binary_size(count: float) -> str:
+    """Return a number of bytes as people write it."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            break
+        count, unit = count / 1024, {"bytes": "KiB", "KiB": "MiB", "MiB": "GiB"}[unit]
+    return f"{count:.1f} {unit}"

@@ -45,8 +45,8 @@ class Executable:
         self.program = program
         self.text, self.arena = code.text, code.arena
         self.image = emit_object(code.text, target or host())
-        (address,) = loaded(self.image, ("run",)).values()
-        self.native = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(address)
+        self.code = loaded(self.image)
+        self.native = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(self.code.addresses["run"])
         self.lock = threading.Lock()  # the arena is for one call at a time
         buffers = {buffer.name: buffer for buffer in program.buffers}
         self.given = [buffers[name] for name in program.inputs]

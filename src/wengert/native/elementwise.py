@@ -19,7 +19,7 @@ import numpy as np
 from numpy import ndarray
 
 from wengert._config import THREADS
-from wengert.native.engine import CONDITIONS
+from wengert.native.processor import CONDITIONS
 
 __all__ = ["LARGE", "SHARING", "Sharing", "shared"]
 

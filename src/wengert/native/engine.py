@@ -1,22 +1,18 @@
-"""Machine code from LLVM: the only module that talks to the code generator."""
+"""Machine code from LLVM, kept on disk: the only module that talks to the code generator."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CONDITIONS", "MACHINE", "MACHINES", "Target", "emit_object", "host", "loaded", "machine_code"]
+from wengert.native.cache import object_cache
+from wengert.native.loader import FORMATS, MAGIC, Code, load
+from wengert.native.processor import MACHINE
 
-MACHINE = os.uname().machine if os.name == "posix" else ""
-MACHINES = ("x86_64", "aarch64", "arm64")
-"""Processors whose bits of floating-point conditions are known."""
-
-INVALID, DIVIDE, OVERFLOW, UNDERFLOW = (1, 4, 8, 16) if MACHINE == "x86_64" else (1, 2, 4, 8)
-CONDITIONS = {"invalid": INVALID, "divide": DIVIDE, "over": OVERFLOW, "under": UNDERFLOW}
-"""The C library's bits of the floating-point conditions, by NumPy's names for them."""
+__all__ = ["Target", "emit_object", "host", "loaded", "machine_code"]
 
 
 @dataclass(frozen=True)
@@ -91,34 +87,73 @@ def emit_object(text: str, target: Target) -> bytes:
     """
     import llvmlite.binding as llvm
 
-    return bytes(machine(target).emit_object(llvm.parse_assembly(text)))
+    module = llvm.parse_assembly(text)
+    module.verify()
+    return bytes(machine(target).emit_object(module))
 
 
-def loaded(image: bytes, functions: tuple[str, ...]) -> dict[str, int]:
-    """Put object code for this machine into memory, where it stays until the process ends.
+def loaded(image: bytes, external: Mapping[str, int] | None = None) -> Code:
+    """Bring object code for this machine into memory.
 
     Args:
-        image: the object code.
-        functions: the functions wanted.
+        image: the object code, made now or in another process.
+        external: addresses of functions that it calls, by name; the others are Python's, or the C library's.
 
-    Returns:
-        Their addresses.
+    Raises:
+        AttributeError: the system lacks a function that the code calls.
+        FileFormatError: the image is damaged.
+        ImportError, OSError, RuntimeError: there is no memory for code, or LLVM is needed and absent.
     """
+    known = external or {}
+    if image.startswith(MAGIC) and MACHINE in FORMATS:
+        return load(image, lambda name: known[name] if name in known else address_of(name), MACHINE)
+    return loaded_by_llvm(image, known)
+
+
+def loaded_by_llvm(image: bytes, external: Mapping[str, int]) -> Code:
+    """Bring object code of any format into memory."""
     import llvmlite.binding as llvm
 
-    engine = llvm.create_mcjit_compiler(
-        llvm.parse_assembly(""), llvm.Target.from_default_triple().create_target_machine()
-    )
+    llvm.initialize_native_target()
+    for name, address in external.items():
+        llvm.add_symbol(name, address)
+    generator = llvm.Target.from_default_triple().create_target_machine()  # the engine's from now on
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), generator)
     engine.add_object_file(llvm.ObjectFileRef.from_data(image))
     engine.finalize_object()
-    addresses = {function: int(engine.get_function_address(function)) for function in functions}
-    engine.detach()
-    return addresses
+    return Code(Addresses(engine), engine)
+
+
+class Addresses(dict[str, int]):
+    """The addresses of functions that LLVM has loaded, which it tells one at a time."""
+
+    def __init__(self, engine: Any) -> None:
+        super().__init__()
+        self.engine = engine
+
+    def __missing__(self, name: str) -> int:
+        return int(self.engine.get_function_address(name))
+
+
+def address_of(name: str) -> int:
+    """Return the address of a function of Python's or of the C library.
+
+    Raises:
+        AttributeError: there is none.
+    """
+    library = ctypes.pythonapi if name.startswith("Py") else c_library()
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+
+
+@functools.cache
+def c_library() -> ctypes.CDLL:
+    """Return what is linked into this process."""
+    return ctypes.CDLL(None)
 
 
 @functools.cache
 def machine_code(text: str, functions: tuple[str, ...]) -> dict[str, int]:
-    """Compile LLVM's language for this machine, once; the code stays until the process ends.
+    """Compile LLVM's language for this machine, or take it from the cache, once; it stays until the process ends.
 
     Args:
         text: a module.
@@ -131,19 +166,11 @@ def machine_code(text: str, functions: tuple[str, ...]) -> dict[str, int]:
         AttributeError, ImportError, OSError, RuntimeError: the system lacks a function that the text calls, or LLVM is
             absent or cannot compile it here.
     """
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(text)
-    module.verify()
-    library = ctypes.CDLL(None)
-    for function in module.functions:
-        if function.is_declaration and not function.name.startswith("llvm."):
-            getattr(library, function.name)  # LLVM would end the process for the lack of it
-    target = llvm.Target.from_default_triple().create_target_machine(opt=2)
-    engine = llvm.create_mcjit_compiler(module, target)
-    engine.finalize_object()
-    addresses = {function: int(engine.get_function_address(function)) for function in functions}
-    engine.detach()  # threads may be in the code until the very end of the process
-    return addresses
+    cache = object_cache()
+    image = cache.get(text)
+    if image is None:
+        image = emit_object(text, host())
+        cache.put(text, image)
+    code = loaded(image)
+    code.stay()  # threads may be in it until the very end of the process
+    return {function: code.addresses[function] for function in functions}

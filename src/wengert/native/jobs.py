@@ -15,7 +15,7 @@ them sees the other. Which thread takes which parts orders nothing (`monotonic`)
 from __future__ import annotations
 
 from wengert.native.builder import Builder, Value, external, native
-from wengert.native.engine import CONDITIONS, MACHINE
+from wengert.native.processor import CONDITIONS, MACHINE
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, OwnLine, Pointer, Signature, Struct
 
 __all__ = ["IDLE", "JOB", "PLACE", "REFUSED", "RUNNING", "SHARED", "dispatch", "linger", "worker"]

@@ -16,7 +16,8 @@ from typing import Any
 
 from wengert.native import jobs
 from wengert.native.builder import program
-from wengert.native.engine import MACHINE, MACHINES, machine_code
+from wengert.native.engine import machine_code
+from wengert.native.processor import MACHINE, MACHINES
 from wengert.native.structs import LINE
 
 __all__ = ["Team", "team_of"]

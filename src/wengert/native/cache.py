@@ -1,0 +1,257 @@
+"""Object code kept on disk, so that what was compiled once is not compiled again by any process of the user.
+
+An entry is a file named by a hash of what its content was made from: a text given by the caller, Wengert's version and
+sources, LLVM's version, and the processor with its features. It begins with a digest of its name and content, is
+written under another name and then renamed, so readers see whole entries or none, and what was damaged is not used. A
+folder in which others could place code is not used at all. The entries used least recently go when there is too much.
+
+`WENGERT_CACHE` is the folder; `0` or nothing keeps no code. `WENGERT_LOG=cache` says what was found and kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from wengert import _config
+
+try:
+    from _blake2 import blake2b  # hashlib would load OpenSSL first, which takes 4 ms
+except ImportError:
+    from hashlib import blake2b
+
+__all__ = ["ObjectCache", "Usage", "default_folder", "object_cache"]
+
+MAGIC = b"Wengert object 1\n"
+DIGEST = 32  # bytes
+SUFFIX = ".object"
+LIMIT = 256 << 20  # bytes in all
+SHARE = 16  # a process looks for what to remove after having written this part of the limit
+USED_AGAIN = 3600.0  # seconds until the use of an entry is noted again
+ABANDONED = 3600.0  # seconds after which nobody will finish a file that was begun
+OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class Usage(NamedTuple):
+    """What a cache holds: how many entries, and how many bytes."""
+
+    entries: int
+    size: int
+
+
+class ObjectCache:
+    """Keep object code, or whatever else was made from a text, in a folder.
+
+    Args:
+        folder: where; made if it does not exist; nothing is kept if there is none.
+        limit: how many bytes to keep.
+    """
+
+    def __init__(self, folder: Path | None, limit: int = LIMIT) -> None:
+        self.folder = folder
+        self.limit = limit
+        self.unseen = limit  # bytes written by this process since it last looked how much there is
+        self.refusal = "it is switched off" if folder is None else refusal_of(folder)
+        if folder is not None and self.refusal:
+            logged(f"{folder} is not used, because {self.refusal}")
+
+    def get(self, text: str) -> bytes | None:
+        """Return what was kept for a text; None if there is nothing, or if it is damaged."""
+        path = self.path_of(text)
+        if path is None:
+            return None
+        try:
+            with path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                content = file.read() if trusted(status) else b""
+        except OSError:
+            content = b""
+        data = unsealed(path.name, content)
+        if data is None:
+            logged(f"{path.name}: {'damaged, and therefore not used' if content else 'not found'}")
+            return None
+        logged(f"{path.name}: found")
+        if time.time() - status.st_mtime > USED_AGAIN:
+            with contextlib.suppress(OSError):  # another process removed it, or it cannot be written to
+                os.utime(path)
+        return data
+
+    def put(self, text: str, data: bytes) -> None:
+        """Keep what was made from a text; do nothing where that is not possible."""
+        path = self.path_of(text)
+        if path is None:
+            return
+        begun = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(6).hex()}")
+        try:
+            with open(begun, "xb", opener=for_me_alone) as file:
+                file.write(sealed(path.name, data))
+            os.replace(begun, path)
+        except FileNotFoundError:  # another process cleared the cache meanwhile
+            return
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                begun.unlink()
+            self.refusal = f"nothing can be written to it ({error.strerror})"
+            logged(f"{self.folder} is not used any more, because {self.refusal}")
+            return
+        logged(f"{path.name}: kept, {len(data)} bytes")
+        self.unseen += len(data)
+        if self.unseen >= self.limit // SHARE:
+            self.unseen = 0
+            self.shrink()
+
+    def path_of(self, text: str) -> Path | None:
+        """Return where the entry of a text lies, whether or not it is there; None if nothing is kept."""
+        if self.folder is None or self.refusal:
+            return None
+        key = blake2b(text.encode() + b"\0" + surroundings(), digest_size=DIGEST).hexdigest()
+        return self.folder / (key + SUFFIX)
+
+    def shrink(self) -> None:
+        """Remove the entries used least recently until the others fit, and what was never finished."""
+        found = sorted(self.files(), key=lambda entry: -entry[1].st_mtime)
+        size, now = 0, time.time()
+        for path, status in found:
+            finished = path.suffix == SUFFIX
+            size += status.st_size if finished else 0
+            if size > self.limit or (not finished and now - status.st_mtime > ABANDONED):
+                with contextlib.suppress(OSError):  # another process was faster
+                    path.unlink()
+                logged(f"{path.name}: removed")
+
+    def usage(self) -> Usage:
+        """Return how much is kept."""
+        sizes = [status.st_size for path, status in self.files() if path.suffix == SUFFIX]
+        return Usage(len(sizes), sum(sizes))
+
+    def clear(self) -> Usage:
+        """Remove all entries, and nothing else that may lie in the folder; return what was there."""
+        before = self.usage()
+        for path, _ in self.files():
+            with contextlib.suppress(OSError):
+                path.unlink()
+        return before
+
+    def files(self) -> Iterator[tuple[Path, os.stat_result]]:
+        """Return the entries, and those that somebody has begun to write, with their status."""
+        if self.folder is None or self.refusal:
+            return
+        with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                if SUFFIX in entry.name:
+                    with contextlib.suppress(OSError):
+                        yield self.folder / entry.name, entry.stat(follow_symlinks=False)
+
+
+def refusal_of(folder: Path) -> str:
+    """Make a folder, and say why it must not be used; nothing if it may be."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError as error:
+        return f"it cannot be made ({error.strerror})"
+    if not stat.S_ISDIR(status.st_mode):
+        return "it is no folder"
+    return "" if trusted(status) else "others can write to it"
+
+
+def trusted(status: os.stat_result) -> bool:
+    """Whether a file or folder is the user's, and nobody else can write to it."""
+    if os.name != "posix":
+        return True  # there, the folder lies where other users have no rights
+    return status.st_uid == os.geteuid() and not status.st_mode & OTHERS_MAY_WRITE
+
+
+def for_me_alone(path: str, flags: int) -> int:
+    """Open a file that only the user may read and write, if it is made."""
+    return os.open(path, flags, 0o600)
+
+
+def sealed(name: str, data: bytes) -> bytes:
+    """Return the content of a file with some data: a digest of name and data comes first."""
+    return MAGIC + blake2b(name.encode() + b"\0" + data, digest_size=DIGEST).digest() + data
+
+
+def unsealed(name: str, content: bytes) -> bytes | None:
+    """Return the data in a file; None if the file is damaged, or was made under another name."""
+    data = content[len(MAGIC) + DIGEST :]
+    return data if content == sealed(name, data) else None
+
+
+def logged(line: str) -> None:
+    """Print a line about the cache, if that is wanted."""
+    if "cache" in _config.LOGGED:
+        sys.stderr.write(f"cache: {line}\n")
+
+
+@functools.cache
+def surroundings() -> bytes:
+    """Return what code depends on beside the text it is made from: Wengert, LLVM, and the processor."""
+    return "\n".join([*sources(Path(__file__).parent.parent), llvm_library(), processor()]).encode()
+
+
+def sources(folder: Path) -> list[str]:
+    """Return names, sizes and times of all modules: whoever changes Wengert gets no code of the version before."""
+    found = []
+    folders = [str(folder)]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    status = entry.stat()
+                    found.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+                elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                    folders.append(entry.path)
+    return sorted(found)
+
+
+def llvm_library() -> str:
+    """Return which LLVM there is, without loading it."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("llvmlite")
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        version = Path(place, "_version.py")
+        with contextlib.suppress(OSError):
+            return version.read_text()
+    return "none"
+
+
+def processor() -> str:
+    """Return the processor's model and features: Linux says them in its first lines, elsewhere LLVM knows them."""
+    kept = ("vendor_id", "cpu family", "model", "stepping", "flags", "features", "cpu ")
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", "rb", buffering=0) as file:
+        first, _, _ = file.read(1 << 14).decode("utf-8", "replace").partition("\n\n")
+        return "\n".join(line for line in first.splitlines() if line.lower().startswith(kept) and "MHz" not in line)
+    import llvmlite.binding as llvm
+
+    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+def default_folder() -> Path | None:
+    """Return where code is kept: as told by WENGERT_CACHE, or where the system has such things; None for nowhere."""
+    told = _config.CACHE
+    if told is not None:
+        return None if told in ("", "0") else Path(told).absolute()
+    home = Path("~").expanduser()
+    if not home.is_absolute():
+        return None
+    if os.name == "nt":
+        return Path(os.environ.get("LOCALAPPDATA", home / "AppData/Local"), "wengert", "cache")
+    if sys.platform == "darwin":
+        return home / "Library/Caches/wengert"
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else home / ".cache") / "wengert"
+
+
+@functools.cache
+def object_cache() -> ObjectCache:
+    """Return the cache of this user."""
+    return ObjectCache(default_folder())

@@ -1,0 +1,284 @@
+"""Object code on disk: what is found again, what is not trusted, and many processes at once."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from wengert import _config, cli
+from wengert.native import cache
+from wengert.native.cache import ObjectCache, Usage, default_folder, object_cache
+
+posix = pytest.mark.skipif(os.name != "posix", reason="rights are others there")
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> ObjectCache:
+    return ObjectCache(tmp_path / "wengert")
+
+
+def only_file(kept: ObjectCache) -> Path:
+    assert kept.folder is not None
+    (path,) = kept.folder.iterdir()
+    return path
+
+
+def test_what_was_kept_is_found_by_its_text_alone(kept: ObjectCache) -> None:
+    assert kept.get("a") is None
+    kept.put("a", b"first")
+    kept.put("b", b"second" * 1000)
+    kept.put("empty", b"")
+    assert kept.folder is not None
+    again = ObjectCache(kept.folder)
+    assert (again.get("a"), again.get("b"), again.get("c")) == (b"first", b"second" * 1000, None)
+    assert again.get("empty") == b""
+    kept.put("a", b"other")
+    assert again.get("a") == b"other"
+    assert again.usage().entries == 3
+
+
+def test_code_for_another_surrounding_is_not_found(kept: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept.put("a", b"first")
+    monkeypatch.setattr(cache, "surroundings", lambda: b"another processor")
+    assert kept.get("a") is None
+
+
+def test_the_surroundings_name_sources_llvm_and_processor(tmp_path: Path) -> None:
+    found = cache.surroundings().decode()
+    assert "native/cache.py " in found
+    assert "llvmlite" in found or "version" in found
+    assert any(word in found.lower() for word in ("flags", "features", "+"))
+    assert "MHz" not in found
+    (tmp_path / "part").mkdir()
+    module = tmp_path / "part" / "one.py"
+    module.write_text("1")
+    before = cache.sources(tmp_path)
+    os.utime(module, ns=(1, 1))
+    assert cache.sources(tmp_path) != before
+
+
+def test_damaged_entries_are_not_used() -> None:
+    rng = random.Random(0)
+    whole = cache.sealed("name", rng.randbytes(200))
+    assert cache.unsealed("name", whole) == whole[-200:]
+    for count in range(10_000):
+        content = bytearray(whole)
+        if count % 3 == 0:
+            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        elif count % 3 == 1:
+            content = content[: rng.randrange(len(content))]
+        else:
+            content[rng.randrange(len(content)) :] = rng.randbytes(rng.randrange(200))
+        assert cache.unsealed("name", bytes(content)) is None
+
+
+def test_a_damaged_file_is_replaced(kept: ObjectCache) -> None:
+    kept.put("a", b"first")
+    path = only_file(kept)
+    for content in (b"", b"Wengert", path.read_bytes()[:-1], path.read_bytes() + b"1", b"\0" * 1000):
+        path.write_bytes(content)
+        assert kept.get("a") is None
+    kept.put("a", b"again")
+    assert kept.get("a") == b"again"
+
+
+def test_an_entry_under_another_name_is_not_used(kept: ObjectCache) -> None:
+    kept.put("a", b"first")
+    path, other = only_file(kept), kept.path_of("b")
+    assert other is not None
+    path.rename(other)
+    assert kept.get("b") is None
+
+
+@posix
+def test_a_folder_that_others_can_write_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_config, "LOGGED", frozenset({"cache"}))
+    for mode in (0o777, 0o720, 0o702):
+        tmp_path.chmod(mode)
+        found = ObjectCache(tmp_path)
+        found.put("a", b"first")
+        assert found.get("a") is None
+        assert list(tmp_path.iterdir()) == []
+        assert capsys.readouterr().err == f"cache: {tmp_path} is not used, because others can write to it\n"
+
+
+@posix
+def test_an_entry_that_others_can_write_to_is_not_used(kept: ObjectCache) -> None:
+    kept.put("a", b"first")
+    assert only_file(kept).stat().st_mode & 0o777 == 0o600
+    only_file(kept).chmod(0o666)
+    assert kept.get("a") is None
+
+
+@posix
+def test_the_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert ObjectCache(tmp_path).refusal == "others can write to it"
+
+
+def test_where_no_folder_can_be_nothing_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for folder in (file, file / "below"):
+        found = ObjectCache(folder)
+        found.put("a", b"first")
+        assert found.get("a") is None
+        assert found.usage() == Usage(0, 0)
+
+
+def test_where_nothing_can_be_written_one_line_says_so(
+    kept: ObjectCache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    kept.put("a", b"first")
+    assert capsys.readouterr().err == ""  # nobody asked
+    assert kept.folder is not None
+    assert list(kept.folder.iterdir()) == []
+    monkeypatch.setattr(_config, "LOGGED", frozenset({"cache"}))
+    found = ObjectCache(kept.folder)
+    for text in "abc":
+        found.put(text, b"first")
+    line = (
+        f"cache: {kept.folder} is not used any more, because nothing can be written to it (No space left on device)\n"
+    )
+    assert capsys.readouterr().err == line
+
+
+def test_what_was_used_least_recently_goes(tmp_path: Path) -> None:
+    found = ObjectCache(tmp_path / "wengert", limit=16_000)
+    for number in range(15):
+        found.put(str(number), bytes(1000))
+        path = found.path_of(str(number))
+        assert path is not None
+        os.utime(path, (number + 1e9,) * 2)
+    assert found.get("0") is not None  # and now it was used last
+    begun = found.path_of("99")
+    assert begun is not None
+    left, fresh = begun.with_name(begun.name + ".77-aa"), begun.with_name(begun.name + ".78-aa")
+    for path in (left, fresh):
+        path.write_bytes(bytes(1000))
+    os.utime(left, (1e9, 1e9))
+    for number in range(20, 25):
+        found.put(str(number), bytes(1000))
+    assert found.usage().size <= 16_000
+    here = {number for number in range(30) if found.get(str(number)) is not None}
+    assert {0, 14, 20, 21, 22, 23, 24} <= here
+    assert not {1, 2, 3, 4} & here
+    assert (left.exists(), fresh.exists()) == (False, True)
+
+
+def test_short_processes_together_stay_within_the_limit(tmp_path: Path) -> None:
+    for number in range(100):
+        ObjectCache(tmp_path / "wengert", limit=10_000).put(str(number), bytes(1000))
+    assert ObjectCache(tmp_path / "wengert").usage().size <= 10_000
+
+
+def test_the_use_of_an_entry_is_noted_now_and_then(kept: ObjectCache) -> None:
+    kept.put("a", b"first")
+    path = only_file(kept)
+    recent = time.time() - 60
+    os.utime(path, (recent, recent))
+    kept.get("a")
+    assert path.stat().st_mtime == pytest.approx(recent)
+    os.utime(path, (1e9, 1e9))
+    kept.get("a")
+    assert path.stat().st_mtime > recent
+
+
+MANY = """
+import random, sys
+from pathlib import Path
+from wengert.native.cache import ObjectCache
+found, rng = ObjectCache(Path(sys.argv[1]), limit=60_000), random.Random(int(sys.argv[2]))
+hits = 0
+for _ in range(200):
+    number = rng.randrange(60)
+    content = found.get(str(number))
+    assert content in (None, number.to_bytes(2, "little") * 1000), number
+    hits += content is not None
+    if content is None or rng.random() < 0.3:
+        found.put(str(number), number.to_bytes(2, "little") * 1000)
+    if rng.random() < 0.03:
+        found.clear() if rng.random() < 0.2 else found.shrink()
+assert not found.refusal
+print(hits > 0)
+"""
+
+
+def test_eight_processes_at_once(tmp_path: Path) -> None:
+    folder = str(tmp_path / "wengert")
+    running = [
+        subprocess.Popen([sys.executable, "-c", MANY, folder, str(seed)], stdout=-1, stderr=-1, text=True)
+        for seed in range(8)
+    ]
+    assert [process.communicate(timeout=120) for process in running] == [("True\n", "")] * 8
+    assert all(name.endswith(cache.SUFFIX) for name in os.listdir(folder))
+
+
+# -------------------------------------------------------------------------------------------------- where it is
+
+
+def test_the_folder_can_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_config, "CACHE", str(tmp_path))
+    assert default_folder() == tmp_path
+    for nothing in ("", "0"):
+        monkeypatch.setattr(_config, "CACHE", nothing)
+        assert default_folder() is None
+    found = ObjectCache(None)
+    found.put("a", b"first")
+    assert found.get("a") is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another system has another place")
+def test_without_being_told_it_is_where_the_system_has_such_things(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_config, "CACHE", None)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert default_folder() == tmp_path / ".cache" / "wengert"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert default_folder() == tmp_path / ".cache" / "wengert"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert default_folder() == tmp_path / "xdg" / "wengert"
+
+
+def test_the_command_tells_and_clears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_config, "CACHE", str(tmp_path / "wengert"))
+    object_cache.cache_clear()
+    object_cache().put("a", bytes(1500))
+    other = tmp_path / "wengert" / "notes.txt"
+    other.write_text("mine")
+    try:
+        assert cli.main(["cache", "info"]) == 0
+        assert (
+            capsys.readouterr().out == f"folder   {tmp_path / 'wengert'}\nentries  1\nsize     1.5 KiB of 256.0 MiB\n"
+        )
+        assert cli.main(["cache", "clear"]) == 0
+        assert capsys.readouterr().out == f"removed 1 entries, 1.5 KiB, from {tmp_path / 'wengert'}\n"
+        assert os.listdir(tmp_path / "wengert") == ["notes.txt"]
+        monkeypatch.setattr(_config, "CACHE", "0")
+        object_cache.cache_clear()
+        for command in ("info", "clear"):
+            assert cli.main(["cache", command]) == 0
+            assert capsys.readouterr().out == "no code is kept: it is switched off\n"
+    finally:
+        object_cache.cache_clear()
+
+
+def test_the_command_needs_one_of_its_two_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["cache"]) == 2
+    assert capsys.readouterr().err.startswith("wengert cache: the following arguments are required: what; ")
