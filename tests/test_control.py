@@ -508,7 +508,7 @@ def test_what_does_not_change_is_computed_before_the_loop():
     loop = graph.equations[-1]
     assert [e.primitive.name for e in graph.equations] == ["transpose", "exp", "scan"]
     assert [e.primitive.name for e in loop.params["body"].equations] == ["matmul", "multiply", "tanh"]
-    assert loop.params["carried"] == 1
+    assert loop.params["spec"].carried == 1
 
 
 def test_what_might_not_be_computed_at_all_stays_in_the_loop():

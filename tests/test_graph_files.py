@@ -370,14 +370,22 @@ def without(params, key):
     return {name: value for name, value in params.items() if name != key}
 
 
+def with_spec(params, place, value):
+    fields = list(params["spec"]["loopspec"])
+    fields[place] = value
+    return {**params, "spec": {"loopspec": fields}}
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("scan", lambda p: without(p, "reverse"), "scan that cannot be evaluated .'reverse'"),
-        ("scan", lambda p: {**p, "length": "3"}, "length='3'; a number from 0 is needed"),
-        ("scan", lambda p: {**p, "length": 4}, r"a sequence of shape \(3,\) for 4 iterations"),
-        ("scan", lambda p: {**p, "carried": 2}, "body of inputs"),
-        ("scan", lambda p: {**p, "constants": 5}, "a loop of 2 operands"),
+        ("scan", lambda p: without(p, "spec"), "scan that cannot be evaluated .'spec'"),
+        ("scan", lambda p: {**p, "spec": 3}, "spec=3; a record of a loop is needed"),
+        ("scan", lambda p: with_spec(p, 2, "3"), "a record of loopspec that does not hold together"),
+        ("scan", lambda p: with_spec(p, 3, 1), "a record of loopspec that does not hold together"),
+        ("scan", lambda p: with_spec(p, 2, 4), r"a sequence of shape \(3,\) for 4 iterations"),
+        ("scan", lambda p: with_spec(p, 1, 2), "body of inputs"),
+        ("scan", lambda p: with_spec(p, 0, 5), "a loop of 2 operands"),
         ("scan", lambda p: {**p, "body": 1}, "body that is a int; a graph is needed"),
         ("while_loop", lambda p: {**p, "cond": "less"}, "cond that is a str; a graph is needed"),
         ("cond", lambda p: {**p, "branches": {"tuple": []}}, "a choice without branches"),

@@ -10,7 +10,8 @@ from typing import Any
 
 from wengert.control.branch import branch
 from wengert.control.call import primitive as call
-from wengert.control.loop import is_counted, parts, scan_loop, while_loop
+from wengert.control.loop import scan_loop, while_loop
+from wengert.control.loop_operands import LoopSpec, is_counted, parts
 from wengert.control.sequence import zero_sequence
 from wengert.core.aval import UNKNOWN, aval_of, shape_of
 from wengert.core.graph import FURTHER_CHECKS, Graph, malformed
@@ -36,14 +37,12 @@ def check_graph(name: str, graph: Any, shapes: Sequence[tuple[int, ...]]) -> Non
 
 def check_loop(inputs: Inputs, params: Params) -> None:
     """Check that body and condition fit the operands, and that the body gives what it receives."""
-    for key in ("constants", "carried"):
-        require(type(params[key]) is int and params[key] >= 0, f"{key}={params[key]!r}", "a number from 0 is needed")
-    length = params["length"]
-    require(length is None or (type(length) is int and length >= 0), f"length={length!r}", "a number from 0 is needed")
-    require(type(params["reverse"]) is bool, f"reverse={params['reverse']!r}", "True or False is needed")
+    spec = params["spec"]
+    require(type(spec) is LoopSpec, f"spec={spec!r:.80}", "a record of a loop is needed")
+    length = spec.length
     given = parts(inputs, params)
     counts = [len(given.constants), len(given.carried)]
-    wanted = [params["constants"], params["carried"]]
+    wanted = [spec.constants, spec.carried]
     require(counts == wanted, f"a loop of {len(inputs)} operands", f"{wanted} constants and carried values are needed")
     for limit in given.limit if is_counted(params) else ():
         require(aval_of(limit).dtype.kind in "iu", f"a loop that ends at {limit!r}", "an integer is needed")

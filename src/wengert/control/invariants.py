@@ -23,10 +23,11 @@ def hoisted(equation: Equation, limit: int) -> tuple[list[Equation], dict[Variab
         None if everything in the loop changes.
     """
     params = equation.params
-    body, own, carried = params["body"], params["constants"], params["carried"]
+    body, spec = params["body"], params["spec"]
+    own, carried = spec.constants, spec.carried
     steady = [body.outputs[i] is body.inputs[own + i] for i in range(carried)]
     constant = {*body.inputs[:own], *(body.inputs[own + i] for i in range(carried) if steady[i])}
-    first, kept = separated(body, constant, bool(params["length"]))
+    first, kept = separated(body, constant, bool(spec.length))
     if not first and not any(steady):
         return None
     outside: dict[Variable, Any] = dict(zip(body.inputs, equation.inputs[limit:], strict=True))
@@ -57,8 +58,7 @@ def hoisted(equation: Equation, limit: int) -> tuple[list[Equation], dict[Variab
         **params,
         "body": inner_body,
         "cond": cond,
-        "constants": len(places) + len(needed),
-        "carried": len(moving),
+        "spec": spec.holding(len(places) + len(needed), len(moving)),
     }
     outputs = (*(equation.outputs[i] for i in moving), *equation.outputs[carried:])
     loop = Equation(equation.primitive, inputs, changed, outputs, equation.origin)

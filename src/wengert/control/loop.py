@@ -5,9 +5,7 @@ and sequences of what each iteration left behind. Parameters:
 
 * body: the graph from (constants, carried values, one element of each sequence) to (carried values, what is left).
 * cond: the graph from (constants, carried values) to whether to go on; None for `scan`.
-* constants, carried: how many there are of each.
-* length: the number of iterations; None for a `while_loop`, and for a `scan` that gets it as operand 0, the count.
-* reverse: whether sequences are read and written from their ends.
+* spec: how many constants and carried values there are, and how the iterations follow each other (`LoopSpec`).
 
 Reverse mode of a loop is a loop: the forward one leaves the residuals of its body's forward half behind and counts
 its iterations, the backward one reads them from the end, carries the cotangents of carried values and adds up those of
@@ -17,13 +15,14 @@ constants. Both are ordinary loops, so second order needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, count, pairwise
-from typing import Any, NamedTuple
+from itertools import chain, count
+from typing import Any
 
 import numpy as np
 
 from wengert.compile.dead import narrowed, needed_inputs
 from wengert.control import invariants
+from wengert.control.loop_operands import LoopSpec, Parts, backward_body, interleaved, is_counted, parts
 from wengert.control.sequence import collected, sequence_aval, zeros
 from wengert.control.subgraphs import (
     batched_graph,
@@ -33,7 +32,6 @@ from wengert.control.subgraphs import (
     filled,
     halves,
     one_of,
-    permuted,
     pushed_graph,
     select,
     spread_out,
@@ -54,33 +52,6 @@ __all__ = ["Loop", "masked", "scan_loop", "while_loop"]
 Params = Mapping[str, Any]
 Flags = Sequence[bool]
 COUNTER = Aval((), np.dtype(np.int64), weak=True)
-
-
-class Parts(NamedTuple):
-    """Hold the operands of a loop, or something about each of them, by their roles; `limit` has one item or none."""
-
-    limit: list[Any]
-    constants: list[Any]
-    carried: list[Any]
-    sequences: list[Any]
-
-    @property
-    def inner(self) -> list[Any]:
-        """What the body receives."""
-        return [*self.constants, *self.carried, *self.sequences]
-
-
-def parts(items: Sequence[Any], params: Params) -> Parts:
-    """Sort what belongs to operands by their roles."""
-    first = int(is_counted(params))
-    second = first + params["constants"]
-    third = second + params["carried"]
-    return Parts(list(items[:first]), list(items[first:second]), list(items[second:third]), list(items[third:]))
-
-
-def is_counted(params: Params) -> bool:
-    """Tell whether operand 0 is the number of iterations."""
-    return params["cond"] is None and params["length"] is None
 
 
 def masked(
@@ -107,14 +78,14 @@ class Loop(Structured):
     def repeat(self, *operands: Any, **params: Any) -> tuple[Any, ...]:
         """Run the loop on values that have elements."""
         given = parts(operands, params)
-        left: list[list[Any]] = [[] for _ in params["body"].outputs[params["carried"] :]]
+        left: list[list[Any]] = [[] for _ in params["body"].outputs[params["spec"].carried :]]
         run = self.iterate if params["cond"] is None else self.iterate_while
         carried = run(given, params, left)
-        if params["reverse"]:
+        if params["spec"].reverse:
             for items in left:
                 items.reverse()
         avals = [aval_of(x) for x in params["body"].outputs[len(carried) :]]
-        ends = [collected(items, aval, params["length"]) for items, aval in zip(left, avals, strict=True)]
+        ends = [collected(items, aval, params["spec"].length) for items, aval in zip(left, avals, strict=True)]
         return (*carried, *ends)
 
     def iterate_while(self, given: Parts, params: Params, left: list[list[Any]]) -> list[Any]:
@@ -130,9 +101,9 @@ class Loop(Structured):
     def iterate(self, given: Parts, params: Params, left: list[list[Any]]) -> list[Any]:
         """Repeat a number of times; return what is carried at the end."""
         carried = given.carried
-        limit = given.limit[0] if params["length"] is None else params["length"]
+        limit = given.limit[0] if params["spec"].length is None else params["spec"].length
         last = int(np.max(raw(limit), initial=0))
-        for position in range(last - 1, -1, -1) if params["reverse"] else range(last):
+        for position in range(last - 1, -1, -1) if params["spec"].reverse else range(last):
             active = True if is_concrete(limit) else position < limit
             carried = self.iteration(given, carried, position, active, params, left)
         return carried
@@ -142,7 +113,7 @@ class Loop(Structured):
     ) -> list[Any]:
         """Evaluate the body once, put what it leaves behind into lists, and return what it carries."""
         inner = [*given.constants, *carried, *(sequence[position] for sequence in given.sequences)]
-        own = params["constants"]
+        own = params["spec"].constants
         found = (
             evaluate(params["body"], inner)
             if is_concrete(active)
@@ -157,14 +128,16 @@ class Loop(Structured):
     def avals(self, inputs: Sequence[Any], params: Params) -> tuple[Aval, ...]:
         """Return the avals of the results."""
         found = [aval_of(x) for x in params["body"].outputs]
-        carried = params["carried"]
-        return (*found[:carried], *(sequence_aval(aval, params["length"]) for aval in found[carried:]))
+        carried = params["spec"].carried
+        return (*found[:carried], *(sequence_aval(aval, params["spec"].length) for aval in found[carried:]))
 
     def results(self, inputs: Sequence[Any], params: Params) -> list[Variable]:
         """Return what is as the results are; values lie in memory as at the beginning where no iteration is sure."""
-        count, ends = params["carried"], params["body"].outputs
+        count, ends = params["spec"].carried, params["body"].outputs
         olds = parts(inputs, params).carried
-        values = [one_of((x,) if params["length"] else (x, old)) for x, old in zip(ends[:count], olds, strict=True)]
+        values = [
+            one_of((x,) if params["spec"].length else (x, old)) for x, old in zip(ends[:count], olds, strict=True)
+        ]
         avals = self.avals(inputs, params)[count:]
         return values + [stack_of(aval, x) for aval, x in zip(avals, ends[count:], strict=True)]
 
@@ -196,8 +169,8 @@ class Loop(Structured):
 
         A carried value is needed if it is used afterwards, decides whether to go on, or enters another that is needed.
         """
-        body, cond, own = params["body"], params["cond"], params["constants"]
-        ahead = own + params["carried"]
+        body, cond, own = params["body"], params["cond"], params["spec"].constants
+        ahead = own + params["spec"].carried
         deciding = [False] * len(body.inputs)
         if cond is not None:
             deciding[:ahead] = needed_inputs(cond, [True])
@@ -214,8 +187,7 @@ class Loop(Structured):
         changed = {
             "body": narrowed(body, inner, results),
             "cond": cond and narrowed(cond, inner[:ahead], [True]),
-            "constants": sum(inner[:own]),
-            "carried": sum(carried),
+            "spec": params["spec"].holding(sum(inner[:own]), sum(carried)),
         }
         return [*[True] * int(is_counted(params)), *inner], results, {**params, **changed}
 
@@ -256,8 +228,7 @@ class Loop(Structured):
                     pushed_graph(params["body"], wide.inner, [*carried, *left], order), wide, carried, left, width
                 ),
                 "cond": None if params["cond"] is None else self.wider_cond(params, constants, moved),
-                "constants": len(given.constants) + len(constants),
-                "carried": len(carried) + len(moved),
+                "spec": params["spec"].holding(len(given.constants) + len(constants), len(carried) + len(moved)),
             },
         )
         first, second = len(carried), len(carried) + len(moved)
@@ -269,13 +240,13 @@ class Loop(Structured):
 
     def wider_cond(self, params: Params, constants: Sequence[Any], carried: Sequence[Any]) -> Graph:
         """Return the condition of a loop that has further constants and carries more."""
-        own = params["constants"]
+        own = params["spec"].constants
         return with_extra_inputs(
             params["cond"],
             [
                 *range(own),
                 *map(aval_of, constants),
-                *range(own, own + params["carried"]),
+                *range(own, own + params["spec"].carried),
                 *map(aval_of, carried),
             ],
         )
@@ -305,7 +276,7 @@ class Loop(Structured):
     def same_lanes(self, size: int, given: Parts, wide: Parts, left: Flags, params: Params) -> Any:
         """Repeat equally often in all lanes."""
         inputs = params["body"].inputs
-        ahead = params["constants"] + params["carried"]
+        ahead = params["spec"].constants + params["spec"].carried
         body = batched_graph(lambda *xs: evaluate(params["body"], xs), size, inputs, wide.inner, [*wide.carried, *left])
         cond = params["cond"] and batched_graph(
             lambda *xs: evaluate(params["cond"], xs), size, inputs[:ahead], [*wide.constants, *wide.carried], [False]
@@ -315,7 +286,7 @@ class Loop(Structured):
     def masked_lanes(self, size: int, given: Parts, wide: Parts, left: Flags, params: Params) -> Any:
         """Repeat while any lane goes on."""
         inputs = params["body"].inputs
-        own, ahead = params["constants"], params["constants"] + params["carried"]
+        own, ahead = params["spec"].constants, params["spec"].constants + params["spec"].carried
 
         def step(*xs: Any) -> Sequence[Any]:
             active = evaluate(params["cond"], xs[:ahead])[0]
@@ -332,7 +303,7 @@ class Loop(Structured):
     def counted_lanes(self, size: int, given: Parts, wide: Parts, left: Flags, params: Params) -> Any:
         """Repeat as often as the lane with the most iterations, and carry the position."""
         inputs = params["body"].inputs
-        own, reverse = params["constants"], params["reverse"]
+        own, reverse = params["spec"].constants, params["spec"].reverse
 
         def step(limit: Any, *xs: Any) -> Sequence[Any]:
             position, inner = xs[own], [*xs[:own], *xs[own + 1 :]]
@@ -340,7 +311,7 @@ class Loop(Structured):
                 lambda ys: evaluate(params["body"], ys),
                 position < limit,
                 inner,
-                slice(own, own + params["carried"]),
+                slice(own, own + params["spec"].carried),
             )
             return [position - 1 if reverse else position + 1, *found]
 
@@ -361,7 +332,7 @@ class Loop(Structured):
             most - 1 if reverse else np.int64(0),
             *given.carried,
             *given.sequences,
-            **{**params, "body": body, "constants": own + 1, "carried": params["carried"] + 1},
+            **{**params, "body": body, "spec": params["spec"].holding(own + 1, params["spec"].carried + 1)},
         )
         return results[1:]
 
@@ -372,7 +343,7 @@ class Loop(Structured):
         given, flags = parts(values, params), parts(wanted, params)
         carried, left = self.settled(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
-        own, there = params["constants"], params["constants"] + params["carried"]
+        own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         total = len(params["body"].inputs)
         cuts = halves(
             params["body"],
@@ -409,10 +380,7 @@ class Loop(Structured):
                 *given_cts[moving:],
                 body=body,
                 cond=None,
-                constants=len(constants),
-                carried=moving + len(sums),
-                length=params["length"],
-                reverse=not params["reverse"],
+                spec=LoopSpec(len(constants), moving + len(sums), params["spec"].length, not params["spec"].reverse),
             )
             of_constants = spread_out(found[moving : moving + len(sums)], wide.constants)
             of_carried = spread_out(found[:moving], carried)
@@ -429,12 +397,12 @@ class Loop(Structured):
             )
             steps = given.limit
         else:
-            own = params["constants"]
+            own = params["spec"].constants
 
             def counting(*xs: Any) -> list[Any]:
                 return [xs[own] + 1, *evaluate(body, [*xs[:own], *xs[own + 1 :]])]
 
-            places = [*range(own), COUNTER, *range(own, own + params["carried"])]
+            places = [*range(own), COUNTER, *range(own, own + params["spec"].carried)]
             results = apply(
                 self,
                 *given.constants,
@@ -445,7 +413,7 @@ class Loop(Structured):
                     **params,
                     "body": closed(counting, [*body.inputs[:own], COUNTER, *body.inputs[own:]], self.name),
                     "cond": with_extra_inputs(params["cond"], places),
-                    "carried": params["carried"] + 1,
+                    "spec": params["spec"].holding(own, params["spec"].carried + 1),
                 },
             )
             steps, results = [results[0]], results[1:]
@@ -462,38 +430,6 @@ def stack_of(aval: Aval, one: Any) -> Variable:
 def exchanged(array: Any) -> Any:
     """Return the array of a sequence with its lanes in front of its elements, or the other way round."""
     return array if UNKNOWN in aval_of(array).shape else np.swapaxes(array, 0, 1)
-
-
-def interleaved(pushed: Graph, wide: Parts, carried: Flags, left: Flags, width: int) -> Graph:
-    """Return a graph of values and what moves with them in the order of a loop's body: by role, values first."""
-    inputs: list[int] = []
-    value, moved = 0, len(wide.inner)
-    for flags in (wide.constants, wide.carried, wide.sequences):
-        own, more = len(flags), width * sum(flags)
-        inputs += [*range(value, value + own), *range(moved, moved + more)]
-        value, moved = value + own, moved + more
-    outs, total = len(carried), len(carried) + len(left)
-    middle = total + width * sum(carried)
-    outputs = [*range(outs), *range(total, middle), *range(outs, total), *range(middle, len(pushed.outputs))]
-    return permuted(pushed, inputs, outputs)
-
-
-def backward_body(
-    backward: Graph, constants: int, sequences: int, saved: int, carried: Flags, left: Flags, wide: Parts
-) -> Graph:
-    """Return the backward half in the order of a loop's body.
-
-    It has (constants, sequences, residuals, cotangents of carried values, of what is left, sums), and returns the
-    cotangents of (constants, carried values, elements of sequences).
-    """
-    ends = [0]
-    for n in (constants, sequences, saved, sum(carried), sum(left), sum(wide.constants)):
-        ends.append(ends[-1] + n)
-    ranges = [range(a, b) for a, b in pairwise(ends)]
-    steady, read, residuals, moving, leaving, sums = ranges
-    first, second = sum(wide.constants), sum(wide.constants) + sum(carried)
-    outputs = [*range(first, second), *range(first), *range(second, len(backward.outputs))]
-    return permuted(backward, [*steady, *moving, *sums, *read, *residuals, *leaving], outputs)
 
 
 while_loop = Loop("while_loop")

@@ -9,6 +9,7 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.control import loop
+from wengert.control.loop_operands import LoopSpec
 from wengert.control.staged import (
     Flat,
     any_staged,
@@ -167,10 +168,7 @@ def emitted(
         *sequences,
         body=graphs[0],
         cond=None if cond is None else graphs[1],
-        constants=len(constants),
-        carried=len(starts),
-        length=length,
-        reverse=reverse,
+        spec=LoopSpec(len(constants), len(starts), length, reverse),
     )
     return results
 

@@ -12,6 +12,7 @@ import numpy as np
 from wengert.control import loop
 from wengert.control.heap import Heap
 from wengert.control.holders import Holder
+from wengert.control.loop_operands import LoopSpec
 from wengert.control.places import UNBOUND, Site
 from wengert.control.staged import with_common_constants
 from wengert.control.subgraphs import row_of
@@ -365,10 +366,7 @@ class StagedLoop:
             *([] if self.rows is None else [self.rows]),
             body=graphs[0],
             cond=graphs[1] if len(graphs) > 1 else None,
-            constants=len(captured) + len(read),
-            carried=len(init),
-            length=None if self.rows is None else len(self.rows),
-            reverse=False,
+            spec=LoopSpec(len(captured) + len(read), len(init), None if self.rows is None else len(self.rows)),
         )
         return results
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.control.loop_operands import LoopSpec
 from wengert.core.aval import NUMBERS, UNKNOWN, Aval
 from wengert.core.graph import Graph
 from wengert.core.labels import Labels, Relation
@@ -47,7 +48,7 @@ DEEPEST = 32
 MOST_AXES = 64
 DTYPE = re.compile(r"[<>|=]?[biufc][0-9]{1,2}")
 NUMBER_TYPES = {kind.__name__: kind for kind in NUMBERS}
-RECORDS: dict[str, type[Any]] = {"labels": Labels, "relation": Relation}
+RECORDS: dict[str, type[Any]] = {"labels": Labels, "loopspec": LoopSpec, "relation": Relation}
 """Classes of typed parameters by their tags; what they hold is written in the order of their fields."""
 UFUNCS = {name: value for name, value in vars(np).items() if isinstance(value, np.ufunc)}
 
