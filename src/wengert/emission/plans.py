@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterable, Iterator
 
 from wengert.kernel.kernel import Affine, Buffer, Guard, Reduction, Stage
@@ -44,10 +45,9 @@ class Plan:
 
     def __init__(self, stage: Stage, buffers: dict[str, Buffer], target: Target, tile: int) -> None:
         self.stage, self.tile = stage, tile
-        self.nest = nest_of(stage)
         self.depends = dependences(stage, buffers)
-        place = {dimension: k + 1 for k, dimension in enumerate(self.nest)} | {0: 0}
-        self.level = [max((place[d] for d in found), default=0) for found in self.depends]
+        self.nest = nest_of(stage, self.depends)
+        self.level = levels(self.nest, self.depends)
         self.lane = stage.lane
         self.wide = [bool(self.lane) and self.lane in found for found in self.depends]
         self.width = self.lanes(target)
@@ -55,11 +55,7 @@ class Plan:
         self.clean = clean_ranges(stage)
         uses = list(used(stage))
         self.once = {n for n in uses if uses.count(n) == 1}
-        self.fused = {
-            r.value
-            for r, start in zip(stage.reductions, self.starts, strict=True)
-            if r.combine == "add" and start is not None and self.is_product(r.value)
-        }
+        self.fused = {r.value for r in stage.reductions if r.combine == "add" and self.is_product(r.value)}
         self.spread = self.spread_operations()
         self.units = self.unrolled()
         self.live = {clean: self.reached(clean) for clean in (False, True)}
@@ -121,7 +117,12 @@ class Plan:
 
     @property
     def written_out(self) -> bool:
-        """Whether all vectors along the lanes are written one after the other, their masks known."""
+        """Whether all vectors along the lanes are written one after the other, their masks known.
+
+        Not if loops within them add to memory: a load that follows a masked store to the vector beside it waits.
+        """
+        if self.nest[-1] != self.lane and None in self.starts:
+            return False
         size = self.vectors * self.tile * (len(self.stage.operations) + len(self.stage.stores))
         return self.vectors <= FEW and size <= LARGE
 
@@ -146,15 +147,32 @@ class Plan:
         return found
 
 
-def nest_of(stage: Stage) -> tuple[int, ...]:
+def nest_of(stage: Stage, depends: list[frozenset[int]]) -> tuple[int, ...]:
     """Return the order of the loops: what nested reductions keep, then what they reduce; lanes last in their part.
 
-    Lanes that are kept stand outside of the sums, so that a step has sums for many of them in registers.
+    Lanes that are kept stand outside of the sums, so that a step has sums for many of them in registers. They
+    come first of all if at least half of the work then leaves the other loops.
     """
     reduced = {d for r in stage.reductions if r.kind in ("nested", "column") for d in r.over if d}
     inner = range(1, len(stage.extents))
     parts = [d for d in inner if d not in reduced], [d for d in inner if d in reduced]
-    return tuple(d for part in parts for d in sorted(part, key=lambda d: d == stage.lane))
+    nest = tuple(d for part in parts for d in sorted(part, key=lambda d: d == stage.lane))
+    first = (*(d for d in nest if d == stage.lane), *(d for d in nest if d != stage.lane))
+    reducing = any(set(inner) & set(r.over) for r in stage.reductions)
+    return first if not reducing and 2 * work(stage, first, depends) < work(stage, nest, depends) else nest
+
+
+def levels(nest: tuple[int, ...], depends: list[frozenset[int]]) -> list[int]:
+    """Return in how many loops operations stand."""
+    place = {dimension: k + 1 for k, dimension in enumerate(nest)} | {0: 0}
+    return [max((place[d] for d in found), default=0) for found in depends]
+
+
+def work(stage: Stage, nest: tuple[int, ...], depends: list[frozenset[int]]) -> int:
+    """Return about how many cycles the operations of a stage take, all vectors being one number."""
+    points = list(itertools.accumulate((stage.extents[d] for d in nest), operator.mul, initial=1))
+    placed = zip(stage.operations, levels(nest, depends), strict=True)
+    return sum(OPCODES[operation.name].cost * points[level] for operation, level in placed)
 
 
 def accesses(stage: Stage) -> Iterator[tuple[str, Affine]]:

@@ -99,7 +99,7 @@ def copies(address: Value, buffer: Buffer, tile: int) -> list[Value]:
 
 
 def row_bytes(buffer: Buffer) -> int:
-    """Return how far the copies of a buffer lie apart that rows of a tile have."""
+    """Return how far apart the copies of a buffer lie that rows of a tile have: whole lines, and so whole vectors."""
     return -(-buffer.size * buffer.dtype.itemsize // LINE) * LINE
 
 

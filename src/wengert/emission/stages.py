@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 
@@ -127,6 +126,7 @@ class StageWriter(Values):
         with self.scope():
             self.lanes = lanes
             self.enter(self.plan.lane, lanes.start)
+            self.there((), 0, 0)  # the mask of the tail, before loops that need it
             self.compute(depth + 1)
             self.loops(depth + 1)
 
@@ -137,9 +137,7 @@ class StageWriter(Values):
         wide = bool(plan.lane)
         for n, reduction in enumerate(stage.reductions):
             if plan.starts[n] is None:
-                self.finish(
-                    reduction, [[self.value(reduction.value, row, u, wide) for u in units] for row in self.tile]
-                )
+                self.in_memory(reduction)
                 continue
             for row in self.tile:
                 sums = self.sums[n][row] = list(self.sums[n][row])
@@ -149,7 +147,9 @@ class StageWriter(Values):
             for row in self.tile:
                 for u in units:
                     there = self.there(store.guard, row, u)
-                    self.store(store.buffer, store.at, row, u, self.value(store.value, row, u, wide), there)
+                    self.store(
+                        store.buffer, store.at, row, u, self.value(store.value, row, u, wide), there, store.guard
+                    )
 
     @property
     def tile(self) -> range:
@@ -182,13 +182,16 @@ class StageWriter(Values):
         there = self.there((), row, unit)
         if there is False:
             return old
+        new = self.added(reduction, old, row, unit)
+        return new if there is True else self.b.select(there, new, old)
+
+    def added(self, reduction: Reduction, old: Value, row: int, unit: int) -> Value:
+        """Return a sum with one more value; a product is multiplied and added at once."""
         wide = bool(self.plan.lane)
         if reduction.value in self.plan.fused:
             x, y = (self.value(n, row, unit, wide) for n in self.stage.operations[reduction.value].operands)
-            new = multiply_add(self.b, self.case(reduction), x, y, old)
-        else:
-            new = self.combine(reduction, self.value(reduction.value, row, unit, wide), old)
-        return new if there is True else self.b.select(there, new, old)
+            return multiply_add(self.b, self.case(reduction), x, y, old)
+        return self.combine(reduction, self.value(reduction.value, row, unit, wide), old)
 
     def combine(self, reduction: Reduction, x: Value, y: Value) -> Value:
         """Combine two values of a reduction."""
@@ -224,20 +227,32 @@ class StageWriter(Values):
             if reduction.kind == "nested":
                 for row in self.tile:
                     self.store(reduction.into, reduction.at, row, unit, sums[row][unit], there)
-            else:
-                self.accumulate(reduction, unit, [row[unit] for row in sums], there)
+            elif there is not False:
+                new = self.shared(reduction, unit, isinstance(sums[0][0].type, Vector), there)
+                for row in sums:
+                    new = self.combine(reduction, row[unit], new)
+                self.store(reduction.into, reduction.at, 0, unit, new, there)
 
-    def accumulate(self, reduction: Reduction, unit: int, found: list[Value], there: Condition) -> None:
-        """Combine what rows gave into memory that all rows share."""
-        at = reduction.at
-        assert at is not None
-        if there is False:
-            return
-        wide = isinstance(found[0].type, Vector)
-        target = Operation("load", (), self.dtype(reduction), reduction.into, at)
-        old = self.fetched(target, at, 0, unit, wide, there)
-        new = reduce(lambda x, y: self.combine(reduction, y, x), found, old)
-        self.store(reduction.into, at, 0, unit, new, there)
+    def in_memory(self, reduction: Reduction) -> None:
+        """Combine the values of a point with what is in memory, which all rows share."""
+        assert reduction.at is not None
+        wide = bool(self.plan.lane)
+        for unit in range(self.lanes.units):
+            there = self.there((), 0, unit) if wide else True
+            if there is False:
+                continue
+            if reduction.kind == "nested":
+                raise NotImplementedError("a nested reduction around loops that it keeps")
+            new = self.shared(reduction, unit, wide, there)
+            for row in self.tile:
+                new = self.added(reduction, new, row, unit)
+            self.store(reduction.into, reduction.at, 0, unit, new, there)
+
+    def shared(self, reduction: Reduction, unit: int, wide: bool, there: Condition) -> Value:
+        """Load what memory that all rows share has so far."""
+        assert reduction.at is not None
+        item = Operation("load", (), self.dtype(reduction), reduction.into, reduction.at)
+        return self.fetched(item, reduction.at, 0, unit, wide, there)
 
 
 def identity(combine: str, dtype: np.dtype[np.generic]) -> float | int:

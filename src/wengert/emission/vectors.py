@@ -144,6 +144,7 @@ class Values:
         step = at.coefficients[self.plan.lane] if wide else 0
         if step == 1:
             place = place.to(kind)
+            there = there if item.guard or not self.has_room(item.buffer, at) else True
             found = place.load() if there is True else place.load_where(mask(b, there, self.plan.width))
         elif step:
             found = place.gather(self.steps(step), mask(b, there, self.plan.width))
@@ -165,6 +166,15 @@ class Values:
         bases = self.frame.bases[item.buffer]
         safe = bases[row if len(bases) > 1 else 0]
         return self.b.select(held, self.b.select(held, place, safe).load(), zero)
+
+    def has_room(self, buffer: str, at: Affine) -> bool:
+        """Whether the lanes are all of a buffer of the row: what lies behind is its own, up to a whole vector.
+
+        No mask is needed then; loads that follow masked stores would wait for them.
+        """
+        found = self.frame.buffers[buffer]
+        alone = sum(map(abs, at.coefficients)) == 1 and at.coefficients[self.plan.lane] == 1
+        return alone and found.kind == "row" and not at.constant and found.size == self.stage.extents[self.plan.lane]
 
     def steps(self, step: int) -> Value:
         """Return how far lanes lie apart in memory."""
@@ -192,7 +202,9 @@ class Values:
             found = place.gather(indices, mask(b, there, self.plan.width))
         return registered(found, operation.dtype)
 
-    def store(self, buffer: str, at: Affine, row: int, unit: int, value: Value, there: Condition) -> None:
+    def store(
+        self, buffer: str, at: Affine, row: int, unit: int, value: Value, there: Condition, guard: Guard = ()
+    ) -> None:
         """Write a store of a number or of a vector."""
         if there is False:
             return
@@ -210,7 +222,7 @@ class Values:
         step = at.coefficients[self.plan.lane]
         if step != 1:
             place.scatter(value, self.steps(step), mask(b, there, self.plan.width))
-        elif there is True:
+        elif there is True or (not guard and self.has_room(buffer, at)):
             place.to(value.type).store(value)
         else:
             place.to(value.type).store_where(value, mask(b, there, self.plan.width))
