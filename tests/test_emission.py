@@ -14,12 +14,13 @@ import pytest
 
 from tests.kernels import inputs_for, random_program
 from wengert import emission, kernel
-from wengert.emission import plans
+from wengert.emission import plans, sharing
 from wengert.emission.executable import Executable
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduction, Stage, Store
 from wengert.native.engine import Target, emit_object, host
+from wengert.native.team import team_of
 
 DOUBLE = np.dtype(float)
 HOST = host()
@@ -47,10 +48,14 @@ def program(kernels: Sequence[Kernel], **buffers: tuple[str, tuple[int, ...]]) -
     return Program(named["input"], named["output"], made, tuple(kernels))
 
 
-def require_equal(made: Program, inputs: Sequence[Any], target: Target = HOST) -> None:
-    """Compare native code with the evaluation."""
+def require_equal(made: Program, inputs: Sequence[Any], target: Target = HOST, team: int | None = None) -> None:
+    """Compare native code with the evaluation, and its bits with those that a team computes."""
     require_sound(made)
-    for got, expected in zip(Executable(made, target)(inputs), evaluate(made, inputs), strict=True):
+    run = Executable(made, target)
+    found = run(inputs)
+    if team is not None:
+        assert [x.tobytes() for x in run(inputs, team)] == [x.tobytes() for x in found]
+    for got, expected in zip(found, evaluate(made, inputs), strict=True):
         assert got.dtype == expected.dtype
         rounding = ROUNDING.get(got.dtype, 0)
         np.testing.assert_allclose(got, expected, rtol=rounding, atol=rounding)
@@ -133,6 +138,28 @@ def test_random_programs(part: int, target: Target, monkeypatch: pytest.MonkeyPa
     for seed in range(part, 60, 3):
         made = without_functions(random_program(seed))
         require_equal(made, halves(inputs_for(made, seed)), target)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_parts_have_the_same_bits_for_every_number_of_threads(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LARGE": 0, "PART": 1, "GRAIN": 16, "FEWEST": 2}.items():
+        monkeypatch.setattr(sharing, name, value)
+    monkeypatch.setattr(plans, "FEW", (0, 4)[part])
+    team = team_of(2).address
+    for seed in range(100 + part, 130, 2):
+        made = without_functions(random_program(seed))
+        require_equal(made, halves(inputs_for(made, seed)), team=team)
+
+
+def test_long_sums_are_accurate_and_shared() -> None:
+    n = 1_000_003
+    x = np.random.default_rng(0).normal(size=n) + 1
+    square = load("x", 0, 1), real("multiply", 0, 0)
+    total = Reduction("add", 1, "total", (0, 1), "value", Affine(0, (0, 0)))
+    made = program([Kernel(1, (Stage((1, n), square, (), (total,), 1),))], x=("input", (n,)), value=("output", ()))
+    (found,), (shared,) = Executable(made)([x]), Executable(made)([x], team_of(2).address)
+    assert found.tobytes() == shared.tobytes()
+    assert abs(float(found) / float(np.sum(x.astype(np.longdouble) ** 2)) - 1) < 1e-15
 
 
 # -------------------------------------------------------------------------------------------------- the house

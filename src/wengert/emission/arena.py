@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from wengert.kernel.kernel import Buffer, Kernel
+from wengert.kernel.kernel import Buffer
 
-__all__ = ["Arena", "laid_out", "names_of"]
+__all__ = ["LINE", "Arena", "laid_out"]
 
 LINE = 64
 APART = 2112
@@ -27,36 +27,27 @@ class Arena:
     size: int
 
 
-def names_of(kernel: Kernel) -> Iterator[str]:
-    """Iterate over the names of the buffers and numbers that a kernel uses."""
-    for stage in kernel.stages:
-        yield from (operation.buffer for operation in stage.operations if operation.buffer)
-        yield from (store.buffer for store in stage.stores)
-        yield from (reduction.into for reduction in stage.reductions)
-    yield from (keep.buffer for keep in kernel.kept)
-
-
-def laid_out(kernels: tuple[Kernel, ...], buffers: dict[str, Buffer], size: Callable[[Buffer], int]) -> Arena:
+def laid_out(uses: Sequence[Iterable[str]], buffers: dict[str, Buffer], size: Callable[[Buffer], int]) -> Arena:
     """Lay out what no caller gives.
 
     Args:
-        kernels: in order.
+        uses: the buffers that each kernel uses, in order.
         buffers: by name.
         size: gives the bytes of a buffer.
     """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
-    for n, kernel in enumerate(kernels):
-        for name in names_of(kernel):
-            if name in buffers and buffers[name].kind not in ("input", "output"):
+    for n, names in enumerate(uses):
+        for name in names:
+            if buffers[name].kind not in ("input", "output"):
                 first.setdefault(name, n)
                 last[name] = n
     for name, buffer in buffers.items():
         if buffer.kind == "constant":
-            first[name], last[name] = 0, len(kernels)
+            first[name], last[name] = 0, len(uses)
     places: dict[str, int] = {}
     taken: list[tuple[int, int, int, int]] = []  # (begin, end) in memory and (first, last) in time
-    for name in sorted(first, key=lambda name: (buffers[name].kind != "constant", first[name])):
+    for name in sorted(first, key=lambda name: (buffers[name].kind != "constant", first[name], name)):
         length = -(-size(buffers[name]) // LINE) * LINE + APART
         busy = sorted(t[:2] for t in taken if t[2] <= last[name] and first[name] <= t[3])
         place = gap(busy, length)

@@ -10,7 +10,7 @@ from wengert.kernel.kernel import Affine, Buffer, Guard, Reduction, Stage
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 
-__all__ = ["Plan", "accesses"]
+__all__ = ["Plan", "accesses", "nest_of_stage"]
 
 FEW = 4
 """Vectors of a loop that is written out, and steps of one that has no body without masks."""
@@ -160,6 +160,11 @@ def nest_of(stage: Stage, depends: list[frozenset[int]]) -> tuple[int, ...]:
     first = (*(d for d in nest if d == stage.lane), *(d for d in nest if d != stage.lane))
     reducing = any(set(inner) & set(r.over) for r in stage.reductions)
     return first if not reducing and 2 * work(stage, first, depends) < work(stage, nest, depends) else nest
+
+
+def nest_of_stage(stage: Stage, buffers: dict[str, Buffer]) -> tuple[int, ...]:
+    """Return the order of a stage's loops."""
+    return nest_of(stage, dependences(stage, buffers))
 
 
 def levels(nest: tuple[int, ...], depends: list[frozenset[int]]) -> list[int]:

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from wengert.emission.arena import Arena, laid_out
 from wengert.emission.instructions import in_memory
 from wengert.emission.rows import anonymous, kernel_function, row_bytes
-from wengert.kernel.kernel import Buffer, Kernel, Program
+from wengert.emission.sharing import Step, steps
+from wengert.kernel.kernel import Buffer, Program
 from wengert.native import builder
 from wengert.native.builder import Builder, Function, Value
 from wengert.native.engine import Target
-from wengert.native.structs import I8, POINTER, VOID, Pointer, Signature
+from wengert.native.jobs import JOB, REFUSED, SHARED
+from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 
 __all__ = ["RUN", "Emitted", "emitted"]
 
-RUN = Signature(VOID, (Pointer(POINTER), Pointer(I8), POINTER))
+RUN = Signature(VOID, (Pointer(POINTER), Pointer(I8), Pointer(SHARED)))
 """What runs a program: the addresses of inputs and outputs, the arena, and the team's memory or nothing."""
 
 
@@ -39,37 +41,110 @@ def emitted(program: Program, target: Target) -> Emitted:
         program: what has passed the checker, scheduled.
         target: the processor.
     """
-    buffers = {buffer.name: buffer for buffer in program.buffers}
-    tiles = {name: kernel.tile for kernel in program.kernels for name in row_buffers(kernel, buffers)}
-    arena = laid_out(program.kernels, buffers, lambda buffer: bytes_of(buffer, tiles))
-    functions: dict[object, Function] = {}
-    calls: list[tuple[Function, tuple[str, ...], int]] = []
-    for kernel in program.kernels:
-        key, order = anonymous(kernel, buffers)
-        if key not in functions:
-            functions[key] = kernel_function(f"kernel{len(functions)}", kernel, buffers, order, target)
-        calls.append((functions[key], order, kernel.rows))
-
-    def run(b: Builder, addresses: Value, memory: Value, team: Value) -> None:
-        given = {name: addresses.at(n).load() for n, name in enumerate((*program.inputs, *program.outputs))}
-        for function, order, rows in calls:
-            places = []
-            for name in order:
-                place = given[name] if name in given else memory.at(arena.places[name])
-                places.append(Value(b, Pointer(in_memory(buffers[name].dtype)), place.text))
-            b.do(function, *places, 0, rows)
-
-    return Emitted(builder.program(Function("run", RUN, run)), arena)
+    return Emission(program, target).emitted()
 
 
-def row_buffers(kernel: Kernel, buffers: dict[str, Buffer]) -> set[str]:
-    """Return the buffers of the row that a kernel has."""
-    _, order = anonymous(kernel, buffers)
-    return {name for name in order if buffers[name].kind == "row"}
+class Emission:
+    """Write a program.
+
+    Args:
+        program: the program.
+        target: the processor.
+    """
+
+    def __init__(self, program: Program, target: Target) -> None:
+        self.target = target
+        self.given = (*program.inputs, *program.outputs)
+        self.steps, self.buffers = steps(program, target)
+        self.functions: dict[object, Function] = {}
+        self.calls = [self.call(step) for step in self.steps]
+        tiles = {
+            name: step.kernel.tile for step, (_, order) in zip(self.steps, self.calls, strict=True) for name in order
+        }
+        uses = [self.used(step, order) for step, (_, order) in zip(self.steps, self.calls, strict=True)]
+        self.arena = laid_out(uses, self.buffers, lambda buffer: bytes_of(buffer, tiles.get(buffer.name, 1)))
+
+    def emitted(self) -> Emitted:
+        """Return the text, and the memory that it needs."""
+        return Emitted(builder.program(Function("run", RUN, self.run, ("addresses", "memory", "team"))), self.arena)
+
+    def used(self, step: Step, order: tuple[str, ...]) -> list[str]:
+        """Return the buffers that must be there during a step."""
+        return [
+            *(name for name in order if self.buffers[name].kind != "row" or name not in step.own),
+            *step.own.values(),
+        ]
+
+    def call(self, step: Step) -> tuple[Function, tuple[str, ...]]:
+        """Return the function of a step, which it may share with others, and the buffers in the order of its own."""
+        key, order = anonymous(step.kernel, self.buffers)
+        known = key, step.parts > 1
+        if known not in self.functions:
+            name = f"kernel{len(self.functions)}"
+            self.functions[known] = kernel_function(
+                name, step.kernel, self.buffers, order, self.target, whole=step.parts == 1
+            )
+        return self.functions[known], order
+
+    def run(self, b: Builder, addresses: Value, memory: Value, team: Value) -> None:
+        """Write what runs all steps."""
+        given = {name: addresses.at(n).load() for n, name in enumerate(self.given)}
+
+        def place(name: str) -> Value:
+            found = given[name] if name in given else memory.at(self.arena.places[name])
+            return Value(b, Pointer(in_memory(self.buffers[name].dtype)), found.text)
+
+        for step, (function, order) in zip(self.steps, self.calls, strict=True):
+            if step.parts == 1:
+                b.do(function, *(place(name) for name in order), 0, step.extent)
+                continue
+            table = b.stack(Array(POINTER, len(order)))
+            for n, name in enumerate(order):
+                table.at(n).store(place(step.own.get(name, name)))
+            share(b, self.job(function, step, order), Value(b, POINTER, table.text), step.parts, team)
+
+    def job(self, function: Function, step: Step, order: tuple[str, ...]) -> Function:
+        """Return the job that does parts of a step; what it is given is a table of the buffers' addresses."""
+        apart = tuple(self.buffers[step.own[name]].shape[1] if name in step.own else 0 for name in order)
+        key = function, step.extent, step.each, apart
+        if key not in self.functions:
+            self.functions[key] = job_function(f"{function.name}.parts{len(self.functions)}", function, step, apart)
+        return self.functions[key]
 
 
-def bytes_of(buffer: Buffer, tiles: dict[str, int]) -> int:
+def job_function(name: str, function: Function, step: Step, apart: tuple[int, ...]) -> Function:
+    """Return the job that calls a kernel's function for some parts.
+
+    Args:
+        name: of the job.
+        function: the kernel's.
+        step: what is cut into parts.
+        apart: for each buffer how far the parts' own lie apart; 0 if they share it.
+    """
+
+    def body(b: Builder, table: Value, first: Value, stop: Value) -> None:
+        addresses = table.to(POINTER)
+        kinds = function.signature.parameters
+        places = [Value(b, kinds[n], addresses.at(n).load().text) for n in range(len(apart))]
+        with b.loop(stop, first) as parts:
+            part = parts.index
+            own = [place.at(part * far) if far else place for place, far in zip(places, apart, strict=True)]
+            start = part * step.each
+            b.do(function, *own, start, b.least(start + step.each, step.extent))
+
+    return Function(name, JOB, body)
+
+
+def share(b: Builder, job: Function, table: Value, parts: int, team: Value) -> None:
+    """Write the call of a job, on the threads of a team if there is one and it is free."""
+    with b.when(team.equals(None)) as otherwise:
+        b.do(job, table, 0, parts)
+    with otherwise:
+        raised = b.call(team.get("dispatch"), Value(b, POINTER, team.text), job, table, parts, 1)
+        with b.when(raised.equals(REFUSED)):
+            b.do(job, table, 0, parts)
+
+
+def bytes_of(buffer: Buffer, tile: int) -> int:
     """Return how much memory a buffer needs."""
-    if buffer.kind == "row":
-        return row_bytes(buffer) * tiles.get(buffer.name, 1)
-    return buffer.size * buffer.dtype.itemsize
+    return row_bytes(buffer) * tile if buffer.kind == "row" else buffer.size * buffer.dtype.itemsize

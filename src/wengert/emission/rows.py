@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from wengert.emission.arena import LINE
 from wengert.emission.instructions import in_memory, literal
-from wengert.emission.stages import identity, write_stage
+from wengert.emission.stages import Span, identity, write_stage
 from wengert.emission.vectors import Frame, Index, moved
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
 from wengert.native.builder import Builder, Function, Value
@@ -12,13 +13,13 @@ from wengert.native.structs import BOOL, I8, I64, VOID, Pointer, Signature
 
 __all__ = ["anonymous", "kernel_function", "row_bytes"]
 
-LINE = 64
-
 
 def kernel_function(
-    name: str, kernel: Kernel, buffers: dict[str, Buffer], order: tuple[str, ...], target: Target
+    name: str, kernel: Kernel, buffers: dict[str, Buffer], order: tuple[str, ...], target: Target, whole: bool
 ) -> Function:
-    """Return the function of a kernel: its buffers' addresses, the first row, and where to stop.
+    """Return the function of a kernel: its buffers' addresses, where to start and where to stop.
+
+    These are rows; for a kernel of one row, places in the outermost loop of its only stage.
 
     Args:
         name: of the function.
@@ -26,6 +27,7 @@ def kernel_function(
         buffers: those of the program, by name.
         order: those that the kernel uses.
         target: the processor.
+        whole: whether it is always carried out as a whole.
     """
     kinds = [Pointer(in_memory(buffers[buffer].dtype)) for buffer in order]
     names = [f"b{n}" for n in range(len(order))]
@@ -36,34 +38,34 @@ def kernel_function(
             buffer: copies(address, buffers[buffer], kernel.tile)
             for buffer, address in zip(order, addresses, strict=True)
         }
-        write_rows(Frame(b, target, buffers, bases, {}), kernel, first, stop)
+        write_rows(Frame(b, target, buffers, bases, {}), kernel, first, stop, whole)
 
     return Function(name, Signature(VOID, (*kinds, I64, I64)), body, (*names, "first", "stop"))
 
 
-def write_rows(frame: Frame, kernel: Kernel, first: Value, stop: Value) -> None:
+def write_rows(frame: Frame, kernel: Kernel, first: Value, stop: Value, whole: bool) -> None:
     """Write the loop over the rows: so many together, and one at a time what is left."""
     for stage in kernel.stages:
         for reduction in stage.reductions:
             if reduction.kind in ("total", "column"):
                 clear(frame, stage, reduction)
     if kernel.rows == 1:
-        write_tile(frame, kernel, [0])
+        write_tile(frame, kernel, [0], None if whole else (first, stop))
         return
     b, tile = frame.b, kernel.tile
-    whole = stop if kernel.rows % tile == 0 else stop - (stop - first) % tile
-    with b.loop(whole, first, step=tile) as loop:
+    last = stop if kernel.rows % tile == 0 else stop - (stop - first) % tile
+    with b.loop(last, first, step=tile) as loop:
         write_tile(frame, kernel, [loop.index, *(loop.index + row for row in range(1, tile))])
-    if whole is not stop:
-        with b.loop(stop, whole) as loop:
+    if last is not stop:
+        with b.loop(stop, last) as loop:
             write_tile(frame, kernel, [loop.index])
 
 
-def write_tile(frame: Frame, kernel: Kernel, rows: list[Index]) -> None:
+def write_tile(frame: Frame, kernel: Kernel, rows: list[Index], span: Span | None = None) -> None:
     """Write all stages for some rows, and keep numbers of theirs."""
     frame.numbers = {}
     for stage in kernel.stages:
-        write_stage(frame, stage, rows)
+        write_stage(frame, stage, rows, span)
     for keep in kernel.kept:
         for row, value in zip(rows, frame.numbers[keep.number], strict=True):
             store_number(frame, keep.buffer, keep.at, row, value)

@@ -22,16 +22,21 @@ Sums = list[list[Value]]
 """The accumulators of a reduction, for each row of the tile and each vector of a step."""
 
 
-def write_stage(frame: Frame, stage: Stage, rows: list[Index]) -> None:
-    """Write a stage for the rows of a tile."""
-    StageWriter(frame, stage, rows).write_all()
+Span = tuple[Value, Value]
+"""Where to start and to stop."""
+
+
+def write_stage(frame: Frame, stage: Stage, rows: list[Index], span: Span | None = None) -> None:
+    """Write a stage for the rows of a tile; for a part of its outermost loop, if one is given."""
+    StageWriter(frame, stage, rows, span).write_all()
 
 
 class StageWriter(Values):
     """Write the loops of a stage."""
 
-    def __init__(self, frame: Frame, stage: Stage, rows: list[Index]) -> None:
+    def __init__(self, frame: Frame, stage: Stage, rows: list[Index], span: Span | None) -> None:
         super().__init__(frame, stage, rows)
+        self.span = span
         self.sums: dict[int, Sums] = {}
 
     def write_all(self) -> None:
@@ -62,7 +67,8 @@ class StageWriter(Values):
     def counted(self, depth: int) -> None:
         """Write a loop that takes one step at a time."""
         dimension = self.plan.nest[depth]
-        with self.scope(), self.b.loop(self.stage.extents[dimension], carry=self.carried()) as loop:
+        first, stop = self.range_of(depth)
+        with self.scope(), self.b.loop(stop, first, carry=self.carried()) as loop:
             self.carry_on(loop.values)
             self.enter(dimension, loop.index)
             self.compute(depth + 1)
@@ -74,7 +80,8 @@ class StageWriter(Values):
         """Write the loop over the lanes: written out, or with a clean body, one with masks, or both."""
         b, plan = self.b, self.plan
         extent = self.stage.extents[plan.lane]
-        if plan.written_out:
+        first, stop = self.range_of(depth)
+        if plan.written_out and isinstance(stop, int):
             self.body(depth, WrittenOut(0, plan.width, plan.vectors, b))
             return
         step = plan.units * plan.width
@@ -83,8 +90,9 @@ class StageWriter(Values):
         some_clean = inside is not False and (
             (high - low) // step >= STEPS or (high - low == extent and extent % step == 0)
         )
-        all_clean = extent % step == 0 and not plan.clean and some_clean
-        with b.loop(extent, carry=self.carried(), step=step if all_clean else plan.width) as loop:
+        all_clean = extent % step == 0 and not plan.clean and some_clean and isinstance(stop, int)
+        limit = high - step if isinstance(stop, int) else b.least(stop, high) - step
+        with b.loop(stop, first, carry=self.carried()) as loop:
             self.carry_on(loop.values)
             j = loop.index
 
@@ -100,13 +108,19 @@ class StageWriter(Values):
             if all_clean:
                 *sums, loop.step = clean()
             elif some_clean:
-                fits = all_of(all_of(j <= high - step, j >= low if low > 0 else True), inside)
+                fits = all_of(all_of(j <= limit, j >= low if low > 0 else True), inside)
                 assert isinstance(fits, Value)
                 *sums, loop.step = b.either(fits, clean, masked)
             else:
                 *sums, loop.step = masked()
             loop.next(*sums)
         self.carry_on(loop.results)
+
+    def range_of(self, depth: int) -> tuple[Index, Index]:
+        """Return where a loop starts and stops."""
+        if depth == 0 and self.span is not None:
+            return self.span
+        return 0, self.stage.extents[self.plan.nest[depth]]
 
     def in_clean_ranges(self) -> Condition:
         """Return whether all dimensions but the lanes are where guards are decided; of loops within none is."""
@@ -229,8 +243,8 @@ class StageWriter(Values):
                     self.store(reduction.into, reduction.at, row, unit, sums[row][unit], there)
             elif there is not False:
                 new = self.shared(reduction, unit, isinstance(sums[0][0].type, Vector), there)
-                for row in sums:
-                    new = self.combine(reduction, row[unit], new)
+                for found in sums:
+                    new = self.combine(reduction, found[unit], new)
                 self.store(reduction.into, reduction.at, 0, unit, new, there)
 
     def in_memory(self, reduction: Reduction) -> None:

@@ -1,0 +1,232 @@
+"""How kernels are shared among threads: static parts whose results are combined in order.
+
+A kernel of more than some 20 microseconds is cut into parts, as many for one thread as for several. Each part has sums
+and buffers of the row of its own; a kernel that follows combines the sums in the order of the parts. So results have
+the same bits whoever does which part, and long sums have many beginnings, which makes them more accurate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wengert.emission.arena import LINE
+from wengert.emission.plans import nest_of_stage
+from wengert.kernel.kernel import (
+    Affine,
+    Buffer,
+    Keep,
+    Kernel,
+    Operation,
+    Program,
+    Reduction,
+    Stage,
+    Store,
+)
+from wengert.kernel.opcodes import OPCODES
+from wengert.native.engine import Target
+
+__all__ = ["Step", "steps"]
+
+LARGE = 60_000
+"""Cycles from which on a kernel is shared: about 20 microseconds."""
+
+PART = 15_000
+"""Cycles of a part, about."""
+
+FEWEST = 4
+"""Parts below which sharing does not pay."""
+
+MEMORY = 1 << 22
+"""Bytes, at most, for what parts have of their own."""
+
+GRAIN = 256
+"""Lanes of a part are a multiple of it, so that parts consist of whole steps."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A kernel, or the parts of one.
+
+    Attributes:
+        kernel: the kernel.
+        extent: how long what is cut is: the rows, or the outermost loop of a kernel that has none.
+        each: how much of it a part has.
+        own: the buffers of which each part has one of its own, and where those are instead.
+    """
+
+    kernel: Kernel
+    extent: int
+    each: int
+    own: dict[str, str]
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are."""
+        return -(-self.extent // self.each)
+
+
+def steps(program: Program, target: Target) -> tuple[list[Step], dict[str, Buffer]]:
+    """Return a program's kernels as steps, and its buffers with those that steps need besides."""
+    sharing = Sharing(program, target)
+    for kernel in program.kernels:
+        sharing.add(kernel)
+    return sharing.steps, sharing.buffers
+
+
+class Sharing:
+    """Cut kernels into parts.
+
+    Args:
+        program: the program.
+        target: the processor.
+    """
+
+    def __init__(self, program: Program, target: Target) -> None:
+        self.buffers = {buffer.name: buffer for buffer in program.buffers}
+        self.lanes = target.vector_bytes // 8
+        self.steps: list[Step] = []
+        self.cells: dict[str, str] = {}  # numbers of the present kernel that are in memory
+
+    def add(self, kernel: Kernel) -> None:
+        """Add the steps of a kernel."""
+        kernel = dataclasses.replace(kernel, stages=tuple(s for stage in kernel.stages for s in separated(stage)))
+        if self.cycles(kernel) < LARGE:
+            self.steps.append(Step(kernel, kernel.rows, kernel.rows, {}))
+            return
+        for part in [kernel] if kernel.rows > 1 else self.by_stages(kernel):
+            self.cut(part)
+
+    def cycles(self, kernel: Kernel) -> float:
+        """Return about how long a kernel takes."""
+        found = 0.0
+        for stage in kernel.stages:
+            each = sum(OPCODES[o.name].cost + (o.name == "load") for o in stage.operations)
+            points = math.prod(stage.extents) * (each + len(stage.stores) + len(stage.reductions))
+            found += points / (self.lanes if stage.lane else 1)
+        return found
+
+    def cut(self, kernel: Kernel) -> None:
+        """Add a kernel that takes long, in parts."""
+        cycles = self.cycles(kernel)
+        (first, *others) = kernel.stages
+        grain, extent = kernel.tile, kernel.rows
+        if kernel.rows == 1:
+            nest = nest_of_stage(first, self.buffers)
+            if cycles < LARGE or others or not nest:
+                self.steps.append(Step(kernel, kernel.rows, kernel.rows, {}))
+                return
+            extent, grain = first.extents[nest[0]], GRAIN if nest[0] == first.lane else 1
+        summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
+        own = {r.into for r in summed} | {b for b in names(kernel) if self.is_own(b)}
+        room = MEMORY // max(1, sum(self.bytes_of_one(name, kernel.tile) for name in own))
+        parts = min(extent // grain, int(cycles / PART), max(room, 1))
+        each = -(-extent // max(parts, 1))
+        each = -(-each // grain) * grain
+        if -(-extent // each) < FEWEST:
+            self.steps.append(Step(kernel, extent, extent, {}))
+            return
+        step = Step(kernel, extent, each, {name: self.parts_of(name, kernel.tile, -(-extent // each)) for name in own})
+        self.steps.append(step)
+        for reduction in summed:
+            merging = self.merge(reduction, step)
+            self.steps.append(Step(merging, 1, 1, {}))
+
+    def is_own(self, name: str) -> bool:
+        """Whether a buffer is one of the row."""
+        return name in self.buffers and self.buffers[name].kind == "row"
+
+    def bytes_of_one(self, name: str, tile: int) -> int:
+        """Return the bytes of one part's own buffer: whole lines, and one that parts before it do not write."""
+        buffer = self.buffers[name]
+        lines = -(-buffer.size * buffer.dtype.itemsize // LINE)
+        return LINE * (lines * (tile if buffer.kind == "row" else 1) + 1)
+
+    def parts_of(self, name: str, tile: int, parts: int) -> str:
+        """Add the memory that parts have instead of a buffer."""
+        buffer = self.buffers[name]
+        size = self.bytes_of_one(name, tile) // buffer.dtype.itemsize
+        found = f"{name}.parts{len(self.steps)}"
+        self.buffers[found] = Buffer(found, (parts, size), buffer.dtype, "temporary")
+        return found
+
+    def merge(self, reduction: Reduction, step: Step) -> Kernel:
+        """Return the kernel that combines what parts have given."""
+        target, source = self.buffers[reduction.into], self.buffers[step.own[reduction.into]]
+        parts, size = source.shape
+        load = Operation("load", (), target.dtype, source.name, Affine(0, (0, size, 1)))
+        combined = Reduction(reduction.combine, 0, "nested", (1,), target.name, Affine(0, (0, 0, 1)))
+        return Kernel(1, (Stage((1, parts, target.size), (load,), (), (combined,), 2),))
+
+    def by_stages(self, kernel: Kernel) -> Iterator[Kernel]:
+        """Return a kernel of one row as one kernel a stage, numbers and buffers of the row being in memory."""
+        for name in names(kernel):
+            if self.is_own(name):
+                self.buffers[name] = dataclasses.replace(self.buffers[name], kind="temporary")
+        self.cells = {}
+        for stage in kernel.stages:
+            yield Kernel(1, (self.alone(stage),))
+        for keep in kernel.kept:
+            yield Kernel(1, (self.copied(keep),))
+
+    def alone(self, stage: Stage) -> Stage:
+        """Return a stage whose numbers are in memory."""
+        nowhere = Affine(0, (0,) * len(stage.extents))
+        operations = tuple(
+            dataclasses.replace(o, name="load", buffer=self.cell(o.buffer, o), at=nowhere) if o.name == "number" else o
+            for o in stage.operations
+        )
+        stores, reductions = list(stage.stores), []
+        for r in stage.reductions:
+            inner = tuple(d for d in r.over if d)
+            if r.kind == "row":
+                into = self.cell(r.into, stage.operations[r.value])
+                reductions.append(dataclasses.replace(r, kind="total", over=(0, *r.over), into=into, at=nowhere))
+            elif r.kind == "column" and r.at is not None:
+                if inner:
+                    reductions.append(dataclasses.replace(r, kind="nested", over=inner))
+                else:
+                    stores.append(Store(r.into, r.at, r.value))
+            else:
+                reductions.append(r)
+        return dataclasses.replace(stage, operations=operations, stores=tuple(stores), reductions=tuple(reductions))
+
+    def cell(self, number: str, like: Operation) -> str:
+        """Return the buffer of a number."""
+        if number not in self.cells:
+            name = self.cells[number] = f"{number}.cell{len(self.buffers)}"
+            self.buffers[name] = Buffer(name, (), like.dtype, "temporary")
+        return self.cells[number]
+
+    def copied(self, keep: Keep) -> Stage:
+        """Return a stage that keeps a number which is in memory."""
+        cell = self.buffers[self.cells[keep.number]]
+        load = Operation("load", (), cell.dtype, cell.name, Affine(0, (0,)))
+        return Stage((1,), (load,), (Store(keep.buffer, Affine(keep.at.constant, (0,)), 0),))
+
+
+def separated(stage: Stage) -> Iterator[Stage]:
+    """Return a stage as several, each of whose nested sums go over the same dimensions."""
+    nested = [r for r in stage.reductions if r.kind in ("nested", "column") and set(r.over) - {0}]
+    groups = {frozenset(r.over) - {0} for r in nested}
+    if len(groups) < 2:
+        yield stage
+        return
+    rest = tuple(r for r in stage.reductions if r not in nested)
+    for over in groups:
+        own = tuple(r for r in nested if frozenset(r.over) - {0} == over)
+        yield dataclasses.replace(stage, stores=(), reductions=own)
+    if rest or stage.stores:
+        yield dataclasses.replace(stage, reductions=rest)
+
+
+def names(kernel: Kernel) -> set[str]:
+    """Return the names of the buffers and numbers of a kernel."""
+    found: set[str] = set()
+    for stage in kernel.stages:
+        found.update(operation.buffer for operation in stage.operations if operation.buffer)
+        found.update(store.buffer for store in stage.stores)
+        found.update(reduction.into for reduction in stage.reductions)
+    return found | {keep.buffer for keep in kernel.kept}
