@@ -1,0 +1,157 @@
+"""Fusion: which roots share a kernel, and in which stage of the row each is computed.
+
+In the order of the graph, a root joins a kernel if all that it needs there belongs to the same row; else it opens one,
+right after the last of what it needs: kernels need no sorting, and have no cycles. In a kernel a root runs one stage
+after the reductions that it needs, and later if a stage there reads the same. Costly values that several stages need
+are kept in a buffer of the row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from wengert.compile.index_maps import Index, IndexMap, identity_map
+from wengert.compile.nodes import Node
+from wengert.compile.roots import Root, accesses_below, below
+
+__all__ = ["Group", "grouped"]
+
+ROW_CACHE = 1 << 18
+"""Bytes of a row that are kept, rather than computed again."""
+COSTLY = 12
+"""Processor cycles from which a value of two stages is kept; in three stages a quarter of it."""
+
+
+class Group:
+    """Be the roots of one kernel.
+
+    Attributes:
+        rows: how many rows there are; None where there are none, which is one.
+        roots: in the order of the graph.
+    """
+
+    def __init__(self, rows: int | None) -> None:
+        self.rows = rows
+        self.roots: list[Root] = []
+
+    def admits(self, root: Root) -> tuple[bool, int | None]:
+        """Tell whether a root can join, and which of its dimensions the rows run over then."""
+        own = set(self.roots)
+        if not own.isdisjoint(root.far):
+            return False, None
+        if self.rows is None:
+            return len(root.long) <= 1, None
+        found: int | None = None
+        for need, maps in root.needs.items():
+            if need not in own:
+                continue
+            row = need.row
+            for read in maps:
+                index = Index(0) if row is None else read[row]
+                if index.offset != 0 or len(index.terms) != 1 or index.terms[0][1] != 1:
+                    return False, None
+                ((dimension, _),) = index.terms
+                if found is not None and found != dimension:
+                    return False, None
+                found = dimension
+        if found is None and len(root.long) > 1:
+            found = root.long[0]
+        return found is not None and root.space[found] == self.rows, found
+
+
+def grouped(roots: Mapping[Node, Root]) -> list[Group]:
+    """Return kernels to be, in order, each with its roots in stages."""
+    groups: list[Group] = []
+    homes: dict[Root, Group] = {}
+    for root in roots.values():
+        join(root, groups, homes)
+    for group in groups:
+        set_levels(group)
+        keep_costly(group, roots)
+    return groups
+
+
+def join(root: Root, groups: list[Group], homes: dict[Root, Group]) -> None:
+    """Enter a root into the first group that admits it, those that it needs before others; else into a new one."""
+    needed = {homes[need] for need in (*root.needs, *root.far)}
+    last = max([k for k, group in enumerate(groups) if group in needed], default=-1)
+    order = sorted(range(max(last, 0), len(groups)), key=lambda k: groups[k] not in needed)
+    for k in order:
+        admitted, outer = groups[k].admits(root)
+        if admitted:
+            root.outer, home = outer, groups[k]
+            break
+    else:
+        root.outer = root.long[0] if len(root.long) > 1 else None
+        home = Group(None if root.outer is None else root.space[root.outer])
+        groups.insert(last + 1, home)
+    homes[root] = home
+    home.roots.append(root)
+
+
+# Stages
+
+
+def set_levels(group: Group) -> None:
+    """Set the stage of each root: as early as it can be, but for reductions, that of one which reads the same later."""
+    own = set(group.roots)
+    for root in group.roots:
+        root.level = max([level_after(root, need, maps) for need, maps in root.needs.items() if need in own], default=0)
+    for root in reversed(group.roots):
+        if root.kind == "reduce":
+            set_back(root, group)
+
+
+def level_after(root: Root, need: Root, maps: Iterable[IndexMap]) -> int:
+    """Return the first stage in which a root can run that needs another: its own, if they meet point by point."""
+    whole = identity_map(need.node.shape)
+    together = need.kind == "store" and need.inner == root.inner and need.outer == root.outer
+    return need.level + (not (together and all(read == whole for read in maps)))
+
+
+def set_back(root: Root, group: Group) -> None:
+    """Let a reduction run in a later stage, if one before its users reads all that it reads of full length."""
+    users = [user.level for user in group.roots if root in user.needs]
+    if not users:
+        return
+    mine = {node for node, _ in root.reads if node.kind == "buffer" and node.shape[-1:] == root.space[-1:]}
+    for level in range(root.level, min(users)):
+        others = [u for u in group.roots if u is not root and u.level == level and u.inner == root.inner]
+        if others and mine <= {node for u in others for node, _ in u.reads}:
+            root.level = level
+            return
+
+
+def keep_costly(group: Group, roots: Mapping[Node, Root]) -> None:
+    """Add roots for what several stages compute, if it is costly, or cheaper but in three of them."""
+    used: dict[Node, list[tuple[Root, IndexMap]]] = {}
+    for root in group.roots:
+        for access in accesses_below(root, roots):
+            if access.node.kind == "point":
+                used.setdefault(access.node, []).append((root, access.map))
+    kept: list[tuple[Root, set[Node]]] = []
+    for node in sorted(used, key=lambda n: -n.number):
+        covered = {root.level for root, within in kept if node in within}
+        readers = [(root, read) for root, read in used[node] if root.level not in covered]
+        stages = {root.level for root, _ in readers}
+        if len(stages) < 2 or node.cost < (COSTLY if len(stages) == 2 else COSTLY / 4):
+            continue
+        first, read = min(readers, key=lambda item: item[0].level)
+        if can_keep(node, first, read, group, readers):
+            root = Root(node, "kept")
+            root.outer, root.level = first.outer, first.level
+            group.roots.append(root)
+            kept.append((root, below(node)))
+
+
+def can_keep(node: Node, first: Root, read: IndexMap, group: Group, readers: Iterable[tuple[Root, IndexMap]]) -> bool:
+    """Tell whether a value can be kept in a buffer of the row, which the first of its readers fills."""
+    if read != identity_map(first.space) or not first.inner or node.shape != first.space:
+        return False
+    if math.prod(first.inner) * node.dtype.itemsize > ROW_CACHE:
+        return False
+    if group.rows is None or first.outer is None:
+        return True
+    own = first.outer
+    return all(root.outer is not None and other[own] == Index(0, ((root.outer, 1),)) for root, other in readers)

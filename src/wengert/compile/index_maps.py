@@ -1,0 +1,157 @@
+"""Index maps: for each dimension of what is read, where it is read, as a sum over the dimensions of the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = [
+    "Index",
+    "IndexMap",
+    "aligned",
+    "compose",
+    "decomposed",
+    "flattened",
+    "identity_map",
+    "is_within",
+    "strides_for",
+]
+
+Shape = tuple[int, ...]
+
+
+class Index(NamedTuple):
+    """Hold where one dimension is read.
+
+    Attributes:
+        offset: at the beginning of the reader.
+        terms: pairs of a dimension of the reader and how far one step along it moves; in order, none of 0.
+    """
+
+    offset: int
+    terms: tuple[tuple[int, int], ...] = ()
+
+
+IndexMap = tuple[Index, ...]
+
+
+def strides_for(shape: Sequence[int]) -> Shape:
+    """Return how many elements apart neighbours along each dimension lie in C order.
+
+    >>> strides_for((2, 3, 4))
+    (12, 4, 1)
+    """
+    found, step = [], 1
+    for n in reversed(shape):
+        found.append(step)
+        step *= n
+    return tuple(reversed(found))
+
+
+def identity_map(shape: Sequence[int]) -> IndexMap:
+    """Return the map that reads each element where it is; along dimensions of one element nothing moves."""
+    return tuple([Index(0, () if n == 1 else ((k, 1),)) for k, n in enumerate(shape)])
+
+
+def aligned(source: Sequence[int], rank: int) -> IndexMap:
+    """Return the map by which a space of some rank reads an array that is broadcast to it."""
+    shift = rank - len(source)
+    return tuple([Index(0, () if n == 1 else ((k + shift, 1),)) for k, n in enumerate(source)])
+
+
+def compose(inner: IndexMap, outer: IndexMap) -> IndexMap:
+    """Return the map that goes through `outer`, which is of the reader, first.
+
+    >>> compose((Index(1, ((0, 2),)),), (Index(3, ((1, -1),)),))
+    (Index(offset=7, terms=((1, -2),)),)
+    """
+    found = []
+    for offset, terms in inner:
+        if len(terms) == 1:  # as almost always
+            ((d, stride),) = terms
+            more, own = outer[d]
+            found.append(Index(offset + stride * more, own if stride == 1 else scaled(own, stride)))
+        elif not terms:
+            found.append(Index(offset))
+        else:
+            steps: dict[int, int] = {}
+            for d, stride in terms:
+                offset += stride * outer[d].offset
+                for e, step in outer[d].terms:
+                    steps[e] = steps.get(e, 0) + stride * step
+            found.append(Index(offset, tuple(sorted([(e, step) for e, step in steps.items() if step]))))
+    return tuple(found)
+
+
+def scaled(terms: tuple[tuple[int, int], ...], stride: int) -> tuple[tuple[int, int], ...]:
+    """Return terms with steps some times as long."""
+    return tuple([(d, stride * step) for d, step in terms])
+
+
+def flattened(shape: Sequence[int], read: IndexMap) -> Index:
+    """Return where an array in C order is read as one row of elements.
+
+    >>> flattened((2, 3), (Index(1), Index(0, ((0, 1),))))
+    Index(offset=3, terms=((0, 1),))
+    """
+    offset, steps = 0, dict[int, int]()
+    for stride, (start, terms) in zip(strides_for(shape), read, strict=True):
+        offset += stride * start
+        for d, step in terms:
+            steps[d] = steps.get(d, 0) + stride * step
+    return Index(offset, tuple(sorted([(d, step) for d, step in steps.items() if step])))
+
+
+def span(index: Index, extents: Sequence[int]) -> tuple[int, int]:
+    """Return the least and the greatest place that a reader of some extents reads."""
+    low = high = index.offset
+    for d, step in index.terms:
+        end = step * (extents[d] - 1)
+        low, high = low + min(end, 0), high + max(end, 0)
+    return low, high
+
+
+def is_within(shape: Sequence[int], read: IndexMap, extents: Sequence[int]) -> bool:
+    """Tell whether a reader of some extents reads nothing outside of a shape."""
+    for n, index in zip(shape, read, strict=True):
+        low, high = span(index, extents)
+        if low < 0 or high >= n:
+            return False
+    return True
+
+
+def decomposed(shape: Sequence[int], row: Index, extents: Sequence[int]) -> IndexMap | None:
+    """Return the map that reads an array in C order as `row` reads it as one row; None if no map does.
+
+    >>> decomposed((2, 3), Index(5, ((0, -1),)), (3,))
+    (Index(offset=1, terms=()), Index(offset=2, terms=((0, -1),)))
+    >>> decomposed((2, 3), Index(0, ((0, 1),)), (6,)) is None
+    True
+    """
+    if 0 in shape:
+        return None
+    strides = strides_for(shape)
+    starts = digits(row.offset, strides)
+    steps: list[dict[int, int]] = [{} for _ in shape]
+    for d, step in row.terms:
+        if extents[d] == 1:
+            continue
+        last = digits(row.offset + step * (extents[d] - 1), strides)
+        for k, (start, end) in enumerate(zip(starts, last, strict=True)):
+            along, rest = divmod(end - start, extents[d] - 1)
+            if rest:
+                return None
+            if along:
+                steps[k][d] = along
+    found = tuple([Index(start, tuple(sorted(own.items()))) for start, own in zip(starts, steps, strict=True)])
+    same = flattened(shape, found) == row._replace(terms=tuple([t for t in row.terms if extents[t[0]] > 1]))
+    return found if same and is_within(shape, found, extents) else None
+
+
+def digits(place: int, strides: Sequence[int]) -> list[int]:
+    """Return the index of an element from its place in one row."""
+    found = []
+    for stride in strides:
+        digit, place = divmod(place, stride)
+        found.append(digit)
+    return found

@@ -1,0 +1,216 @@
+"""Nodes: what a graph computes, element by element, without views: between graphs and kernels.
+
+A node is a buffer, or what is computed at each point of a space from other nodes, which it reads under index maps.
+Views of arrays are index maps only. Equal nodes are one node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from wengert.compile.index_maps import Index, IndexMap, compose, identity_map
+from wengert.kernel.opcodes import OPCODES
+
+__all__ = ["BOOL", "LONG", "Access", "Box", "Node", "Nodes", "through_memory"]
+
+DType = np.dtype[Any]
+Shape = tuple[int, ...]
+Box = tuple[tuple[int, int], ...]
+"""For each dimension from where to where it goes."""
+
+Kind = Literal["buffer", "constant", "index", "point", "reduce", "choice", "pieces", "row", "gather"]
+BOOL, LONG = np.dtype(bool), np.dtype(np.int64)
+
+
+class Node:
+    """Be an array of values that a graph computes.
+
+    Attributes:
+        kind: what it is:
+            buffer: an input, or an array of constants;
+            constant: one number, without dimensions;
+            index: its own index, along its only dimension;
+            point: an opcode of the arguments at each point, "copy" for the argument as it is;
+            reduce: an opcode that combines the argument, over a space of its own;
+            choice: at each point the first argument whose box holds it; the last one elsewhere;
+            pieces: at each point the sum of the arguments whose boxes hold it;
+            row: the argument, which must be in memory, as one row of elements;
+            gather: the first argument, a row, at the places that the second one tells, behind those that it is read at.
+        name: the opcode, or the name of an input.
+        shape, dtype: of the values.
+        args: what it reads.
+        axes, space: of a reduction, the reduced dimensions and the space of its argument.
+        boxes: of a choice or pieces.
+        value: of a constant; the contents of a buffer that is not an input.
+        number: in order of creation, so that nodes come after what they read.
+        cost: processor cycles for a vector, about, if nothing is read from memory; what is shared counts again.
+        depth: how many reductions stand one behind the other below it.
+    """
+
+    __slots__ = ("args", "axes", "boxes", "cost", "depth", "dtype", "kind", "name", "number", "shape", "space", "value")
+
+    def __init__(self, kind: Kind, name: str, shape: Shape, dtype: DType, args: tuple[Access, ...], value: Any) -> None:
+        self.kind = kind
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+        self.args = args
+        self.value = value
+        self.axes: tuple[int, ...] = ()
+        self.space: Shape = ()
+        self.boxes: tuple[Box, ...] = ()
+        self.number = 0
+        self.cost = 0.0
+        self.depth = 0
+
+    def __repr__(self) -> str:
+        return f"<{self.number}: {self.kind} {self.name} {self.dtype}{list(self.shape)}>"
+
+
+class Access(NamedTuple):
+    """A node under the index map by which somebody reads it."""
+
+    node: Node
+    map: IndexMap
+
+    def through(self, outer: IndexMap) -> Access:
+        """Return the access of one who reads this reader under a map."""
+        return Access(self.node, compose(self.map, outer))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the node is read as it is."""
+        return self.map == identity_map(self.node.shape)
+
+
+def through_memory(node: Node) -> tuple[Access, ...]:
+    """Return what a node reads from memory in another order than its own."""
+    return node.args[:1] if node.kind in ("row", "gather") else ()
+
+
+class Nodes:
+    """Make nodes, each once.
+
+    Attributes:
+        made: all of them, in order of creation.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[Hashable, Node] = {}
+        self.made: list[Node] = []
+
+    def make(
+        self,
+        kind: Kind,
+        name: str,
+        shape: Sequence[int],
+        dtype: DType,
+        args: Sequence[Access] = (),
+        *,
+        axes: tuple[int, ...] = (),
+        space: Sequence[int] = (),
+        boxes: Sequence[Box] = (),
+        value: Any = None,
+        mark: Hashable = None,
+    ) -> Node:
+        """Return the node of these attributes; `mark` tells apart what is equal otherwise."""
+        read = tuple([(a.node.number, a.map) for a in args])
+        key = (kind, name, tuple(shape), dtype, read, axes, tuple(space), tuple(boxes), mark)
+        node = self.known.get(key)
+        if node is None:
+            node = self.known[key] = Node(kind, name, tuple(shape), dtype, tuple(args), value)
+            node.axes, node.space, node.boxes = axes, tuple(space), tuple(boxes)
+            node.number = len(self.made)
+            node.depth = max([a.node.depth for a in args], default=0) + (kind == "reduce")
+            node.cost = cost_of(node)
+            self.made.append(node)
+        return node
+
+    def input(self, name: str, shape: Shape, dtype: DType) -> Access:
+        """Return an input of the program."""
+        return Access(self.make("buffer", name, shape, dtype), identity_map(shape))
+
+    def constant(self, value: Any, dtype: DType) -> Access:
+        """Return one number, which every point reads."""
+        scalar = dtype.type(value).item()
+        mark = scalar.hex() if isinstance(scalar, float) else scalar
+        return Access(self.make("constant", "", (), dtype, value=scalar, mark=mark), ())
+
+    def array(self, value: np.ndarray[Any, Any]) -> Access:
+        """Return an array of constants; one number where all are equal."""
+        if value.size and (value.ndim == 0 or (value.strides == (0,) * value.ndim) or is_uniform(value)):
+            return self.constant(value.flat[0], value.dtype)
+        value = np.ascontiguousarray(value)
+        node = self.make("buffer", "", value.shape, value.dtype, value=value, mark=value.tobytes())
+        return Access(node, identity_map(value.shape))
+
+    def index(self, at: Index, length: int) -> Access:
+        """Return a whole number that each point computes from its index."""
+        return Access(self.make("index", "", (length,), LONG), (at,))
+
+    def point(self, name: str, dtype: DType, shape: Sequence[int], *args: Access) -> Access:
+        """Return an opcode of arguments that are read by a space of some shape."""
+        flat = identity_map(shape)
+        given = [a.through(flat) for a in args]
+        known = self.simpler(name, dtype, shape, given)
+        return known or Access(self.make("point", name, shape, dtype, given), flat)
+
+    def simpler(self, name: str, dtype: DType, shape: Sequence[int], args: list[Access]) -> Access | None:
+        """Return a simpler expression of the same bits, NaN and the sign of zero included; None if there is none."""
+        constants = [a.node.value if a.node.kind == "constant" else None for a in args]
+        if name == "convert" and args[0].node.dtype == dtype:
+            return args[0]
+        if name == "convert" and constants[0] is not None:
+            with np.errstate(all="ignore"):
+                return self.constant(np.asarray(constants[0], args[0].node.dtype).astype(dtype), dtype)
+        if dtype.kind != "f":
+            return None
+        if name in ("multiply", "divide") and constants[-1] == 1.0:
+            return args[0]
+        if name == "multiply" and constants[0] == 1.0:
+            return args[1]
+        if name == "divide" and constants[1] is not None and is_power_of_two(constants[1], dtype):
+            return self.point("multiply", dtype, shape, args[0], self.constant(1 / constants[1], dtype))
+        return None
+
+    def memory(self, x: Access, shape: Shape) -> Access:
+        """Return an access as one of all of a node that can be in memory."""
+        if (
+            x.node.kind in ("buffer", "point", "reduce", "choice", "pieces", "gather")
+            and x.node.shape == shape
+            and x.is_whole
+        ):
+            return x
+        return Access(
+            self.make("point", "copy", shape, x.node.dtype, [x.through(identity_map(shape))]), identity_map(shape)
+        )
+
+    def row(self, x: Access, shape: Shape) -> Node:
+        """Return an array of some shape as one row of elements, in memory."""
+        return self.make("row", "", (math.prod(shape),), x.node.dtype, [self.memory(x, shape)])
+
+
+def is_uniform(value: np.ndarray[Any, Any]) -> bool:
+    """Tell whether all elements of an array are the same number."""
+    first = value.reshape(-1)[0]
+    return bool((value == first).all()) and not (first == 0 and value.dtype.kind == "f" and np.signbit(value).any())
+
+
+def is_power_of_two(value: float, dtype: DType) -> bool:
+    """Tell whether dividing by a number is multiplying by its inverse, which is exact."""
+    limits = np.finfo(dtype)
+    return bool(math.frexp(value)[0] in (0.5, -0.5) and limits.tiny <= abs(value) <= 1 / limits.tiny)
+
+
+def cost_of(node: Node) -> float:
+    """Return what it costs to compute a node again, up to what is read from memory."""
+    if node.kind in ("buffer", "constant", "reduce", "row", "index"):
+        return 0.0
+    own = {"choice": 1, "pieces": 1, "gather": OPCODES["gather"].cost}.get(node.kind, 0)
+    if node.kind == "point" and node.name != "copy":
+        own = OPCODES[node.name].cost
+    return own + sum([a.node.cost for a in node.args])

@@ -1,0 +1,265 @@
+"""Pointwise primitives in opcodes: a ufunc that an opcode evaluates is that opcode; of others the expression is here.
+
+Expressions take the operands at one point, of the dtypes of NumPy's own loop, and the parameters. They agree with the
+evaluations of the primitives to a few roundings, at infinities, NaN and both zeros too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from wengert.compile.scalars import Scalar, convert, operate, select
+from wengert.core.primitive import Primitive
+from wengert.kernel.opcodes import OPCODES
+
+__all__ = ["BOOLEAN", "COPIES", "EXPRESSIONS", "PARAMETERS", "WHOLE", "expression_of", "loop_dtypes"]
+
+DType = np.dtype[Any]
+Expression = Callable[..., "Scalar | None"]
+LN2 = math.log(2)
+
+BY_EVALUATION: dict[Any, str] = {
+    row.evaluate: row.name for row in OPCODES.values() if isinstance(row.evaluate, np.ufunc)
+}
+"""The opcodes of ufuncs."""
+
+BOOLEAN = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and", "not_equal": "xor"}
+"""What NumPy's loops of bools compute."""
+
+WHOLE = frozenset({"floor", "ceil", "trunc", "rint", "round"})
+"""What leaves whole numbers as they are."""
+
+COPIES = frozenset({"copy", "stop_gradient", "number", "real", "read_only", "conjugate", "positive"})
+"""The value of the operand, for real numbers."""
+
+
+def expression_of(primitive: Primitive) -> Expression | None:
+    """Return what computes a primitive at one point; None if nothing here does."""
+    found = EXPRESSIONS.get(primitive.name) if primitive.registered else None
+    if found is None and isinstance(primitive.evaluate, np.ufunc):
+        name = BY_EVALUATION.get(primitive.evaluate)
+        if name is not None:
+            return lambda *xs: operate(name, *xs)
+    return found
+
+
+# Values
+
+
+def is_nan(x: Scalar) -> Scalar:
+    """Tell whether a value is NaN."""
+    return x.differs(x)
+
+
+def is_infinite(x: Scalar) -> Scalar:
+    """Tell whether a value is infinite."""
+    return operate("absolute", x).equals(math.inf)
+
+
+def is_finite(x: Scalar) -> Scalar:
+    """Tell whether a value is neither infinite nor NaN."""
+    return operate("absolute", x) < math.inf
+
+
+def exactly(kind: str, expression: Expression) -> Expression:
+    """Return an expression of floats that is one number for all values of other kinds, which have no NaN."""
+    return lambda x: expression(x) if x.dtype.kind == "f" else x.constant(kind == "finite", np.dtype(bool))
+
+
+def sign(x: Scalar) -> Scalar:
+    """Return -1, 0 or 1, and NaN for NaN."""
+    negative = select(x < 0, -1, select(x.equals(0), 0, x)) if x.dtype.kind in "fi" else x.constant(0)
+    return select(x > 0, 1, negative)
+
+
+def heaviside(x: Scalar, at_zero: Scalar) -> Scalar:
+    """Return 0 below zero, 1 above it, and something else there."""
+    return select(x < 0, 0, select(x > 0, 1, select(x.equals(0), at_zero, x)))
+
+
+def larger(x: Scalar, y: Scalar) -> Scalar:
+    """Return the larger of two values, of which NaN is none."""
+    return select(is_nan(x), y, select(is_nan(y), x, operate("maximum", x, y)))
+
+
+def smaller(x: Scalar, y: Scalar) -> Scalar:
+    """Return the smaller of two values, of which NaN is none."""
+    return select(is_nan(x), y, select(is_nan(y), x, operate("minimum", x, y)))
+
+
+def clip(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    """Return a value within two bounds."""
+    return operate("minimum", operate("maximum", x, low), high)
+
+
+def replaced(x: Scalar, *, nan: float, posinf: float | None, neginf: float | None) -> Scalar:
+    """Return numbers for NaN and infinities."""
+    limits = np.finfo(x.dtype)
+    low = float(limits.min) if neginf is None else neginf
+    high = float(limits.max) if posinf is None else posinf
+    return select(is_nan(x), nan, select(x.equals(math.inf), high, select(x.equals(-math.inf), low, x)))
+
+
+def guarded(x: Scalar, r: Scalar, t: Scalar) -> Scalar:
+    """Return x, and 0 where r is NaN although t is 0."""
+    return select(is_nan(r) & t.equals(0), 0, x)
+
+
+def is_close(x: Scalar, y: Scalar, rtol: Scalar, atol: Scalar, *, equal_nan: bool) -> Scalar:
+    """Tell whether two values are nearly equal."""
+    size = operate("absolute", y)
+    near = (operate("absolute", x - y) <= atol + rtol * size) & is_finite(y) | x.equals(y)
+    return near | is_nan(x) & is_nan(y) if equal_nan else near
+
+
+# Powers
+
+
+def raised(x: Scalar, y: Scalar) -> Scalar | None:
+    """Return x**y for a small whole exponent that is known, or of floats."""
+    exponent = y.access.node.value if y.access.node.kind == "constant" else None
+    powers: Mapping[float, Callable[[], Scalar]] = {
+        0: lambda: x.constant(1),
+        1: lambda: x,
+        2: lambda: x * x,
+        3: lambda: x * x * x,
+        4: lambda: (x * x) * (x * x),
+    }
+    inverse: Mapping[float, Callable[[], Scalar]] = {-1: lambda: 1 / x, -2: lambda: 1 / (x * x)}
+    known = powers.get(exponent) if exponent is not None else None
+    if known is not None:
+        return known()
+    if x.dtype.kind != "f":
+        return None
+    known = inverse.get(exponent) if exponent is not None else None
+    return known() if known is not None else operate("power", x, y)
+
+
+def logistic(x: Scalar, *, base: int, sign: int) -> Scalar:
+    """Return 1 / (1 + b**(-sign x)), where no tail loses accuracy or overflows."""
+    x = x if sign == 1 else -x
+    power = operate("exp2" if base == 2 else "exp", -operate("absolute", x))
+    return select(x >= 0, 1, power) / (1 + power)
+
+
+def added_exponents(name: str, scale: float) -> Expression:
+    """Return log(b**x + b**y), from the larger of the two, and 2 b**x where they are equal, infinities included."""
+
+    def expression(x: Scalar, y: Scalar) -> Scalar:
+        term = operate("log1p", operate(name, -operate("absolute", x - y)))
+        term = term if scale == 1 else term / scale
+        return select(x.equals(y), x + (LN2 if scale == 1 else 1.0), operate("maximum", x, y) + term)
+
+    return expression
+
+
+# Derivatives that are primitives
+
+
+def arctan_derivative(x: Scalar) -> Scalar:
+    """Return 1 / (1 + x^2), without overflow of the square."""
+    square = x * x
+    return select(square.equals(math.inf), (1 / x) / x, 1 / (1 + square))
+
+
+def arcsinh_derivative(x: Scalar) -> Scalar:
+    """Return (1 + x^2)^(-1/2), without overflow of the square."""
+    square = x * x
+    return select(square.equals(math.inf), 1 / operate("absolute", x), 1 / operate("sqrt", 1 + square))
+
+
+def arccosh_derivative(x: Scalar) -> Scalar:
+    """Return (x^2 - 1)^(-1/2)."""
+    return 1 / operate("sqrt", x - 1) / operate("sqrt", x + 1)
+
+
+def cosine(x: Scalar, y: Scalar, length: Scalar) -> Scalar:
+    """Return x / length for the length of (x, y), at a larger scale where it has few digits, and 0 at the origin."""
+    least = float(np.finfo(x.dtype).smallest_normal)
+    short, scale = length < least, 1 / least
+    longer = operate("hypot", x * scale, y * scale)
+    measured = (x * scale) / select(longer.equals(0), 1, longer)
+    return select(short, measured, x / length)
+
+
+EXPRESSIONS: dict[str, Expression] = {
+    "square": lambda x: x * x,
+    "reciprocal": lambda x: 1 / x,
+    "fabs": lambda x: operate("absolute", x),
+    "sign": sign,
+    "heaviside": heaviside,
+    "fmax": larger,
+    "fmin": smaller,
+    "signbit": lambda x: operate("copysign", x.constant(1), x) < 0,
+    "isnan": exactly("nan", is_nan),
+    "isinf": exactly("infinite", is_infinite),
+    "isfinite": exactly("finite", is_finite),
+    "isposinf": exactly("infinite", lambda x: x.equals(math.inf)),
+    "isneginf": exactly("infinite", lambda x: x.equals(-math.inf)),
+    "isreal": lambda x: x.constant(True, np.dtype(bool)),
+    "iscomplex": lambda x: x.constant(False, np.dtype(bool)),
+    "logical_not": lambda x: x.equals(0) if x.dtype.kind != "b" else ~x,
+    "logical_and": lambda x, y: convert(x, np.dtype(bool)) & convert(y, np.dtype(bool)),
+    "logical_or": lambda x, y: convert(x, np.dtype(bool)) | convert(y, np.dtype(bool)),
+    "logical_xor": lambda x, y: operate("xor", convert(x, np.dtype(bool)), convert(y, np.dtype(bool))),
+    "where": lambda condition, x, y: select(convert(condition, np.dtype(bool)), x, y),
+    "guarded": guarded,
+    "clip": clip,
+    "overwritten": lambda _old, new: new,
+    "nan_to_num": replaced,
+    "replace_nan": lambda x, *, value: select(is_nan(x), value, x),
+    "isclose": is_close,
+    "round": lambda x, *, decimals: operate("rint", x) if decimals == 0 else None,
+    "deg2rad": lambda x: x * (math.pi / 180),
+    "radians": lambda x: x * (math.pi / 180),
+    "rad2deg": lambda x: x * (180 / math.pi),
+    "degrees": lambda x: x * (180 / math.pi),
+    "power": raised,
+    "pow": raised,
+    "float_power": raised,
+    "complex_size": lambda x: operate("absolute", x),
+    "logistic": logistic,
+    "logaddexp": added_exponents("exp", 1),
+    "logaddexp2": added_exponents("exp2", LN2),
+    "arcsin_derivative": lambda x: 1 / operate("sqrt", (1 - x) * (1 + x)),
+    "arctan_derivative": arctan_derivative,
+    "arcsinh_derivative": arcsinh_derivative,
+    "arccosh_derivative": arccosh_derivative,
+    "arctanh_derivative": lambda x: 1 / ((1 - x) * (1 + x)),
+    "cosine": cosine,
+}
+"""By the names of registered primitives; what gives None has parameters or operands that no opcode knows."""
+
+
+PARAMETERS = {
+    name: tuple([p.name for p in signature(expression).parameters.values() if p.kind == p.KEYWORD_ONLY])
+    for name, expression in EXPRESSIONS.items()
+}
+"""The parameters that expressions take."""
+
+OWN_DTYPE = {
+    **dict.fromkeys(("isposinf", "isneginf", "isreal", "iscomplex", "isclose"), range(4)),
+    "guarded": range(1, 3),
+    "where": range(1),
+}
+"""The operands that primitives which are no ufuncs take as they are; others are of the dtype of the result."""
+
+
+def loop_dtypes(primitive: Primitive, given: Sequence[Any], result: DType) -> Sequence[DType]:
+    """Return the dtypes in which NumPy evaluates operands: a ufunc tells.
+
+    Args:
+        primitive: the primitive.
+        given: for each operand its dtype, or Python's type of a number whose dtype gives way.
+        result: the dtype of the result.
+    """
+    ufunc = np.power if primitive.name == "pow" else primitive.evaluate
+    if isinstance(ufunc, np.ufunc):
+        return ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))[: len(given)]
+    own = OWN_DTYPE.get(primitive.name, ())
+    return [np.dtype(x) if i in own else result for i, x in enumerate(given)]

@@ -1,0 +1,145 @@
+"""Segments: a graph cut into programs of kernels, and what NumPy computes between them.
+
+Each equation runs as early as what it needs allows, in a native segment or one of NumPy, which take turns: as few cuts
+as possible, however the two kinds of equations are mixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wengert.compile.equations import ordered
+from wengert.compile.lower import Refused, lower
+from wengert.compile.stages import program_of
+from wengert.core.graph import Equation, Graph, Variable, evaluate
+from wengert.core.order import example
+from wengert.kernel.kernel import Program
+
+__all__ = ["Segment", "Segments", "segmented"]
+
+Call = Callable[[Program, Sequence[np.ndarray[Any, Any]]], Sequence[np.ndarray[Any, Any]]]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Hold equations that run together.
+
+    Attributes:
+        graph: from the variables that they read to those that are read later.
+        program: the kernels that compute it; None where NumPy does.
+        reasons: why NumPy does, for each equation.
+        dropped: the variables that nothing reads after it.
+    """
+
+    graph: Graph
+    program: Program | None
+    reasons: tuple[Refused, ...]
+    dropped: tuple[Variable, ...]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Hold a graph in segments, in order.
+
+    Attributes:
+        graph: the graph.
+        parts: the segments.
+    """
+
+    graph: Graph
+    parts: tuple[Segment, ...]
+
+    def run(self, inputs: Sequence[Any], call: Call) -> tuple[Any, ...]:
+        """Return the outputs for arrays and numbers of the types of the inputs.
+
+        Args:
+            inputs: one for each input of the graph.
+            call: what carries out a program on C-contiguous arrays.
+        """
+        values: dict[Variable, Any] = dict(zip(self.graph.inputs, inputs, strict=True))
+        for part in self.parts:
+            given = [values[v] for v in part.graph.inputs]
+            if part.program is None:
+                found = evaluate(part.graph, given)
+            else:
+                arrays = call(part.program, list(map(as_array, part.graph.inputs, given)))
+                found = tuple(map(as_value, part.graph.outputs, arrays))
+            values.update(zip(part.graph.outputs, found, strict=True))
+            for variable in part.dropped:
+                del values[variable]
+        return tuple([values[x] if type(x) is Variable else x for x in self.graph.outputs])
+
+
+def as_array(variable: Variable, value: Any) -> np.ndarray[Any, Any]:
+    """Return a value as an array of its variable's dtype, in C order."""
+    return np.ascontiguousarray(value, variable.dtype).reshape(variable.shape)
+
+
+def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
+    """Return an array in C order as NumPy would give it: in the variable's memory order, a scalar, a Python number."""
+    if variable.weak:
+        return array.item()
+    if variable.strides is None:
+        return array if array.shape else array[()]
+    found = example(variable.shape, variable.strides, variable.dtype)
+    found[...] = array
+    return found
+
+
+def segmented(graph: Graph) -> Segments:
+    """Return a graph in segments.
+
+    Args:
+        graph: without calls; see `wengert.compile.passes.inlined`.
+    """
+    bound = {v for equation in graph.equations for v in equation.outputs}
+    whole = part_of(graph.equations, bound.intersection(ordered(graph.outputs)))
+    lowered = lower(whole)
+    if not lowered.refused and whole.outputs:
+        return Segments(graph, (Segment(whole, program_of(lowered), (), ()),))
+    return Segments(graph, tuple(cut(whole, lowered.refused)))
+
+
+def cut(graph: Graph, refused: Mapping[int, Refused]) -> list[Segment]:
+    """Return the segments of a graph, some of whose equations are refused."""
+    turns = turns_of(graph, refused)
+    order = sorted(set(turns))
+    needed: dict[Variable, int] = dict.fromkeys(graph.outputs, len(order))
+    for turn, equation in zip(turns, graph.equations, strict=True):
+        for x in ordered(equation.inputs):
+            needed[x] = max(needed.get(x, 0), order.index(turn))
+    found = []
+    for place, turn in enumerate(order):
+        chosen = [i for i, own in enumerate(turns) if own == turn]
+        equations = [graph.equations[i] for i in chosen]
+        part = part_of(equations, {v for v, last in needed.items() if last > place})
+        dropped = tuple([v for v in part.inputs if needed[v] == place])
+        if turn % 2:
+            found.append(Segment(part, None, tuple([refused[i] for i in chosen]), dropped))
+        else:
+            found.append(Segment(part, program_of(lower(part)), (), dropped))
+    return found
+
+
+def turns_of(graph: Graph, refused: Mapping[int, Refused]) -> list[int]:
+    """Return for each equation the number of its segment: even for native ones, odd for those of NumPy."""
+    turns: list[int] = []
+    known: dict[Variable, int] = {}
+    for i, equation in enumerate(graph.equations):
+        own = int(i in refused)
+        needs = [known[x] for x in equation.inputs if type(x) is Variable and x in known]
+        turn = max([need + (need % 2 != own) for need in needs], default=-own)
+        turns.append(turn)
+        known.update(dict.fromkeys(equation.outputs, turn))
+    return turns
+
+
+def part_of(equations: Sequence[Equation], later: set[Variable]) -> Graph:
+    """Return a graph of some equations, from what they read to what is read later."""
+    own = {v for equation in equations for v in equation.outputs}
+    read = [v for v in ordered(x for equation in equations for x in equation.inputs) if v not in own]
+    return Graph(read, equations, [v for equation in equations for v in equation.outputs if v in later])

@@ -1,0 +1,106 @@
+"""Views as index maps: NumPy is asked how a view lies on an array of single bytes, of which no element is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.compile.index_maps import Index, decomposed, identity_map
+from wengert.compile.nodes import LONG, Access, Nodes, Shape
+
+__all__ = ["MOST_LITERAL", "arranged", "gathered", "reshaped", "viewed", "window_on"]
+
+Array = np.ndarray[Any, Any]
+MOST_LITERAL = 1 << 16
+"""The most elements of which a program holds the places one by one."""
+
+
+def window_on(shape: Shape, view: Callable[[Array], Array]) -> tuple[Index, Shape] | None:
+    """Return how a view reads an array of a shape as one row, and the view's shape; None if it is a copy.
+
+    >>> window_on((2, 3), np.transpose)
+    (Index(offset=0, terms=((0, 1), (1, 3))), (3, 2))
+    """
+    whole: Array = np.empty(shape, np.int8)
+    window = view(whole)
+    if not np.may_share_memory(whole, window):
+        return None
+    start = window.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    steps = zip(window.strides, window.shape, strict=True)
+    terms = tuple([(d, step) for d, (step, n) in enumerate(steps) if n > 1 and step])
+    return Index(start, terms), window.shape
+
+
+def viewed(nodes: Nodes, x: Access, shape: Shape, view: Callable[[Array], Array]) -> Access | None:
+    """Return what a view of an array of a shape reads; None if NumPy copies."""
+    if not x.map and x.node.kind == "constant":
+        return x
+    found = window_on(shape, view)
+    if found is None:
+        return None
+    row, extents = found
+    read = decomposed(shape, row, extents)
+    return x.through(read) if read is not None else Access(nodes.row(x, shape), (row,))
+
+
+def reshaped(nodes: Nodes, x: Access, shape: Shape, target: Shape) -> Access:
+    """Return an array in another shape, in C order."""
+    if shape == target:
+        return x
+    found = viewed(nodes, x, shape, lambda whole: whole.reshape(target))
+    assert found is not None
+    return found
+
+
+def gathered(nodes: Nodes, x: Access, shape: Shape, places: Array) -> Access:
+    """Return the elements of an array at places that are known, counted in C order."""
+    if not x.map and x.node.kind == "constant":
+        return x
+    start = Access(nodes.row(x, shape), (Index(0),))
+    index = nodes.array(places.astype(LONG))
+    node = nodes.make("gather", "", places.shape, x.node.dtype, [start, index])
+    return Access(node, identity_map(places.shape))
+
+
+def arranged(nodes: Nodes, x: Access, shape: Shape, arrange: Callable[[Array], Array]) -> Access | None:
+    """Return elements in a new arrangement, with zeros where it has them; None if there are too many.
+
+    Args:
+        nodes: what makes nodes.
+        x: the array.
+        shape: its shape.
+        arrange: what copies elements, and may leave zeros.
+    """
+    size = int(np.prod(shape))
+    if size > MOST_LITERAL:
+        return None
+    places = np.asarray(arrange(np.arange(1, size + 1).reshape(shape)))
+    if places.size > MOST_LITERAL:
+        return None
+    found = gathered(nodes, x, shape, np.maximum(places - 1, 0))
+    if (places > 0).all():
+        return found
+    return chosen(nodes, places > 0, found, nodes.constant(0, x.node.dtype))
+
+
+def chosen(nodes: Nodes, mask: Array, x: Access, other: Access) -> Access:
+    """Return the elements of one array where a known mask holds, and those of another elsewhere."""
+    return nodes.point("select", x.node.dtype, mask.shape, nodes.array(mask), x, other)
+
+
+def inverted(row_map: Sequence[Index], extents: Shape) -> tuple[Any, ...] | None:
+    """Return for each dimension of a window where it lies along which dimension of its array; None if that is not one.
+
+    Along a dimension of one element nothing lies.
+    """
+    found: list[Any] = [None] * len(extents)
+    for k, (offset, terms) in enumerate(row_map):
+        if len(terms) > 1:
+            return None
+        for d, step in terms:
+            if found[d] is not None or step not in (1, -1):
+                return None
+            found[d] = k, offset, step
+    return tuple(found)

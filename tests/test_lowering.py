@@ -1,0 +1,304 @@
+"""From graphs to kernels: what the kernels of every sample and program compute is what its graph does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.samples import SAMPLES
+from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
+from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
+from wengert.compile.passes import inlined
+from wengert.compile.segments import Segments, segmented
+from wengert.core.graph import Graph
+from wengert.errors import GraphError
+from wengert.kernel.checking import findings
+from wengert.kernel.evaluation import evaluate
+from wengert.kernel.kernel import Program
+from wengert.kernel.printing import text
+from wengert.transforms.tracing import trace
+
+
+@pytest.fixture(autouse=True)
+def _without_floating_point_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def programs_of(segments: Segments) -> list[Program]:
+    return [part.program for part in segments.parts if part.program is not None]
+
+
+def tolerance(dtype: Any) -> float:
+    return 1e-5 if dtype in (np.float32, np.complex64) else 1e-12 if dtype.kind in "fc" else 1e-3
+
+
+def require_same(graph: Graph, args: Sequence[Any]) -> Segments:
+    """Require kernels to be sound, and to compute what the graph does; return the segments."""
+    segments = segmented(inlined(graph))
+    for program in programs_of(segments):
+        assert not findings(program), text(program)
+    want = graph(*args)
+    found = segments.run(args, evaluate)
+    for a, b in zip(found, want, strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        limit = tolerance(b.dtype)
+        scale = np.abs(b[np.isfinite(b)]).max(initial=0)
+        np.testing.assert_allclose(a, b, rtol=limit, atol=limit * scale, err_msg=str(graph))
+    return segments
+
+
+# Samples
+
+
+@cache
+def value_graph(number: int) -> Graph | None:
+    """Return the graph of a sample; None where it looks at elements."""
+    call = call_of(SAMPLES[number])
+    try:
+        return trace(lambda *xs: leaves_of(call(*xs)))(*call.copies())
+    except GraphError:
+        return None
+
+
+def gradient_graph(number: int, graph: Graph) -> Graph | None:
+    """Return the graph of a sample's gradients for random cotangents; None where it has none."""
+    call = call_of(SAMPLES[number])
+    cts = [random_like(x) for x in float_leaves(list(graph.outputs))]
+    if not call.leaves or not cts:
+        return None
+    return trace(lambda *xs: list(wg.vjp(lambda *ys: float_leaves(call(*ys)), *xs)[1](cts)))(*call.copies())
+
+
+def numbered() -> dict[str, list[int]]:
+    found = defaultdict(list)
+    for number, sample in enumerate(SAMPLES):
+        found[sample.primitive].append(number)
+    return found
+
+
+TOPICS = numbered()
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_samples_and_their_gradients(topic: str) -> None:
+    for number in TOPICS[topic]:
+        graph = value_graph(number)
+        if graph is None:
+            continue
+        args = call_of(SAMPLES[number]).copies()
+        require_same(graph, args)
+        gradients = gradient_graph(number, graph)
+        if gradients is not None:
+            require_same(gradients, args)
+
+
+NEVER = {
+    *("floor_divide", "remainder", "fmod", "ldexp", "frexp", "modf", "nextafter", "spacing"),
+    *("sinc", "sinc_derivative", "numpy.i0", "i0_derivative", "left_shift", "right_shift", "gcd", "lcm"),
+    *("bitwise_count", "direction", "complex_product", "angle", "ravel_multi_index", "whole", "laid_as"),
+}
+"""Pointwise primitives for which there are no opcodes yet, or only of complex numbers, and what may raise."""
+OF_COMPLEX = {"real", "imag", "conjugate", "isreal", "iscomplex", "complex_size"}
+"""Those whose samples are complex."""
+ROUTINES = {
+    *("sort", "partition", "argsort", "argpartition", "lexsort", "argmax", "argmin", "nanargmax", "nanargmin"),
+    *("searchsorted", "digitize", "isin", "interp", "unwrap", "linspace", "cross", "recurrence", "extremum_partials"),
+    *("inv", "solve", "det", "slogdet", "cofactors", "cumsum", "accumulate", "constant_accumulate"),
+    *("median", "norm", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect", "sum_from"),
+    *("convolve", "correlate", "unravel_index", "array_equal", "array_equiv", "ufunc_reduce"),
+    *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
+    *("histogram", "histogram_counts", "histogram_bin_edges"),
+    *("call", "cond", "while_loop", "scan", "zero_sequence"),
+}
+"""Primitives that are no loops of independent elements, and what has several results or decides by elements."""
+
+
+def test_all_other_primitives_are_lowered() -> None:
+    names, lowered = set(), set()
+    for topic, numbers in TOPICS.items():
+        for number in numbers if topic not in lowered else ():
+            graph = value_graph(number)
+            parts = segmented(inlined(graph)).parts if graph is not None else ()
+            for part in parts:
+                found = {e.primitive.name for e in part.graph.equations}
+                names |= found
+                lowered |= found if part.program is not None else set()
+    assert names - lowered == (NEVER | ROUTINES | OF_COMPLEX) & names
+
+
+# Programs
+
+WAYS = {
+    "value": lambda f: f,
+    "gradient": lambda f: wg.grad(f),
+    "second derivative": lambda f: wg.grad(by_grad(f, DIRECTIONS[0])),
+    "tangent of gradient": lambda f: by_jvp(by_grad(f, DIRECTIONS[0]), DIRECTIONS[1]),
+    "lanes": lambda f: lambda x: wg.vmap(f)(x * np.array([[1.0], [0.8]])),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_programs(way: str) -> None:
+    for program in PROGRAMS.values():
+        graph = trace(WAYS[way](lambda x, program=program: program(x, TRACED)))(POINT)
+        require_same(graph, [POINT])
+
+
+# Dtypes
+
+INTEGERS, SMALL = np.array([[3, -1, 0], [2, 7, -5]]), np.array([100, 27, -128], np.int8)
+FLAGS, SINGLE = np.array([True, False, True]), np.array([0.1, -2.5, 7.0], np.float32)
+DOUBLE, NAMELESS = np.array([0.5, -0.0, np.inf]), np.array([np.nan, 1.0, -np.inf])
+OF_DTYPES = {
+    "bits": lambda i, s, b, f, d: [i & 3, i | s, i ^ 1, ~i, b & (i > 0), b ^ b, ~b],
+    "small integers": lambda i, s, b, f, d: [s + s, s * s, -s, abs(s), s + 1, np.maximum(s, 3), s < 50],
+    "unsigned": lambda i, s, b, f, d: [s.astype(np.uint8) + np.uint8(200), i.astype(np.uint32) * 3, s.astype(bool)],
+    "bools": lambda i, s, b, f, d: [
+        b + b,
+        b * b,
+        np.maximum(b, ~b),
+        b == ~b,
+        b < ~b,
+        b >= b,
+        b != b,
+        np.logical_not(b),
+    ],
+    "mixed": lambda i, s, b, f, d: [i + b, i * f, f + d, s + f, i / s, b / 2, f * 2.5, i * 2.5, b + 1, f > i],
+    "logic": lambda i, s, b, f, d: [np.logical_and(i, b), np.logical_or(f, d), np.logical_xor(s, b)],
+    "sums": lambda i, s, b, f, d: [
+        i.sum(),
+        s.sum(),
+        b.sum(),
+        f.sum(),
+        d.sum(),
+        i.mean(),
+        f.mean(),
+        b.mean(),
+        i.prod(0),
+    ],
+    "of all": lambda i, s, b, f, d: [b.all(), b.any(), i.any(1), np.count_nonzero(f), d.max(), s.min(), i.max(0)],
+    "dtypes": lambda i, s, b, f, d: [i.sum(dtype=float), f.sum(dtype=float), s.sum(dtype=np.int8), f.mean(dtype=float)],
+    "products": lambda i, s, b, f, d: [i @ i.T, s @ s, f @ f, i @ d, np.outer(s, f), np.einsum("ij,j->i", i, s)],
+    "choices": lambda i, s, b, f, d: [np.where(b, i, f), np.where(i, 1.5, f), np.clip(i, -1, 2), np.clip(f, -1, 2.0)],
+    "powers": lambda i, s, b, f, d: [i**2, f**3, d**0, s**1, d**-1, f**0.5, abs(f) ** f, np.power(i, 4)],
+    "whole": lambda i, s, b, f, d: [
+        np.floor(i),
+        np.rint(f),
+        np.trunc(d),
+        np.ceil(s),
+        np.round(f),
+        np.sign(i),
+        np.sign(d),
+    ],
+    "special": lambda i, s, b, f, d: [np.isnan(d), np.isinf(f), np.isfinite(i), np.signbit(d), np.nan_to_num(d)],
+    "conversions": lambda i, s, b, f, d: [
+        i.astype(np.float32),
+        f.astype(int),
+        b.astype(np.int8),
+        d.astype(bool),
+        f * True,
+    ],
+    "parts": lambda i, s, b, f, d: [
+        np.real(f),
+        np.imag(d),
+        np.conjugate(i),
+        np.copy(b),
+        +i,
+        np.isreal(d),
+        np.iscomplex(f),
+    ],
+    "joins": lambda i, s, b, f, d: [np.concatenate([i[0], s]), np.stack([f, d]), np.append(b, i), np.pad(s, 1)],
+    "writes": lambda i, s, b, f, d: [written(i, (0, slice(1)), 2.7), written(s, [0, 2], 5), written(b, 1, 3)],
+    "extrema": lambda i, s, b, f, d: [
+        np.fmax(d, f),
+        np.fmin(f, d),
+        np.maximum(f, d),
+        np.minimum(d, f),
+        np.heaviside(d, f),
+    ],
+}
+
+
+def written(x: Any, index: Any, value: Any) -> Any:
+    y = x.copy()
+    y[index] = value
+    return y
+
+
+@pytest.mark.parametrize("case", OF_DTYPES)
+@pytest.mark.parametrize("double", [DOUBLE, NAMELESS], ids=["zeros", "NaN"])
+def test_dtypes_are_those_of_numpy(case: str, double: Any) -> None:
+    args = [INTEGERS, SMALL, FLAGS, SINGLE, double]
+    segments = require_same(trace(OF_DTYPES[case])(*args), args)
+    assert not [part.reasons for part in segments.parts if part.program is None]
+
+
+def test_numbers_take_the_dtype_of_arrays() -> None:
+    args = [SINGLE, 0.1, 3, True]
+    segments = require_same(trace(lambda x, a, n, b: [x * a, x + n, x * b, a * 2.0, a / 3, a > n])(*args), args)
+    assert len(programs_of(segments)) == 1
+
+
+def test_results_lie_in_memory_as_the_graph_says() -> None:
+    x = np.ones((3, 4))
+    graph = trace(lambda x: [np.exp(x), x.T * 2.0, np.exp(x).sum(), np.copy(x[0, 0])])(x)
+    found = segmented(inlined(graph)).run([x], evaluate)
+    assert [np.asarray(a).flags.fnc for a in found] == [False, True, False, False]
+    assert list(map(type, found)) == list(map(type, graph(x)))
+
+
+# What is refused, and what runs around it
+
+
+def test_what_is_refused_runs_between_kernels() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 4))
+    graph = trace(lambda x: np.linalg.inv(np.exp(x) + np.eye(4)).sum(0) * np.sort(x[0]))(x)
+    segments = require_same(graph, [x])
+    assert [part.program is None for part in segments.parts] == [False, True, False]
+    assert [r.reason for part in segments.parts for r in part.reasons] == ["a routine of NumPy"] * 2
+    dropped = [v for part in segments.parts for v in part.dropped]
+    assert len(dropped) == len(set(dropped))
+    assert set(dropped) == {v for part in segments.parts for v in part.graph.inputs}
+
+
+REFUSED: dict[str, tuple[Any, Any, str]] = {
+    "several results": (np.modf, (SINGLE,), "several results"),
+    "complex": (lambda x: x * 1j, (SINGLE,), "values of dtype complex"),
+    "half": (lambda x: x.astype(np.float16) + 1, (SINGLE,), "values of dtype float16"),
+    "empty": (lambda x: x[:0] + 1, (SINGLE,), "arrays without elements"),
+    "Python's integers": (lambda n: n * n, (3,), "whole numbers of Python's, which have no size"),
+    "running": (np.cumsum, (SINGLE,), "results that follow one from the other"),
+    "where=": (lambda x: np.max(x, where=FLAGS, initial=0), (SINGLE,), "starting values or masks"),
+    "initial=": (lambda x: np.sum(x, initial=1.0), (SINGLE,), "starting values or masks"),
+    "computed places": (lambda x, i: x[i], (SINGLE, np.array([0, 2])), "places that are computed, which may be out of"),
+    "repeated places": (
+        lambda x: added_at(x, [0, 0]),
+        (SINGLE,),
+        "places of many elements, or the same ones repeatedly",
+    ),
+    "large product": (lambda x: x @ x, (np.ones((64, 64)),), "262144 multiplications, for which BLAS is quicker"),
+    "decimals": (lambda x: np.round(x, 2), (SINGLE,), "operands that no opcode takes"),
+    "no opcodes": (lambda x: x % 2, (SINGLE,), "no opcodes for it yet"),
+}
+
+
+def added_at(x: Any, index: Any) -> Any:
+    y = x * 1
+    np.add.at(y, index, 1.0)
+    return y
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_kernels_do_not_know_is_refused_with_a_reason(case: str) -> None:
+    function, args, reason = REFUSED[case]
+    segments = require_same(trace(function)(*args), args)
+    reasons = [r.reason for part in segments.parts for r in part.reasons]
+    assert any(found.startswith(reason) for found in reasons), reasons
