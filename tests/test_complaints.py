@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
+import unittest
 import warnings
 from typing import Any
 
@@ -133,5 +134,124 @@ def test_warnings_stay_numpys_where_its_settings_cannot_be_reached(monkeypatch: 
     assert complaints.settings_of_numpy("numpy") is None
     monkeypatch.setattr(complaints, "SETTINGS", None)
     with pytest.warns(RuntimeWarning, match="^invalid value encountered in log$") as caught:
-        wg.grad(logarithm)(X)
+        wg.jit(logarithm)(X)
     assert caught[0].filename != __file__
+
+
+# On the tape, for plain Tensors, and of what is no number: the line at which an operation stops is the user's
+
+EDGES = np.array([-1.0, 0.0, 2.0, 1e308])
+COMPLEX = np.array([1 + 2j, 3.0, 0.0, 1.0])
+
+OPERATIONS: dict[str, Any] = {
+    "function": lambda x: np.log(x),
+    "operator": lambda x: x / 0.0,
+    "reflected": lambda x: 1.0 / x,
+    "of two Tensors": lambda x: x * x,
+    "scalar": lambda x: np.exp(x[3]),
+    "scalar operator": lambda x: np.float64(2.0) ** x[3],
+    "in place": lambda x: (x * 1.0).__itruediv__(0.0),
+    "out": lambda x: np.divide(x, 0.0, out=x * 1.0),
+    "without derivatives": lambda x: x // 0.0,
+    "integers": lambda x: x.astype(bool).astype(int) // 0,
+    "reduction": lambda x: np.add.reduce(x[[3, 3]]),
+    "product": lambda x: np.multiply.reduce(x + 1e200),
+    "running": lambda x: np.multiply.accumulate(x + 1e200),
+    "dot": lambda x: np.dot(x, x),
+    "empty mean": lambda x: x[:0].mean(),
+    "variance": lambda x: x[:1].var(ddof=1),
+    "without NaN": lambda x: np.nanmean(x * np.nan),
+    "all NaN": lambda x: np.nanmax(x * np.nan),
+    "median": lambda x: np.nanmedian(x * np.nan),
+    "cast": lambda x: x.astype(np.float32),
+    "to integers": lambda x: x.astype(np.int8),
+    "complex cast": lambda x: (x * 1j).astype(float),
+    "complex assignment": lambda x: (x * 1.0).__setitem__(slice(None), COMPLEX),
+    "masked assignment": lambda x: (x * 1.0).__setitem__(np.array([True] * 4), COMPLEX),
+    "number stored": lambda x: x[:3].astype(np.float32).__setitem__(0, 1e300),
+    "added in place": lambda x: np.add.at(x * 1.0, [3, 3], 1e308),
+    "through a view": lambda x: (x * 1.0)[1:].__imul__(x[1:]),
+    "large": lambda x: np.log(np.tile(x, 10_000)),
+    "large power": lambda x: np.tile(x, 10_000) ** 2.5,
+}
+
+
+def warnings_of(operation: Any, x: Any) -> list[tuple[str, type[Warning]]]:
+    """Return what is warned of at the operation's own line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        operation(x)
+    place = __file__, operation.__code__.co_firstlineno
+    assert not [w for w in caught if "wengert" in w.filename]
+    return [(str(w.message).replace("scalar ", ""), w.category) for w in caught if (w.filename, w.lineno) == place]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS.keys())
+def test_operations_warn_at_the_users_line(operation: Any) -> None:
+    expected = warnings_of(operation, EDGES)
+    assert expected
+    assert warnings_of(operation, wg.tensor(EDGES)) == expected
+    assert warnings_of(operation, wg.tensor(EDGES, requires_grad=True)) == expected
+
+
+def cast(x: Any) -> Any:
+    return (x * 1j).astype(float)  # the line of the cast
+
+
+CAST_LINE = inspect.getsourcelines(cast)[1] + 1
+
+
+@pytest.mark.parametrize("transform", [wg.jit, wg.vmap, lambda f: wg.vmap(wg.jit(f)), lambda f: lambda x: wg.vjp(f, x)])
+def test_complex_numbers_that_become_real_name_the_users_line(transform: Any) -> None:
+    with pytest.warns(np.exceptions.ComplexWarning) as caught:
+        transform(cast)(np.ones((3, 2)))
+    assert {(w.filename, w.lineno) for w in caught} == {(__file__, CAST_LINE)}
+
+
+def test_values_and_gradients_are_those_of_operations_that_did_not_warn() -> None:
+    x = wg.tensor(EDGES, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = x * x + 1.0 / x
+        expected = EDGES * EDGES + 1.0 / EDGES
+        y[2].backward()
+        z = x * 0.0
+        np.add.at(z, [3, 3], np.array([1e308, 1e308]))
+    assert y.tolist() == expected.tolist()
+    assert x.grad is not None
+    assert np.array_equal(x.grad.numpy(), [0.0, 0.0, 3.75, 0.0])
+    assert z.tolist() == [-0.0, 0.0, 0.0, np.inf]
+
+
+def test_each_line_warns_once_by_default_and_filters_find_the_users_module() -> None:
+    x = wg.tensor(X)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            np.log(x)
+        np.log(x)
+    assert len(caught) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", module=__name__.replace(".", r"\."))
+        np.log(x)
+
+
+def test_warnings_that_are_errors_end_at_the_users_line_and_have_no_other_cause() -> None:
+    x = wg.tensor(X, requires_grad=True)
+    for operation in (lambda: np.log(x), lambda: x / 0.0, lambda: x[:0].mean(), lambda: (x * 1j).astype(float)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(Warning, match=r"encountered|empty|imaginary") as info:
+                operation()
+        assert __file__ in (str(info.traceback[-1].path), str(info.traceback[-2].path))  # NumPy's own lines may be last
+        assert info.value.__suppress_context__
+
+
+def test_unittest_leaves_alone_what_stops_operations() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # unittest looks at all modules, some of which warn of that
+        watching = unittest.TestCase().assertWarns(RuntimeWarning)
+        with watching as caught:
+            np.log(wg.tensor(X))
+    assert caught.filename == __file__

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "wengert"
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "_refusals", "_tree", "_config", "_malloc", "native"}),
+    frozenset({"errors", "_refusals", "_unregistered", "_tree", "_config", "_malloc", "native"}),
     frozenset({"kernel"}),
     frozenset({"emission"}),
     frozenset({"core"}),

@@ -25,7 +25,8 @@ from tests.samples import SAMPLES
 from tests.samples.calls import call_of, same_bits
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, TRANSFORMATIONS
 from wengert import _config
-from wengert.core import dispatch
+from wengert.core import evaluation
+from wengert.core.complaints import at_users_line
 from wengert.core.primitive import PRIMITIVES
 from wengert.errors import UsageError
 from wengert.native import elementwise, engine, inner_loops, jobs, processor, team
@@ -238,10 +239,10 @@ def test_only_suitable_arrays_reach_the_team(crew: Counting) -> None:
 
 
 CONDITIONS: dict[str, Callable[[], Any]] = {
-    "divide by zero encountered in divide": lambda: shared(np.divide)(np.ones(LARGE), np.zeros(LARGE)),
-    "overflow encountered in multiply": lambda: shared(np.multiply)(np.full(LARGE, 1e300), 1e300),
-    "invalid value encountered in log": lambda: shared(np.log)(-np.ones(LARGE)),
-    "underflow encountered in multiply": lambda: shared(np.multiply)(np.full(LARGE, 1e-300), 1e-300),
+    "divide by zero encountered in divide": lambda: at_users_line(shared(np.divide), np.ones(LARGE), np.zeros(LARGE)),
+    "overflow encountered in multiply": lambda: at_users_line(shared(np.multiply), np.full(LARGE, 1e300), 1e300),
+    "invalid value encountered in log": lambda: at_users_line(shared(np.log), -np.ones(LARGE)),
+    "underflow encountered in multiply": lambda: at_users_line(shared(np.multiply), np.full(LARGE, 1e-300), 1e-300),
 }
 
 
@@ -259,7 +260,7 @@ def test_conditions_are_reported_as_numpy_does(message: str) -> None:
 def test_a_number_that_is_too_large_is_reported_once() -> None:
     with np.errstate(all="warn"), warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        shared(np.multiply)(np.ones(LARGE, np.float32), 1e300)
+        at_users_line(shared(np.multiply), np.ones(LARGE, np.float32), 1e300)
     assert len(found) == 1
 
 
@@ -352,7 +353,7 @@ def test_compositions_do_not_depend_on_what_counts_as_large(
         return found
 
     small = results()
-    for module in (dispatch, operators, plain_sweep):
+    for module in (evaluation, operators, plain_sweep):
         monkeypatch.setattr(module, "LARGE", 2)
     assert all(same_bits(a, b) for a, b in zip(results(), small, strict=True))
 

@@ -21,7 +21,7 @@ import numpy as np
 from wengert.compile.equations import Known, everywhere, renamed
 from wengert.core.abstract import placed
 from wengert.core.aval import NUMBERS, aval_of
-from wengert.core.dispatch import evaluated
+from wengert.core.evaluation import evaluated
 from wengert.core.form import is_elementwise
 from wengert.core.graph import Equation, Graph, Variable, literal
 from wengert.core.identity import registered_name

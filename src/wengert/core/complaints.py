@@ -3,6 +3,9 @@
 NumPy names the line that called it, which is one of the library's. While a user's function is differentiated, batched
 or run as a graph, what NumPy would warn of is written to an object of ours instead, which warns at the user's line:
 that of the operation, or of the equation that was traced from it. NumPy calls it only where there is something to say.
+
+On the tape and for plain Tensors even that would cost too much. There an evaluation stops where it would warn (see
+`wengert._unregistered`), and is done once more by the same code at the user's line. ADR 0022 compares the ways.
 """
 
 from __future__ import annotations
@@ -11,16 +14,21 @@ import functools
 import importlib
 import sys
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType, FrameType, FunctionType
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from wengert._unregistered import UNREGISTERED, require_warning
 from wengert.core.cache import Cache
-from wengert.core.source import caller, position_of
+from wengert.core.source import PACKAGE_PREFIX, Position, caller, position_of
 
-__all__ = ["attributed", "returned"]
+__all__ = ["at_users_line", "attributed", "returned", "strict", "warned"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+__warningregistry__ = UNREGISTERED  # `at_users_line` meets what stops
 
 
 def settings_of_numpy(module: str = "numpy._core.umath") -> ContextVar[Any] | None:
@@ -99,3 +107,73 @@ def returned(entered: tuple[Token[Any], Any] | None) -> None:
     np.seterr(**{kind: "warn" if mode == "log" else mode for kind, mode in modes.items()})  # type: ignore[arg-type]  # as above
     if call is not COMPLAINTS:
         np.seterrcall(call)
+
+
+# Without a cost where there is nothing to say
+
+
+SCOPES: dict[str, dict[str, Any]] = {}
+"""The global names of `strict` functions, for each module that they are from."""
+
+
+def strict(function: F) -> F:
+    """Return a function of the library that stops where one of its lines would warn; whoever calls it has to meet that.
+
+    Those of modules that are unregistered do so, and functions in C warn of the line that calls them.
+    """
+    if type(function) is not FunctionType or not function.__code__.co_filename.startswith(PACKAGE_PREFIX):
+        return function
+    known = function.__globals__
+    if known.get("__warningregistry__") is UNREGISTERED:
+        return function
+    names = SCOPES.setdefault(function.__module__, {})
+    names.update(known, __warningregistry__=UNREGISTERED)
+    return cast(F, replaced(cast(FunctionType, function), function.__code__, names))
+
+
+def replaced(function: FunctionType, code: CodeType, names: dict[str, Any]) -> FunctionType:
+    """Return a function with other code and global names."""
+    found = FunctionType(code, names, function.__name__, function.__defaults__, function.__closure__)
+    found.__kwdefaults__ = function.__kwdefaults__
+    return found
+
+
+def at_users_line(function: Callable[..., Any], *values: Any, **params: Any) -> Any:
+    """Call a function that is `strict`, or of C, so that what its lines warn of names the user's line."""
+    try:
+        return function(*values, **params)
+    except TypeError as error:
+        require_warning(error)
+        return warned(function, values, params)
+
+
+def warned(function: Callable[..., Any], values: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    """Return what a function gives that was stopped; its lines, and C's, warn at the user's line."""
+    code, offset = caller()
+    place = position_of(code, offset)
+    module, registry = registry_of(code)
+    named = {"__name__": module or place.filename.removesuffix(".py"), "__warningregistry__": registry}
+
+    def moved(function: FunctionType) -> FunctionType:
+        return replaced(function, at_line(function.__code__, place), {**function.__globals__, **named})
+
+    again = moved(function) if type(function) is FunctionType else function
+    return moved(cast(FunctionType, called))(again, values, params)
+
+
+def at_line(code: CodeType, place: Position) -> CodeType:
+    """Return code all of which is at one line.
+
+    Its table of lines has an entry for each eight units: no column (13), and no line further.
+    """
+    eights, rest = divmod(len(code.co_code) // 2, 8)
+    table = b"\xef\x00" * eights + (bytes([0xE8 | rest - 1, 0]) if rest else b"")
+    return code.replace(co_filename=place.filename, co_firstlineno=place.line, co_linetable=table)
+
+
+def called(function: Callable[..., Any], values: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    """Call a function; what a filter makes an error is one of its own, and not from the one that stopped it."""
+    try:
+        return function(*values, **params)
+    except Warning as warning:
+        raise warning from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,16 +10,14 @@ from numpy import ndarray
 
 from wengert._refusals import refusal
 from wengert.core.aval import NUMBERS, Aval, strong
-from wengert.core.broadcast import check_broadcast
+from wengert.core.evaluation import evaluated
 from wengert.core.memory import may_change
-from wengert.core.numbers import calculated
 from wengert.core.objects import array_of, holds_objects, read_objects
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import apply_view
 from wengert.errors import DtypeError, describe
-from wengert.native.elementwise import LARGE
 
 __all__ = [
     "ARRAYS",
@@ -28,7 +26,6 @@ __all__ = [
     "checked",
     "conformed",
     "dispatch",
-    "evaluated",
     "implements",
     "innermost",
     "is_weak",
@@ -94,30 +91,6 @@ def dispatch(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
     if primitive.outputs == 1:
         return make_tensor(checked(primitive.name, out), None, None)
     return tuple(make_tensor(checked(primitive.name, item), None, None) for item in out)
-
-
-def evaluated(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> Any:
-    """Evaluate a primitive on ndarrays and numbers; only operators between Python numbers give one."""
-    evaluate = primitive.evaluate
-    if primitive.evaluate_large is not None:
-        for value in values:
-            if type(value) is ndarray and value.size >= LARGE:
-                evaluate = primitive.evaluate_large
-                break
-    if primitive.firm:
-        for value in values:
-            if type(value) in NUMBERS:
-                values = list(map(strong, values))
-                break
-    elif primitive.operator is not None and type(values[0]) in NUMBERS and type(values[-1]) in NUMBERS:
-        return calculated(primitive.name, primitive.operator, evaluate, values)
-    try:
-        out = evaluate(*values, **params)
-    except ValueError:
-        if primitive.kind == "elementwise":
-            check_broadcast(primitive.name, values)
-        raise
-    return strong(out) if type(out) in NUMBERS and not primitive.gives_number else out
 
 
 def checked(name: str, value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval, aval_of, is_number, strong
+from wengert.core.complaints import at_users_line
 from wengert.core.order import Order, Strides, example, grown, of_array, order_of, shrunk, strides_of
 
 __all__ = [
@@ -29,9 +30,10 @@ Results = tuple[Avals, Order]
 
 
 def tried(evaluate: Callable[..., Any], inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what an evaluation gives: literals stand for themselves, the others for examples."""
+    """Return what an evaluation that is strict gives: literals stand for themselves, the others for examples."""
+    examples = list(map(example_of, inputs))
     with np.errstate(all="ignore"):
-        out = evaluate(*map(example_of, inputs), **params)
+        out = at_users_line(evaluate, *examples, **params)
     return out if isinstance(out, tuple) else (out,)
 
 

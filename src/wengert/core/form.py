@@ -64,7 +64,7 @@ class Form:
             inputs: numbers, arrays, variables or anything else with a shape, dtype and strides.
             params: its parameters.
         """
-        found = tried(primitive.evaluate, inputs, params)
+        found = tried(primitive.strict, inputs, params)
         return tuple(map(strong_aval, found)), order_of(found)
 
     def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
@@ -142,7 +142,7 @@ class Pointwise(Form):
             samples = list(map(small_example, inputs))
         else:
             samples = [x if is_number(x) else dummy(aval_of(x)._replace(shape=()), strides_of(x)) for x in inputs]
-        found = tried(primitive.evaluate, samples, params)
+        found = tried(primitive.strict, samples, params)
         avals = tuple([Aval(shape, strong_aval(x).dtype) for x in found])
         if primitive.gives_number:
             avals = tuple([aval._replace(weak=True) for aval in avals])
@@ -205,7 +205,7 @@ class Reduction(Form):
         if self.combine is None or 0 in shape:  # what has no identity cannot reduce nothing: NumPy says so
             return super().results(primitive, inputs, params)
         kept = [1 if i in axis else n for i, n in enumerate(shape) if params["keepdims"] or i not in axis]
-        return resized(primitive.evaluate, inputs, params, tuple(kept))
+        return resized(primitive.strict, inputs, params, tuple(kept))
 
     def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Reduce the same axes behind the batch axis."""
@@ -244,7 +244,7 @@ class Scan(Form):
 
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Keep the shape."""
-        return resized(primitive.evaluate, inputs, params, aval_of(inputs[0]).shape)
+        return resized(primitive.strict, inputs, params, aval_of(inputs[0]).shape)
 
     def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
         """Run along the same axis behind the batch axis."""
@@ -379,7 +379,7 @@ class Contraction(Form):
         if primitive.view and labels.rearranges:  # it takes no time to ask for all of it
             return super().results(primitive, list(map(unfilled, inputs)), params)
         small = [Aval((1,) * len(aval.shape), aval.dtype) for aval in avals] if not labels.shape else inputs
-        return resized(primitive.evaluate, small, params, labels.shape)
+        return resized(primitive.strict, small, params, labels.shape)
 
     def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Give the batch axis a label of its own."""
@@ -457,7 +457,7 @@ class Routine(Form):
             return super().results(primitive, inputs, params)
         shape, dtype, _ = aval_of(inputs[0])
         small = [n if i in axis else min(n, 2) for i, n in enumerate(shape)]
-        found = tried(primitive.evaluate, [dummy(Aval(tuple(small), dtype))], params)
+        found = tried(primitive.strict, [dummy(Aval(tuple(small), dtype))], params)
         stack = [n for i, n in enumerate(shape) if i not in axis]
         avals = []
         for aval in map(strong_aval, found):

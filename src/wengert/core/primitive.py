@@ -15,6 +15,7 @@ import numpy as np
 
 from wengert.core.aval import Aval
 from wengert.core.cache import Cache
+from wengert.core.complaints import strict
 from wengert.core.cotangent import strong_zero, unbroadcast
 from wengert.core.numbers import OPERATORS
 from wengert.core.rule import Rule, Signature, misdeclared
@@ -120,6 +121,17 @@ class Primitive:
 
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
+
+    @functools.cached_property
+    def strict(self) -> Callable[..., Any]:
+        """The evaluation, stopping where one of its lines would warn."""
+        return strict(self.evaluate)
+
+    @functools.cached_property
+    def strict_large(self) -> Callable[..., Any]:
+        """The evaluation of large arrays, likewise."""
+        assert self.evaluate_large is not None
+        return strict(self.evaluate_large)
 
     def lasting(self, _inputs: Sequence[Any], _avals: Sequence[Aval]) -> Primitive:
         """Return what an equation of these inputs and results holds: the primitive, unless it is of one call only."""

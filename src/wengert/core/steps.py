@@ -7,14 +7,16 @@ it needs of them: the function to call, and the places of its operands and resul
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wengert._unregistered import require_warning
 from wengert.core.aval import NUMBERS, strong
-from wengert.core.dispatch import evaluated
+from wengert.core.complaints import strict, warned
+from wengert.core.evaluation import evaluated
 from wengert.core.source import speaks_for
 from wengert.core.variable import Variable
 from wengert.native.elementwise import LARGE
@@ -117,11 +119,10 @@ def step_of(equation: Equation, operands: Sequence[int], results: Sequence[int])
     function = primitive.evaluate
     if primitive.evaluate_large is not None and any(size_of(x) >= LARGE for x in inputs):
         function = primitive.evaluate_large
-    exact = type(function) is np.ufunc or primitive.gives_number
+    if type(function) is not np.ufunc and not primitive.gives_number:
+        return firm(strict(function), equation.params, operands, *results)
     if equation.params:
         function = partial(function, **equation.params)
-    if not exact:
-        return firm(function, operands, *results)
     return (general, unary, binary)[len(operands) if len(operands) < 3 else 0](function, operands, *results)
 
 
@@ -164,19 +165,29 @@ def general(function: Callable[..., Any], operands: Sequence[int], result: int) 
     return step
 
 
-def firm(function: Callable[..., Any], operands: Sequence[int], result: int) -> Step:
-    """Return the step of a function that may return a Python number in the place of a scalar."""
+def firm(function: Callable[..., Any], params: Mapping[str, Any], operands: Sequence[int], result: int) -> Step:
+    """Return the step of a function that may return a Python number in the place of a scalar, and may warn."""
+    call = partial(function, **params) if params else function
     if len(operands) == 1:
         (i,) = operands
 
         def step(values: list[Any]) -> None:
-            found = function(values[i])
+            try:
+                found = call(values[i])
+            except TypeError as error:
+                require_warning(error)
+                found = warned(function, (values[i],), params)
             values[result] = strong(found) if type(found) in NUMBERS else found
 
         return step
 
     def step_of_several(values: list[Any]) -> None:
-        found = function(*[values[i] for i in operands])
+        arguments = [values[i] for i in operands]
+        try:
+            found = call(*arguments)
+        except TypeError as error:
+            require_warning(error)
+            found = warned(function, arguments, params)
         values[result] = strong(found) if type(found) in NUMBERS else found
 
     return step_of_several

@@ -19,9 +19,12 @@ import numpy as np
 from numpy import ndarray
 
 from wengert._config import THREADS
+from wengert._unregistered import UNREGISTERED
 from wengert.native.processor import CONDITIONS
 
 __all__ = ["LARGE", "SHARING", "Sharing", "shared"]
+
+__warningregistry__ = UNREGISTERED  # `shared` says who meets what stops
 
 LARGE = 32_768
 """Elements from which an operation is worth sharing: about 8 microseconds of additions."""
@@ -110,7 +113,8 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
 
     Returns:
         `compute(x, y=None, out=None)` for ndarrays and numbers, of which `x` or `y` is an array of at least LARGE
-        elements; `out` is `x` to overwrite it, in which case conditions are not reported.
+        elements; `out` is `x` to overwrite it, in which case conditions are not reported. Where NumPy would warn it
+        stops, see `wengert._unregistered`: the caller meets that.
 
     >>> import numpy as np
     >>> shared(np.add)(np.ones(100_000), 2.0)[-1]
@@ -122,23 +126,22 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
         sharing = SHARING
         if sharing.native is None:
             sharing.ask()
-            return by_numpy(x, y, out)
-        like = x if type(x) is ndarray else y
-        dtype = like.dtype
-        loop = loops.get(dtype, UNKNOWN)
-        if loop is UNKNOWN:
-            loop = loops[dtype] = known_loop(ufunc, dtype)
-        if loop is None:
-            return by_numpy(x, y, out)
-        first, second = as_array(x, dtype), (like if y is None else as_array(y, dtype))
-        result = np.empty(like.shape, dtype) if out is None else out
-        raised = sharing.apply(loop[1], first, second, result)
-        if raised == 0 or (raised > 0 and (out is not None or not raised & reported())):
-            return result
-        return by_numpy(x, y, out)
-
-    def by_numpy(x: Any, y: Any, out: Any) -> Any:
-        return ufunc(x, out=out) if y is None else ufunc(x, y, out=out)
+        else:
+            like = x if type(x) is ndarray else y
+            dtype = like.dtype
+            loop = loops.get(dtype, UNKNOWN)
+            if loop is UNKNOWN:
+                loop = loops[dtype] = known_loop(ufunc, dtype)
+            if loop is not None:
+                first, second = as_array(x, dtype), (like if y is None else as_array(y, dtype))
+                result = np.empty(like.shape, dtype) if out is None else out
+                raised = sharing.apply(loop[1], first, second, result)
+                if raised == 0 or (raised > 0 and (out is not None or not raised & reported())):
+                    return result
+        if out is None:
+            return ufunc(x) if y is None else ufunc(x, y)
+        with np.errstate(all="ignore"):
+            return ufunc(x, out=out) if y is None else ufunc(x, y, out=out)
 
     return compute
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.complaints import at_users_line
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
 from wengert.core.source import user_stacklevel
@@ -330,7 +331,7 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
     transposed = (centered if weight is None else centered * weight).T
     if transposed.dtype.kind == "c":
         transposed = np.conjugate(transposed)
-    return squeeze(dot(centered, transposed) * np.true_divide(1, divisor))
+    return squeeze(dot(centered, transposed) * at_users_line(np.true_divide, 1, divisor))
 
 
 def clipped(x: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy import ndarray
 
 from wengert._refusals import refusal
+from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
 from wengert.core.order import is_scalar, may_be_scalar
@@ -297,4 +298,4 @@ install("abs", unary_function(elementwise.absolute, operator.abs, elementwise.co
 install("pos", lambda self: apply(elementwise.positive, self))
 install("invert", lambda self: FUNCTIONS[np.invert](self))
 install("getitem", read_part)
-install("setitem", write_part)
+install("setitem", strict(write_part))

@@ -12,6 +12,7 @@ import numpy as np
 from wengert._tree import flatten
 from wengert.core.aval import UNKNOWN, Aval, aval_of, shape_of
 from wengert.core.batching import lead
+from wengert.core.complaints import at_users_line, attributed, returned
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply, as_tensor, checked, innermost, is_weak
@@ -244,11 +245,16 @@ def put_into(
     if arrays and isinstance(value, np.ndarray) and np.may_share_memory(window, value):
         value = value.copy()  # NumPy reads through a mask what it has just written
     if not add:
-        window[key] = value
-    elif any(array.dtype.kind in "iu" for array in arrays):  # masks do not repeat places
-        np.add.at(window, key, value)
-    else:
-        window[key] += value
+        at_users_line(operator.setitem, window, key, value)
+        return
+    entered = attributed()  # what was added must not be added again
+    try:
+        if any(array.dtype.kind in "iu" for array in arrays):  # masks do not repeat places
+            np.add.at(window, key, value)
+        else:
+            window[key] += value
+    finally:
+        returned(entered)
 
 
 def rewrite_part(

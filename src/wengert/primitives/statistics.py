@@ -117,13 +117,16 @@ def dispersion_jvp(
     return 2 * moved.real / freedom(count, ddof)
 
 
-def dispersion(name: str, evaluate: Callable[..., Any], *, root: bool, skipna: bool) -> Any:
-    """Declare a variance or a standard deviation."""
+def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, root: bool) -> Any:
+    """Declare a variance or a standard deviation: the method of this name, or NumPy's function that skips NaN."""
+    skipna = evaluate is not None
 
     def evaluation(
         x: Any, *rest: Any, axis: Axes, keepdims: bool, ddof: float, extras: Names = (), dtype: Any = None
     ) -> Any:
         options = options_of(extras, rest)
+        if evaluate is None:
+            return getattr(x, name)(axis, dtype, None, ddof, keepdims, **options)
         return evaluate(x, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
 
     def of_variance(
@@ -175,10 +178,10 @@ def dispersion(name: str, evaluate: Callable[..., Any], *, root: bool, skipna: b
     return opaque(name, evaluation, vjp=vjp, jvp=jvp, form=Reduction())
 
 
-var = dispersion("var", np.var, root=False, skipna=False)
-std = dispersion("std", np.std, root=True, skipna=False)
-nanvar = dispersion("nanvar", np.nanvar, root=False, skipna=True)
-nanstd = dispersion("nanstd", np.nanstd, root=True, skipna=True)
+var = dispersion("var", root=False)
+std = dispersion("std", root=True)
+nanvar = dispersion("nanvar", np.nanvar, root=False)
+nanstd = dispersion("nanstd", np.nanstd, root=True)
 
 
 # Order statistics

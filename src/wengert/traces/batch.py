@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy import ndarray, ufunc
 
+from wengert._unregistered import require_warning
 from wengert.core.abstract import placed
 from wengert.core.aval import UNKNOWN, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
@@ -186,10 +187,13 @@ class Batch(Transient):
         altered = None if primitive.batch is not None else form.alike(primitive, values, batched, params)
         try:
             if altered is not None:
-                out = primitive.evaluate(*values, **altered)
+                out = primitive.strict(*values, **altered)
             else:
                 out = self.compute(primitive, values, batched, params)
         except LANE_ERRORS:  # which `process` notes
+            return None
+        except TypeError as error:
+            require_warning(error)
             return None
         if type(out) is not ndarray:
             return None

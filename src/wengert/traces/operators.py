@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from wengert._unregistered import UNREGISTERED, require_warning
 from wengert.core.aval import NUMBERS, strong
 from wengert.core.broadcast import check_broadcast
+from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened, weakened
 from wengert.core.foreign import deferred, foreign
 from wengert.core.memory import fixed
@@ -43,6 +45,7 @@ __all__ = [
     "unary_function",
 ]
 
+__warningregistry__ = UNREGISTERED  # what would warn goes the general way, and warns there
 Operator = Callable[[Any, Any], Any]
 _getframe = sys._getframe
 array = np.array
@@ -62,7 +65,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
         compute: the operation on values one level below.
         of_complex: the primitive for two numbers, if NumPy's arithmetic of complex ones has other bits.
     """
-    compute_large = primitive.evaluate_large or compute
+    compute_large = strict(primitive.evaluate_large or compute)
     converts = compute in ARITHMETIC
     function = isinstance(compute, np.ufunc)
     left_out, right_out = primitive.needs_out(0), primitive.needs_out(1)
@@ -107,6 +110,9 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
                 raise
             except ArithmeticError:
                 return general(a, b)
+            except TypeError as error:
+                require_warning(error)
+                return general(a, b)
             result._trace = result._node = None
             result._kept = False
             return result
@@ -140,6 +146,9 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             check_broadcast(primitive.name, (x, y))
             raise
         except ArithmeticError:  # Python numbers raise where NumPy's are infinite
+            return general(a, b)
+        except TypeError as error:
+            require_warning(error)
             return general(a, b)
         node.number = next(CREATED)
         node.primitive = primitive
@@ -203,7 +212,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
         compute: the operation on values one level below.
         of_complex: the primitive for two numbers, if NumPy's arithmetic of complex ones has other bits.
     """
-    compute_large = primitive.evaluate_large or compute
+    compute_large = strict(primitive.evaluate_large or compute)
     converts = compute in ARITHMETIC
     needs_x, needs_y, needs_out = primitive.needs(1, 0), primitive.needs(1, 1), primitive.needs_out(1)
     ufunc: np.ufunc = getattr(np, primitive.name)
@@ -227,6 +236,9 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
                 result._value = compute(b, y)
             except (ArithmeticError, ValueError):
                 return general(a, b)
+            except TypeError as error:
+                require_warning(error)
+                return general(a, b)
             result._trace = result._node = None
             result._kept = False
             return result
@@ -249,6 +261,9 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
                 out = compute(b, y)
                 node = Binary()
         except (ArithmeticError, ValueError):
+            return general(a, b)
+        except TypeError as error:
+            require_warning(error)
             return general(a, b)
         node.number = next(CREATED)
         node.primitive = primitive
@@ -304,7 +319,7 @@ def unary_function(
         compute: the operation on values one level below.
         of_complex: the primitive for a number, if NumPy's arithmetic of complex ones has other bits.
     """
-    compute_large = primitive.evaluate_large or compute
+    compute_large = strict(primitive.evaluate_large or compute)
     function = isinstance(compute, np.ufunc)
     needs_x, needs_out = primitive.needs(0, 0), primitive.needs_out(0)
 
@@ -314,7 +329,11 @@ def unary_function(
         trace = a._trace
         x = a._value
         if trace is None:
-            out = compute_large(x) if type(x) is ndarray and x.size >= LARGE else compute(x)
+            try:
+                out = compute_large(x) if type(x) is ndarray and x.size >= LARGE else compute(x)
+            except TypeError as error:
+                require_warning(error)
+                return general(a)
             if WATCHES:
                 return make_tensor(out, None, None)
             result = Tensor()
@@ -325,22 +344,24 @@ def unary_function(
         if SPECIAL or not trace.fast:
             if type(trace) is Batch and (of_complex is None or is_double(a)):
                 return trace.process(primitive, (a,), {})
-            if of_complex is not None and are_complex(a):
-                return apply(of_complex, a)
-            return apply(primitive, strengthened(a) if function and primitive.operator is not None else a)
-        if type(x) is not ndarray:
-            if type(x) is float or type(x) is complex:
-                if not function:
-                    return apply(primitive, a)
-                x = strong(x)
-            out = compute(x)
-            node: Unary = Unary()
-        elif x.size >= LARGE:
-            out = compute_large(x)
-            node = LargeUnary()
-        else:
-            out = compute(x)
-            node = Unary()
+            return general(a)
+        try:
+            if type(x) is not ndarray:
+                if type(x) is float or type(x) is complex:
+                    if not function:
+                        return apply(primitive, a)
+                    x = strong(x)
+                out = compute(x)
+                node: Unary = Unary()
+            elif x.size >= LARGE:
+                out = compute_large(x)
+                node = LargeUnary()
+            else:
+                out = compute(x)
+                node = Unary()
+        except TypeError as error:
+            require_warning(error)
+            return general(a)
         node.number = next(CREATED)
         node.primitive = primitive
         node.shape = out.shape
@@ -364,6 +385,11 @@ def unary_function(
             node.out = None
             result._kept = False
         return result
+
+    def general(a: Tensor) -> Any:
+        if of_complex is not None and are_complex(a):
+            return apply(of_complex, a)
+        return apply(primitive, strengthened(a) if function and primitive.operator is not None else a)
 
     return operate
 
@@ -417,6 +443,9 @@ def constant_operator(name: str, compute: Operator, general: Operator) -> Operat
         except ValueError:
             check_broadcast(name, (x, y))
             raise
+        except TypeError as error:
+            require_warning(error)
+            return general(a, b)
         return make_tensor(out, None, None)
 
     return operate
@@ -432,8 +461,13 @@ def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Ca
 
     def operate(a: Any) -> Any:
         if type(a) is Tensor and type(a._value) is ndarray and (a._trace is None or a._trace.fast) and not WATCHES:
+            try:
+                found = compute(a._value)
+            except TypeError as error:
+                require_warning(error)
+                return apply(primitive, a)
             result = Tensor()
-            result._value = compute(a._value)
+            result._value = found
             result._trace = result._node = None
             result._kept = False
             return result

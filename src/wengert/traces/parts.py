@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._unregistered import require_warning
 from wengert.core.memory import fixed
 from wengert.core.order import strides_of
 from wengert.core.paths import Path, extended
@@ -304,7 +305,12 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
         if type(trace) is not Batch or not write_lanes(target, trace, index, value):
             setitem(target, index, value)
         return
-    buffer[entries] = written
+    try:
+        buffer[entries] = written
+    except TypeError as error:
+        require_warning(error)
+        setitem(target, index, value)
+        return
     target._mutated = True
     if trace is None:
         return

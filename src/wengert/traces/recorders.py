@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from wengert._unregistered import UNREGISTERED, require_warning
+from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, dispatch
 from wengert.core.memory import fixed
 from wengert.core.paths import Path, extended
@@ -25,6 +27,7 @@ from wengert.traces.tape import CREATED, Node, Record, Single
 
 __all__ = ["several_function", "single_function", "window_on"]
 
+__warningregistry__ = UNREGISTERED  # what would warn goes by `apply`, and warns there
 Params = dict[str, Any]
 ndarray, generic, float64 = np.ndarray, np.generic, np.float64
 ONE, BOTH = (True,), (True, True)
@@ -37,7 +40,7 @@ def single_function(primitive: Primitive) -> Callable[[Any, Params], Tensor]:
 
 def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
     """Return the function for a primitive whose results have memory of their own."""
-    evaluate = primitive.evaluate
+    evaluate = primitive.strict
     constant = primitive.kind == "constant"
     keeps_out, keeps = (False, bool) if constant else primitive.saved((True,))
     keeps_x = keeps(0)
@@ -53,7 +56,11 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                 return make_batched(lanes, trace)
             return resolved(operate, a, params) if trace is ALIAS else apply(primitive, a, **params)
         if kind is ndarray or kind is float64:
-            out = evaluate(x, **params)
+            try:
+                out = evaluate(x, **params)
+            except TypeError as error:
+                require_warning(error)
+                return apply(primitive, a, **params)
             if type(out) is not ndarray and not isinstance(out, generic):  # an object, which is refused there
                 return apply(primitive, a, **params)
         elif kind is Tensor and not constant:
@@ -166,7 +173,7 @@ def several_function(
         primitive: the operation.
         compute: its evaluation, if there is one whose errors say less: they are raised on the general way.
     """
-    evaluate = compute or primitive.evaluate
+    evaluate = strict(compute or primitive.evaluate)
     takes_numbers = not primitive.firm
     savings = primitive.savings
 
@@ -208,6 +215,9 @@ def several_function(
             else:
                 out = evaluate(*values, **params) if params else evaluate(*values)
         except ValueError:  # which says more there
+            return apply(primitive, *operands, **params)
+        except TypeError as error:
+            require_warning(error)
             return apply(primitive, *operands, **params)
         if nested and out.dtype.kind not in "fc":
             return wrapped_constant(out)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong
-from wengert.core.dispatch import ARRAYS, apply, checked, evaluated
+from wengert.core.dispatch import ARRAYS, apply, checked
+from wengert.core.evaluation import evaluated
 from wengert.core.memory import fixed
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of

@@ -1,0 +1,33 @@
+"""Code that stops where it would warn, so that it can be done again where the warning belongs: at the user's line.
+
+Python and NumPy warn of the innermost line of Python, and note it in the `__warningregistry__` of its module. Where
+that is no dictionary they raise a TypeError instead: in the modules of the library that set it to `UNREGISTERED`.
+This costs nothing where there is nothing to warn of. All such lines must meet the error, by `require_warning`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+__all__ = ["UNREGISTERED", "require_warning"]
+
+
+def text_of_stop() -> str:
+    """Return what Python says when it is to warn of a line in such a module; nothing where it does so all the same."""
+    try:
+        warnings.warn_explicit("a registry that is no dictionary", Warning, "", 1, "wengert", ())  # type: ignore[call-overload]  # on purpose
+    except TypeError as error:
+        return str(error)
+    return ""
+
+
+STOPPED = text_of_stop()
+UNREGISTERED: Any = () if STOPPED else {}
+"""What modules set `__warningregistry__` to; false, since unittest empties those that are not."""
+
+
+def require_warning(error: TypeError) -> None:
+    """Raise an error again unless it stands for a warning."""
+    if str(error) != STOPPED:
+        raise error
