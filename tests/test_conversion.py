@@ -13,7 +13,9 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from wengert._tree import flatten
-from wengert.conversion import branches, regions
+from wengert.compile import passes
+from wengert.compile.equations import everywhere
+from wengert.conversion import branches, regions, staged_loop
 from wengert.conversion.calls import converted
 from wengert.errors import GraphError, ShapeError, TracedTruthError, UsageError
 from wengert.transforms.jit import jit
@@ -1130,3 +1132,79 @@ def test_graphs_are_traced_of_python_control_flow() -> None:
     graph = wg.graph.trace(wg.grad(f))(np.ones(2))
     for x in (np.ones(2), np.array([-1.0, 2.5])):
         np.testing.assert_array_equal(graph(x)[0], wg.grad(f)(x))
+
+
+def nested_whiles(x):
+    t, k = x * 0.0, 0
+    while t[0] < 4.0:
+        while t[1] < 3.0:
+            while t[0] < 2.0:
+                while t[1] < 1.0:
+                    t, k = t + x, k + 1
+                    if t[0] > 7.0:
+                        break
+                t = t + 0.5
+                if t[0] > 5.0:
+                    break
+            t = t + 0.5
+        t = t + k
+    return t
+
+
+@pytest.mark.parametrize("x", [np.array([2.5, 0.25]), np.array([0.25, 2.5])])
+def test_nested_loops_are_traced_few_times(x, monkeypatch):
+    count = 0
+    iteration = staged_loop.StagedLoop.iteration
+
+    def counted(self):
+        nonlocal count
+        count += 1
+        return iteration(self)
+
+    monkeypatch.setattr(staged_loop.StagedLoop, "iteration", counted)
+    assert_alike(jit(nested_whiles)(x), nested_whiles(x))
+    assert count <= 4 * 6  # twice at each depth would be 30
+
+
+def grows_by_parts(x, change):
+    total, k = 0.0, 1
+    while total < 4.0:
+        total = total + x[1]
+        if change:
+            k = k + 1
+        else:
+            total = total + np.sum(x[:k])  # a part of which length, if k were traced?
+    return total + k
+
+
+def test_a_number_that_a_loop_changed_may_be_a_constant_the_next_time():
+    x = np.array([1.5, 0.25])
+    for change in (True, False):
+        assert_alike(jit(grows_by_parts, static_argnums=1)(x, change), grows_by_parts(x, change))
+
+
+def test_graphs_inside_of_chains_go_through_the_passes_once(monkeypatch):
+    count = 0
+
+    def counted(graph):
+        nonlocal count
+        count += 1
+        return graph
+
+    def chain(x):
+        if x < 0.0:
+            return x
+        if x < 1.0:
+            return x * 2.0
+        if x < 2.0:
+            return x * 3.0
+        if x < 3.0:
+            return x * 4.0
+        if x < 4.0:
+            return x * 5.0
+        return x * 6.0
+
+    monkeypatch.setattr(passes, "PIPELINE", (*passes.PIPELINE, everywhere(counted)))
+    graph = wg.graph.trace(chain)(2.5)
+    assert graph(2.5)[0] == 10.0
+    assert count <= 3 * 11  # the graph, and five choices of two

@@ -8,7 +8,7 @@ from typing import Any
 
 from wengert.core.graph import Equation, Graph, Variable
 
-__all__ = ["Known", "Pass", "everywhere", "ordered", "renamed", "variables"]
+__all__ = ["Known", "Pass", "everywhere", "ordered", "renamed", "throughout", "variables"]
 
 Pass = Callable[[Graph], Graph]
 Known = dict[Variable, Any]
@@ -23,18 +23,34 @@ def renamed(known: Known, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def everywhere(step: Pass) -> Pass:
-    """Return a pass that does to the sub-graphs of structured operations, innermost first, what it does to a graph."""
+    """Return a pass that does to the graphs inside, innermost first, what it does to a graph, unless it is settled.
+
+    Otherwise a graph would go through each pass once for each depth that it is nested at.
+    """
 
     @wraps(step)
     def run(graph: Graph) -> Graph:
-        if any(equation.primitive.structured for equation in graph.equations):
-            equations = [
-                entered(equation, run) if equation.primitive.structured else equation for equation in graph.equations
-            ]
-            graph = Graph(graph.inputs, equations, graph.outputs)
-        return step(graph)
+        return graph if graph.settled else step(inside(graph, run))
 
     return run
+
+
+def throughout(step: Pass) -> Pass:
+    """Return a pass that does likewise to graphs that are settled, too."""
+
+    @wraps(step)
+    def run(graph: Graph) -> Graph:
+        return step(inside(graph, run))
+
+    return run
+
+
+def inside(graph: Graph, step: Pass) -> Graph:
+    """Return a graph with a pass applied to the sub-graphs of its structured operations."""
+    if not any(equation.primitive.structured for equation in graph.equations):
+        return graph
+    equations = [entered(equation, step) if equation.primitive.structured else equation for equation in graph.equations]
+    return Graph(graph.inputs, equations, graph.outputs)
 
 
 def entered(equation: Equation, step: Pass) -> Equation:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.equations import Known, everywhere, renamed
+from wengert.compile.equations import Known, renamed, throughout
 from wengert.core.aval import is_number
 from wengert.core.graph import Equation, Graph, Variable, subgraphs
 from wengert.core.identity import registered_name
@@ -14,7 +14,7 @@ from wengert.core.identity import registered_name
 __all__ = ["inline_calls"]
 
 
-@everywhere
+@throughout
 def inline_calls(graph: Graph) -> Graph:
     """Replace each call by the equations of what it calls: they are what evaluating it would carry out."""
     known: Known = {}

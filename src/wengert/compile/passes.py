@@ -12,7 +12,7 @@ from wengert.compile.equations import Pass
 from wengert.compile.inline import inline_calls
 from wengert.compile.loops import hoist_invariants
 from wengert.compile.simplify import simplify
-from wengert.core.graph import Graph, check, render
+from wengert.core.graph import Graph, check, render, subgraphs
 from wengert.errors import GraphError, describe
 
 __all__ = [
@@ -36,7 +36,18 @@ BEFORE_LOWERING: tuple[Pass, ...] = (inline_calls, *PIPELINE)
 
 def simplified(graph: Graph) -> Graph:
     """Return a graph of the same values by fewer equations."""
-    return passed(graph, PIPELINE)
+    graph = passed(graph, PIPELINE)
+    settle(graph)
+    return graph
+
+
+def settle(graph: Graph) -> None:
+    """Mark a graph, and those in it, as through all passes."""
+    if not graph.settled:
+        graph.settled = True
+        for equation in graph.equations:
+            for _, inner in subgraphs(equation.params):
+                settle(inner)
 
 
 def inlined(graph: Graph) -> Graph:

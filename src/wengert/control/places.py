@@ -86,6 +86,7 @@ class Place:
     """Be an entry of a holder: a variable, an attribute, an item.
 
     Attributes:
+        spelled: its name in the program.
         name: what the user calls it.
         hidden: whether conversion added it.
         returned: whether it tells that the function has returned.
@@ -96,6 +97,7 @@ class Place:
         name = holder.entry_name(key)
         self.holder = holder
         self.key = key
+        self.spelled = name
         self.hidden = name.startswith(HIDDEN)
         self.returned = name == RETURNED
         self.name = "the returned value" if name == RESULT else "an early exit" if self.hidden else name

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 from wengert.control.places import HIDDEN
 
 __all__ = ["Changes", "changes", "dotted", "exits_always"]
 
+
+ADDED: WeakKeyDictionary[ast.FunctionDef, Changes] = WeakKeyDictionary()
+"""What is inside functions that conversion added: in a chain of choices each is inside of all before it."""
 
 MUTATORS = frozenset(
     ("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "sort", "reverse", "fill", "put")
@@ -88,10 +92,15 @@ class Changes(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Note the function's name; the inside of a function that conversion added belongs to its surroundings."""
         if node.name.startswith(HIDDEN):
-            for statement in node.body:
-                self.visit(statement)
+            self.include(changes_in(node))
         else:
             self.definition(node)
+
+    def include(self, inner: Changes) -> None:
+        """Note what others bind and change, each with the last line."""
+        for own, its in ((self.bound, inner.bound), (self.changed, inner.changed)):
+            for name, lines in its.items():
+                own.setdefault(name, []).append(lines[-1])
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
         """Note the function's name."""
@@ -157,6 +166,14 @@ def changes(nodes: Iterable[ast.AST]) -> Changes:
     found = Changes()
     for node in nodes:
         found.visit(node)
+    return found
+
+
+def changes_in(node: ast.FunctionDef) -> Changes:
+    """Return what is bound or changed inside a function that conversion added, which stays as it is."""
+    found = ADDED.get(node)
+    if found is None:
+        found = ADDED[node] = changes(node.body)
     return found
 
 

@@ -57,17 +57,29 @@ class Slot:
         if is_undefined(self.value):
             self.undefined = self.value if isinstance(self.value, Undefined) else self.missing()
 
-    def expect(self, flags: Sequence[bool] | None) -> None:
+    def expect(self, avals: Sequence[Aval | None] | None) -> None:
         """Carry what the last trace of this loop found to be replaced; of a loop not known yet, an ndarray."""
         if self.undefined is not None:
             return
         leaves, structure = flatten(self.value)
-        if flags is None:
-            flags = [type(self.value) is np.ndarray]
-        if any(flags) and len(flags) == len(leaves):
+        if avals is None:
+            avals = [aval_of(self.value)] if type(self.value) is np.ndarray else [None] * len(leaves)
+        if len(avals) != len(leaves):
+            return
+        carried = [self.expected_aval(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+        if any(aval is not None for aval in carried):
             self.expected = True
-            self.leaves, self.structure = leaves, structure
-            self.carried = [aval_of(x) if flag and is_array(x) else None for flag, x in zip(flags, leaves, strict=True)]
+            self.leaves, self.structure, self.carried = leaves, structure, carried
+
+    def expected_aval(self, leaf: Any, aval: Aval | None) -> Aval | None:
+        """Return what to carry of a leaf that had an aval; None for nothing.
+
+        A number that had a dtype, though Python's have none, would keep it where its operands have another one now.
+        """
+        if aval is None or not (is_array(leaf) or is_number(leaf)):
+            return None
+        own = aval_of(leaf)
+        return aval if is_number(leaf) and self.place.hidden else own if is_array(leaf) or own == aval else None
 
     def surprised(self, found: Any) -> bool:
         """Tell whether an array that was expected to be replaced is not, or is written to before; forget it then."""
@@ -81,15 +93,23 @@ class Slot:
             self.leaves, self.carried, self.inputs = [], [], []
         return self.disappointed
 
+    def unexpect(self) -> bool:
+        """Carry no number that is only expected to be replaced; tell whether there is one."""
+        numbers = self.expected and any(map(is_number, self.olds))
+        if numbers:
+            self.expected = False
+            self.leaves, self.carried, self.inputs = [], [], []
+        return numbers
+
     def replace(self, tensors: Mapping[int, Tensor]) -> None:
         """Hold Tensors that have taken the place of ndarrays."""
         self.value = self.place.read()
         self.leaves = [tensors.get(id(x), x) for x in self.leaves]
 
     @property
-    def replaced(self) -> list[bool]:
-        """Which leaves the body leaves another object in, without having written to what was there."""
-        return [aval is not None and not self.disappointed for aval in self.carried]
+    def replaced(self) -> list[Aval | None]:
+        """The avals of leaves in which the body leaves another object, without having written to what was there."""
+        return [None if self.disappointed else aval for aval in self.carried]
 
     def missing(self) -> Undefined:
         """Return what a variable holds that is not there before the loop."""
@@ -151,12 +171,13 @@ class Slot:
 
     def spread(self, region: Region) -> bool:
         """Take in how what an iteration leaves lies in memory; tell whether that is new."""
-        before = dict(self.ways)
+        news = False
         places = [k for k, aval in enumerate(self.carried) if aval is not None]
         for k, end in zip(places, self.outputs(region), strict=True):
             known = self.ways.get(k, ways_of(strides_of(self.leaves[k])))
             self.ways[k] = known | ways_of(strides_of(end))
-        return self.ways != before
+            news = news or self.ways[k] != known
+        return news
 
     def example(self, k: int) -> Variable | None:
         """Return what is as a leaf that is carried; None for others."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert._refusals import forgive, refusals_noted
 from wengert.control import loop
 from wengert.control.heap import Heap
 from wengert.control.holders import Holder
@@ -37,15 +38,15 @@ from wengert.core.tensor import Tensor
 from wengert.core.variable import Variable
 from wengert.core.views import base_and_path
 from wengert.core.watch import lose
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError, WengertError, describe
 from wengert.primitives.indexing import rebind
 from wengert.traces.staging import Stage
 
 __all__ = ["Counted", "staged_loop"]
 
 Thunk = Callable[[], Any]
-EXPECTED: Cache[CodeType, dict[str, list[bool]]] = Cache()
-"""Which leaves of its variables a loop was found to replace, by its code: nested loops are traced many times."""
+EXPECTED: Cache[CodeType, dict[str, list[Aval | None]]] = Cache()
+"""As what a loop was found to carry the leaves of its variables, by its code: nested loops are traced many times."""
 COUNTER = Aval((), np.dtype(np.int64), weak=True)
 
 
@@ -95,7 +96,7 @@ class StagedLoop:
         self.code = functions[0].__code__
         known = EXPECTED.get(self.code)
         for slot in self.slots.values():
-            slot.expect(None if known is None else known.get(slot.place.name, ()))
+            slot.expect(None if known is None else known.get(slot.place.spelled, ()))
         self.counted = counted
         self.written: set[int] = set()
         self.passes = self.strangers = 0
@@ -122,7 +123,8 @@ class StagedLoop:
         """Trace the body until what is carried is known; return False if the loop is optional and it cannot be."""
         defined = [slot for slot in self.slots.values() if slot.undefined is None]
         while True:
-            self.region = self.iteration()
+            if not self.traced_once():
+                continue
             surprises = [slot.surprised(self.found(slot)) for slot in self.slots.values()]
             if any(surprises):
                 continue
@@ -141,13 +143,31 @@ class StagedLoop:
                 self.remember()
                 return True
 
+    def traced_once(self) -> bool:
+        """Trace the body; tell whether that counts: not if it refuses what is only expected to be no constant."""
+        count = refusals_noted()
+        error = None
+        try:
+            self.region = self.iteration()
+        except WengertError as raised:
+            error = raised
+        if error is None and refusals_noted() == count:
+            return True
+        unexpected = [slot.unexpect() for slot in self.slots.values()]
+        if any(unexpected):
+            forgive(count)
+            return False
+        if error is not None:
+            raise error
+        return True
+
     def found(self, slot: Slot) -> Any:
         """Return what an iteration leaves in a place."""
         return self.region.value(slot.place.holder, slot.place.key)
 
     def remember(self) -> None:
         """Let the next trace of this loop expect what has been found out."""
-        EXPECTED[self.code] = {slot.place.name: slot.replaced for slot in self.slots.values()}
+        EXPECTED[self.code] = {slot.place.spelled: slot.replaced for slot in self.slots.values()}
 
     def writes_rows(self) -> bool:
         """Tell whether the body writes to the rows that the loop goes through."""

@@ -92,9 +92,10 @@ class Graph(Composite):
         inputs: the variables that calls bind.
         equations: in an order in which each uses only what is bound before it.
         outputs: variables and literals.
+        settled: whether it has been through the graph passes, which would find nothing more to do.
     """
 
-    __slots__ = ("_key", "_last_uses", "_steps", "equations", "inputs", "outputs")
+    __slots__ = ("_key", "_last_uses", "_steps", "equations", "inputs", "outputs", "settled")
 
     def __init__(self, inputs: Sequence[Variable], equations: Sequence[Equation], outputs: Sequence[Any]) -> None:
         for part in (inputs, equations, outputs):
@@ -106,6 +107,7 @@ class Graph(Composite):
         self._key: Hashable = None
         self._last_uses: dict[int, list[Variable]] | None = None
         self._steps: Steps | None = None
+        self.settled = False
 
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         """Evaluate the graph; see `evaluate`. NumPy's warnings name the lines of its equations."""
