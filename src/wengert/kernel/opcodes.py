@@ -35,6 +35,17 @@ class Opcode:
     cost: int = 1
 
 
+def special(name: str) -> Callable[..., Any]:
+    """Return a function of SciPy, which is imported when it is used: that takes longer than importing Wengert."""
+
+    def evaluate(*operands: Any) -> Any:
+        from scipy import special
+
+        return getattr(special, name)(*operands)
+
+    return evaluate
+
+
 def table(*rows: Opcode) -> dict[str, Opcode]:
     """Return rows by name."""
     return {row.name: row for row in rows}
@@ -80,6 +91,7 @@ OPCODES = table(
     Opcode("argument", 0, gives="stated", cost=0),
     Opcode("fma", 3, fused.fused),
     Opcode("bitcast", 1, gives="stated"),
+    Opcode("entry", 1, gives="stated", cost=8),  # of a table of constants, named by the operation's buffer
     Opcode("shift_left", 2, np.left_shift),
     Opcode("shift_right", 2, np.right_shift),
     # as AVX-512 has them: getexp, getmant of |x| from 3/4 to 3/2, scalef
@@ -107,8 +119,16 @@ OPCODES = table(
     Opcode("arcsinh", 1, np.arcsinh, cost=40),
     Opcode("arccosh", 1, np.arccosh, cost=40),
     Opcode("arctanh", 1, np.arctanh, cost=40),
-    Opcode("power", 2, np.power, cost=60),
-    Opcode("cbrt", 1, np.cbrt, cost=30),
-    Opcode("hypot", 2, np.hypot, cost=25),
+    Opcode("power", 2, np.power, cost=90),
+    Opcode("cbrt", 1, np.cbrt, cost=45),
+    Opcode("hypot", 2, np.hypot, cost=20),
+    Opcode("logaddexp", 2, np.logaddexp, cost=60),
+    Opcode("logaddexp2", 2, np.logaddexp2, cost=60),
+    Opcode("expit", 1, special("expit"), cost=30),
+    Opcode("log_expit", 1, special("log_expit"), cost=55),
+    Opcode("erf", 1, special("erf"), cost=55),
+    Opcode("erfc", 1, special("erfc"), cost=90),
+    Opcode("lgamma", 1, special("gammaln"), cost=110),
+    Opcode("digamma", 1, special("digamma"), cost=90),
 )
 """Every opcode by name; the names are NumPy's where it has the function."""

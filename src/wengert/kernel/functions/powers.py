@@ -1,0 +1,110 @@
+"""Powers, roots and lengths."""
+
+from __future__ import annotations
+
+import math
+
+from wengert.kernel.functions.coefficients import CBRT, LN2, LOG_LONG, TWO_THIRDS
+from wengert.kernel.functions.exponential import exp, exponential_of_sum, scaled
+from wengert.kernel.functions.expression import DOUBLE, Builder, Term
+from wengert.kernel.functions.logarithm import digits, log_of_sum
+
+__all__ = ["cbrt", "hypot", "power"]
+
+LARGEST_POWER = 2.0**65
+"""|x|**y is 0, 1 or infinite from there on."""
+
+
+def log_in_parts(b: Builder, x: Term) -> tuple[Term, Term]:
+    """Return the logarithm of |x| in two parts, to some 65 bits: s, s**3 and its factor are in two parts."""
+    k, m = digits(b, x)
+    f, d = m - 1, m + 1
+    inverse = 1 / d
+    s = f * inverse
+    s_low = (b.remainder(f, s, d) - s * (m - (d - 1))) * inverse
+    z, z_low = b.product(s, s)
+    z_low = b.fma(s * 2, s_low, z_low)
+    cube, cube_low = b.product(s, z)
+    cube_low = b.fma(s, z_low, b.fma(z, s_low, cube_low))
+    factor, factor_low = s.coefficients(TWO_THIRDS)
+    third, third_low = b.product(cube, factor)
+    third_low = b.fma(cube_low, factor, b.fma(cube, factor_low, third_low))
+    tail = cube * z * b.polynomial(z, z.coefficients(LOG_LONG))
+    high, low = b.sum(s * 2, third)
+    low = low + ((s_low * 2 + third_low) + tail)
+    whole, whole_low = [float.fromhex(part) for part in LN2["float64 short"]]
+    high, rest = b.sum(k * whole, high)
+    return b.sum(high, rest + b.fma(k, whole_low, low))
+
+
+def power_of_size(b: Builder, x: Term, y: Term) -> Term:
+    """Return |x|**y for finite x that is not 0."""
+    y = b.within(y, -LARGEST_POWER, LARGEST_POWER)
+    high, low = log_in_parts(b, abs(x))
+    exponent, lost = b.product(y, high)
+    exponent, lost = b.within(exponent, -750.0, 712.0), b.within(b.fma(y, low, lost), -1.0, 1.0)
+    return scaled(b, *exponential_of_sum(b, exponent, lost))
+
+
+def power_of_single(b: Builder, x: Term, y: Term) -> Term:
+    """Return |x|**y for single precision in double precision, where one part is enough."""
+    b.mixed = True
+    wide, exponent = b.convert(abs(x), DOUBLE), b.convert(y, DOUBLE)
+    found = exp(b, exponent * log_of_sum(b, wide))
+    b.mixed = False
+    return b.convert(found, x.dtype)
+
+
+def power(b: Builder, x: Term, y: Term) -> Term:
+    """Return x**y, with the special values of C."""
+    a = abs(x)
+    size = power_of_size(b, x, y) if x.dtype == DOUBLE else power_of_single(b, x, y)
+    size = b.select(a.equals(1), 1.0, size)
+    empty, endless = a.equals(0), a.equals(math.inf)
+    limit = b.select(empty ^ (y < 0), b.constant(0.0, x.dtype), math.inf)
+    size = b.select(empty | endless, limit, size)
+    integer = b.rint(y).equals(y)
+    half = y * 0.5
+    odd = integer & b.rint(half).differs(half)
+    negative = b.bits(x) < 0
+    found = b.select(negative & odd, -size, size)
+    found = b.select((x < 0) & ~(integer | endless), math.nan, found)
+    found = b.select(x.equals(x) & y.equals(y), found, x + y)
+    return b.select(x.equals(1) | y.equals(0), 1.0, found)
+
+
+def cbrt(b: Builder, x: Term) -> Term:
+    """Return the cube root: an approximation of the inverse one of the digits, and two steps of orders four and two."""
+    k, m = digits(b, abs(x))
+    third = b.rint(k * (1 / 3))
+    over = k - third * 3
+    up, down = over > 0, over < 0
+    y = b.polynomial(m - 1.125, m.coefficients(CBRT))
+    y = y * b.select(up, b.constant(2 ** (-1 / 3), x.dtype), b.select(down, b.constant(2 ** (1 / 3), x.dtype), 1.0))
+    m = m * b.select(up, b.constant(2.0, x.dtype), b.select(down, b.constant(0.5, x.dtype), 1.0))
+    error = 1 - m * y * y * y
+    y = b.fma(y * error, b.polynomial(error, [1 / 3, 2 / 9, 14 / 81]), y)
+    root = m * y * y
+    square, square_low = b.product(root, root)
+    cube, cube_low = b.product(square, root)
+    rest = (m - cube) - b.fma(square_low, root, cube_low)
+    root = b.fma(rest * (1 / 3), y * y, root)
+    shifted = third + x.format.magic
+    root = root * b.power_of_two(b.bits(shifted), x.dtype)
+    same = x.equals(0) | ~(abs(x) < math.inf)
+    return b.select(same, x, b.copysign(root, x))
+
+
+def hypot(b: Builder, x: Term, y: Term) -> Term:
+    """Return sqrt(x**2 + y**2), scaled by a power of two; infinite if either is."""
+    x, y = abs(x), abs(y)
+    large, small = b.select(x > y, x, y), b.select(x > y, y, x)
+    half, digits_of = x.format.bias // 2, x.format.digits
+    tiny, huge = large < 2.0 ** (digits_of - half), large > 2.0 ** (half - 1)
+    up, down = half + digits_of, -(half + 2)
+    one = b.constant(1.0, x.dtype)
+    scale = b.select(tiny, 2.0**up, b.select(huge, 2.0**down, one))
+    back = b.select(tiny, 2.0**-up, b.select(huge, 2.0**-down, one))
+    large, small = large * scale, small * scale
+    found = b.sqrt(b.fma(large, large, small * small)) * back
+    return b.select(x.equals(math.inf) | y.equals(math.inf), math.inf, found)

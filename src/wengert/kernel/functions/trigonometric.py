@@ -1,0 +1,172 @@
+"""Sine, cosine and tangent.
+
+|x| = n pi / 2 + r with |r| <= pi / 4, r in two parts: by three parts of pi / 2 (Cody and Waite, 1980), and for large
+arguments by the bits of 2 / pi that matter (M. H. Payne and R. N. Hanek, Radian reduction for trigonometric functions,
+ACM SIGNUM Newsletter 18, 1983), in exact floating-point arithmetic here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from wengert.kernel.functions.coefficients import COS, HALF_PI, QUARTER_TURN, SIN
+from wengert.kernel.functions.expression import DOUBLE, Builder, Term
+
+__all__ = ["cosine", "sincos", "sine", "tan"]
+
+Pair = tuple[Term, Term]
+Reduced = tuple[Term, Term, Term]
+"""The two parts of r, and bits of which the lowest two are n modulo 4."""
+Reduce = Callable[[Builder, Term], Reduced]
+Finish = Callable[[Builder, Term, Reduced], tuple[Term, ...]]
+
+LIMITS = {("float64", True): 2.0**25, ("float32", True): 2.0**10, ("float64", False): 2.0**20}
+"""Up to where three parts of pi / 2 do, by dtype and whether there is fma: n times the second part is exact."""
+
+
+def reduced(b: Builder, size: Term) -> Reduced:
+    """Reduce arguments that are not large."""
+    parts = size.parts(HALF_PI)
+    n, bits = b.nearest(size, 2 / math.pi)
+    minus = -n
+    first = b.fma(minus, parts[0], size)
+    r = b.fma(minus, parts[1], first)
+    low = b.fma(minus, parts[2], b.fma(minus, parts[1], first - r))
+    return (r, low, bits) if b.features.fma else (*b.sum(r, low), bits)
+
+
+def reduced_large(b: Builder, size: Term) -> Reduced:
+    """Reduce a large argument m 2**s: products of m with 24 bits of 2 / pi each are exact, and summed modulo 4."""
+    magic = b.bits(b.constant(DOUBLE_MAGIC, DOUBLE))
+    bits = b.bits(size)
+    place = b.number(((bits >> 52) - 1029) + magic, DOUBLE) - DOUBLE_MAGIC  # s + 46
+    chunk = b.floor((place + 0.5) * (1 / 24))
+    index = b.bits(chunk + DOUBLE_MAGIC) - magic
+    scale = b.power_of_two(b.bits(place - chunk * 24 + DOUBLE_MAGIC), DOUBLE, -22)
+    whole = b.number((bits & (2**52 - 1)) | b.bits(b.constant(2.0**52, DOUBLE)), DOUBLE)
+    high = b.number(b.bits(whole) & -(2**27), DOUBLE)
+    factors = high * scale, (whole - high) * scale
+
+    def product(factor: int, k: int) -> Term:
+        entry = b.entry("two_over_pi", index + k if k else index, DOUBLE)
+        return factors[factor] * (entry * 2.0 ** (-24 * k))
+
+    def modulo(x: Term) -> Term:
+        return x - b.rint(x * 0.25) * 4
+
+    def cut(x: Term, unit: float) -> Pair:
+        upper = (x + unit * DOUBLE_MAGIC) - unit * DOUBLE_MAGIC
+        return upper, x - upper
+
+    first = modulo(product(1, 0)) + modulo(product(0, 1)) + modulo(product(1, 1)) + modulo(product(0, 2))
+    second, third = b.constant(0.0, DOUBLE), b.constant(0.0, DOUBLE)
+    for term in (product(1, 2), product(0, 3), product(1, 3), product(0, 4)):
+        upper, lower = cut(term, 2.0**-46)
+        first, second = first + upper, second + lower
+    for term in (product(1, 4), product(0, 5), product(1, 5), product(0, 6)):
+        upper, lower = cut(term, 2.0**-94)
+        second, third = second + upper, third + lower
+    for term in (product(1, 6), product(0, 7), product(1, 7), product(0, 8)):
+        third = third + term
+    n = b.rint(first)
+    turn, rest = b.total(first - n, second)
+    turn, rest = b.sum(turn, rest + third)
+    quarter, quarter_low = turn.coefficients(QUARTER_TURN)
+    r, low = b.product(turn, quarter)
+    low = low + (turn * quarter_low + rest * quarter)
+    return (*b.sum(r + (size - size), low), b.bits(n + DOUBLE_MAGIC))  # NaN for infinity
+
+
+DOUBLE_MAGIC = 1.5 * 2.0**52
+
+
+def sine(b: Builder, r: Term, low: Term) -> Pair:
+    """Return sin(r + low) in two parts, |r| <= pi / 4."""
+    z = r * r
+    return r, b.fma(z * r, b.polynomial(z, z.coefficients(SIN)), low)
+
+
+def cosine(b: Builder, r: Term, low: Term) -> Pair:
+    """Return cos(r + low) in two parts, |r| <= pi / 4."""
+    z = r * r
+    tail = b.fma(z, b.polynomial(z, z.coefficients(COS)), -0.5)
+    return b.constant(1.0, r.dtype), b.fma(z, tail, -(r * low))
+
+
+def sign_of(b: Builder, x: Term) -> Term:
+    """Return the sign bit of a number."""
+    return b.bits(x) & x.format.sign
+
+
+def bit_as_sign(b: Builder, bits: Term, x: Term) -> Term:
+    """Return the second bit at the place of the sign."""
+    width = x.format.integer.itemsize * 8
+    return (bits & 2) << (width - 2)
+
+
+def signed(b: Builder, x: Term, sign: Term) -> Term:
+    """Return a number with its sign changed where a sign bit is set."""
+    return b.number(b.bits(x) ^ sign, x.dtype)
+
+
+def sincos_of(b: Builder, x: Term, found: Reduced) -> Pair:
+    """Return sine and cosine of what was reduced."""
+    r, low, bits = found
+    s, c = sine(b, r, low), cosine(b, r, low)
+    sin, cos = s[0] + s[1], c[0] + c[1]
+    odd = (bits & 1).differs(0)
+    return (
+        signed(b, b.select(odd, cos, sin), bit_as_sign(b, bits, x) ^ sign_of(b, x)),
+        signed(b, b.select(odd, sin, cos), bit_as_sign(b, bits + 1, x)),
+    )
+
+
+def tan_of(b: Builder, x: Term, found: Reduced) -> tuple[Term, ...]:
+    """Return the tangent of what was reduced: a quotient of sums of two parts, with one division."""
+    r, low, bits = found
+    s, c = b.sum(*sine(b, r, low)), b.sum(*cosine(b, r, low))
+    odd = (bits & 1).differs(0)
+    above, above_low = b.select(odd, c[0], s[0]), b.select(odd, c[1], s[1])
+    below, below_low = b.select(odd, s[0], c[0]), b.select(odd, s[1], c[1])
+    inverse = 1 / below
+    q = above * inverse
+    q = q + (b.remainder(above, q, below) + (above_low - q * below_low)) * inverse
+    return (signed(b, q, sign_of(b, x) ^ ((bits & 1) << (x.format.integer.itemsize * 8 - 1))),)
+
+
+def finished(b: Builder, x: Term, reduce: Reduce, finish: Finish) -> tuple[Term, ...]:
+    """Return, for single precision too, what is computed in double precision from what was reduced."""
+    wide = b.convert(x, DOUBLE)
+    b.mixed = x.dtype != DOUBLE
+    return tuple(b.convert(found, x.dtype) for found in finish(b, wide, reduce(b, abs(wide))))
+
+
+def periodic(b: Builder, x: Term, finish: Finish) -> tuple[Term, ...]:
+    """Return functions of a reduced argument: in double precision where it is large or there is no fma."""
+    if x.dtype == DOUBLE or not b.features.fma:
+        return periodic_wide(b, x, finish)
+    b.rarely(is_large(b, x), lambda b, x: periodic_wide(b, x, finish))
+    return finish(b, x, reduced(b, abs(x)))
+
+
+def periodic_wide(b: Builder, x: Term, finish: Finish) -> tuple[Term, ...]:
+    """Return the same, computed in double precision."""
+    wide = b.convert(x, DOUBLE)
+    b.rarely(is_large(b, wide), lambda b, x: finished(b, x, reduced_large, finish))
+    return finished(b, x, reduced, finish)
+
+
+def is_large(b: Builder, x: Term) -> Term:
+    """Whether an argument is too large for three parts of pi / 2."""
+    return abs(x) > LIMITS[x.dtype.name, b.features.fma]
+
+
+def sincos(b: Builder, x: Term) -> tuple[Term, ...]:
+    """Return sine and cosine."""
+    return periodic(b, x, sincos_of)
+
+
+def tan(b: Builder, x: Term) -> tuple[Term, ...]:
+    """Return the tangent."""
+    return periodic(b, x, tan_of)

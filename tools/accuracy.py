@@ -1,0 +1,228 @@
+"""Measure the errors of the functions of kernels: `python -m tools.accuracy --points 1000000 exp log`.
+
+Without names all are measured. Expressions are evaluated in NumPy, which native code equals bit for bit. References are
+NumPy's functions of 80-bit numbers where the processor has them, else, and where NumPy has no function, mpmath's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
+
+__all__ = ["PROCESSORS", "REFERENCES", "errors", "measured", "points_of"]
+
+Array = np.ndarray[Any, Any]
+Draw = Callable[[np.random.Generator, int], Array]
+LONG = np.finfo(np.longdouble).nmant >= 63
+PROCESSORS = {
+    "AVX-512": Features(fma=True, scaling=True),
+    "AVX2": Features(fma=True, scaling=False),
+    "SSE2": Features(fma=False, scaling=False),
+}
+
+
+def exact(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Return a function of arrays that mpmath evaluates, as numbers of two doubles."""
+
+    def evaluate(*arguments: Array) -> Array:
+        found = np.empty(len(arguments[0]), np.longdouble)
+        with mpmath.workprec(140):
+            for place, values in enumerate(zip(*arguments, strict=True)):
+                number = mpmath.re(function(*(mpmath.mpf(float(value)) for value in values)))
+                high = float(number)
+                found[place] = np.longdouble(high) + (float(number - high) if np.isfinite(high) else 0)
+        return found
+
+    return evaluate
+
+
+def either(long: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return NumPy's function of 80-bit numbers where there are any, else mpmath's."""
+    return long if LONG else exact(function)
+
+
+SHORT = {
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+}
+SHORT["arctan2"] = "atan2"
+COMMON = "exp expm1 sinh cosh tanh log log1p log10 sin cos tan power cbrt hypot"
+REFERENCES: dict[str, Callable[..., Any]] = {
+    **{name: either(getattr(np, name), getattr(mpmath, SHORT.get(name, name))) for name in [*SHORT, *COMMON.split()]},
+    "exp2": either(np.exp2, lambda x: mpmath.power(2, x)),
+    "log2": either(np.log2, lambda x: mpmath.log(x, 2)),
+    "expit": either(lambda x: 1 / (1 + np.exp(-x)), lambda x: 1 / (1 + mpmath.exp(-x))),
+    "log_expit": either(lambda x: -np.log1p(np.exp(-x)), lambda x: -mpmath.log1p(mpmath.exp(-x))),
+    "logaddexp": np.logaddexp,
+    "logaddexp2": np.logaddexp2,
+    "erf": exact(mpmath.erf),
+    "erfc": exact(mpmath.erfc),
+    "lgamma": exact(mpmath.loggamma),
+    "digamma": exact(mpmath.digamma),
+}
+
+
+def uniform(low: float, high: float) -> Draw:
+    """Draw numbers between two."""
+    return lambda rng, count: rng.uniform(low, high, count)
+
+
+def sizes(low: float, high: float) -> Draw:
+    """Draw numbers of either sign, of sizes between two powers of ten."""
+    return lambda rng, count: 10.0 ** rng.uniform(low, high, count) * rng.choice([-1.0, 1.0], count)
+
+
+def positive(low: float, high: float) -> Draw:
+    """Draw positive numbers of sizes between two powers of ten."""
+    return lambda rng, count: 10.0 ** rng.uniform(low, high, count)
+
+
+def above_one(rng: np.random.Generator, count: int) -> Array:
+    """Draw numbers just above 1."""
+    return 1 + 10.0 ** rng.uniform(-15, 0, count)
+
+
+def below_one(rng: np.random.Generator, count: int) -> Array:
+    """Draw numbers below 1."""
+    return 1 - 10.0 ** rng.uniform(-15, 0, count)
+
+
+LOGARITHM = (positive(-323, 308), uniform(0.5, 2), uniform(0.99, 1.01))
+PERIODIC = (uniform(-10, 10), uniform(-1e6, 1e6), sizes(-300, 308))
+HYPERBOLIC = (uniform(-710, 710), uniform(-3, 3), sizes(-323, 1))
+GAMMA = (uniform(0, 10), positive(-300, 300), uniform(-20, 0))
+DOMAINS: dict[str, tuple[Draw, ...]] = {
+    "exp": (uniform(-745, 709.7), uniform(-1, 1), sizes(-300, 0)),
+    "exp2": (uniform(-1074, 1023.9), uniform(-1, 1)),
+    "expm1": (uniform(-40, 709), uniform(-2, 2), sizes(-323, 1)),
+    "sinh": HYPERBOLIC,
+    "cosh": HYPERBOLIC,
+    "tanh": (uniform(-20, 20), uniform(-1, 1), sizes(-323, 1)),
+    "expit": (uniform(-745, 40), uniform(-3, 3)),
+    "log": LOGARITHM,
+    "log2": LOGARITHM,
+    "log10": LOGARITHM,
+    "log1p": (positive(-300, 300), uniform(-1, 3), sizes(-20, -1e-9)),
+    "arcsinh": (sizes(-300, 300), uniform(-3, 3)),
+    "arccosh": (positive(0, 300), uniform(1, 3), above_one),
+    "arctanh": (uniform(-1, 1), sizes(-300, -1e-9), below_one),
+    "log_expit": (uniform(-700, 700), uniform(-3, 3)),
+    "sin": PERIODIC,
+    "cos": PERIODIC,
+    "tan": PERIODIC,
+    "arcsin": (uniform(-1, 1), sizes(-300, -1e-9), below_one),
+    "arccos": (uniform(-1, 1), sizes(-300, -1e-9), below_one),
+    "arctan": (sizes(-300, 300), uniform(-3, 3)),
+    "cbrt": (sizes(-323, 308), uniform(0.1, 10)),
+    "erf": (uniform(-6, 6), uniform(-1.2, 1.2), sizes(-300, 0)),
+    "erfc": (uniform(-6, 27.2), uniform(-1, 2)),
+    "lgamma": GAMMA,
+    "digamma": GAMMA,
+}
+"""How the arguments of functions of one are drawn: equally many each way."""
+
+
+def drawn(name: str, rng: np.random.Generator, count: int) -> list[Array]:
+    """Return arguments of a function in double precision."""
+    if name == "power":  # results of every size
+        base = 10.0 ** rng.uniform(-300, 300, count)
+        near = rng.uniform(0.9, 1.1, count)
+        powers = rng.uniform(-308, 308, count) / np.log10(base), rng.uniform(-700, 700, count) / np.log(near)
+        return [np.r_[base, near, rng.uniform(0, 10, count)], np.r_[powers[0], powers[1], rng.uniform(-10, 10, count)]]
+    if name in ("arctan2", "hypot"):
+        size = rng.uniform(-300, 300, count)
+        other = np.clip(size + rng.uniform(-3, 3, count), -305, 305)
+        x, y, z, w = rng.normal(size=(4, count))
+        return [np.r_[x, z * 10.0**size], np.r_[y, w * 10.0**other]]
+    if FUNCTIONS[name].arity == 2:
+        return list(5 * rng.normal(size=(2, count)))
+    return [np.concatenate([draw(rng, count) for draw in DOMAINS[name]])]
+
+
+def points_of(name: str, dtype: Any, count: int, seed: int = 0) -> list[Array]:
+    """Return about so many arguments of a function, without those that single precision has not."""
+    rng = np.random.default_rng(seed)
+    with np.errstate(all="ignore"):
+        found = [x.astype(dtype) for x in drawn(name, rng, -(-count // max(1, len(DOMAINS.get(name, (0, 0))))))]
+        keep = np.all([np.isfinite(x) for x in found], axis=0)
+        if name in ("lgamma", "digamma"):
+            keep &= (found[0] > 0) | (np.abs(found[0] - np.rint(found[0])) > 1e-3)
+        return [x[keep] for x in found]
+
+
+def unit(name: str, arguments: Sequence[Array], value: Array, dtype: Any) -> Array:
+    """Return the unit in the last place of what errors are compared with."""
+    size = np.abs(value)
+    if name in ("lgamma", "digamma"):
+        negative = arguments[0] < 0
+        mirrored = np.abs(REFERENCES[name](1 - arguments[0][negative].astype(np.longdouble)))
+        size = size if name == "lgamma" else np.maximum(size, 0.25)
+        size[negative] = np.maximum(size[negative], mirrored)
+    if name in ("logaddexp", "logaddexp2"):
+        size = np.maximum(size, np.maximum(1, np.maximum(*map(np.abs, arguments))))
+    limits = np.finfo(dtype)
+    power = np.floor(np.log2(np.maximum(size, np.longdouble(limits.smallest_normal))))
+    found: Array = np.exp2(power - limits.nmant)
+    return found
+
+
+def errors(name: str, arguments: Sequence[Array], found: Array) -> Array:
+    """Return the errors of results in units in the last place; what must be infinite counts when it is not."""
+    dtype = found.dtype
+    with np.errstate(all="ignore"):
+        value = np.asarray(REFERENCES[name](*(x.astype(np.longdouble) for x in arguments)))
+        off = np.abs(found - value) / unit(name, arguments, value, dtype)
+        same = found == value.astype(dtype)
+        return np.where(same & ~np.isfinite(found), 0, np.where(np.isnan(off), np.inf, off)).astype(float)
+
+
+def measured(name: str, dtype: Any, count: int, seed: int = 0) -> Iterator[tuple[str, float, float, list[float]]]:
+    """Measure a function.
+
+    Args:
+        name: of the function.
+        dtype: of its arguments.
+        count: how many, about.
+        seed: of those that are drawn.
+
+    Yields:
+        For each kind of processor its name, the bound, the greatest error, and where it is.
+    """
+    arguments = points_of(name, dtype, count, seed)
+    bounds = FUNCTIONS[name].double if dtype == np.float64 else FUNCTIONS[name].single
+    for processor, features in PROCESSORS.items():
+        (found,) = evaluated(expression_of(name, np.dtype(dtype), features), *arguments)
+        off = errors(name, arguments, found)
+        worst = int(np.argmax(off))
+        yield processor, bounds[not features.fma], float(off[worst]), [float(x[worst]) for x in arguments]
+
+
+def main() -> None:
+    """Print a line for each function and dtype."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(FUNCTIONS))
+    parser.add_argument("--points", type=int, default=20000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    for name in options.names:
+        for dtype in (np.float64, np.float32):
+            found = list(measured(name, dtype, options.points, options.seed))
+            line = "  ".join(
+                f"{processor} {off:5.2f} of {bound:4.2f}" + (f" at {place}" if off > bound else "")
+                for processor, bound, off, place in found
+            )
+            print(f"{name:11s} {np.dtype(dtype).name:8s} {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

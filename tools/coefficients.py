@@ -1,0 +1,376 @@
+"""Compute the polynomials of the native functions: run `python -m tools.coefficients` after a change here.
+
+Each polynomial is the one of the least greatest weighted error, found by exchange (E. Ya. Remez, 1934) on a grid of
+Chebyshev points, with as many terms as its goal needs: 2**-goal of the function that is computed from it.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+from mpmath import mpf
+
+WRITTEN = Path(__file__).resolve().parent.parent / "src" / "wengert" / "kernel" / "functions" / "coefficients.py"
+GRID = 320
+DOUBLE, SINGLE, MIXED = "float64", "float32", "mixed"
+Number = Any  # a number of mpmath
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A polynomial to find.
+
+    Attributes:
+        name: of the coefficients.
+        says: what the polynomial is.
+        function: what it approximates.
+        weight: what an error of it is multiplied by in the result that is computed with it.
+        interval: where.
+        goals: the error of each dtype, as bits; "mixed" is double precision for results of single.
+    """
+
+    name: str
+    says: str
+    function: Callable[[Number], Number]
+    weight: Callable[[Number], Number]
+    interval: tuple[Number, Number]
+    goals: dict[str, float]
+
+
+def half_atanh_tail(z: Number) -> Number:
+    """Return (2 atanh(s) - 2 s) / s**3, z = s**2."""
+    return mpmath.nsum(lambda k: 2 * z**k / (2 * k + 3), [0, mpmath.inf]) if z < mpf("1e-6") else log_tail(z)
+
+
+def log_tail(z: Number) -> Number:
+    """Return the same away from zero."""
+    s = mpmath.sqrt(z)
+    return (2 * mpmath.atanh(s) - 2 * s) / s**3
+
+
+def odd_tail(function: Callable[[Number], Number]) -> Callable[[Number], Number]:
+    """Return (f(x) - x) / x**3 of z = x**2."""
+
+    def tail(z: Number) -> Number:
+        x = mpmath.sqrt(z)
+        return (function(x) - x) / x**3
+
+    return tail
+
+
+def cosine_tail(z: Number) -> Number:
+    """Return (cos(x) - 1 + z / 2) / z**2, z = x**2."""
+    return (mpmath.cos(mpmath.sqrt(z)) - 1 + z / 2) / z**2
+
+
+def erf_tail(z: Number) -> Number:
+    """Return erf(x) / x - 1, z = x**2."""
+    x = mpmath.sqrt(z)
+    return mpmath.erf(x) / x - 1
+
+
+MIDDLE = 4
+"""The middle of the variable of erfc: the point that is mapped to 0."""
+
+
+def erfc_scaled(t: Number) -> Number:
+    """Return (1 + 2 x) exp(x**2) erfc(x), t = (x - 4) / (x + 4)."""
+    x = MIDDLE * (1 + t) / (1 - t)
+    return (1 + 2 * x) * mpmath.exp(x * x) * mpmath.erfc(x)
+
+
+def lgamma_quotient(t: Number) -> Number:
+    """Return lgamma(x) / ((x - 1) (x - 2)), x = t + 1.5."""
+    x = t + mpf("1.5")
+    return mpmath.loggamma(x) / ((x - 1) * (x - 2))
+
+
+def stirling(z: Number) -> Number:
+    """Return what Stirling's formula leaves of lgamma(x), times x, z = 1 / x**2."""
+    x = 1 / mpmath.sqrt(z)
+    return x * (mpmath.loggamma(x) - ((x - mpf(1) / 2) * mpmath.log(x) - x + mpmath.log(2 * mpmath.pi) / 2))
+
+
+@functools.cache
+def digamma_root() -> Number:
+    """Return where digamma(x) is zero."""
+    return mpmath.findroot(mpmath.digamma, mpf("1.4616"))
+
+
+def digamma_slope(x: Number) -> Number:
+    """Return digamma(x) / (x - root) of x - 3/2."""
+    return mpmath.digamma(x + mpf(3) / 2) / (x + mpf(3) / 2 - digamma_root())
+
+
+def digamma_tail(z: Number) -> Number:
+    """Return (log(x) - 1 / (2 x) - digamma(x)) x**2, z = 1 / x**2."""
+    x = 1 / mpmath.sqrt(z)
+    return (mpmath.log(x) - 1 / (2 * x) - mpmath.digamma(x)) * x * x
+
+
+LOG2 = mpmath.log(2) / 2 * mpf("1.0005")
+QUARTER = (mpmath.pi / 4 * mpf("1.0005")) ** 2
+FITS = (
+    Fit(
+        "EXPM1",
+        "(expm1(r) - r) / r**2, |r| <= log(2) / 2",
+        lambda r: (mpmath.expm1(r) - r) / r**2,
+        lambda r: r**2 / abs(mpmath.expm1(r)),
+        (-LOG2, LOG2),
+        {DOUBLE: 55.5, SINGLE: 25.9, MIXED: 30},
+    ),
+    Fit(
+        "LOG",
+        "(2 atanh(s) - 2 s) / s**3 of s**2, |s| <= 1/5",
+        half_atanh_tail,
+        lambda z: z / 2,
+        (mpf("1e-9"), mpf("0.04001")),
+        {DOUBLE: 55.5, SINGLE: 25.9, MIXED: 38},
+    ),
+    Fit(
+        "LOG_LONG",
+        "(2 atanh(s) - 2 s - 2 s**3 / 3) / s**5 of s**2, |s| <= 1/5",
+        lambda z: (half_atanh_tail(z) - mpf(2) / 3) / z,
+        lambda z: z**2 / 2,
+        (mpf("1e-6"), mpf("0.04001")),
+        {DOUBLE: 68},
+    ),
+    Fit(
+        "SIN",
+        "(sin(r) - r) / r**3 of r**2, |r| <= pi / 4",
+        odd_tail(mpmath.sin),
+        lambda z: z,
+        (mpf("1e-9"), QUARTER),
+        {DOUBLE: 55.5, SINGLE: 25.9, MIXED: 30},
+    ),
+    Fit(
+        "COS",
+        "(cos(r) - 1 + r**2 / 2) / r**4 of r**2, |r| <= pi / 4",
+        cosine_tail,
+        lambda z: z**2,
+        (mpf("1e-9"), QUARTER),
+        {DOUBLE: 55.5, SINGLE: 25.9, MIXED: 30},
+    ),
+    Fit(
+        "ATAN",
+        "(atan(q) - q) / q**3 of q**2, |q| <= 1",
+        odd_tail(mpmath.atan),
+        lambda z: z,
+        (mpf("1e-9"), mpf(1)),
+        {DOUBLE: 55.5, SINGLE: 25.9},
+    ),
+    Fit(
+        "ASIN",
+        "(asin(x) - x) / x**3 of x**2, |x| <= 1/2",
+        odd_tail(mpmath.asin),
+        lambda z: z,
+        (mpf("1e-9"), mpf("0.2501")),
+        {DOUBLE: 55.5, SINGLE: 25.9},
+    ),
+    Fit(
+        "ERF",
+        "erf(x) / x - 1 of x**2, |x| <= 1",
+        erf_tail,
+        lambda z: mpf(1),
+        (mpf("1e-9"), mpf("1.0001")),
+        {DOUBLE: 55.5, SINGLE: 25.9, MIXED: 30},
+    ),
+    Fit(
+        "ERF_LOG",
+        "-log(erfc(1 + t))",
+        lambda t: -mpmath.log(mpmath.erfc(1 + t)),
+        lambda t: mpmath.erfc(1 + t),
+        (mpf(0), mpf(5)),
+        {DOUBLE: 55.5, SINGLE: 25.9},
+    ),
+    Fit(
+        "ERFC",
+        "(1 + 2 x) exp(x**2) erfc(x) of (x - 4) / (x + 4), x > 0.46",
+        erfc_scaled,
+        lambda t: mpf(1),
+        (-mpf("0.8"), mpf("0.75")),
+        {DOUBLE: 56, MIXED: 30},
+    ),
+    Fit(
+        "CBRT",
+        "x**(-1/3) of x - 9/8, 3/4 <= x <= 3/2",
+        lambda t: (t + mpf(9) / 8) ** (-mpf(1) / 3),
+        lambda t: mpf(1),
+        (-mpf("0.375"), mpf("0.375")),
+        {DOUBLE: 14, SINGLE: 14},
+    ),
+    Fit(
+        "LGAMMA",
+        "lgamma(x) / ((x - 1) (x - 2)) of x - 3/2, 0.93 <= x < 2.13",
+        lgamma_quotient,
+        lambda t: mpf(2),
+        (-mpf("0.57"), mpf("0.63")),
+        {DOUBLE: 56, MIXED: 32},
+    ),
+    Fit(
+        "STIRLING",
+        "what Stirling's formula leaves of lgamma(x), times x, of 1 / x**2, x >= 8",
+        stirling,
+        lambda z: mpmath.sqrt(z) / 8,
+        (mpf("1e-7"), mpf("0.0157")),
+        {DOUBLE: 57, MIXED: 32},
+    ),
+    Fit(
+        "DIGAMMA",
+        "digamma(x) / (x - root) of x - 3/2, 1 <= x <= 2",
+        digamma_slope,
+        lambda x: mpf(1),
+        (-mpf("0.5001"), mpf("0.5001")),
+        {DOUBLE: 56, MIXED: 32},
+    ),
+    Fit(
+        "DIGAMMA_TAIL",
+        "(log(x) - 1 / (2 x) - digamma(x)) x**2 of 1 / x**2, x >= 6",
+        digamma_tail,
+        lambda z: z,
+        (mpf("1e-7"), mpf("0.0278")),
+        {DOUBLE: 57, MIXED: 32},
+    ),
+)
+"""All polynomials."""
+
+
+def polynomial(coefficients: Sequence[Number], x: Number) -> Number:
+    """Return the value of a polynomial, lowest power first."""
+    return functools.reduce(lambda value, coefficient: value * x + coefficient, reversed(coefficients))
+
+
+def exchanged(
+    values: Sequence[Number], weights: Sequence[Number], points: Sequence[Number], terms: int
+) -> tuple[list[Number], Number]:
+    """Return the coefficients of the best polynomial on a grid, and its greatest weighted error."""
+    chosen = [round(i * (len(points) - 1) / terms) for i in range(terms + 1)]
+    found: list[Number] = []
+    worst = mpf(0)
+    for _ in range(12):
+        matrix = mpmath.matrix(terms + 1, terms + 1)
+        for row, place in enumerate(chosen):
+            for k in range(terms):
+                matrix[row, k] = points[place] ** k
+            matrix[row, terms] = (-1) ** row / weights[place]
+        solution = mpmath.lu_solve(matrix, mpmath.matrix([values[place] for place in chosen]))
+        found = list(solution)[:terms]
+        errors = [w * (v - polynomial(found, p)) for p, v, w in zip(points, values, weights, strict=True)]
+        worst = max(map(abs, errors))
+        if worst < abs(solution[terms]) * mpf("1.02"):
+            break
+        chosen = alternating(errors, terms + 1)
+    return found, worst
+
+
+def alternating(errors: Sequence[Number], count: int) -> list[int]:
+    """Return the places of the greatest errors of alternating sign."""
+    runs: list[int] = []
+    for place, error in enumerate(errors):
+        if runs and (error > 0) == (errors[runs[-1]] > 0):
+            if abs(error) > abs(errors[runs[-1]]):
+                runs[-1] = place
+        else:
+            runs.append(place)
+    while len(runs) > count:
+        runs.pop(0 if abs(errors[runs[0]]) < abs(errors[runs[-1]]) else -1)
+    return runs
+
+
+def solved(fit: Fit, dtype: str) -> list[Number]:
+    """Return the coefficients of a fit, as few as its goal allows."""
+    low, high = fit.interval
+    points = [(low + high) / 2 - (high - low) / 2 * mpmath.cos(mpmath.pi * i / (GRID - 1)) for i in range(GRID)]
+    points = [p if p else mpf("1e-12") for p in points]
+    values, weights = [fit.function(p) for p in points], [fit.weight(p) for p in points]
+    goal = mpf(2) ** -fit.goals[dtype]
+    for terms in range(3, 30):
+        found, worst = exchanged(values, weights, points, terms)
+        print(f"{fit.name} {dtype}: {terms} terms, 2**{float(mpmath.log(worst, 2)):.1f}", file=sys.stderr)
+        if worst < goal:
+            return found
+    raise ValueError(f"{fit.name}: no polynomial of 30 terms is good enough")
+
+
+PARTS: dict[str, tuple[Callable[[], Number], dict[str, tuple[int, ...]]]] = {
+    "LN2": (
+        lambda: mpmath.log(2),
+        {"float64": (53, 53), "float32": (24, 24), "float64 short": (42, 53), "float32 short": (15, 24)},
+    ),
+    "LOG10_2": (lambda: mpmath.log10(2), {"float64": (42, 53), "float32": (15, 24)}),
+    "LOG2_E": (lambda: 1 / mpmath.log(2), {"float64": (53, 53), "float32": (24, 24)}),
+    "LOG10_E": (lambda: 1 / mpmath.log(10), {"float64": (53, 53), "float32": (24, 24)}),
+    "HALF_PI": (
+        lambda: mpmath.pi / 2,
+        {"float64": (53, 28, 53), "float32": (24, 14, 24), "float64 short": (33, 33, 53)},
+    ),
+    "QUARTER_TURN": (lambda: mpmath.pi / 2, {"float64": (53, 53), "float32": (24, 24)}),
+    "TWO_THIRDS": (lambda: mpf(2) / 3, {"float64": (53, 53)}),
+    "DIGAMMA_ROOT": (digamma_root, {"float64": (53, 53)}),
+}
+"""Constants as sums of numbers of so many bits, each cut off; "short" ones have exact products with small integers."""
+
+
+def parts(value: Number, bits: tuple[int, ...]) -> list[Number]:
+    """Return numbers of so many bits each whose sum is a value."""
+    found = []
+    for count in bits:
+        unit = mpf(2) ** (mpmath.floor(mpmath.log(value, 2)) + 1 - count)
+        found.append(mpmath.floor(value / unit) * unit)
+        value -= found[-1]
+    return found
+
+
+CHUNK = 24
+"""Bits in an entry of the table of 2 / pi."""
+
+
+def two_over_pi() -> list[int]:
+    """Return two zeros and the bits of 2 / pi by 24."""
+    with mpmath.workprec(1400):
+        whole = int(mpmath.floor(2 / mpmath.pi * mpf(2) ** (CHUNK * 50)))
+    return [0, 0, *(whole >> (CHUNK * (49 - k)) & (2**CHUNK - 1) for k in range(50))]
+
+
+def hexadecimal(number: Number, dtype: str) -> str:
+    """Return the nearest number of a dtype."""
+    return float(np.dtype(dtype).type(str(number)) if dtype == SINGLE else number).hex()
+
+
+def module() -> str:
+    """Return the text of the module of coefficients."""
+    lines = [
+        '"""Coefficients of polynomials, lowest power first; tools/coefficients.py computes them."""',
+        "",
+        "# fmt: off",
+    ]
+    for fit in FITS:
+        lines += ["", f"{fit.name} = {{  # {fit.says}"]
+        for dtype in fit.goals:
+            coefficients = [hexadecimal(c, dtype) for c in solved(fit, dtype)]
+            lines += [f'    "{dtype}": (']
+            lines += [f'        "{c}",' for c in coefficients]
+            lines += ["    ),"]
+        lines += ["}"]
+    for name, (value, widths) in PARTS.items():
+        lines += ["", f"{name} = {{"]
+        for key, bits in widths.items():
+            lines += [f'    "{key}": (']
+            lines += [f'        "{float(part).hex()}",' for part in parts(value(), bits)]
+            lines += ["    ),"]
+        lines += ["}"]
+    lines += ["", "TABLES = {", '    "two_over_pi": (  # two zeros, and the bits of 2 / pi by 24']
+    lines += [f"        {chunk}," for chunk in two_over_pi()]
+    return "\n".join([*lines, "    ),", "}"]) + "\n"
+
+
+if __name__ == "__main__":
+    mpmath.mp.dps = 50
+    WRITTEN.write_text(module())
