@@ -1,43 +1,14 @@
-"""NumPy's arrays as native code sees them: their layout in NumPy's public header, and questions about them."""
+"""Questions about arrays, asked by native code."""
 
 from __future__ import annotations
 
-import ctypes
-
-import numpy as np
-
 from wengert.native.builder import Builder, Value, native
-from wengert.native.structs import I8, I32, I64, POINTER, Array, Pointer, Struct
+from wengert.native.objects import ALIGNED, ARRAY, CONTIGUOUS
+from wengert.native.structs import I64, Pointer
 
-__all__ = ["ARRAY", "HEAD", "UNSUITABLE", "check_layout", "elements", "has_gaps", "stride"]
+__all__ = ["UNSUITABLE", "elements", "has_gaps", "stride"]
 
-HEAD = Array(I64, object.__basicsize__ // 8)
-"""What every Python object begins with."""
-
-ARRAY = Struct(
-    "Array",
-    head=HEAD,
-    data=Pointer(I8),
-    rank=I32,
-    shape=Pointer(I64),
-    strides=Pointer(I64),
-    base=POINTER,
-    dtype=POINTER,
-    flags=I32,
-)
-CONTIGUOUS, ALIGNED = 0x1, 0x100
 UNSUITABLE = -1
-
-
-def check_layout() -> None:
-    """Raise a RuntimeError unless arrays are as ARRAY has them."""
-    array = np.zeros((2, 3))
-    view = ARRAY.view(id(array))
-    found = view.data, view.rank, view.dtype, view.flags & (CONTIGUOUS | ALIGNED)
-    if found != (array.ctypes.data, array.ndim, id(array.dtype), CONTIGUOUS | ALIGNED):
-        raise RuntimeError("the layout of arrays is unknown")
-    if tuple((ctypes.c_int64 * array.ndim).from_address(view.shape)) != array.shape:
-        raise RuntimeError("the layout of arrays is unknown")
 
 
 def has_gaps(array: Value) -> Value:

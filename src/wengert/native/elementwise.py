@@ -84,9 +84,9 @@ class Sharing:
         Raises:
             AttributeError, ImportError, OSError, RuntimeError: there are no POSIX threads, or LLVM cannot serve here.
         """
-        from wengert.native import arrays, inner_loops, team
+        from wengert.native import inner_loops, objects, team
 
-        arrays.check_layout()
+        objects.check_layout()
         self.team = team.team_of(self.threads).address
         self.code = inner_loops.code()
         word, array = ctypes.c_int64, ctypes.py_object

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from wengert.native.cache import object_cache
 from wengert.native.loader import FORMATS, MAGIC, Code, load
 from wengert.native.processor import MACHINE
 
-__all__ = ["Target", "emit_object", "host", "loaded", "machine_code"]
+__all__ = ["Target", "emit_object", "host", "kept_object", "loaded", "machine_code"]
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,24 @@ def c_library() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
+def kept_object(key: str, write: Callable[[], str]) -> bytes:
+    """Return object code for this machine that is known by a key: from the cache, or made now and kept there.
+
+    Args:
+        key: what the text depends on, beside Wengert's own sources.
+        write: returns the text of the module.
+
+    Raises:
+        ImportError, RuntimeError: there is no LLVM, or it refuses the text.
+    """
+    cache = object_cache()
+    image = cache.get(key)
+    if image is None:
+        image = emit_object(write(), host())
+        cache.put(key, image)
+    return image
+
+
 @functools.cache
 def machine_code(text: str, functions: tuple[str, ...]) -> dict[str, int]:
     """Compile LLVM's language for this machine, or take it from the cache, once; it stays until the process ends.
@@ -166,11 +184,6 @@ def machine_code(text: str, functions: tuple[str, ...]) -> dict[str, int]:
         AttributeError, ImportError, OSError, RuntimeError: the system lacks a function that the text calls, or LLVM is
             absent or cannot compile it here.
     """
-    cache = object_cache()
-    image = cache.get(text)
-    if image is None:
-        image = emit_object(text, host())
-        cache.put(text, image)
-    code = loaded(image)
+    code = loaded(kept_object(text, lambda: text))
     code.stay()  # threads may be in it until the very end of the process
     return {function: code.addresses[function] for function in functions}

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from wengert.native import jobs
-from wengert.native.arrays import ARRAY, HEAD, UNSUITABLE, elements, has_gaps, stride
+from wengert.native.arrays import UNSUITABLE, elements, has_gaps, stride
 from wengert.native.builder import Builder, Value, native, program
 from wengert.native.engine import machine_code
+from wengert.native.objects import ARRAY, HEAD
 from wengert.native.structs import I8, I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
 
 __all__ = ["code", "loop_of"]

@@ -1,0 +1,359 @@
+"""What runs when an entry is called: look for a variant that the arguments suit, make its results, run its kernel.
+
+One function serves all entries; what a variant asks of its arguments is a table of NODEs. It uses functions that Python
+and NumPy export and the structures of their public headers. Between the moment when arguments are compared and the end
+of the kernel no Python code runs, unless memory is allocated by somebody's. A variant is held while it runs, and so is
+what was found in containers, which other threads could empty.
+"""
+
+from __future__ import annotations
+
+from wengert.native.builder import Builder, Value, external, native
+from wengert.native.objects import ARRAY, OBJECT
+from wengert.native.structs import BOOL, F64, I8, I32, I64, LINE, POINTER, VOID, Pointer
+from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, VARIANT, Way
+
+__all__ = ["call", "insert"]
+
+COUNT = (1 << 63) - 1  # the bit above says that the place before the arguments may be used
+
+hold = external("Py_IncRef", VOID, POINTER)
+drop = external("Py_DecRef", VOID, POINTER)
+vectorcall = external("PyObject_Vectorcall", POINTER, POINTER, POINTER, I64, POINTER)
+bound = external("PyMethod_New", POINTER, POINTER, POINTER)
+save_thread = external("PyEval_SaveThread", POINTER)
+restore_thread = external("PyEval_RestoreThread", VOID, POINTER)
+no_memory = external("PyErr_NoMemory", POINTER)
+misused = external("PyErr_BadInternalCall", VOID)
+tuple_size = external("PyTuple_Size", I64, POINTER)
+tuple_item = external("PyTuple_GetItem", POINTER, POINTER, I64)
+list_size = external("PyList_Size", I64, POINTER)
+list_item = external("PyList_GetItem", POINTER, POINTER, I64)
+dict_size = external("PyDict_Size", I64, POINTER)
+dict_next = external("PyDict_Next", I32, POINTER, Pointer(I64), Pointer(POINTER), Pointer(POINTER))
+is_true = external("PyObject_IsTrue", I32, POINTER)
+int_value = external("PyLong_AsLongLongAndOverflow", I64, POINTER, Pointer(I32))
+new_tuple = external("PyTuple_New", POINTER, I64)
+set_tuple_item = external("PyTuple_SetItem", I32, POINTER, I64, POINTER)
+new_list = external("PyList_New", POINTER, I64)
+set_list_item = external("PyList_SetItem", I32, POINTER, I64, POINTER)
+new_dict = external("PyDict_New", POINTER)
+set_dict_item = external("PyDict_SetItem", I32, POINTER, POINTER, POINTER)
+new_float = external("PyFloat_FromDouble", POINTER, F64)
+new_int = external("PyLong_FromLongLong", POINTER, I64)
+new_bool = external("PyBool_FromLong", POINTER, I64)
+new_complex = external("PyComplex_FromDoubles", POINTER, F64, F64)
+new_scalar = external("PyArray_Scalar", POINTER, POINTER, POINTER, POINTER)
+new_array = external(
+    "PyArray_NewFromDescr", POINTER, POINTER, POINTER, I32, Pointer(I64), Pointer(I64), POINTER, I32, POINTER
+)
+allocate = external("aligned_alloc", POINTER, I64, I64)
+free = external("free", VOID, POINTER)
+copy = external("memcpy", POINTER, POINTER, POINTER, I64)
+
+
+@native(POINTER, Pointer(ENTRY), Pointer(POINTER), I64, POINTER)
+def call(b: Builder, called: Value, arguments: Value, flagged: Value, names: Value) -> None:
+    """Be the vectorcall function of entries: run the first variant that suits, or the class's own `__call__`."""
+    frame, place = b.stack(FRAME), b.stack(Pointer(POINTER))
+    place.store(called.field("first"))
+    with b.forever():
+        referring = place.load()
+        variant = referring.load().to(VARIANT)
+        with b.when(variant.equals(None)):
+            b.give(b.call(call_python, called, arguments, flagged, names))
+        with b.when(b.call(suits, variant, arguments, flagged & COUNT, names, frame)):
+            with b.when(referring.differs(called.field("first"))):  # next time it comes first
+                referring.store(variant.get("next"))
+                variant.set("next", called.get("first"))
+                called.set("first", variant)
+            b.give(b.call(run, variant, frame))
+        place.store(variant.field("next"))
+
+
+@native(POINTER, Pointer(ENTRY), Pointer(POINTER), I64, POINTER)
+def call_python(b: Builder, called: Value, arguments: Value, flagged: Value, names: Value) -> None:
+    """Call what the class of an entry says for arguments that suit no variant."""
+    function = called.get("fallback")
+    with b.when(function.equals(None)):  # the entry is being collected
+        b.do(misused)
+        b.give(None)
+    method = b.call(bound, function, called)
+    with b.when(method.equals(None)):
+        b.give(None)
+    result = b.call(vectorcall, method, arguments, flagged, names)
+    b.do(drop, method)
+    b.give(result)
+
+
+@native(I32, Pointer(ENTRY), Pointer(VARIANT))
+def insert(b: Builder, called: Value, variant: Value) -> None:
+    """Put a variant before the others of an entry; forget the one used least recently if there are many."""
+    b.do(hold, variant)
+    variant.set("next", called.get("first"))
+    called.set("first", variant)
+    last = b.stack(Pointer(VARIANT))
+    last.store(variant)
+    with b.loop(MANY_VARIANTS - 1):
+        following = last.load().get("next").to(VARIANT)
+        with b.when(following.equals(None)):
+            b.give(0)
+        last.store(following)
+    forgotten = last.load().get("next")
+    with b.when(forgotten.differs(None)):
+        last.load().set("next", None)
+        b.do(drop, forgotten)
+    b.give(0)
+
+
+# ------------------------------------------------------------------------------------------------ arguments
+
+
+@native(BOOL, Pointer(VARIANT), Pointer(POINTER), I64, POINTER, Pointer(FRAME))
+def suits(b: Builder, variant: Value, arguments: Value, positional: Value, names: Value, frame: Value) -> None:
+    """Whether arguments are those of a variant; note where their data lie."""
+    count = variant.get("arguments")
+    with b.when(positional.differs(variant.get("positional")) | variant.get("kept").equals(None)):
+        b.give(False)
+    with b.when(names.equals(None)) as otherwise, b.when(count.differs(positional)):
+        b.give(False)
+    with otherwise:
+        with b.when(b.call(tuple_size, names).differs(count - positional)):
+            b.give(False)
+        with b.loop(count - positional) as given:
+            wanted = variant.get("names").at(given.index).load()
+            with b.when(b.call(tuple_item, names, given.index).differs(wanted)):
+                b.give(False)
+    nodes = variant.get("nodes").to(NODE)
+    with b.loop(count) as each:
+        argument = arguments.at(each.index).load().to(OBJECT)
+        with b.when(b.call(matches, nodes.at(each.index), argument, frame).equals(False)):
+            b.give(False)
+    b.give(True)
+
+
+@native(BOOL, Pointer(NODE), Pointer(OBJECT), Pointer(FRAME))
+def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
+    """Whether an object is what a node describes; note where its data lie."""
+    with b.when(thing.get("type").differs(node.get("type"))):
+        b.give(False)
+    way, slot = node.get("way"), node.get("slot").widened(I64)
+    address, held = frame.field("addresses").at(slot), frame.field("objects").at(slot)
+    with b.when(way.equals(Way.ARRAY)):
+        array = thing.to(ARRAY)
+        with b.when(b.call(fits, node, array).equals(False)):
+            b.give(False)
+        address.store(array.get("data"))
+        held.store(thing)
+        b.give(True)
+    with b.when(way.equals(Way.IN_PLACE)):
+        address.store(thing.at(1))
+        held.store(thing)
+        b.give(True)
+    with b.when(way >= Way.TUPLE):
+        b.give(b.call(contains, node, thing, frame))
+    with b.when(way.equals(Way.SAME)):
+        b.give(thing.equals(node.get("value").to(OBJECT)))
+    number = frame.field("numbers").at(slot * 2)
+    address.store(number)
+    held.store(thing)
+    with b.when(way.equals(Way.BOOL)):
+        number.store(b.call(is_true, thing).widened(I64))
+        b.give(True)
+    beyond = b.stack(I32)
+    number.store(b.call(int_value, thing, beyond))
+    b.give(beyond.load().equals(0))
+
+
+@native(BOOL, Pointer(NODE), Pointer(ARRAY))
+def fits(b: Builder, node: Value, array: Value) -> None:
+    """Whether an array has the dtype, the shape and the order that a node describes."""
+    flags = node.get("flags")
+    lacking = (array.get("flags") & flags).differs(flags)
+    with b.when(lacking | array.get("dtype").differs(node.get("dtype")) | array.get("rank").differs(node.get("rank"))):
+        b.give(False)
+    rank, shape, wanted = node.get("rank").widened(I64), array.get("shape"), node.get("shape")
+    with b.loop(rank) as axes, b.when(shape.at(axes.index).load().differs(wanted.at(axes.index).load())):
+        b.give(False)
+    strides = node.get("strides")
+    with b.when(strides.differs(None)), b.loop(rank) as axes:
+        differs = array.get("strides").at(axes.index).load().differs(strides.at(axes.index).load())
+        with b.when(differs & shape.at(axes.index).load().differs(1)):
+            b.give(False)
+    b.give(True)
+
+
+@native(BOOL, Pointer(NODE), Pointer(OBJECT), Pointer(FRAME))
+def contains(b: Builder, node: Value, thing: Value, frame: Value) -> None:
+    """Whether a tuple, list or dictionary holds what a node describes."""
+    way, count, items = node.get("way"), node.get("count"), node.get("items").to(NODE)
+    for kind, size, item in ((Way.TUPLE, tuple_size, tuple_item), (Way.LIST, list_size, list_item)):
+        with b.when(way.equals(kind)):
+            with b.when(b.call(size, thing).differs(count)):
+                b.give(False)
+            with b.loop(count) as each:
+                found = b.call(item, thing, each.index).to(OBJECT)
+                with b.when(b.call(matches, items.at(each.index), found, frame).equals(False)):
+                    b.give(False)
+            b.give(True)
+    with b.when(b.call(dict_size, thing).differs(count)):
+        b.give(False)
+    place, key, value = b.stack(I64), b.stack(POINTER), b.stack(POINTER)
+    place.store(0)
+    with b.loop(count) as each:
+        b.do(dict_next, thing, place, key, value)
+        with b.when(key.load().differs(node.get("names").at(each.index).load())):
+            b.give(False)
+        with b.when(b.call(matches, items.at(each.index), value.load().to(OBJECT), frame).equals(False)):
+            b.give(False)
+    b.give(True)
+
+
+# ------------------------------------------------------------------------------------------------ results
+
+
+@native(POINTER, Pointer(VARIANT), Pointer(FRAME))
+def run(b: Builder, variant: Value, frame: Value) -> None:
+    """Run a variant on the arguments that a frame has; return the result, or nothing after an error."""
+    b.do(hold, variant)
+    inputs, outputs = variant.get("inputs"), variant.get("outputs")
+    objects = frame.field("objects")
+    with b.when(variant.get("holds").differs(0)), b.loop(inputs) as each:
+        b.do(hold, objects.at(each.index).load())
+    with b.loop(outputs) as each:
+        objects.at(inputs + each.index).store(None)
+    result = b.stack(POINTER)
+    result.store(None)
+    with (
+        b.when(b.call(prepare, variant, frame)),
+        b.when(b.call(compute, variant, frame)),
+        b.when(b.call(box, variant, frame)),
+    ):
+        result.store(b.call(assembled, variant.get("result").to(NODE), frame))
+    with b.loop(outputs) as each:  # what an error has left; the others belong to the result
+        left = objects.at(inputs + each.index).load()
+        with b.when(left.differs(None)):
+            b.do(drop, left)
+    with b.when(variant.get("holds").differs(0)), b.loop(inputs) as each:
+        b.do(drop, objects.at(each.index).load())
+    b.do(drop, variant)
+    b.give(result.load())
+
+
+@native(BOOL, Pointer(VARIANT), Pointer(FRAME))
+def prepare(b: Builder, variant: Value, frame: Value) -> None:
+    """Make the arrays of the result, and room for its numbers; return whether there was memory."""
+    inputs, nodes = variant.get("inputs"), variant.get("made").to(NODE)
+    with b.loop(variant.get("outputs")) as each:
+        node, slot = nodes.at(each.index), inputs + each.index
+        address = frame.field("addresses").at(slot)
+        with b.when(node.get("way").equals(Way.ARRAY)) as otherwise:
+            dtype = node.get("dtype")
+            b.do(hold, dtype)  # the array takes it over
+            described = node.get("rank"), node.get("shape"), node.get("strides")
+            made = b.call(new_array, node.get("type"), dtype, *described, None, 0, None)
+            with b.when(made.equals(None)):
+                b.give(False)
+            frame.field("objects").at(slot).store(made)
+            address.store(made.to(ARRAY).get("data"))
+        with otherwise:
+            address.store(frame.field("numbers").at(slot * 2))
+    b.give(True)
+
+
+@native(BOOL, Pointer(VARIANT), Pointer(FRAME))
+def compute(b: Builder, variant: Value, frame: Value) -> None:
+    """Run the kernel, without the interpreter lock if that is worth while; return whether there was memory."""
+    addresses, arena, size = frame.field("addresses"), variant.get("arena"), variant.get("size")
+    team = b.stack(POINTER)
+    team.store(None)
+    with b.when(variant.get("team").differs(None)):
+        team.store(variant.get("team").load())
+    with b.when(variant.get("releases").equals(0)):
+        b.do(variant.get("kernel"), addresses, arena, team.load())
+        b.give(True)
+    copied = b.stack(POINTER)
+    copied.store(None)
+    own = variant.field("busy").compare_exchange(0, 1, "acquire")
+    with b.when(own.equals(False)):  # another thread has the arena
+        memory = b.call(allocate, LINE, size)
+        with b.when(memory.equals(None)):
+            b.do(no_memory)
+            b.give(False)
+        copied.store(b.call(copy, memory, arena, size))
+    thread = b.call(save_thread)
+    b.do(variant.get("kernel"), addresses, b.select(own, arena, copied.load()), team.load())
+    b.do(free, copied.load())
+    with b.when(own):
+        variant.field("busy").store(0, "release")
+    b.do(restore_thread, thread)  # does not come back in a daemon's thread where Python has ended
+    b.give(True)
+
+
+@native(BOOL, Pointer(VARIANT), Pointer(FRAME))
+def box(b: Builder, variant: Value, frame: Value) -> None:
+    """Make objects of the numbers among the results; return whether there was memory."""
+    inputs, nodes = variant.get("inputs"), variant.get("made").to(NODE)
+    with b.loop(variant.get("outputs")) as each:
+        node, slot = nodes.at(each.index), inputs + each.index
+        with b.when(node.get("way").differs(Way.ARRAY)):
+            made = b.call(boxed, node, frame.field("numbers").at(slot * 2))
+            with b.when(made.equals(None)):
+                b.give(False)
+            frame.field("objects").at(slot).store(made)
+    b.give(True)
+
+
+@native(POINTER, Pointer(NODE), Pointer(I64))
+def boxed(b: Builder, node: Value, number: Value) -> None:
+    """Return a number as an object."""
+    way, real = node.get("way"), number.to(F64)
+    with b.when(way.equals(Way.FLOAT)):
+        b.give(b.call(new_float, real.load()))
+    with b.when(way.equals(Way.SCALAR)):
+        b.give(b.call(new_scalar, number, node.get("dtype"), None))
+    with b.when(way.equals(Way.INT)):
+        b.give(b.call(new_int, number.load()))
+    with b.when(way.equals(Way.BOOL)):
+        b.give(b.call(new_bool, number.to(I8).load().widened(I64)))
+    b.give(b.call(new_complex, real.load(), real.at(1).load()))
+
+
+@native(POINTER, Pointer(NODE), Pointer(FRAME))
+def assembled(b: Builder, node: Value, frame: Value) -> None:
+    """Return a result: an array or number that was made, a known object, or a container of results."""
+    way, count, items = node.get("way"), node.get("count"), node.get("items").to(NODE)
+    with b.when(way < Way.SAME):
+        place = frame.field("objects").at(node.get("slot").widened(I64))
+        made = place.load()
+        place.store(None)
+        b.give(made)
+    with b.when(way.equals(Way.SAME)):
+        b.do(hold, node.get("value"))
+        b.give(node.get("value"))
+    for kind, new, set_item in ((Way.TUPLE, new_tuple, set_tuple_item), (Way.LIST, new_list, set_list_item)):
+        with b.when(way.equals(kind)):
+            several = b.call(new, count)
+            with b.when(several.equals(None)):
+                b.give(None)
+            with b.loop(count) as each:
+                item = b.call(assembled, items.at(each.index), frame)
+                with b.when(item.equals(None)):
+                    b.do(drop, several)
+                    b.give(None)
+                b.do(set_item, several, each.index, item)
+            b.give(several)
+    several = b.call(new_dict)
+    with b.when(several.equals(None)):
+        b.give(None)
+    with b.loop(count) as each:
+        item = b.call(assembled, items.at(each.index), frame)
+        with b.when(item.equals(None)):
+            b.do(drop, several)
+            b.give(None)
+        failed = b.call(set_dict_item, several, node.get("names").at(each.index).load(), item)
+        b.do(drop, item)
+        with b.when(failed.differs(0)):
+            b.do(drop, several)
+            b.give(None)
+    b.give(several)

@@ -1,0 +1,170 @@
+"""Entries whose calls go through Python and ctypes, where native ones cannot be had: they behave alike."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from wengert.native.kinds import ArrayKind, ContainerKind, Kind, NumberKind, SameKind, check_leaves, leaves
+from wengert.native.memory import aligned
+
+__all__ = ["CtypesEntry", "CtypesVariant"]
+
+MANY_VARIANTS = 64
+MISMATCH = object()
+WORDS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+LONGEST = 1 << 63
+
+
+class CtypesVariant:
+    """Be one way to call a kernel; the arguments are those of `NativeVariant`."""
+
+    def __init__(
+        self,
+        arguments: Sequence[Kind],
+        result: Kind,
+        kernel: int,
+        *,
+        names: Sequence[str] = (),
+        arena: np.ndarray[Any, Any] | None = None,
+        team: int = 0,
+        releases: bool = False,
+        owner: Any = None,
+    ) -> None:
+        check_leaves(arguments, result)
+        self.arguments, self.names, self.result = tuple(arguments), tuple(names), result
+        self.made = list(leaves((result,)))
+        self.kernel = (ctypes.CFUNCTYPE if releases else ctypes.PYFUNCTYPE)(None, *WORDS)(kernel)
+        self.arena, self.team, self.owner = aligned(arena), team, owner
+        self.lock = threading.Lock()
+
+    def tried(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return the result for arguments; MISMATCH if they are others."""
+        if tuple(kwargs) != self.names or len(args) + len(kwargs) != len(self.arguments):
+            return MISMATCH
+        inputs: list[Any] = []
+        for kind, value in zip(self.arguments, (*args, *kwargs.values()), strict=True):
+            if not matches(kind, value, inputs):
+                return MISMATCH
+        outputs = [room(kind) for kind in self.made]
+        addresses = [array.ctypes.data for array in (*inputs, *outputs)]
+        self.run((ctypes.c_void_p * max(len(addresses), 1))(*addresses))
+        return assembled(self.result, iter(outputs))
+
+    def run(self, addresses: Any) -> None:
+        """Run the kernel, in a copy of the arena if another thread has it."""
+        team = ctypes.c_void_p.from_address(self.team).value if self.team else None
+        own = self.lock.acquire(blocking=False)
+        arena = self.arena if own else aligned(self.arena)
+        try:
+            self.kernel(addresses, arena.ctypes.data, team)
+        finally:
+            if own:
+                self.lock.release()
+
+
+class CtypesEntry:
+    """Be something to call that runs a kernel where the arguments suit one of its variants; as `NativeEntry`."""
+
+    python_call: Callable[..., Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Put variants before what a class does when it is called."""
+        super().__init_subclass__(**kwargs)
+        if "__call__" in cls.__dict__:
+            cls.python_call = cls.__dict__["__call__"]
+            setattr(cls, "__call__", call)  # noqa: B010 - checkers take it for an assignment to a method
+
+    def add(self, variant: CtypesVariant) -> None:
+        """Try a variant from now on, before the others; one that was not used for long may be forgotten."""
+        self.__dict__["known"] = [variant, *self.variants()][:MANY_VARIANTS]
+
+    def variants(self) -> list[CtypesVariant]:
+        """Return the variants, in the order in which they are tried."""
+        return list(self.__dict__.get("known", ()))
+
+    def forget(self) -> None:
+        """Forget all variants."""
+        self.__dict__.pop("known", None)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Return a method of an instance, as functions do."""
+        return self if instance is None else types.MethodType(cast(Callable[..., Any], self), instance)
+
+    def __copy__(self) -> CtypesEntry:
+        """Return the same object, as functions do."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> CtypesEntry:
+        """Return the same object, as functions do."""
+        return self
+
+
+def call(self: CtypesEntry, *args: Any, **kwargs: Any) -> Any:
+    """Call the first variant that the arguments suit, or what the class says."""
+    known = self.variants()
+    for variant in known:
+        result = variant.tried(args, kwargs)
+        if result is not MISMATCH:
+            if variant is not known[0]:
+                self.__dict__["known"] = [variant, *(other for other in known if other is not variant)]
+            return result
+    return self.python_call(*args, **kwargs)
+
+
+def matches(kind: Kind, value: Any, inputs: list[Any]) -> bool:
+    """Whether a value is of a kind; append its arrays and numbers, as arrays."""
+    if isinstance(kind, SameKind):
+        return value is kind.value
+    if isinstance(kind, ContainerKind):
+        return type(value) is kind.type and contains(kind, value, inputs)
+    if isinstance(kind, NumberKind):
+        if type(value) is not kind.type or (type(value) is int and not -LONGEST <= value < LONGEST):
+            return False
+        inputs.append(np.array(value, np.dtype(kind.type)))
+        return True
+    if type(value) is not np.ndarray or value.dtype is not kind.dtype or value.shape != kind.shape:
+        return False
+    inputs.append(value)
+    return value.flags.aligned and in_order(kind, value)
+
+
+def contains(kind: ContainerKind, value: Any, inputs: list[Any]) -> bool:
+    """Whether a container holds what its kind describes; append its arrays and numbers, as arrays."""
+    if len(value) != len(kind.items) or (kind.type is dict and tuple(value) != kind.names):
+        return False
+    items = value.values() if kind.type is dict else value
+    return all(matches(part, item, inputs) for part, item in zip(kind.items, list(items), strict=True))
+
+
+def in_order(kind: ArrayKind, value: Any) -> bool:
+    """Whether the elements of an array lie as a kind has them; where an axis is short, its stride does not matter."""
+    if kind.strides is None:
+        return bool(value.flags.c_contiguous)
+    axes = zip(value.strides, kind.strides, value.shape, strict=True)
+    return all(stride == wanted or length == 1 for stride, wanted, length in axes)
+
+
+def room(kind: ArrayKind | NumberKind) -> Any:
+    """Return an array for a result."""
+    if isinstance(kind, NumberKind):
+        return np.empty((), np.dtype(kind.type))
+    if kind.strides is None:
+        return np.empty(kind.shape, kind.dtype)
+    return np.ndarray(kind.shape, kind.dtype, strides=kind.strides)
+
+
+def assembled(kind: Kind, outputs: Any) -> Any:
+    """Return a result made of outputs in their order."""
+    if isinstance(kind, SameKind):
+        return kind.value
+    if isinstance(kind, ContainerKind):
+        items = [assembled(part, outputs) for part in kind.items]
+        return dict(zip(kind.names, items, strict=True)) if kind.type is dict else kind.type(items)
+    value = next(outputs)
+    return value if isinstance(kind, ArrayKind) else kind.type(value[()])

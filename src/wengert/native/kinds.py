@@ -1,0 +1,98 @@
+"""What an entry asks of its arguments and what it makes of its results: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+__all__ = [
+    "MANY_LEAVES",
+    "NUMBERS",
+    "ArrayKind",
+    "ContainerKind",
+    "Kind",
+    "NumberKind",
+    "SameKind",
+    "check_leaves",
+    "leaves",
+]
+
+MANY_LEAVES = 256
+"""How many arrays and numbers arguments and results may have together."""
+
+NUMBERS = frozenset(
+    {
+        *(float, int, bool, complex, np.bool_, np.float16, np.float32, np.float64, np.complex64, np.complex128),
+        *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
+    }
+)
+"""The types of numbers that have 128 bits at most."""
+
+
+@dataclass(frozen=True)
+class ArrayKind:
+    """An ndarray, and none of its subclasses, that is aligned.
+
+    Attributes:
+        dtype: as an argument's, this very object.
+        shape: its shape.
+        strides: bytes from one element to the next; None for elements side by side in C order.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class NumberKind:
+    """A number of exactly a type: float, int of at most 63 bits and a sign, bool, complex, or a NumPy scalar's type."""
+
+    type: type
+
+
+@dataclass(frozen=True)
+class ContainerKind:
+    """A tuple, a list or a dictionary, and none of their subclasses.
+
+    Attributes:
+        type: which of the three.
+        items: the kinds of what it holds.
+        names: the keys of a dictionary, in their order.
+    """
+
+    type: type
+    items: tuple[Kind, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class SameKind:
+    """One and the same object: an argument that must be it, or a result that is it."""
+
+    value: Any
+
+
+Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind
+
+
+def leaves(kinds: Sequence[Kind]) -> Iterator[ArrayKind | NumberKind]:
+    """Return the arrays and numbers among kinds, those in containers too: what a kernel is given, in its order."""
+    for kind in kinds:
+        if isinstance(kind, ContainerKind):
+            yield from leaves(kind.items)
+        elif not isinstance(kind, SameKind):
+            yield kind
+
+
+def check_leaves(arguments: Sequence[Kind], result: Kind) -> None:
+    """Raise a ValueError unless arrays and numbers are few enough, and the types of numbers are known."""
+    inputs, outputs = list(leaves(arguments)), list(leaves((result,)))
+    if len(inputs) + len(outputs) > MANY_LEAVES:
+        raise ValueError(f"{len(inputs)} inputs and {len(outputs)} outputs; {MANY_LEAVES} together are possible")
+    for kind in (*inputs, *outputs):
+        if isinstance(kind, NumberKind) and kind.type not in NUMBERS:
+            raise ValueError(f"{kind.type.__name__} is no type of numbers")

@@ -1,0 +1,68 @@
+"""Python's and NumPy's objects as native code sees them: their structures in the public headers."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from wengert.native.structs import I8, I32, I64, POINTER, Array, Pointer, Struct
+
+__all__ = ["ALIGNED", "ARRAY", "CONTIGUOUS", "HEAD", "OBJECT", "TYPE", "check_layout"]
+
+HEAD = Array(I64, object.__basicsize__ // 8)
+"""What every Python object begins with."""
+
+OBJECT = Struct("Object", references=I64, type=POINTER)
+"""What it is where it is known."""
+
+TYPE = Struct(
+    "Type",
+    head=HEAD,
+    length=I64,
+    title=POINTER,
+    basicsize=I64,
+    itemsize=I64,
+    dealloc=POINTER,
+    vectorcall_offset=I64,
+    getattr=POINTER,
+    setattr=POINTER,
+    as_async=POINTER,
+    repr=POINTER,
+    as_number=POINTER,
+    as_sequence=POINTER,
+    as_mapping=POINTER,
+    hash=POINTER,
+    call=POINTER,
+    str=POINTER,
+    getattro=POINTER,
+    setattro=POINTER,
+    as_buffer=POINTER,
+    flags=I64,
+)
+"""A type, up to its flags."""
+
+ARRAY = Struct(
+    "Array",
+    head=HEAD,
+    data=Pointer(I8),
+    rank=I32,
+    shape=Pointer(I64),
+    strides=Pointer(I64),
+    base=POINTER,
+    dtype=POINTER,
+    flags=I32,
+)
+CONTIGUOUS, ALIGNED = 0x1, 0x100
+
+
+def check_layout() -> None:
+    """Raise a RuntimeError unless arrays are as ARRAY has them."""
+    array = np.zeros((2, 3))
+    view = ARRAY.view(id(array))
+    found = view.data, view.rank, view.dtype, view.flags & (CONTIGUOUS | ALIGNED)
+    if found != (array.ctypes.data, array.ndim, id(array.dtype), CONTIGUOUS | ALIGNED):
+        raise RuntimeError("the layout of arrays is unknown")
+    for address, expected in ((view.shape, array.shape), (view.strides, array.strides)):
+        if tuple((ctypes.c_int64 * array.ndim).from_address(address)) != expected:
+            raise RuntimeError("the layout of arrays is unknown")

@@ -1,0 +1,174 @@
+"""The memory that `calling` reads: entries, variants, and tables of what their arguments and results are."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind, Kind, NumberKind, SameKind, leaves
+from wengert.native.objects import ALIGNED, CONTIGUOUS, HEAD
+from wengert.native.structs import I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
+
+__all__ = ["ENTRY", "FRAME", "KERNEL", "MANY_VARIANTS", "NODE", "VARIANT", "Tables", "Way"]
+
+MANY_VARIANTS = 64
+"""How many variants an entry keeps: 64 comparisons take less than a microsecond."""
+
+
+class Way(enum.IntEnum):
+    """How an argument is compared and where its data lie, or how a result is made."""
+
+    ARRAY = 0
+    IN_PLACE = 1  # a number of whose object the data are a part
+    INT = 2
+    BOOL = 3
+    FLOAT = 4
+    COMPLEX = 5
+    SCALAR = 6  # of NumPy's
+    SAME = 7
+    TUPLE = 8
+    LIST = 9
+    DICT = 10
+
+
+KERNEL = Signature(VOID, (Pointer(POINTER), POINTER, POINTER))
+"""A kernel: the addresses of inputs and outputs, the arena, and the memory of the team or nothing."""
+
+NODE = Struct(
+    "Node",
+    way=I32,
+    rank=I32,
+    flags=I32,  # that an array must have
+    slot=I32,  # which of a kernel's addresses is its
+    type=POINTER,
+    dtype=POINTER,
+    shape=Pointer(I64),
+    strides=Pointer(I64),  # none: elements side by side in C order
+    value=POINTER,  # of SAME
+    items=POINTER,  # NODEs
+    names=Pointer(POINTER),
+    count=I64,
+)
+"""An argument or a result, or a part of one."""
+
+VARIANT = Struct(
+    "Variant",
+    head=HEAD,
+    kernel=Pointer(KERNEL),
+    nodes=POINTER,  # NODEs of the arguments
+    made=POINTER,  # NODEs of the arrays and numbers of the result
+    result=POINTER,  # the NODE of the result
+    names=Pointer(POINTER),  # of the arguments that are given by name, the last ones
+    arguments=I64,
+    positional=I64,
+    inputs=I64,
+    outputs=I64,
+    arena=POINTER,
+    size=I64,  # of the arena
+    busy=I64,  # 1 while a thread uses the arena without the interpreter lock
+    team=Pointer(POINTER),  # where the address of the team's memory stands; none for no team
+    releases=I64,  # 1 if the interpreter lock is released
+    holds=I64,  # 1 if there are containers, which other threads could empty
+    kept=POINTER,  # the owner of all these tables; Python's from here on
+    next=POINTER,
+    plan=POINTER,
+)
+"""A way to call a kernel."""
+
+ENTRY = Struct(
+    "Entry",
+    head=HEAD,
+    vectorcall=POINTER,
+    fallback=POINTER,  # Python's from here on
+    first=POINTER,
+)
+"""What is called: a list of variants, and a function for arguments that suit none."""
+
+FRAME = Struct(
+    "Frame",
+    numbers=Array(I64, 2 * MANY_LEAVES),
+    addresses=Array(POINTER, MANY_LEAVES),
+    objects=Array(POINTER, MANY_LEAVES),  # that belong to the addresses
+)
+"""What one call has on the stack."""
+
+NUMBERS: dict[type, Way] = {int: Way.INT, bool: Way.BOOL}
+RESULTS: dict[type, Way] = {float: Way.FLOAT, complex: Way.COMPLEX, **NUMBERS}
+CONTAINERS: dict[type, Way] = {tuple: Way.TUPLE, list: Way.LIST, dict: Way.DICT}
+
+
+class Tables:
+    """Tables in memory, with all that they refer to.
+
+    Attributes:
+        kept: what must live as long as the tables.
+        slots: how many arrays and numbers have got a place among a kernel's addresses.
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+        self.slots = 0
+
+    def arguments(self, kinds: Sequence[Kind]) -> int:
+        """Write the nodes of arguments; return their address."""
+        return self.nodes(kinds, NUMBERS, Way.IN_PLACE)
+
+    def result(self, kind: Kind) -> tuple[int, int]:
+        """Write the node of a result, and those of its arrays and numbers; return their addresses."""
+        first = self.slots
+        whole = self.nodes((kind,), RESULTS, Way.SCALAR)
+        self.slots = first
+        return whole, self.nodes(list(leaves((kind,))), RESULTS, Way.SCALAR)
+
+    def nodes(self, kinds: Sequence[Kind], numbers: dict[type, Way], other: Way) -> int:
+        """Write nodes side by side; return their address.
+
+        Args:
+            kinds: what they describe.
+            numbers: how numbers of some types are treated.
+            other: how numbers of the others are.
+        """
+        table = (NODE.ctype * max(len(kinds), 1))()
+        self.kept.append(table)
+        for node, kind in zip(table, kinds, strict=False):
+            if isinstance(kind, SameKind):
+                node.way, node.type, node.value = Way.SAME, self.address(type(kind.value)), self.address(kind.value)
+            elif isinstance(kind, ContainerKind):
+                node.way, node.type = CONTAINERS[kind.type], self.address(kind.type)
+                node.items, node.count = self.nodes(kind.items, numbers, other), len(kind.items)
+                node.names = self.names(kind.names)
+            else:
+                node.slot, self.slots = self.slots, self.slots + 1
+                if isinstance(kind, NumberKind):
+                    node.way, node.type = numbers.get(kind.type, other), self.address(kind.type)
+                    node.dtype = self.address(np.dtype(kind.type))
+                else:
+                    self.describe_array(node, kind)
+        return ctypes.addressof(table)
+
+    def describe_array(self, node: Any, kind: ArrayKind) -> None:
+        """Fill the node of an array."""
+        node.way, node.type, node.dtype = Way.ARRAY, self.address(np.ndarray), self.address(kind.dtype)
+        node.rank, node.shape = len(kind.shape), self.words(kind.shape)
+        node.flags = ALIGNED | (CONTIGUOUS if kind.strides is None else 0)
+        node.strides = None if kind.strides is None else self.words(kind.strides)
+
+    def address(self, value: Any) -> int:
+        """Return the address of an object, and keep it."""
+        self.kept.append(value)
+        return id(value)
+
+    def words(self, numbers: Sequence[int]) -> int:
+        """Write numbers side by side; return their address."""
+        table = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
+        self.kept.append(table)
+        return ctypes.addressof(table)
+
+    def names(self, names: Sequence[str]) -> int:
+        """Write the addresses of names, which are those of the same names in Python's code; return where."""
+        return self.words([self.address(sys.intern(name)) for name in names])

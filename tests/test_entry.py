@@ -1,0 +1,682 @@
+"""What Python calls where there is native code: natively and through ctypes, on all that can be given and returned."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import functools
+import gc
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wengert.native import entry as entries
+from wengert.native import native_entry
+from wengert.native.builder import Builder, Function, Value, external, native, program
+from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
+from wengert.native.engine import emit_object, host, loaded, machine_code
+from wengert.native.kinds import ArrayKind, ContainerKind, Kind, NumberKind, SameKind, leaves
+from wengert.native.native_entry import NativeEntry, NativeVariant
+from wengert.native.structs import F64, I8, I64, VOID, Pointer
+from wengert.native.tables import KERNEL, MANY_VARIANTS
+
+PYTHON = "python"
+REAL = np.dtype(float)
+TEN = ArrayKind(REAL, (10,))
+
+
+def is_native() -> bool:
+    try:
+        native_entry.probe()
+    except (AttributeError, RuntimeError):
+        return False
+    return True
+
+
+WAYS = {"native": (NativeEntry, NativeVariant)} if is_native() else {}
+WAYS["ctypes"] = CtypesEntry, CtypesVariant
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    return WAYS[request.param]
+
+
+def kernel(write: Callable[[Builder, Value, Value], None], name: str = "kernel") -> int:
+    """Return the address of a kernel written by a function of the builder, the addresses and the arena."""
+
+    def body(b: Builder, data: Value, arena: Value, team: Value) -> None:
+        write(b, data, arena)
+
+    return machine_code(program(Function(name, KERNEL, body)), (name,))[name]
+
+
+def copying(sizes: list[int]) -> int:
+    """Return a kernel that copies so many bytes of each input to the output of its number."""
+
+    def write(b: Builder, data: Value, arena: Value) -> None:
+        for number, size in enumerate(sizes):
+            source, target = (data.at(place).load().to(I8) for place in (number, number + len(sizes)))
+            with b.loop(size) as each:
+                target.at(each.index).store(source.at(each.index).load())
+
+    return kernel(write)
+
+
+def size_of(kind: ArrayKind | NumberKind) -> int:
+    if isinstance(kind, NumberKind):
+        return np.dtype(kind.type).itemsize
+    return int(np.prod(kind.shape)) * kind.dtype.itemsize
+
+
+def made(way: tuple[Any, Any], *variants: Any) -> Any:
+    """Return an entry that says what it was given where no variant suits."""
+
+    class Told(way[0]):  # type: ignore[misc]
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            return PYTHON, args, kwargs
+
+    found = Told()
+    for variant in variants:
+        found.add(variant)
+    return found
+
+
+def echo(way: tuple[Any, Any], *kinds: Kind, names: tuple[str, ...] = (), **options: Any) -> Any:
+    """Return a variant whose result is a tuple of its arguments."""
+    sizes = [size_of(leaf) for leaf in leaves(kinds)]
+    return way[1](kinds, ContainerKind(tuple, kinds), copying(sizes), names=names, **options)
+
+
+def same(x: Any, y: Any) -> bool:
+    """Whether two values are the same in types, order and bits."""
+    if type(x) is not type(y):
+        return False
+    if isinstance(x, np.ndarray):
+        return x.dtype is y.dtype and x.shape == y.shape and x.tobytes("A") == y.tobytes("A")
+    if isinstance(x, dict):
+        return list(x) == list(y) and all(same(x[name], y[name]) for name in x)
+    if isinstance(x, tuple | list):
+        return len(x) == len(y) and all(map(same, x, y))
+    return repr(x) == repr(y)
+
+
+# -------------------------------------------------------------------------------------------------- arguments, results
+
+
+class Array(np.ndarray[Any, Any]):
+    pass
+
+
+class Whole(int):
+    pass
+
+
+numbers = np.arange(10.0)
+grid = np.arange(12.0).reshape(3, 4)
+unaligned = np.zeros(81, np.uint8)[1:].view(float)
+unaligned[:] = numbers
+
+CASES: dict[str, tuple[Kind, list[Any], list[Any]]] = {
+    "array": (
+        TEN,
+        [numbers, numbers[::-1].copy(), np.zeros(20)[5:15]],
+        [
+            *(numbers[:9], numbers[::-1], np.zeros(20)[::2], numbers.astype(np.float32), numbers.astype(">f8"), 1.0),
+            *(unaligned, numbers.view(Array), list(numbers), None, numbers.reshape(10, 1), np.float64(1.0)),
+        ],
+    ),
+    "matrix": (ArrayKind(REAL, (3, 4)), [grid, grid + 1], [grid.T, grid.T.copy(), np.asfortranarray(grid), grid[:2]]),
+    "matrix in columns": (
+        ArrayKind(REAL, (3, 4), (8, 24)),
+        [np.asfortranarray(grid), (grid.T + 1).copy().T],
+        [grid, grid.T, np.zeros((3, 8))[:, ::2]],
+    ),
+    "short axes": (ArrayKind(REAL, (1, 3), (8, 8)), [np.zeros((3, 1)).T, np.zeros((1, 3))], [np.zeros((1, 6))[:, ::2]]),
+    "array of rank 0": (ArrayKind(REAL, ()), [np.array(2.5)], [2.5, np.float64(2.5), np.array([2.5])]),
+    "empty array": (ArrayKind(REAL, (0, 3)), [np.zeros((0, 3))], [np.zeros((3, 0)), np.zeros((0, 4))]),
+    "booleans": (ArrayKind(np.dtype(bool), (2,)), [np.array([True, False])], [np.zeros(2, np.int8)]),
+    "complex array": (ArrayKind(np.dtype(complex), (2,)), [np.array([1j, 2.0])], [np.zeros(2), np.zeros(2, "c8")]),
+    "float": (
+        NumberKind(float),
+        [2.5, -0.0, float("nan"), 1e308],
+        [1, True, np.float64(2.5), 1j, "1.0", np.array(1.0)],
+    ),
+    "int": (NumberKind(int), [0, -1, 2**63 - 1, -(2**63), 12345], [2**63, -(2**63) - 1, 2**200, True, 1.0, Whole(3)]),
+    "bool": (NumberKind(bool), [True, False], [1, 0, np.True_, None]),
+    "complex": (NumberKind(complex), [1 + 2j, complex("nan")], [1.0, np.complex128(1)]),
+    "scalar": (NumberKind(np.float64), [np.float64(2.5)], [2.5, np.float32(2.5), np.array(2.5)]),
+    "single scalar": (NumberKind(np.float32), [np.float32(0.1)], [0.1, np.float64(0.1)]),
+    "boolean scalar": (NumberKind(np.bool_), [np.True_, np.False_], [True, 1]),
+    "integer scalar": (NumberKind(np.int64), [np.int64(-7)], [-7, np.int32(-7)]),
+    "small scalar": (NumberKind(np.uint8), [np.uint8(255)], [255]),
+    "complex scalar": (NumberKind(np.complex64), [np.complex64(1 + 2j)], [1 + 2j]),
+    "nothing": (SameKind(None), [None], [0, numbers, ()]),
+    "one string": (SameKind(sys.intern("relu")), ["relu"], ["tanh", None]),
+    "tuple": (
+        ContainerKind(tuple, (TEN, NumberKind(float))),
+        [(numbers, 2.5)],
+        [[numbers, 2.5], (numbers,), (2.5, 2.5)],
+    ),
+    "list": (
+        ContainerKind(list, (TEN, TEN)),
+        [[numbers, numbers]],
+        [(numbers, numbers), [numbers], [numbers, 1.0], []],
+    ),
+    "dictionary": (
+        ContainerKind(dict, (TEN, NumberKind(int)), ("w", "b")),
+        [{"w": numbers, "b": 3}],
+        [
+            *({"b": 3, "w": numbers}, {"w": numbers}, {"w": numbers, "b": 3, "c": 4}, {"w": numbers, "c": 3}, {}),
+            *({"w": 3, "b": numbers}, {1: numbers, 2: 3}),
+        ],
+    ),
+    "empty containers": (
+        ContainerKind(tuple, (ContainerKind(list, ()), ContainerKind(dict, ()), ContainerKind(tuple, ()))),
+        [([], {}, ())],
+        [([], {}), ([1], {}, ()), ([], {1: 1}, ())],
+    ),
+    "containers in containers": (
+        ContainerKind(
+            list, (ContainerKind(dict, (ContainerKind(tuple, (TEN, SameKind(None))),), ("a",)), NumberKind(int))
+        ),
+        [[{"a": (numbers, None)}, 5]],
+        [[{"a": (numbers, 1)}, 5], [{"a": [numbers, None]}, 5], [{"b": (numbers, None)}, 5]],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_arguments_that_suit_come_back_and_others_go_to_python(case: str, way: tuple[Any, Any]) -> None:
+    kind, suiting, others = CASES[case]
+    function = made(way, echo(way, kind))
+    for value in suiting:
+        result = function(value)
+        assert same(result, (value,)), result
+        if isinstance(value, np.ndarray):
+            assert not np.may_share_memory(result[0], value)
+            assert result[0].flags.owndata
+            assert result[0].flags.writeable
+    for value in others:
+        text, args, kwargs = function(value)
+        assert (text, len(args), kwargs) == ("python", 1, {})
+        assert args[0] is value
+    for arguments in ((), (suiting[0], suiting[0])):
+        assert function(*arguments)[0] == "python"
+    assert function(x=suiting[0])[0] == "python"
+
+
+def test_several_arguments_are_told_apart(way: tuple[Any, Any]) -> None:
+    kinds = [kind for kind, _, _ in CASES.values()]
+    values = [suiting[0] for _, suiting, _ in CASES.values()]
+    function = made(way, echo(way, *kinds))
+    assert same(function(*values), tuple(values))
+    for place in range(len(values)):
+        assert function(*values[:place], object(), *values[place + 1 :])[0] == "python"
+
+
+def test_arguments_by_name(way: tuple[Any, Any]) -> None:
+    function = made(way, echo(way, NumberKind(int), TEN, NumberKind(float), names=("x", "rate")))
+    assert same(function(1, x=numbers, rate=0.5), (1, numbers, 0.5))
+    for args, kwargs in (
+        ((1,), {"rate": 0.5, "x": numbers}),  # the order counts where containers are taken apart in order
+        ((1,), {"x": numbers, "rates": 0.5}),
+        ((1,), {"x": numbers}),
+        ((1, numbers), {"rate": 0.5}),
+        ((1, numbers, 0.5), {}),
+        ((), {"x": numbers, "rate": 0.5}),
+        ((1.0,), {"x": numbers, "rate": 0.5}),
+    ):
+        text, given, named = function(*args, **kwargs)
+        assert (text, len(given), list(named)) == ("python", len(args), list(kwargs))
+    named = {"x": numbers, "rate": 0.5}
+    assert same(function(1, **named), (1, numbers, 0.5))
+
+
+def test_no_arguments_and_no_results(way: tuple[Any, Any]) -> None:
+    function = made(way, echo(way))
+    assert function() == ()
+    assert made(way, way[1]((), SameKind(None), copying([])))() is None
+
+
+def test_too_much_is_refused(way: tuple[Any, Any]) -> None:
+    with pytest.raises(ValueError, match="200 inputs and 100 outputs; 256 together are possible"):
+        way[1]([NumberKind(float)] * 200, ContainerKind(list, (NumberKind(float),) * 100), 0)
+    with pytest.raises(ValueError, match="longdouble is no type of numbers"):
+        way[1]([NumberKind(np.longdouble)], SameKind(None), 0)
+    values = [float(i) for i in range(128)]
+    assert made(way, echo(way, *[NumberKind(float)] * 128))(*values) == tuple(values)
+
+
+# -------------------------------------------------------------------------------------------------- variants
+
+
+def sized(way: tuple[Any, Any], size: int, **options: Any) -> Any:
+    return echo(way, ArrayKind(REAL, (size,)), **options)
+
+
+def test_the_variant_used_last_is_tried_first(way: tuple[Any, Any]) -> None:
+    variants = [sized(way, size) for size in range(5)]
+    function = made(way, *variants)
+    assert function.variants() == variants[::-1]
+    for size in (2, 2, 0, 4, 1, 4):
+        assert function(np.ones(size))[0].shape == (size,)
+    assert function.variants() == [variants[size] for size in (4, 1, 0, 2, 3)]
+    function.forget()
+    assert function.variants() == []
+    assert function(np.ones(2))[0] == "python"
+    function.forget()
+    function.add(sized(way, 2))
+    assert function(np.ones(2))[0].shape == (2,)
+
+
+def test_a_variant_that_was_not_used_for_long_is_forgotten(way: tuple[Any, Any]) -> None:
+    function = made(way, *(sized(way, size) for size in range(MANY_VARIANTS)))
+    assert function(np.ones(0))[0].shape == (0,)
+    function.add(sized(way, 1000))
+    function.add(sized(way, 1001))
+    assert len(function.variants()) == MANY_VARIANTS
+    assert [function(np.ones(size))[0] is not None for size in (0, 1000, 1001)] == [True] * 3
+    assert [type(function(np.ones(size))[0]) is str for size in (1, 2, 3)] == [True, True, False]
+
+
+def test_arenas_begin_with_their_constants_in_whole_lines(way: tuple[Any, Any]) -> None:
+    def write(b: Builder, data: Value, arena: Value) -> None:
+        x, y, constants = data.at(0).load().to(F64), data.at(1).load().to(F64), arena.to(F64)
+        y.store(x.load() * constants.load() + constants.at(1).load())
+
+    variant = way[1]([NumberKind(float)], NumberKind(float), kernel(write), arena=np.array([3.0, 4.0]))
+    assert made(way, variant)(2.0) == 10.0
+    for size in (0, 1, 128, 1000):
+        memory = native_entry.aligned(np.arange(size) % 256)
+        assert memory.ctypes.data % 128 == 0
+        assert memory.nbytes % 128 == 0
+        assert memory.nbytes >= max(8 * size, 1)
+
+
+def test_a_kernel_learns_where_the_team_is(way: tuple[Any, Any]) -> None:
+    def body(b: Builder, data: Value, arena: Value, team: Value) -> None:
+        with b.when(team.equals(None)) as otherwise:
+            data.at(0).load().to(I64).store(-1)
+        with otherwise:
+            data.at(0).load().to(I64).store(team.to(I64).load())
+
+    address = machine_code(program(Function("told", KERNEL, body)), ("told",))["told"]
+    memory = ctypes.c_int64(77)
+    place = ctypes.c_void_p(ctypes.addressof(memory))
+    assert made(way, way[1]((), NumberKind(int), address))() == -1
+    function = made(way, way[1]((), NumberKind(int), address, team=ctypes.addressof(place)))
+    assert function() == 77
+    place.value = None
+    assert function() == -1
+
+
+# -------------------------------------------------------------------------------------------------- what is an object
+
+
+def test_an_entry_is_like_a_function(way: tuple[Any, Any]) -> None:
+    def scale(x: Any, by: float = 2.0) -> Any:
+        """Scale it."""
+
+    class Jitted(way[0]):  # type: ignore[misc]
+        def __init__(self, fun: Callable[..., Any]) -> None:
+            functools.update_wrapper(self, fun)
+            self.trace_count = 0
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            self.trace_count += 1
+            return args
+
+        def __repr__(self) -> str:
+            return f"<jitted {self.__name__}>"
+
+    function = Jitted(scale)
+    assert function(1) == (1,)  # no variant yet: nothing native is needed
+    function.add(sized(way, 3))
+    assert function(np.ones(3))[0].shape == (3,)
+    assert (function.trace_count, function(2), function.trace_count) == (1, (2,), 2)
+    assert (repr(function), function.__doc__, function.__wrapped__) == ("<jitted scale>", "Scale it.", scale)
+    assert str(inspect.signature(function)).startswith("(x: 'Any', by: 'float' = 2.0)")
+    assert callable(function)
+    assert list(map(function, [1, 2])) == [(1,), (2,)]
+    assert copy.copy(function) is copy.deepcopy(function) is function
+    with pytest.raises(AttributeError):
+        _ = function.nothing
+
+
+def test_methods_get_their_instance_first(way: tuple[Any, Any]) -> None:
+    class Model:
+        step = made(way, echo(way, SameKind(None), TEN))
+
+    model = Model()
+    assert Model.step.__class__.__name__ == "Told"
+    assert model.step(numbers) == ("python", (model, numbers), {})
+    assert same(Model.step(None, numbers), (None, numbers))
+    assert model.step.__self__ is model
+
+
+@pytest.mark.skipif("native" not in WAYS, reason="entries go through ctypes here")
+def test_variants_are_neither_copied_nor_pickled() -> None:
+    variant = sized(WAYS["native"], 3)
+    for refused in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="native code cannot be pickled or copied"):
+            refused(variant)
+
+
+def test_entries_and_variants_are_collected(way: tuple[Any, Any]) -> None:
+    class Owner:
+        pass
+
+    owners, functions = [], []
+    for cyclic in (False, True):
+        owner = Owner()
+        owners.append(weakref.ref(owner))
+        function = made(way, sized(way, 2), sized(way, 3, owner=owner), sized(way, 4))
+        function.model = [function] if cyclic else None
+        if cyclic:
+            owner.function = function  # type: ignore[attr-defined]
+        function(np.ones(3))
+        functions.append(weakref.ref(function))
+        del function, owner
+        gc.collect()
+        assert functions[-1]() is None
+        assert owners[-1]() is None
+    made(way, sized(way, 2))
+    before = len(gc.get_objects())
+    for _ in range(100):
+        made(way, sized(way, 2), sized(way, 3))
+    gc.collect()
+    assert len(gc.get_objects()) <= before + 50
+
+
+@pytest.mark.skipif("native" not in WAYS, reason="entries go through ctypes here")
+def test_an_entry_that_is_being_collected_can_be_called() -> None:
+    function = made(WAYS["native"], sized(WAYS["native"], 2))
+    variant = function.first
+    del variant.kept
+    assert function(np.ones(2))[0] == "python"
+    del function.first
+    assert function(np.ones(2))[0] == "python"
+    del function.fallback
+    with pytest.raises(SystemError):
+        function(np.ones(2))
+
+
+def test_nothing_is_left_behind_by_calls(way: tuple[Any, Any]) -> None:
+    kinds = [kind for kind, _, _ in CASES.values()]
+    values = [suiting[-1] for _, suiting, _ in CASES.values()]
+    function = made(way, echo(way, *kinds, releases=True), sized(way, 7))
+    # what cannot be made: the largest of these is asked for when another one has been made already
+    huge = ContainerKind(tuple, (TEN, NumberKind(float), ArrayKind(REAL, (1 << 45,)), TEN))
+    failing = made(way, way[1]([TEN], huge, copying([])))
+
+    def failing_call() -> None:
+        with pytest.raises(MemoryError):
+            failing(numbers)
+
+    calls = (lambda: function(*values), failing_call, lambda: function(1, x=2), lambda: function(*values[:-1], 1))
+    watched = (REAL, np.dtype(np.float32), numbers, values[-1], function, None, np.ndarray, float)
+    for call in calls:
+        call()
+    gc.collect()
+    counts = [sys.getrefcount(x) for x in watched]
+    blocks = sys.getallocatedblocks()
+    for call in calls:
+        for _ in range(200):
+            call()
+    gc.collect()
+    assert sys.getallocatedblocks() - blocks < 200
+    now = [sys.getrefcount(x) for x in watched]
+    assert all(abs(x - y) < 20 for x, y in zip(counts, now, strict=True)), (counts, now)
+
+
+def test_errors_of_python_come_through(way: tuple[Any, Any]) -> None:
+    class Failing(way[0]):  # type: ignore[misc]
+        def __call__(self, x: Any) -> Any:
+            raise KeyError(x)
+
+    function = Failing()
+    function.add(sized(way, 2))
+    with pytest.raises(KeyError, match="7"):
+        function(7)
+    with pytest.raises(TypeError):
+        function(1, 2)
+    assert function(np.ones(2))[0].shape == (2,)
+
+
+# -------------------------------------------------------------------------------------------------- threads, processes
+
+
+pause = external("sched_yield", VOID)
+
+
+def waiting(b: Builder, data: Value, arena: Value) -> None:
+    """Say in the second number of the first input that it runs, wait until the first is set; then copy the others."""
+    flag, memory = data.at(0).load().to(I64), arena.to(F64)
+    source, target = data.at(1).load().to(F64), data.at(2).load().to(F64)
+    memory.store(source.load())
+    flag.at(1).store(1, "seq_cst")
+    loop = b.stack(I64)
+    loop.store(0)
+    b.do(wait_for, flag)
+    target.store(memory.load())
+    with b.loop(10, 1) as each:
+        target.at(each.index).store(source.at(each.index).load())
+
+
+@native(VOID, Pointer(I64))
+def wait_for(b: Builder, flag: Value) -> None:
+    with b.forever():
+        with b.when(flag.load("seq_cst").differs(0)):
+            b.give()
+        b.do(pause)
+
+
+FLAG = ArrayKind(np.dtype(np.int64), (2,))
+
+
+class Held:
+    """Run a function in another thread, until `release`."""
+
+    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
+        self.flag = np.zeros(2, np.int64)
+        self.results: list[Any] = []
+        self.thread = threading.Thread(target=lambda: self.results.append(function(self.flag, *args)))
+        self.thread.start()
+        while not self.flag[1]:
+            pass
+
+    def release(self) -> Any:
+        self.flag[0] = 1
+        self.thread.join()
+        return self.results[0]
+
+
+def test_arenas_are_for_one_call_at_a_time(way: tuple[Any, Any]) -> None:
+    variant = way[1]([FLAG, TEN], TEN, kernel(waiting), arena=np.zeros(5), releases=True)
+    function = made(way, variant)
+    held = [Held(function, numbers + i) for i in range(4)]
+    assert [same(x.release(), numbers + i) for i, x in enumerate(held)] == [True] * 4
+    done = np.array([1, 0])
+    assert same(function(done, numbers), numbers)
+
+
+def test_what_was_found_in_a_container_stays_while_it_is_used(way: tuple[Any, Any]) -> None:
+    for container, empty in ((list, list.clear), (dict, dict.clear)):
+        names = ("a",) if container is dict else ()
+        kinds = [FLAG, ContainerKind(container, (TEN,), names)]
+        function = made(way, way[1](kinds, TEN, kernel(waiting), releases=True))
+        array = numbers + 1
+        gone = weakref.ref(array)
+        box: Any = {"a": array} if container is dict else [array]
+        del array
+        held = Held(function, box)
+        empty(box)
+        gc.collect()
+        assert gone() is not None
+        assert same(held.release(), numbers + 1)
+        assert gone() is None
+
+
+def test_a_variant_stays_while_it_runs(way: tuple[Any, Any]) -> None:
+    body = Function("code", KERNEL, lambda b, data, arena, team: waiting(b, data, arena))
+    code = loaded(emit_object(program(body), host()))
+    gone = weakref.ref(code)
+    function = made(way, way[1]([FLAG, TEN], TEN, code.addresses["code"], owner=code, releases=True))
+    del code
+    held = Held(function, numbers)
+    function.forget()
+    gc.collect()
+    assert same(held.release(), numbers)
+    gc.collect()
+    assert gone() is None
+
+
+def test_several_threads_call_and_change_one_entry(way: tuple[Any, Any]) -> None:
+    function = made(way, *(sized(way, size, releases=size % 2 == 0) for size in range(8)))
+    wrong: list[Any] = []
+
+    def run(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for size in rng.integers(0, 10, 300):
+            x = rng.random(size)
+            result = function(x)
+            if not (result[0] is PYTHON or same(result[0], x)):
+                wrong.append(result)
+            if size == 9:
+                function.add(sized(way, int(rng.integers(0, 9))))
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
+    assert len(function.variants()) <= MANY_VARIANTS
+
+
+SETUP = """
+import atexit, os, signal, sys, threading, time
+sys.path.insert(0, {here!r})
+import numpy as np
+from tests.test_entry import FLAG, TEN, WAYS, Held, kernel, made, numbers, same, sized, waiting
+way = WAYS[{way!r}]
+function = made(way, way[1]([FLAG, TEN], TEN, kernel(waiting), releases=True))
+small = made(way, sized(way, 3))
+flag = np.zeros(2, np.int64)
+def begin(target=lambda: function(flag, numbers)):
+    threading.Thread(target=target, daemon=True).start()
+    while not flag[1]: time.sleep(0.001)
+"""
+
+PROGRAMS = {
+    "the end of the process while a daemon's thread is in a kernel": ("begin()\nprint('done')", "done\n"),
+    "the end of Python while a daemon's thread comes back from a kernel": (
+        "class Last:\n"
+        "    def __del__(self, flag=flag, sleep=time.sleep): flag[0] = 1; sleep(0.05)\n"
+        "last = Last()\nbegin()\nprint('done')",
+        "done\n",
+    ),
+    "an interrupt while the main thread is in a kernel": (
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "def interrupt():\n"
+        "    while not flag[1]: time.sleep(0.001)\n"
+        "    os.kill(os.getpid(), signal.SIGINT); time.sleep(0.05); flag[0] = 1\n"
+        "threading.Thread(target=interrupt).start()\n"
+        "try:\n"
+        "    function(flag, numbers)\n"
+        "    time.sleep(5)\n"
+        "except KeyboardInterrupt: print('interrupted', small(np.ones(3))[0].sum())",
+        "interrupted 3.0\n",
+    ),
+    "a fork while another thread is in a kernel": (
+        "begin()\n"
+        "child = os.fork()\n"
+        "flag[0] = 1\n"
+        "right = same(function(flag, numbers), numbers) and small(np.ones(3))[0].sum() == 3\n"
+        "if child == 0: os._exit(0 if right else 1)\n"
+        "print(os.waitpid(child, 0)[1], right)",
+        "0 True\n",
+    ),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_processes(what: str) -> None:
+    text, expected = PROGRAMS[what]
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    setup = SETUP.format(here=here, way=next(iter(WAYS)))
+    arguments = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", setup + text]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+
+
+# -------------------------------------------------------------------------------------------------- what is chosen
+
+
+@pytest.mark.skipif("native" not in WAYS, reason="entries go through ctypes here")
+def test_native_entries_serve_where_all_is_as_it_should_be() -> None:
+    assert entries.chosen() == (NativeEntry, NativeVariant) == (entries.Entry, entries.Variant)
+
+
+@pytest.mark.parametrize("check", ["check_layout", "check_numbers", "check_types", "check_numpy_functions"])
+def test_entries_go_through_ctypes_where_something_is_different(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def differs() -> None:
+        raise RuntimeError("the layout of arrays is unknown")
+
+    monkeypatch.setattr(native_entry, check, differs)
+    assert entries.chosen() == (CtypesEntry, CtypesVariant)
+
+
+def test_other_interpreters_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_entry.OBJECT, "size", 32)
+    with pytest.raises(RuntimeError, match="CPython with an interpreter lock"):
+        native_entry.probe()
+
+
+WITHOUT_LLVM = """
+import sys
+import numpy as np
+from wengert.native.entry import Entry, Variant
+from wengert.native.kinds import NumberKind
+from wengert.native.native_entry import native_code
+class Function(Entry):
+    def __call__(self, x): return "python"
+function = Function()
+print(function(1.0))
+assert "wengert.native.engine" not in sys.modules  # nothing was compiled
+function.add(Variant([NumberKind(int)], NumberKind(int), 0))
+print(function(1.0), [name for name in sys.modules if name.startswith("llvmlite") or name.endswith("builder")])
+"""
+
+
+@pytest.mark.skipif("native" not in WAYS, reason="entries go through ctypes here")
+def test_the_code_of_entries_is_found_by_later_processes(tmp_path: Any) -> None:
+    environment = {**os.environ, "WENGERT_CACHE": str(tmp_path / "cache")}
+    for needs_llvm in (True, False):
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT_LLVM], env=environment, capture_output=True, text=True, timeout=120
+        )
+        assert (done.stderr, done.stdout[:14]) == ("", "python\npython ")
+        assert ("llvmlite" in done.stdout) == ("builder" in done.stdout) == needs_llvm
+
+
+@pytest.fixture(autouse=True)
+def _no_errors_out_of_nowhere(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
+    yield
+    assert "Exception ignored" not in capfd.readouterr().err
