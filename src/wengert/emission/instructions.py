@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.native.builder import Builder, Value, element, like
 from wengert.native.engine import Target
-from wengert.native.structs import BOOL, F32, F64, I8, I32, I64, Float, Integer, Scalar
+from wengert.native.structs import BOOL, F32, F64, I8, I32, I64, Float, Integer, Scalar, Vector
 
 __all__ = ["INSTRUCTIONS", "Case", "in_memory", "in_register", "instructions_of", "literal", "multiply_add"]
 
@@ -196,6 +196,38 @@ def from_floating(b: Builder, given: Dtype, wanted: Dtype, scalar: Scalar, x: Va
     return b.convert("trunc", b.convert("fptosi", x, through), scalar)
 
 
+def bitcast(b: Builder, case: Case, x: Value) -> Value:
+    """Write the bits of a number as those of another dtype."""
+    return b.convert("bitcast", x, in_register(case.wanted))
+
+
+def shift_right(b: Builder, case: Case, x: Value, y: Value) -> Value:
+    """Write a shift to the right, which keeps the sign."""
+    return b.binary("ashr" if signed(case.given) else "lshr", x, y)
+
+
+def taken_apart(name: str, *options: int) -> Write:
+    """Write one of the instructions of AVX-512 on the parts of floating-point numbers, vector by vector."""
+
+    def write(b: Builder, case: Case, *operands: Value) -> Value:
+        kind = operands[0].type
+        if not case.target.scales:
+            raise NotImplementedError(f"{case.target.processor} does not take numbers apart")
+        if not isinstance(kind, Vector):
+            wide = [b.spread(x, 16 // case.given.itemsize) for x in operands]
+            return b.extract(write(b, case, *wide), 0)
+        if kind.count * case.given.itemsize > case.target.vector_bytes:
+            halves = (range(kind.count // 2), range(kind.count // 2, kind.count))
+            return b.beside(*(write(b, case, *(b.shuffled(x, half) for x in operands)) for half in halves))
+        bits = 8 * kind.count * case.given.itemsize
+        all_lanes = b.constant(Integer(max(8, kind.count)), -1)
+        last = [4] if bits == 512 else []  # no other rounding
+        full = f"x86.avx512.mask.{name}.p{'sd'[case.given.itemsize // 8]}.{bits}"
+        return b.intrinsic(full, kind, *operands, *options, b.constant(kind, 0), all_lanes, *last, of=())
+
+    return write
+
+
 def multiply_add(b: Builder, case: Case, x: Value, y: Value, z: Value) -> Value:
     """Write x y + z, rounded once where the processor can; elsewhere each number would be a call of the C library."""
     if case.target.fuses and case.given.kind == "f":
@@ -229,6 +261,13 @@ INSTRUCTIONS: dict[str, Write] = {
     "xor": bitwise("xor"),
     "not": invert,
     "select": select,
+    "fma": multiply_add,
+    "bitcast": bitcast,
+    "shift_left": bitwise("shl"),
+    "shift_right": shift_right,
+    "exponent": taken_apart("getexp"),
+    "fraction": taken_apart("getmant", 7),  # of |x|, from 3/4 to 3/2
+    "scale": taken_apart("scalef"),
     "convert": convert,
 }
 """What writes each opcode but those that read memory and places, which a stage writes."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from wengert.emission.arena import Arena, laid_out
 from wengert.emission.instructions import in_memory
-from wengert.emission.rows import anonymous, kernel_function, row_bytes
+from wengert.emission.rows import anonymous, kernel_function, merge_function, row_bytes
 from wengert.emission.sharing import Step, steps
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native import builder
@@ -102,6 +104,18 @@ class Emission:
             for n, name in enumerate(order):
                 table.at(n).store(place(step.own.get(name, name)))
             share(b, self.job(function, step, order), Value(b, POINTER, table.text), step.parts, team)
+            for reduction in step.summed:
+                source = self.buffers[step.own[reduction.into]]
+                size, apart = self.buffers[reduction.into].size, source.shape[1]
+                merge = self.merge(reduction.combine, source.dtype)
+                b.do(merge, place(reduction.into), place(source.name), size, apart, source.size)
+
+    def merge(self, combine: str, dtype: np.dtype[np.generic]) -> Function:
+        """Return the function that combines what parts have given."""
+        key = combine, dtype
+        if key not in self.functions:
+            self.functions[key] = merge_function(f"merge.{combine}.{dtype.name}", combine, dtype, self.target)
+        return self.functions[key]
 
     def job(self, function: Function, step: Step, order: tuple[str, ...]) -> Function:
         """Return the job that does parts of a step; what it is given is a table of the buffers' addresses."""

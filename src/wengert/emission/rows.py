@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from wengert.emission.arena import LINE
-from wengert.emission.instructions import in_memory, literal
+from wengert.emission.instructions import Case, in_memory, instructions_of, literal
 from wengert.emission.stages import Span, identity, write_stage
-from wengert.emission.vectors import Frame, Index, moved
+from wengert.emission.vectors import Frame, Index, moved, registered
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
 from wengert.native.builder import Builder, Function, Value
 from wengert.native.engine import Target
-from wengert.native.structs import BOOL, I8, I64, VOID, Pointer, Signature
+from wengert.native.structs import BOOL, I8, I64, VOID, Pointer, Signature, Vector
 
-__all__ = ["anonymous", "kernel_function", "row_bytes"]
+__all__ = ["anonymous", "kernel_function", "merge_function", "row_bytes"]
 
 
 def kernel_function(
@@ -85,11 +87,38 @@ def clear(frame: Frame, stage: Stage, reduction: Reduction) -> None:
     (place,) = frame.bases[reduction.into]
     start = literal(dtype, identity(reduction.combine, dtype))
     size = frame.buffers[reduction.into].size
-    if size == 1:
-        place.store(start)
-        return
-    with frame.b.loop(size) as cells:
-        place.at(cells.index).store(start)
+    width = frame.target.vector_bytes // dtype.itemsize
+    whole = size - size % width
+    if whole:
+        with frame.b.loop(whole, step=width) as cells:
+            place.at(cells.index).to(Vector(in_memory(dtype), width)).store(start)
+    if size - whole:
+        with frame.b.loop(size, whole) as cells:
+            place.at(cells.index).store(start)
+
+
+def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:
+    """Return the function that combines what parts have given, in their order: whole vectors, as parts have room for.
+
+    Its arguments are the address of the result, that of the first part's numbers, how many numbers there are, how far
+    parts lie apart, and where parts stop.
+    """
+    scalar = in_memory(dtype)
+    width = target.vector_bytes // dtype.itemsize
+
+    def body(b: Builder, target_place: Value, parts: Value, size: Value, apart: Value, stop: Value) -> None:
+        with b.loop(stop, apart, step=1) as others:
+            others.step = apart
+            with b.loop(size, step=width) as cells:
+                kind = Vector(scalar, width)
+                sums, more = (p.at(cells.index).to(kind) for p in (parts, parts.at(others.index)))
+                found = [registered(x.load(), dtype) for x in (sums, more)]
+                new = instructions_of(combine)(b, Case(dtype, dtype, target), *reversed(found))
+                sums.store(b.convert("zext", new, I8) if dtype.kind == "b" else new)
+        with b.loop(size) as cells:
+            target_place.at(cells.index).store(parts.at(cells.index).load())
+
+    return Function(name, Signature(VOID, (Pointer(scalar), Pointer(scalar), I64, I64, I64)), body)
 
 
 def copies(address: Value, buffer: Buffer, tile: int) -> list[Value]:

@@ -39,6 +39,9 @@ PART = 15_000
 FEWEST = 4
 """Parts below which sharing does not pay."""
 
+FILLING = 50
+"""Cycles of a part for each number that rows add to, which it fills and others combine: a few per cent."""
+
 MEMORY = 1 << 22
 """Bytes, at most, for what parts have of their own."""
 
@@ -55,12 +58,14 @@ class Step:
         extent: how long what is cut is: the rows, or the outermost loop of a kernel that has none.
         each: how much of it a part has.
         own: the buffers of which each part has one of its own, and where those are instead.
+        summed: the reductions of which each part gives a part.
     """
 
     kernel: Kernel
     extent: int
     each: int
     own: dict[str, str]
+    summed: tuple[Reduction, ...] = ()
 
     @property
     def parts(self) -> int:
@@ -121,18 +126,16 @@ class Sharing:
             extent, grain = first.extents[nest[0]], GRAIN if nest[0] == first.lane else 1
         summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
         own = {r.into for r in summed} | {b for b in names(kernel) if self.is_own(b)}
-        room = MEMORY // max(1, sum(self.bytes_of_one(name, kernel.tile) for name in own))
-        parts = min(extent // grain, int(cycles / PART), max(room, 1))
+        memory = max(1, sum(self.bytes_of_one(name, kernel.tile) for name in own))
+        cells = sum(self.buffers[r.into].size for r in summed)
+        parts = min(extent // grain, int(cycles / max(PART, cells * FILLING)), max(MEMORY // memory, 1))
         each = -(-extent // max(parts, 1))
         each = -(-each // grain) * grain
         if -(-extent // each) < FEWEST:
             self.steps.append(Step(kernel, extent, extent, {}))
             return
-        step = Step(kernel, extent, each, {name: self.parts_of(name, kernel.tile, -(-extent // each)) for name in own})
-        self.steps.append(step)
-        for reduction in summed:
-            merging = self.merge(reduction, step)
-            self.steps.append(Step(merging, 1, 1, {}))
+        parts_of = {name: self.parts_of(name, kernel.tile, -(-extent // each)) for name in own}
+        self.steps.append(Step(kernel, extent, each, parts_of, tuple(summed)))
 
     def is_own(self, name: str) -> bool:
         """Whether a buffer is one of the row."""
@@ -151,14 +154,6 @@ class Sharing:
         found = f"{name}.parts{len(self.steps)}"
         self.buffers[found] = Buffer(found, (parts, size), buffer.dtype, "temporary")
         return found
-
-    def merge(self, reduction: Reduction, step: Step) -> Kernel:
-        """Return the kernel that combines what parts have given."""
-        target, source = self.buffers[reduction.into], self.buffers[step.own[reduction.into]]
-        parts, size = source.shape
-        load = Operation("load", (), target.dtype, source.name, Affine(0, (0, size, 1)))
-        combined = Reduction(reduction.combine, 0, "nested", (1,), target.name, Affine(0, (0, 0, 1)))
-        return Kernel(1, (Stage((1, parts, target.size), (load,), (), (combined,), 2),))
 
     def by_stages(self, kernel: Kernel) -> Iterator[Kernel]:
         """Return a kernel of one row as one kernel a stage, numbers and buffers of the row being in memory."""

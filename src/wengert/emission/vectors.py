@@ -9,14 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal
+from wengert.emission.mathematics import Form, body_of, template_of
 from wengert.emission.plans import Plan, accesses
 from wengert.emission.tails import Condition, Lanes, WrittenOut, all_of, chosen
+from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage
 from wengert.native.builder import Builder, Value, like
 from wengert.native.engine import Target
 from wengert.native.structs import BOOL, I8, I64, Type, Vector
 
-__all__ = ["Frame", "Index", "Values", "moved", "within"]
+__all__ = ["Frame", "Index", "Values", "moved", "registered", "within"]
 
 Index = Value | int
 """A place along a dimension: one that is known while the code is written, or not."""
@@ -59,6 +61,7 @@ class Values:
         self.found: dict[int, list[list[Value]]] = {}  # operation -> row -> unit
         self.spread: dict[int, list[Value]] = {}  # operation -> row
         self.conditions: dict[tuple[Guard, int, int], Condition] = {}
+        self.results: dict[tuple[str, tuple[str, ...]], list[Value]] = {}  # of functions, by name and arguments
         self.places: dict[tuple[str, tuple[int, ...], int], Value] = {}  # the addresses as far as loops are known
         for buffer, at in accesses(stage):
             for row, number in enumerate(rows):
@@ -69,11 +72,11 @@ class Values:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Forget afterwards what is computed here: it does not hold outside of the loop."""
-        kept = self.found, self.spread, self.conditions, self.places, self.index, self.lanes
+        kept = self.found, self.spread, self.conditions, self.results, self.places, self.index, self.lanes
         self.found, self.spread, self.conditions = dict(self.found), dict(self.spread), dict(self.conditions)
-        self.places, self.index = dict(self.places), dict(self.index)
+        self.results, self.places, self.index = dict(self.results), dict(self.places), dict(self.index)
         yield
-        self.found, self.spread, self.conditions, self.places, self.index, self.lanes = kept
+        self.found, self.spread, self.conditions, self.results, self.places, self.index, self.lanes = kept
 
     def enter(self, dimension: int, index: Index) -> None:
         """Stand at a place along a dimension."""
@@ -268,9 +271,20 @@ class Values:
         special = SPECIAL.get(operation.name)
         if special is not None:
             return special(self, operation, row, unit, wide)
+        operands = self.operands(operation, row, unit, wide)
+        if operation.name in FUNCTIONS:
+            return self.function(operation, operands, wide)
         given = self.stage.operations[operation.operands[-1]].dtype
-        case = Case(given, operation.dtype, self.target)
-        return instructions_of(operation.name)(self.b, case, *self.operands(operation, row, unit, wide))
+        return instructions_of(operation.name)(self.b, Case(given, operation.dtype, self.target), *operands)
+
+    def function(self, operation: Operation, operands: list[Value], wide: bool) -> Value:
+        """Write a function; several of one argument that have a common body are one evaluation of it."""
+        name, result = body_of(operation.name)
+        key = name, tuple(x.text for x in operands)
+        if key not in self.results:
+            form = Form(name, operation.dtype, self.plan.width if wide else 0, self.target)
+            self.results[key] = self.b.paste(template_of(form), *operands)
+        return self.results[key][result]
 
     def number(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
         """Return a number of the row."""

@@ -39,7 +39,7 @@ from wengert.native.structs import (
     Void,
 )
 
-__all__ = ["Builder", "Function", "Value", "external", "native", "program"]
+__all__ = ["Builder", "Function", "Table", "Template", "Value", "external", "native", "program", "template"]
 
 Conversion = Literal["trunc", "zext", "sext", "fptrunc", "fpext", "fptosi", "fptoui", "sitofp", "uitofp", "bitcast"]
 """How numbers become those of another type: LLVM's names."""
@@ -57,12 +57,68 @@ class Function:
         signature: its type.
         body: what writes its body; none if the system has it.
         parameters: their names, if they are not those of the Python function that writes the body.
+        rare: whether it is called so rarely that its callers keep nothing in memory for its sake.
     """
 
     name: str
     signature: Signature
     body: Callable[..., None] | None = None
     parameters: tuple[str, ...] = ()
+    rare: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Constants in memory.
+
+    Attributes:
+        name: of them.
+        scalar: their type.
+        values: the constants.
+    """
+
+    name: str
+    scalar: Scalar
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Template:
+    """Instructions that are written once and pasted into functions often, which is a hundred times as fast.
+
+    Attributes:
+        text: the instructions; `MARK` stands where a name is to become one that the function does not have.
+        results: the types and names of what they give.
+        called: the functions that they call.
+        block: the block that they end in.
+    """
+
+    text: str
+    results: tuple[tuple[Type, str], ...]
+    called: tuple[Function | Table, ...]
+    block: str
+
+
+MARK = "~"
+BEGIN = f"{MARK}begin"
+
+
+def template(kinds: Sequence[Type], write: Callable[..., Sequence[Value]]) -> Template:
+    """Return what a Python function writes as a template.
+
+    Args:
+        kinds: the types of its arguments.
+        write: what is called with a builder and the arguments, and returns the results.
+    """
+    b = Builder(VOID, MARK)
+    found = write(b, *(Value(b, kind, argument(n)) for n, kind in enumerate(kinds)))
+    assert b.block is not None
+    return Template("\n".join(b.lines), tuple((x.type, x.text) for x in found), tuple(b.called), b.block)
+
+
+def argument(number: int) -> str:
+    """Return what stands for an argument of a template."""
+    return f"%{MARK}argument{number}."
 
 
 def native(returns: Type | Void, *parameters: Type) -> Callable[[Callable[..., None]], Function]:
@@ -83,8 +139,8 @@ def external(name: str, returns: Type | Void, *parameters: Type) -> Function:
 
 def program(*exported: Function) -> str:
     """Return the text of functions and of all that they call; the others cannot be called from outside."""
-    texts: dict[Function, str] = {}
-    waiting = list(exported)
+    texts: dict[Function | Table, str] = {}
+    waiting: list[Function | Table] = list(exported)
     while waiting:
         function = waiting.pop()
         if function not in texts:
@@ -96,8 +152,12 @@ def program(*exported: Function) -> str:
     return "\n".join(texts[function] for function in sorted(texts, key=lambda f: f.name))
 
 
-def written(function: Function, exported: Sequence[Function]) -> tuple[str, list[Function]]:
-    """Return the text of one function, and those that it calls."""
+def written(function: Function | Table, exported: Sequence[Function]) -> tuple[str, list[Function | Table]]:
+    """Return the text of one function, and those that it calls; or that of constants."""
+    if isinstance(function, Table):
+        b = Builder(VOID)
+        values = listed([b.constant(function.scalar, value) for value in function.values])
+        return f"@{function.name} = internal constant [{len(function.values)} x {function.scalar}] [{values}]\n", []
     signature = function.signature
     if function.body is None:
         return f"declare {signature.returns} @{function.name}({listed(signature.parameters)})\n", []
@@ -109,7 +169,8 @@ def written(function: Function, exported: Sequence[Function]) -> tuple[str, list
     parameters = [Value(b, kind, f"%{name}") for kind, name in zip(signature.parameters, names, strict=True)]
     function.body(b, *parameters)
     linkage = "" if function in exported else "internal "
-    head = f"define {linkage}{signature.returns} @{function.name}({listed(parameters)}) {{\nentry:\n"
+    attributes = " cold noinline" if function.rare else ""
+    head = f"define {linkage}{signature.returns} @{function.name}({listed(parameters)}){attributes} {{\nentry:\n"
     return head + "\n".join([*b.stacked, *b.finished()]) + "\n}\n", list(b.called)
 
 
@@ -392,14 +453,16 @@ class Builder:
 
     Args:
         returns: the type of its result.
+        mark: what names begin with: that of a template, or nothing.
     """
 
-    def __init__(self, returns: Type | Void) -> None:
+    def __init__(self, returns: Type | Void, mark: str = "") -> None:
         self.returns = returns
+        self.mark = mark
         self.stacked: list[str] = []
         self.lines: list[str] = []
-        self.called: dict[Function, None] = {}
-        self.block: str | None = "entry"  # none where the code before has returned
+        self.called: dict[Function | Table, None] = {}
+        self.block: str | None = BEGIN if mark else "entry"  # none where the code before has returned
         self.names = 0
 
     # ---------------------------------------------------------------- values
@@ -475,7 +538,7 @@ class Builder:
             of: the types that its name ends in; that of the result, if not given.
         """
         given = [self.flag(x) for x in arguments]
-        return self.call(intrinsic(name, of or (kind,), kind, tuple(x.type for x in given)), *given)
+        return self.call(intrinsic(name, (kind,) if of is None else of, kind, tuple(x.type for x in given)), *given)
 
     def do_intrinsic(self, name: str, *arguments: Operand, of: tuple[Type, ...]) -> None:
         """Call one of LLVM's functions that gives nothing."""
@@ -505,6 +568,13 @@ class Builder:
         wanted = listed([f"i32 {place}" for place in places])
         found = Vector(kind.element, len(places))
         return self.new(found, f"shufflevector {x}, {kind} poison, <{len(places)} x i32> <{wanted}>")
+
+    def beside(self, x: Value, y: Value) -> Value:
+        """Return a vector of the numbers of two."""
+        kind = vector(x.type)
+        count = 2 * kind.count
+        places = listed([f"i32 {place}" for place in range(count)])
+        return self.new(Vector(kind.element, count), f"shufflevector {x}, {y}, <{count} x i32> <{places}>")
 
     def extract(self, x: Value, place: int) -> Value:
         """Return one number of a vector."""
@@ -554,6 +624,34 @@ class Builder:
             self.end("ret void")
         else:
             self.end(f"ret {self.operand(value, self.returns)}")
+
+    def table(self, table: Table) -> Value:
+        """Return the address of the first of some constants."""
+        self.called[table] = None
+        return Value(self, Pointer(table.scalar), f"@{table.name}")
+
+    def paste(self, template: Template, *arguments: Value) -> list[Value]:
+        """Write a template's instructions and return what they give.
+
+        Args:
+            template: the instructions.
+            arguments: of the types that it was made for.
+        """
+        mark = f"{self.mark}.{self.names + 1}"
+        self.names += 1
+
+        def own(text: str) -> str:
+            text = text.replace(BEGIN, f"{self.block}").replace(MARK, mark)
+            for n, x in enumerate(arguments):
+                text = text.replace(f"%{mark}argument{n}.", x.text)
+            return text
+
+        results = [Value(self, kind, own(text)) for kind, text in template.results]
+        self.lines.append(own(template.text))
+        self.called.update(dict.fromkeys(template.called))
+        if template.block != BEGIN:
+            self.block = own(template.block)
+        return results
 
     # ---------------------------------------------------------------- control
 
@@ -647,7 +745,7 @@ class Builder:
     def name(self, of: str = "") -> str:
         """Return a name for a value that nothing else has."""
         self.names += 1
-        return f"%{of}.{self.names}"
+        return f"%{self.mark}{of}.{self.names}"
 
     def named(self, kind: Type) -> Value:
         """Return a value that is to be defined later."""

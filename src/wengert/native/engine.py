@@ -44,6 +44,11 @@ class Target:
         return self.has("fma") or self.has("avx512f") or not self.triple.startswith("x86_64")
 
     @functools.cached_property
+    def scales(self) -> bool:
+        """Whether it takes floating-point numbers apart and puts them together in one instruction each."""
+        return self.has("avx512dq") and self.has("avx512vl")
+
+    @functools.cached_property
     def rounds(self) -> bool:
         """Whether it has instructions that round to whole numbers."""
         return self.has("sse4.1") or self.has("avx2") or not self.triple.startswith("x86_64")

@@ -1,0 +1,144 @@
+"""Functions that are expressions of opcodes, written out: once for each kind of argument, then pasted."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from wengert.emission.instructions import Case, in_register, instructions_of, literal
+from wengert.kernel.functions import FUNCTIONS, Expression, Features, Rare, expression_of_results
+from wengert.kernel.functions.coefficients import TABLES
+from wengert.kernel.kernel import Operation
+from wengert.native.builder import Builder, Function, Table, Template, Value, element, like, template
+from wengert.native.engine import Target
+from wengert.native.structs import BOOL, I64, Integer, Signature, Type, Vector
+
+__all__ = ["Form", "body_of", "template_of"]
+
+Dtype = np.dtype[np.generic]
+
+
+@dataclass(frozen=True)
+class Form:
+    """For what a function is written out.
+
+    Attributes:
+        name: of the function.
+        dtype: of its arguments and its results.
+        width: how many lanes; 0 for numbers.
+        target: the processor.
+    """
+
+    name: str
+    dtype: Dtype
+    width: int
+    target: Target
+
+    @property
+    def kind(self) -> Type:
+        """The type of its arguments and results."""
+        scalar = in_register(self.dtype)
+        return Vector(scalar, self.width) if self.width else scalar
+
+    def rare(self, number: int) -> Form:
+        """Return the form of what is computed instead where one of its conditions holds."""
+        return replace(self, name=f"{self.name}.rare{number}")
+
+
+def body_of(name: str) -> tuple[str, int]:
+    """Return the first function that has the same body as another, and which of the results the other is."""
+    function = FUNCTIONS[name]
+    first = next(other for other in FUNCTIONS.values() if other.body is function.body)
+    return first.name, function.result
+
+
+@functools.cache
+def template_of(form: Form) -> Template:
+    """Return a function's instructions, with all results of its body: sine and cosine of one argument are one."""
+    expression = expression_of_results(form.name, form.dtype, features(form.target))
+    kinds = [form.kind] * expression.arity
+    return template(kinds, lambda b, *arguments: expanded(b, form, expression, arguments))
+
+
+def features(target: Target) -> Features:
+    """Return what functions need to know of a processor."""
+    return Features(fma=target.fuses, scaling=target.scales)
+
+
+def expanded(b: Builder, form: Form, expression: Expression, arguments: Sequence[Value]) -> list[Value]:
+    """Write an expression and return its results."""
+    values: list[Value] = []
+    for operation in expression.operations:
+        if operation.name == "argument":
+            values.append(arguments[len(values)])
+        elif operation.name == "constant":
+            kind = like(form.kind, in_register(operation.dtype))
+            values.append(b.constant(kind, literal(operation.dtype, operation.value)))
+        elif operation.name == "entry":
+            values.append(entry(b, operation, values[operation.operands[0]]))
+        else:
+            given = expression.operations[operation.operands[-1]].dtype
+            case = Case(given, operation.dtype, form.target)
+            values.append(instructions_of(operation.name)(b, case, *(values[n] for n in operation.operands)))
+    results = [values[n] for n in expression.results]
+    for number, rare in enumerate(expression.rare):
+        results = replaced(b, form.rare(number), rare, values[rare.condition], arguments, results)
+    return results
+
+
+def entry(b: Builder, operation: Operation, index: Value) -> Value:
+    """Write the look-up in a table of constants."""
+    scalar = in_register(operation.dtype)
+    name = f"{operation.buffer}.{operation.dtype.name}"
+    place = b.table(table_of(name, operation.buffer, operation.dtype))
+    if element(index.type) != I64:
+        index = b.convert("sext", index, I64)
+    if not isinstance(index.type, Vector):
+        return place.at(index).load()
+    assert not isinstance(scalar, Integer)
+    return place.gather(index, b.constant(Vector(BOOL, index.type.count), 1))
+
+
+@functools.cache
+def table_of(name: str, table: str, dtype: Dtype) -> Table:
+    """Return a table as constants of a dtype."""
+    return Table(name, in_register(dtype), tuple(map(float, TABLES[table])))
+
+
+def replaced(
+    b: Builder, form: Form, rare: Rare, condition: Value, arguments: Sequence[Value], results: list[Value]
+) -> list[Value]:
+    """Write what replaces results where a condition holds: calls, if it does for any lane."""
+    some = condition
+    if isinstance(condition.type, Vector):
+        some = b.intrinsic("vector.reduce.or", BOOL, condition, of=(condition.type,))
+
+    def yes() -> list[Value]:
+        found = b.call(rare_function(form, rare.expression), *arguments)
+        others = [part(b, found, n, form.width) for n in range(len(results))] if len(results) > 1 else [found]
+        return [b.select(condition, other, x) for other, x in zip(others, results, strict=True)]
+
+    return b.either(some, yes, lambda: results)
+
+
+def rare_function(form: Form, expression: Expression) -> Function:
+    """Return the function that computes the results of an expression, all in one vector if there are several."""
+
+    def body(b: Builder, *arguments: Value) -> None:
+        results = expanded(b, form, expression, arguments)
+        vectors = results if form.width or len(results) == 1 else [b.spread(x, 1) for x in results]
+        b.give(functools.reduce(b.beside, vectors))
+
+    count = len(expression.results)
+    returns = Vector(in_register(form.dtype), max(form.width, 1) * count) if count > 1 else form.kind
+    parameters = tuple(f"x{n}" for n in range(expression.arity))
+    signature = Signature(returns, (form.kind,) * expression.arity)
+    return Function(f"{form.name}.{form.dtype.name}x{form.width}", signature, body, parameters, rare=True)
+
+
+def part(b: Builder, found: Value, number: int, width: int) -> Value:
+    """Return one of several results."""
+    return b.shuffled(found, range(number * width, (number + 1) * width)) if width else b.extract(found, number)
