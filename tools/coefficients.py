@@ -333,10 +333,10 @@ CHUNK = 24
 
 
 def two_over_pi() -> list[int]:
-    """Return two zeros and the bits of 2 / pi by 24."""
+    """Return two zeros, the bits of 2 / pi by 24, and zeros up to where an index of six bits and eight more lead."""
     with mpmath.workprec(1400):
         whole = int(mpmath.floor(2 / mpmath.pi * mpf(2) ** (CHUNK * 50)))
-    return [0, 0, *(whole >> (CHUNK * (49 - k)) & (2**CHUNK - 1) for k in range(50))]
+    return [0, 0, *(whole >> (CHUNK * (49 - k)) & (2**CHUNK - 1) for k in range(50)), *[0] * 20]
 
 
 def hexadecimal(number: Number, dtype: str) -> str:

@@ -42,7 +42,7 @@ def reduced_large(b: Builder, size: Term) -> Reduced:
     bits = b.bits(size)
     place = b.number(((bits >> 52) - 1029) + magic, DOUBLE) - DOUBLE_MAGIC  # s + 46
     chunk = b.floor((place + 0.5) * (1 / 24))
-    index = b.bits(chunk + DOUBLE_MAGIC) - magic
+    index = b.bits(chunk + DOUBLE_MAGIC) & 63  # within the table for any argument: other lanes may be small
     scale = b.power_of_two(b.bits(place - chunk * 24 + DOUBLE_MAGIC), DOUBLE, -22)
     whole = b.number((bits & (2**52 - 1)) | b.bits(b.constant(2.0**52, DOUBLE)), DOUBLE)
     high = b.number(b.bits(whole) & -(2**27), DOUBLE)
