@@ -11,10 +11,10 @@ from numpy import ndarray
 from wengert._refusals import refusal
 from wengert.core.aval import NUMBERS, Aval, strong
 from wengert.core.evaluation import evaluated
-from wengert.core.memory import may_change
+from wengert.core.memory import BORROWED, may_change
 from wengert.core.objects import array_of, holds_objects, read_objects
 from wengert.core.primitive import PRIMITIVES, Primitive
-from wengert.core.tensor import BORROWED, FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
+from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import apply_view
 from wengert.errors import DtypeError, describe

@@ -1,12 +1,87 @@
-"""Memory of ndarrays that is relied upon: who may still write to it, and copies that nobody can change."""
+"""Memory: who relies on the content of a buffer, and so whether it may be overwritten.
+
+`_kept` of a Tensor says it. False: the buffer is the Tensor's own, and a write goes into it. True: somebody relies on
+what it holds, and a write copies it first. `BORROWED`: it is an ndarray that its owner may write to without our
+hearing of it, so that whoever relies on it copies it at once. `lend` is for those who rely on a value from now
+on, `take` and `may_overwrite` for those who write, `own` for those who need memory that is nobody else's.
+
+(What is recorded most often sets `_kept` in line, and a sweep remembers in a set which cotangents are its own.)
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-__all__ = ["fixed", "may_change"]
+if TYPE_CHECKING:
+    from wengert.core.tensor import Tensor
+
+__all__ = [
+    "BORROWED",
+    "copied",
+    "fixed",
+    "keep",
+    "lend",
+    "lent",
+    "may_change",
+    "may_overwrite",
+    "own",
+    "own_memory",
+    "take",
+]
+
+ndarray = np.ndarray
+BORROWED = "borrowed"
+
+
+def keep(tensor: Tensor) -> None:
+    """Mark the buffer under a Tensor, down to the lowest level, as relied upon by somebody else."""
+    value: Any = tensor
+    while hasattr(value, "_kept"):  # a Tensor
+        value._kept = value._kept or True
+        trace = value._trace
+        value = value._value if trace is None else trace.owner(value)
+
+
+def own_memory(tensor: Tensor) -> None:
+    """Replace memory that belongs to an ndarray of the user, who may write to it, by a copy."""
+    if tensor._kept is BORROWED:
+        tensor._value = tensor._value.copy(order="K")
+        tensor._kept = True
+
+
+def lend(tensor: Tensor) -> Any:
+    """Return the value of a Tensor for somebody who relies on it from now on."""
+    if tensor._kept is not True:
+        own_memory(tensor)
+        tensor._kept = True
+    return tensor._value
+
+
+def lent(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an ndarray of the user for somebody who relies on it: a copy, unless nobody can write to its memory."""
+    return array.copy() if array.flags.writeable else fixed(array)
+
+
+def may_overwrite(buffer: Any, kept: Any) -> bool:
+    """Tell whether a write may go into a buffer, given whether somebody relies on its content."""
+    return not kept and type(buffer) is ndarray and buffer.flags.writeable
+
+
+def take(buffer: Any, kept: Any) -> np.ndarray[Any, Any]:
+    """Return a buffer for writing: itself if it may be overwritten, else a copy."""
+    return buffer if may_overwrite(buffer, kept) else np.array(buffer)
+
+
+def own(value: Any) -> Any:
+    """Return a copy of a Tensor, array or scalar that may be written to: an array or Tensor."""
+    return value.copy() if hasattr(value, "_kept") else np.array(value)
+
+
+def copied(value: Any) -> Any:
+    """Return a copy, in the same order, of a value that a Tensor holds; a Python number has no memory."""
+    return value.copy(order="K") if hasattr(value, "copy") else value
 
 
 def fixed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -17,7 +17,7 @@ from wengert._tree import flatten, unflatten
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
-from wengert.core.memory import may_change
+from wengert.core.memory import BORROWED, keep, may_change
 from wengert.core.methods import FUNCTIONS, ArrayMethods, call
 from wengert.core.source import caller, position_of
 from wengert.core.stores import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wengert.core.trace import Trace
 
 __all__ = [
-    "BORROWED",
     "FUNCTIONS",
     "ArrayLike",
     "Tensor",
@@ -35,20 +34,16 @@ __all__ = [
     "check_dtype",
     "concrete",
     "constant_tensor",
-    "copied",
     "innermost_trace",
     "is_concrete",
     "is_staged",
-    "keep",
     "make_tensor",
-    "own_memory",
     "raw",
     "settled",
     "wrapped_constant",
 ]
 
 ndarray = np.ndarray
-BORROWED = "borrowed"
 LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
 DECIDED_BY = "Choose with wengert.numpy.where, or use wengert.jit(wengert.vmap(function)), which converts branches"
 
@@ -566,27 +561,6 @@ def is_staged(value: Any) -> bool:
             return True
         value = trace.below(value)
     return False
-
-
-def keep(tensor: Tensor) -> None:
-    """Mark the buffer under a Tensor, down to the lowest level, as relied upon by somebody else."""
-    value: Any = tensor
-    while type(value) is Tensor:
-        value._kept = value._kept or True
-        trace = value._trace
-        value = value._value if trace is None else trace.owner(value)
-
-
-def copied(value: Any) -> Any:
-    """Return a copy of a value that a Tensor holds; a Python number has no memory."""
-    return value if type(value) in NUMBERS else value.copy(order="K")
-
-
-def own_memory(tensor: Tensor) -> None:
-    """Replace memory that belongs to an ndarray of the user, who may write to it, by a copy."""
-    if tensor._kept is BORROWED:
-        tensor._value = tensor._value.copy(order="K")
-        tensor._kept = True
 
 
 def restore(value: Any, state: Any) -> Tensor:

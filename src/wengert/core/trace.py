@@ -8,8 +8,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wengert.core.aval import shape_of
+from wengert.core.memory import copied
 from wengert.core.order import Strides, strides_of
-from wengert.core.tensor import Tensor, copied, make_tensor
+from wengert.core.tensor import Tensor, make_tensor
 
 if TYPE_CHECKING:
     from wengert.core.primitive import Linear, Primitive

@@ -14,21 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.cache import Cache
+from wengert.core.memory import BORROWED, copied, keep
 from wengert.core.order import Joined, Strides, example, strides_of, ways_of
 from wengert.core.paths import Path, Step, extended
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
-from wengert.core.tensor import (
-    BORROWED,
-    Tensor,
-    copied,
-    is_concrete,
-    is_staged,
-    keep,
-    make_tensor,
-    raw,
-    wrapped_constant,
-)
+from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, wrapped_constant
 from wengert.core.trace import Trace
 from wengert.errors import describe
 

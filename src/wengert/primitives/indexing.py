@@ -18,6 +18,7 @@ from wengert.core.declare import linear
 from wengert.core.dispatch import apply, as_tensor, checked, innermost, is_weak
 from wengert.core.examples import Results, example_of, unfilled
 from wengert.core.form import Form, form_of
+from wengert.core.memory import take
 from wengert.core.objects import holds_objects
 from wengert.core.order import example, is_full, order_of, strides_of
 from wengert.core.paths import Step, extended
@@ -267,7 +268,7 @@ def rewrite_part(
         target = make_tensor(base, None, None)
         target._kept = kept
     else:
-        target = base if not kept and type(base) is np.ndarray and base.flags.writeable else np.array(base)
+        target = take(base, kept)
     put_into(target, value, arrays, path, index, add=add)
     return target
 

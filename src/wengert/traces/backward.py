@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.memory import may_overwrite
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.core.views import current
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
@@ -234,7 +235,7 @@ def accumulate(node: Node, ct: Any, create_graph: bool) -> None:
 
 def add_in_place(total: Tensor, ct: Any) -> None:
     """Add into a plain Tensor's own buffer, or into a copy if somebody else relies on that."""
-    if type(total._value) is np.ndarray and not total._kept:
+    if may_overwrite(total._value, total._kept):
         total._value += ct
     else:
         total._value = total._value + ct

@@ -17,9 +17,10 @@ from numpy import ndarray
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, weakened
+from wengert.core.memory import copied
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
 from wengert.core.source import asker, caller
-from wengert.core.tensor import Tensor, copied, make_tensor, settled, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.traces.linearity import require_linear

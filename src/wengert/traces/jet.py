@@ -23,10 +23,11 @@ from wengert.core.aval import Aval, aval_of, is_differentiable, is_number, stron
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, as_tensor, weakened
 from wengert.core.identity import registered_name
+from wengert.core.memory import own_memory
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
 from wengert.core.source import asker, caller
-from wengert.core.tensor import Tensor, make_tensor, own_memory, raw, settled, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, raw, settled, wrapped_constant
 from wengert.core.views import current
 from wengert.traces.dual import propagate
 from wengert.traces.modes import SPECIAL, stopped

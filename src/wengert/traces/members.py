@@ -6,19 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.memory import keep, own_memory
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.requirements import require_callable, require_flag
-from wengert.core.tensor import (
-    ArrayLike,
-    Tensor,
-    check_dtype,
-    innermost_trace,
-    is_concrete,
-    keep,
-    make_tensor,
-    own_memory,
-    raw,
-)
+from wengert.core.tensor import ArrayLike, Tensor, check_dtype, innermost_trace, is_concrete, make_tensor, raw
 from wengert.core.views import base_and_path, current
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
 from wengert.traces.backward import backward

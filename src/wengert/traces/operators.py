@@ -21,12 +21,12 @@ from wengert.core.broadcast import check_broadcast
 from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened, weakened
 from wengert.core.foreign import deferred, foreign
-from wengert.core.memory import fixed
+from wengert.core.memory import BORROWED, fixed
 from wengert.core.objects import holds_objects, read_objects
 from wengert.core.order import is_scalar
 from wengert.core.primitive import Elementwise, Primitive
 from wengert.core.source import RECENT, caller, is_users
-from wengert.core.tensor import BORROWED, Tensor, make_tensor
+from wengert.core.tensor import Tensor, make_tensor
 from wengert.core.views import ALIAS, resolved
 from wengert.core.watch import WATCHES
 from wengert.native.elementwise import LARGE

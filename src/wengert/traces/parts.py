@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from wengert._unregistered import require_warning
-from wengert.core.memory import fixed
+from wengert.core.memory import lent, may_overwrite
 from wengert.core.order import strides_of
 from wengert.core.paths import Path, extended
 from wengert.core.sharing import SHARES
@@ -160,7 +160,7 @@ def gathering_index(index: Any) -> tuple[Any, ...] | None:
     entries = []
     for entry in index if type(index) is tuple else (index,):
         if type(entry) is ndarray and entry.ndim and entry.dtype.kind in "iub":
-            entry = entry.copy() if entry.flags.writeable else fixed(entry)
+            entry = lent(entry)
         elif not is_plain(entry):
             return None
         entries.append(entry)
@@ -293,10 +293,8 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     buffer = target._value
     if (
         entries is None
-        or target._kept
-        or type(buffer) is not ndarray
+        or not may_overwrite(buffer, target._kept)
         or not (type(written) in DIRECT or isinstance(written, np.generic))
-        or not buffer.flags.writeable
         or type(target._node) is Leaf
         or (trace is not None and (SPECIAL or not trace.fast))
         or type(value) is ndarray
@@ -344,11 +342,9 @@ def write_lanes(target: Tensor, trace: Batch, index: Any, value: Any) -> bool:
     buffer = target._value
     if (
         target._trace is not trace
-        or target._kept
         or trace.ended
-        or type(buffer) is not ndarray
+        or not may_overwrite(buffer, target._kept)
         or buffer.ndim < 2
-        or not buffer.flags.writeable
         or len(target._node) > 2
         or WATCHES
         or SHARES

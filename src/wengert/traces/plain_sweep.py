@@ -16,6 +16,7 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
+from wengert.core.memory import own
 from wengert.core.primitive import Elementwise
 from wengert.core.source import speaks_for
 from wengert.core.tensor import Tensor, is_staged, make_tensor, raw
@@ -40,7 +41,7 @@ from wengert.traces.tape import (
     Unary,
 )
 
-__all__ = ["Sweep", "own", "owned_copy", "released"]
+__all__ = ["Sweep", "owned_copy", "released"]
 
 
 def behind(seeds: Iterable[Node]) -> set[Node]:
@@ -610,11 +611,6 @@ def has_mask(residuals: Sequence[Any]) -> bool:
         if (type(x) is ndarray or type(x) is Tensor) and x.dtype.kind == "b":
             return True
     return False
-
-
-def own(ct: Any) -> Any:
-    """Return a copy of a cotangent that may be written to."""
-    return ct.copy() if type(ct) is Tensor else np.array(ct)
 
 
 def owned_copy(ct: Any) -> Any:

@@ -14,11 +14,11 @@ import numpy as np
 from wengert._unregistered import UNREGISTERED, require_warning
 from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, dispatch
-from wengert.core.memory import fixed
+from wengert.core.memory import lend, lent
 from wengert.core.paths import Path, extended
 from wengert.core.primitive import Primitive
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor, own_memory, settled, wrapped_constant
+from wengert.core.tensor import Tensor, settled, wrapped_constant
 from wengert.core.views import ALIAS, View, is_window, resolved, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
@@ -242,12 +242,9 @@ def several_function(
         for i in positions:
             x = operands[i]
             if type(x) is Tensor:
-                if x._kept is not True:
-                    own_memory(x)
-                    x._kept = True
-                residuals[i] = x._value
+                residuals[i] = x._value if x._kept is True else lend(x)
             else:
-                residuals[i] = x if type(x) is not ndarray else x.copy() if x.flags.writeable else fixed(x)
+                residuals[i] = lent(x) if type(x) is ndarray else x
         record.operands = tuple(residuals)
         record.out = out if keeps_out else None
         result._trace = trace

@@ -12,11 +12,12 @@ import numpy as np
 from wengert.core.abstract import placed
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.graph import Equation, Graph, Variable, aval_text, literal
+from wengert.core.memory import keep, lend, own_memory
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.sharing import Plain
 from wengert.core.source import Position, caller, expression_at, position_of, use_at
-from wengert.core.tensor import Tensor, is_staged, keep, make_tensor, own_memory
+from wengert.core.tensor import Tensor, is_staged, make_tensor
 from wengert.core.trace import next_level
 from wengert.core.views import lasting
 from wengert.core.watch import snapshot
@@ -88,9 +89,7 @@ class Stage(Transient):
         if trace is self:
             return operand._value
         if trace is None:
-            own_memory(operand)
-            operand._kept = True
-            return read_only(operand._value)
+            return read_only(lend(operand))
         if isinstance(trace, Stage) and trace.ended:
             raise trace.escaped((operand,))
         key = (id(operand._value), id(trace), id(operand._node))

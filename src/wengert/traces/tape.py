@@ -20,10 +20,10 @@ import numpy as np
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong
 from wengert.core.dispatch import ARRAYS, apply, checked
 from wengert.core.evaluation import evaluated
-from wengert.core.memory import fixed
+from wengert.core.memory import fixed, lend
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, make_tensor, own_memory, settled, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
 from wengert.errors import GraphError, describe
 from wengert.traces.modes import SPECIAL, STATE, enable_grad, recording
 from wengert.traces.packing import pack
@@ -469,13 +469,10 @@ class Tape(Transient):
         """
         kind = type(operand)
         if kind is Tensor:
-            if operand._kept is not True:
-                own_memory(operand)
-                operand._kept = True
-            trace = operand._trace
+            value, trace = lend(operand), operand._trace
             if trace is self or trace is None:
-                return operand._value
-            snapshot = make_tensor(operand._value, trace, operand._node)
+                return value
+            snapshot = make_tensor(value, trace, operand._node)
             snapshot._kept = True
             return snapshot
         if kind is not ndarray:

@@ -16,7 +16,8 @@ from numpy import ndarray
 
 from wengert.core.aval import aval_of, is_number
 from wengert.core.dispatch import is_weak, plain_array, weakened
-from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor, own_memory
+from wengert.core.memory import lend
+from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import current, lasting, share
 from wengert.errors import DtypeError, UsageError, describe
@@ -173,9 +174,8 @@ def inner_value(value: Any) -> Any:
         return value
     found = lasting(value)
     if found._trace is None:
-        own_memory(found)
-        found._kept = True
-        return np.asarray(found._value) if hasattr(found, "_array") else found._value
+        inner = lend(found)
+        return np.asarray(inner) if hasattr(found, "_array") else inner
     snapshot = make_tensor(found._value, found._trace, found._node)
     snapshot._kept = found._kept = True
     return snapshot

@@ -16,9 +16,10 @@ import numpy as np
 from wengert._tree import flatten, map_leaves
 from wengert.core.graph import Equation, Variable
 from wengert.core.identity import identity, identity_of_params
+from wengert.core.memory import lend
 from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable
-from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor, own_memory, raw
+from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
 from wengert.core.views import base_and_path, lasting
 from wengert.core.watch import Witness, rebound
 from wengert.errors import GraphError, describe
@@ -57,8 +58,7 @@ class _Frame:
         if type(leaf) is not Tensor:
             return leaf
         found = lasting(leaf)
-        own_memory(found)
-        found._kept = True
+        lend(found)
         return _Kept(found, self.packing)
 
     def pack(self, tensor: Tensor) -> int:
