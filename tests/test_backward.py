@@ -14,6 +14,7 @@ import pytest
 
 import wengert as wg
 from wengert import autograd
+from wengert.core.tensor import raw
 from wengert.errors import DtypeError, GraphError, NumericalError, ShapeError, UsageError
 
 
@@ -752,3 +753,39 @@ def test_detect_anomaly_in_recorded_sweeps_and_through_writes() -> None:
     buffer[0] = np.sqrt(x[0])
     with wg.autograd.detect_anomaly(), pytest.raises(NumericalError, match=r"^sqrt: "):
         buffer.sum().backward(create_graph=True)
+
+
+def test_a_large_gradient_that_is_the_given_cotangent_shares_memory_until_somebody_writes() -> None:
+    x = wg.tensor(np.zeros((100, 100)), requires_grad=True)
+    given = wg.tensor(np.ones((100, 100)))
+    (first,) = wg.autograd.grad(x.T, [x], [given])
+    (second,) = wg.autograd.grad(x.T, [x], [given])
+    assert np.shares_memory(raw(first), raw(given))
+    first[0, 0] = 2.0
+    given[0, 1] = 3.0
+    assert (first[0, 0], first[1, 0], second[0, 0], second[1, 0], given[0, 0]) == (2.0, 1.0, 1.0, 1.0, 1.0)
+
+
+def test_gradients_do_not_share_memory_with_cotangents_that_their_owners_may_write_to() -> None:
+    x = wg.tensor(np.zeros(5000), requires_grad=True)
+    array = np.ones(5000)
+    for given in (array, wg.asarray(array), wg.asarray(array)[:]):
+        (found,) = wg.autograd.grad(x[:], [x], [given])
+        assert not np.shares_memory(raw(found), array)
+
+
+def test_gradients_that_share_a_cotangent_add_up_apart() -> None:
+    x, y = (wg.tensor(np.zeros(5000), requires_grad=True) for _ in range(2))
+    given = wg.tensor(np.ones(5000))
+    for _ in range(2):
+        wg.autograd.backward([x + y], [given])
+    x.grad += 1.0
+    assert (x.grad[0], y.grad[0], given[0]) == (3.0, 2.0, 1.0)
+
+
+def test_the_square_of_a_difference_is_swept_once() -> None:
+    x, y = wg.tensor([[1.0], [2.0]], requires_grad=True), wg.tensor([3.0, 5.0], requires_grad=True)
+    difference = x - y
+    (difference * difference).sum().backward()
+    assert x.grad.tolist() == [[-12.0], [-8.0]]
+    assert y.grad.tolist() == [6.0, 14.0]

@@ -6,7 +6,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from wengert import autograd
-from wengert.errors import GraphError
+from wengert.errors import GraphError, ShapeError
 
 
 def leaf(values):
@@ -213,3 +213,23 @@ def test_what_is_added_to_a_part_is_one_assignment():
         names.append(node.name)
         node = node.parents[0]
     assert names == ["assign", "assign", "multiply"]
+
+
+def test_products_of_plain_arrays_take_the_short_way_with_the_same_results_and_errors() -> None:
+    x, y = wg.tensor([[1.0, 2.0], [3.0, 4.0]]), np.array([5.0, 6.0])
+    for function in (np.matmul, np.dot, np.inner, np.outer):
+        public = getattr(wnp, function.__name__)
+        expected = function(np.asarray(x), y)
+        assert public(x, y).tolist() == public(x, wg.tensor(y)).tolist() == expected.tolist()
+    assert (x @ y).tolist() == [17.0, 39.0]
+    with pytest.raises(ShapeError, match=r"^matmul: shapes \(2, 2\) and \(3,\); "):
+        x @ wg.tensor(np.ones(3))
+    assert wnp.dot(x, 2.0).tolist() == [[2.0, 4.0], [6.0, 8.0]]
+
+
+def test_functions_of_ufuncs_without_operands_say_how_many_are_needed() -> None:
+    for name in ("exp", "add"):
+        with pytest.raises(TypeError, match=rf"^{name}: 0 operands; "):
+            getattr(wnp, name)()
+    with pytest.raises(TypeError, match=r"^add: 1 operands; "):
+        wnp.add(wg.tensor(1.0))

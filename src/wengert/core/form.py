@@ -421,12 +421,26 @@ class Contraction(Form):
                 return others[0].T @ ct if i else ct @ others[0].T
             labels = self.record(shapes, params).transposed(i)
             found = apply(PRIMITIVES["contract"], ct, *others, labels=labels)
-        elif self.matrices and len(shape) == other.ndim == 2:
-            return other.T @ ct if i else ct @ other.T
+        elif self.matrices and 0 < len(shape) < 3 and 0 < other.ndim < 3:
+            return right_factor(ct, other, len(shape)) if i else left_factor(ct, other, len(shape))
         else:  # no Tensors: dispatching takes 1 us
             shapes = [other.shape, shape] if i else [shape, other.shape]
             found = self.record(shapes, params).transposed(i).evaluate(ct, other)
         return found if found.shape == shape else found.reshape(shape)
+
+
+def left_factor(ct: Any, right: Any, ndim: int) -> Any:
+    """Return the cotangent of a matrix or vector on the left of another: 1 us where `contract` takes 4."""
+    if right.ndim == 2:
+        return ct @ right.T if ndim == 2 else right @ ct
+    return ct[:, None] * right if ndim == 2 else ct * right
+
+
+def right_factor(ct: Any, left: Any, ndim: int) -> Any:
+    """Return the cotangent of a matrix or vector on the right of another."""
+    if left.ndim == 2:
+        return left.T @ ct if ndim == 2 else ct @ left
+    return left[:, None] * ct if ndim == 2 else left * ct
 
 
 @dataclass(frozen=True)

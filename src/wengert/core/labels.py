@@ -368,6 +368,10 @@ def multiplied(x: Any, y: Any, plan: Product) -> Any:
     )
     if shape is None:
         return x * y
+    if order is not None and x.ndim == y.ndim == len(shape) and x.dtype is y.dtype:  # each group is one label
+        found = np.empty([shape[i] for i in order], x.dtype)
+        np.matmul(x, y, found.transpose([order.index(i) for i in range(len(order))]))
+        return found
     out = x @ y
     out = out if out.shape == shape else out.reshape(shape)
     return out if order is None else out.transpose(order)

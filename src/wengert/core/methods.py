@@ -114,7 +114,8 @@ class ArrayMethods(Members):
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
         """Return the elements in another shape."""
-        return call(np.reshape, self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+        lengths = shape[0] if len(shape) == 1 else shape
+        return FUNCTIONS[np.reshape](self, lengths, order, copy=copy)  # type: ignore[no-any-return]  # as `call` does
 
     def transpose(self, *axes: Any) -> Tensor:
         """Return the Tensor with its axes permuted, reversed by default."""

@@ -93,16 +93,16 @@ class Tensor(ArrayMethods):
     @property
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes."""
-        trace = self._trace
-        if type(self._value) in NUMBERS:
+        trace, value = self._trace, self._value
+        if type(value) is not ndarray and type(value) in NUMBERS:
             return ()
-        return self._value.shape if trace is None or trace.fast else trace.shape(self)
+        return value.shape if trace is None or trace.fast else trace.shape(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype of the elements."""
-        number = NUMBERS.get(type(self._value))
-        return self._value.dtype if number is None else number
+        value = self._value
+        return value.dtype if type(value) is ndarray else NUMBERS.get(type(value)) or value.dtype
 
     @property
     def weak(self) -> bool:

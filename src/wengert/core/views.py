@@ -19,7 +19,7 @@ from wengert.core.order import Joined, Strides, example, strides_of, ways_of
 from wengert.core.paths import Path, Step, extended
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, wrapped_constant
+from wengert.core.tensor import WATCHES, WATCHING, Tensor, is_concrete, is_staged, make_tensor, raw, wrapped_constant
 from wengert.core.trace import Trace
 from wengert.errors import describe
 
@@ -37,6 +37,7 @@ __all__ = [
     "resolved",
     "share",
     "undecided_text",
+    "window_on",
     "would_share_memory",
 ]
 
@@ -53,16 +54,29 @@ class View:
     it has to be derived anew.
     """
 
-    __slots__ = ("base", "base_node", "base_value", "cut", "dispatch", "path", "tensor")
+    __slots__ = (
+        *("base", "base_node", "base_value", "composed", "cut", "dispatch"),
+        *("earlier", "params", "primitive", "tensor"),
+    )
 
-    def __init__(self, dispatch: Dispatch, base: Tensor, path: Path, tensor: Tensor) -> None:
-        self.dispatch = dispatch
-        self.base = base
-        self.path = path
-        self.tensor = tensor
-        self.base_value = base._value
-        self.base_node = base._node
-        self.cut = tensor._trace is not base._trace and base._trace is not None
+    dispatch: Dispatch
+    base: Tensor
+    earlier: Path
+    primitive: Primitive
+    params: dict[str, Any]
+    composed: Path | None
+    tensor: Tensor
+    base_value: Any
+    base_node: Any
+    cut: bool
+
+    @property
+    def path(self) -> Path:
+        """The steps from the base, composed when somebody first asks for them."""
+        composed = self.composed
+        if composed is None:
+            composed = self.composed = extended(self.base.shape, self.earlier, self.primitive, self.params)
+        return composed
 
     def bind(self, tensor: Tensor, shares: bool) -> None:
         """Cache the Tensor that the steps give for the base as it is now; not if they had to copy."""
@@ -92,6 +106,37 @@ class View:
                 tensor = wrapped_constant(tensor._value)
             self.bind(tensor, shares_memory(tensor, base, base, self.path))
         return self.tensor
+
+
+def window_on(
+    dispatch: Dispatch,
+    base: Tensor,
+    earlier: Path,
+    primitive: Primitive,
+    params: dict[str, Any],
+    tensor: Tensor,
+) -> Tensor:
+    """Return the view handle for the Tensor that some steps from a base have given, the last of them apart."""
+    view = View()  # whose slots are filled here: a call of its own would take as long as all the rest
+    view.dispatch = dispatch
+    view.base = base
+    view.earlier = earlier
+    view.primitive = primitive
+    view.params = params
+    view.composed = None
+    view.tensor = tensor
+    view.base_value = base._value
+    view.base_node = base._node
+    trace = base._trace
+    view.cut = trace is not None and tensor._trace is not trace
+    handle = Tensor()
+    handle._value = view
+    handle._trace = ALIAS
+    handle._node = None
+    handle._kept = False
+    if WATCHES and WATCHING.stack:
+        WATCHING.stack[-1].born.add(id(handle))
+    return handle
 
 
 class Alias(Trace):
@@ -147,20 +192,33 @@ def resolved(function: Callable[..., Any], *operands: Any) -> Any:
     """
     views: list[tuple[Tensor, Tensor]] = []
     values: list[Any] = []
+    recorded = any_recorded(operands)
     for operand in operands:
         if type(operand) is Tensor and operand._trace is ALIAS:
-            base, tensor = operand._value.base, operand._value.current()
-            if is_mutated(base) or base._kept is BORROWED:
-                tensor = detached_buffer(tensor)
-            else:
-                views.append((base, tensor))
-            operand = tensor
+            view = operand._value
+            base = view.base
+            fresh = base._value is view.base_value and base._node is view.base_node
+            operand = view.tensor if fresh else view.current()
+            if recorded:
+                if base._kept is BORROWED or is_mutated(base):
+                    operand = detached_buffer(operand)
+                else:
+                    views.append((base, operand))
         values.append(operand)
     result = function(*values)
     for base, tensor in views:
         if tensor._kept:
             base._kept = True
     return result
+
+
+def any_recorded(operands: Sequence[Any]) -> bool:
+    """Tell whether some operand belongs to a trace, which may keep what it operates on."""
+    for operand in operands:
+        trace = operand._trace if type(operand) is Tensor else None
+        if trace is not None and (trace is not ALIAS or operand._value.base._trace is not None):
+            return True
+    return False
 
 
 def is_mutated(tensor: Tensor) -> bool:
@@ -251,7 +309,7 @@ def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any]
         if not is_concrete(base) and any(shares_in_each_way(base, steps)):
             part_of(base, apart, None, undecided_text(primitive.name))
         return apart
-    return make_tensor(View(dispatch, base, steps, tensor), ALIAS, None)
+    return window_on(dispatch, base, path, primitive, params, tensor)
 
 
 def undecided_text(name: str) -> str:

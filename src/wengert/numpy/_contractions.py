@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -17,11 +17,12 @@ from wengert.numpy._naming import documented
 from wengert.numpy._ufuncs import install, refuse_options, through_function, with_out
 from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
-from wengert.traces.operators import REAL, operand
-from wengert.traces.recorders import several_function, single_function
+from wengert.traces.operators import operand
+from wengert.traces.recorders import REAL, pair_function, several_function, single_function
 
 __all__ = ["array", "dot", "outer"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 RAW_TYPES = (Tensor, np.ndarray)
 
 
@@ -56,7 +57,17 @@ def matmul_operator(self: Tensor, other: Any) -> Any:
     return multiply_other(self, other)
 
 
-install("matmul", matmul_operator)
+install("matmul", pair_function(np.matmul, matmul_operator))
+
+
+def of_two(compute: Callable[..., Any]) -> Callable[[F], F]:
+    """Give a product of two operands the short way of `pair_function`, which `wengert.numpy` takes."""
+
+    def give(function: F) -> F:
+        function.of_two = pair_function(compute, function)  # type: ignore[attr-defined]  # as those of ufuncs have
+        return function
+
+    return give
 
 
 # Generalised ufuncs
@@ -94,7 +105,7 @@ def generalised(primitive: Primitive) -> Callable[..., Any]:
             result = moved_back(result, axes[2])
         return with_out(name, result, out)
 
-    return function
+    return of_two(getattr(np, name))(function)
 
 
 matmul = implements(np.matmul)(generalised(contractions.matmul))
@@ -127,6 +138,7 @@ def vecdot(
 
 
 @implements(np.dot)
+@of_two(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Return the sum of products over the last axis of a and the second to last of b; see `numpy.dot`."""
     result = multiply_dot((array("dot", a), array("dot", b)), {})
@@ -134,6 +146,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 
 @implements(np.inner)
+@of_two(np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     """Return the sums of products over the last axes; see `numpy.inner`."""
     return multiply_inner((array("inner", a), array("inner", b)), {})
@@ -146,6 +159,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 
 @implements(np.outer)
+@of_two(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Return the products of every element of a with every one of b; see `numpy.outer`."""
     result = multiply_outer((array("outer", a), array("outer", b)), {})

@@ -26,7 +26,7 @@ copied = single_function(conversion.copy)
 
 
 @implements(np.astype)
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """Return the elements converted to another dtype; see `numpy.astype`."""
     tensor = as_tensor(x)
     dtype = np.dtype(dtype)
@@ -41,7 +41,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
                 "Call .detach() first",
             )
         )
-    return array_as(tensor, converted(tensor, {"dtype": dtype}))
+    return array_as(tensor, converted(tensor, {"dtype": dtype}))  # type: ignore[no-any-return]  # of a Tensor it is one
 
 
 @implements("astype")
@@ -61,7 +61,7 @@ def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -
 
 
 @implements(np.copy)
-def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
     """Return a copy, as an array; see `numpy.copy`."""
     x = as_tensor(a)
     return x[...] if is_scalar(x) else copy_method(x, order)

@@ -31,7 +31,7 @@ piled = several_function(joining.stack)
 
 def operands(name: str, arrays: Iterable[Any]) -> list[Any]:
     """Return the arrays of a sequence (or the parts of one array along its first axis) as Tensors."""
-    return [array_operand(name, array) for array in arrays]
+    return [array if type(array) is Tensor else array_operand(name, array) for array in arrays]
 
 
 @implements(np.concatenate)

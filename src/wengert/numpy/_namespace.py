@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.traces.recorders import REAL
 
 __all__ = ["exported"]
 
@@ -24,6 +25,7 @@ PLAIN = (
 )
 """What concerns dtypes, shapes and settings alone, and is NumPy's own."""
 
+MISSING: Any = object()
 BESIDE = frozenset({Tensor, float, int})
 """Types of operands beside a Tensor that need no look."""
 
@@ -42,19 +44,24 @@ def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(*args, **kwargs)
         return result if type(result) is Tensor else wrapped(result)
 
-    def direct(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and type(args[0]) is Tensor and not kwargs:
-            return of_tensor(*args)  # type: ignore[misc]  # there is one
-        result = function(*args, **kwargs)
-        return result if type(result) is Tensor else wrapped(result)
+    def direct(x: Any = MISSING, /, *args: Any, **kwargs: Any) -> Any:
+        if type(x) is Tensor and not args and not kwargs:
+            return of_tensor(x)  # type: ignore[misc]  # there is one
+        return public(*given(x), *args, **kwargs)
 
-    def direct_of_two(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 2 and type(args[0]) is Tensor and type(args[1]) in BESIDE and not kwargs:
-            return of_two(*args)  # type: ignore[misc]  # there is one
-        result = function(*args, **kwargs)
-        return result if type(result) is Tensor else wrapped(result)
+    def direct_of_two(x: Any = MISSING, y: Any = MISSING, /, *args: Any, **kwargs: Any) -> Any:
+        if type(x) is Tensor and not args and not kwargs:
+            kind = type(y)
+            if kind in BESIDE or (kind is np.ndarray and y.dtype.kind in REAL):
+                return of_two(x, y)  # type: ignore[misc]  # there is one
+        return public(*given(x, y), *args, **kwargs)
 
     return functools.wraps(function)(direct if of_tensor is not None else public if of_two is None else direct_of_two)
+
+
+def given(*operands: Any) -> list[Any]:
+    """Return the operands that were passed."""
+    return [x for x in operands if x is not MISSING]
 
 
 def wrapped(result: Any) -> Any:

@@ -72,6 +72,8 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 
 def completed(lengths: tuple[int, ...], x: Tensor) -> tuple[int, ...]:
     """Return a shape for the elements of a Tensor with the length that `-1` stands for where there is one."""
+    if lengths == (-1,):
+        return (x.size,)
     if lengths.count(-1) == 1:
         size, others, place = x.size, -math.prod(lengths), lengths.index(-1)
         if others > 0 and size % others == 0:

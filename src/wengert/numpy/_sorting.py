@@ -98,7 +98,7 @@ def extreme(function: Any, primitive: Primitive) -> None:
 
     @implements(function)
     @documented(function.__name__, "Return the index of an extreme element")
-    def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
         x, line = along(a, axis)
         result = found(x, {"axis": line, "keepdims": bool(keepdims and axis is not None)})
         if keepdims and axis is None:

@@ -21,7 +21,6 @@ from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.primitives import elementwise
 from wengert.traces.operators import (
-    REAL,
     binary_operator,
     constant_function,
     constant_operator,
@@ -31,6 +30,7 @@ from wengert.traces.operators import (
     unary_function,
 )
 from wengert.traces.parts import read_part, write_part, write_through
+from wengert.traces.recorders import REAL
 
 __all__ = ["dtype_within", "install", "refuse_options", "replace", "through_function", "with_out"]
 

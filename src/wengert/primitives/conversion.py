@@ -22,7 +22,7 @@ def convert(x: Any, *, dtype: Any) -> Any:
 
 def duplicate(x: Any, *, order: Any = "K") -> Any:
     """Evaluate `copy`."""
-    return x.copy(order=order) if isinstance(x, np.ndarray) else x
+    return x.copy(order) if isinstance(x, np.ndarray) else x
 
 
 def duplicate_as(x: Any, pattern: Any, *, order: str) -> Any:

@@ -31,8 +31,13 @@ def passed(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
     return t
 
 
+def negated(t: Any, _out: Any, _x: Any, _y: Any) -> Any:
+    """Be the rule of an operand that is subtracted."""
+    return -t
+
+
 add = elementwise("add", np.add, d=(passed, passed), passes=True)
-subtract = elementwise("subtract", np.subtract, d=(passed, lambda t, _out, _x, _y: -t), passes=True)
+subtract = elementwise("subtract", np.subtract, d=(passed, negated), passes=True)
 multiply = elementwise(
     "multiply",
     np.multiply,

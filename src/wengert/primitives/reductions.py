@@ -190,8 +190,21 @@ def products_of_others(x: Any, axis: Axes) -> Any:
     return others
 
 
+MODERATE: dict[Any, tuple[float, float]] = {np.dtype(np.float64): (1e-290, 1e300), np.dtype(np.float32): (1e-30, 1e37)}
+"""Between which sizes the quotient of a product and a factor is the product of the others, but for rounding."""
+
+
+def is_divisible(out: Any, x: Any) -> bool:
+    """Tell whether products may be divided by their factors: none is zero, nothing is infinite or has lost bits."""
+    if type(x) is not np.ndarray or x.dtype is not out.dtype or x.dtype not in MODERATE:
+        return False
+    low, high = MODERATE[x.dtype]
+    size = np.abs(out)
+    return bool(low < size.min() and size.max() < high)
+
+
 def prod_vjp(
-    ct: Any, _out: Any, x: Any, *rest: Any, axis: Axes, keepdims: bool, extras: Names = (), dtype: Any = None
+    ct: Any, out: Any, x: Any, *rest: Any, axis: Axes, keepdims: bool, extras: Names = (), dtype: Any = None
 ) -> Any:
     """Multiply the cotangent by the product of the other factors, of which a starting value is one."""
     options = options_of(extras, rest)
@@ -200,6 +213,8 @@ def prod_vjp(
     if not x.size:
         cts = {"initial": None if initial is None else np.sum(ct)}
         return (np.zeros(x.shape, x.dtype), *(cts.get(name) for name in extras))
+    if not extras and is_divisible(out, x):
+        return restore_axes(out, x.shape, axis, keepdims) / x * ct
     factors = x if mask is None else np.where(mask, x, 1.0)
     ct_x = ct * products_of_others(factors, axis)
     cts = {}
@@ -261,7 +276,11 @@ def attaining(
         attained = attained | (x != x)
     if mask is not None:
         attained = attained & mask
-    count = (ADD if type(attained) is np.ndarray else np.sum)(attained, axis=axis, keepdims=len(axis) < len(x.shape))
+    count: Any = 1
+    ties = extras or skipna or type(attained) is not np.ndarray or np.count_nonzero(attained) != out.size
+    if ties:  # counting them takes longer than all the rest
+        add = ADD if type(attained) is np.ndarray else np.sum
+        count = add(attained, axis=axis, keepdims=len(axis) < len(x.shape))
     started = None
     if initial is not None:
         started = (out == initial) | (initial != initial)

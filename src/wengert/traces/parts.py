@@ -13,20 +13,21 @@ from typing import Any
 import numpy as np
 
 from wengert._unregistered import require_warning
+from wengert.core.dispatch import dispatch
 from wengert.core.memory import lent, may_overwrite
 from wengert.core.order import strides_of
 from wengert.core.paths import Path, extended
 from wengert.core.sharing import SHARES
 from wengert.core.source import RECENT, asker, caller, is_users
 from wengert.core.tensor import Tensor
-from wengert.core.views import ALIAS, base_and_path
+from wengert.core.views import ALIAS, base_and_path, window_on
 from wengert.core.watch import WATCHES
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
 from wengert.traces.batch import Batch, make_batched, rearranged
 from wengert.traces.modes import SPECIAL
-from wengert.traces.recorders import single_function, window_on
+from wengert.traces.recorders import single_function
 from wengert.traces.tape import CREATED, Leaf, Node
 
 __all__ = ["Gathered", "Part", "Written", "read_part", "write_part", "write_through"]
@@ -133,21 +134,24 @@ class Written(Node):
 
 def is_plain(entry: Any) -> bool:
     """Tell whether an entry of an index is a Python integer, a slice of such, None or an ellipsis."""
-    kind = type(entry)
-    if kind is slice:
+    if type(entry) is slice:
+        start, stop, step = entry.start, entry.stop, entry.step
         return (
-            (entry.start is None or type(entry.start) is int)
-            and (entry.stop is None or type(entry.stop) is int)
-            and (entry.step is None or type(entry.step) is int)
+            (start is None or type(start) is int)
+            and (stop is None or type(stop) is int)
+            and (step is None or type(step) is int)
         )
-    return kind is int or entry is None or entry is Ellipsis
+    return type(entry) is int or entry is None or entry is Ellipsis
 
 
 def plain_index(index: Any) -> tuple[Any, ...] | None:
     """Return an index as a tuple of integers, slices, None and ellipses; None if it is anything else."""
-    if type(index) is tuple:
-        return index if all(map(is_plain, index)) else None
-    return (index,) if type(index) is int or is_plain(index) else None
+    if type(index) is not tuple:
+        return (index,) if is_plain(index) else None
+    for entry in index:
+        if type(entry) is not int and not is_plain(entry):
+            return None
+    return index
 
 
 def is_whole(entry: Any) -> bool:
@@ -155,11 +159,16 @@ def is_whole(entry: Any) -> bool:
     return entry is None or entry is Ellipsis or entry == WHOLE
 
 
+def is_array_index(entry: Any) -> bool:
+    """Tell whether an entry of an index is an ndarray of integers or booleans, not one without axes."""
+    return type(entry) is ndarray and entry.dtype.kind in "iub" and entry.ndim > 0
+
+
 def gathering_index(index: Any) -> tuple[Any, ...] | None:
     """Return an index with ndarrays of integers or booleans as a tuple that nobody can change; None if it is not."""
     entries = []
     for entry in index if type(index) is tuple else (index,):
-        if type(entry) is ndarray and entry.ndim and entry.dtype.kind in "iub":
+        if is_array_index(entry):
             entry = lent(entry)
         elif not is_plain(entry):
             return None
@@ -184,7 +193,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
     if entries is None:
         return gather(x, index) if view is None else read_index(given, index)
     out = value[entries]
-    if out.size == value.size and None in entries and all(map(is_whole, entries)):
+    if None in entries and out.size == value.size and all(map(is_whole, entries)):
         return reshaped(x if view is None else given, {"shape": out.shape, "order": "C"})
     result = Tensor()
     result._value = out
@@ -203,9 +212,8 @@ def read_part(x: Tensor, index: Any) -> Tensor:
     if type(out) is not ndarray:
         return result
     if view is None:
-        return window_on(x, ((getitem, (("index", entries),)),), result)
-    base = view.base
-    return window_on(base, extended(base.shape, view.path, getitem, {"index": entries}), result)
+        return window_on(dispatch, x, (), getitem, {"index": entries}, result)
+    return window_on(dispatch, view.base, view.path, getitem, {"index": entries}, result)
 
 
 def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
@@ -218,7 +226,7 @@ def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
         return gather_lanes(x, trace, index)
     lanes = value[(WHOLE, *entries)]
     if lanes.ndim > 1:
-        return window_on(x, path_to(entries), make_batched(lanes, trace))
+        return window_on(dispatch, x, (), getitem, {"index": entries}, make_batched(lanes, trace))
     if Ellipsis in entries:
         return read_index(x, index)  # type: ignore[no-any-return]
     return make_batched(lanes.copy(), trace)
@@ -246,12 +254,16 @@ def are_together(entries: Sequence[Any]) -> bool:
 
 def gather(x: Tensor, index: Any) -> Tensor:
     """Return `x[index]` for an ndarray under a plain Tensor or one of a live tape."""
-    entries = gathering_index(index)
-    if entries is None:
+    trace = x._trace
+    if trace is None and is_array_index(index):  # which nobody looks at again
+        entries = (index,)
+    elif (found := gathering_index(index)) is None:
         return read_index(x, index)  # type: ignore[no-any-return]
+    else:
+        entries = found
     result = Tensor()
     out = result._value = x._value[entries]
-    trace = result._trace = x._trace
+    result._trace = trace
     result._kept = False
     if trace is None:
         result._node = None

@@ -23,7 +23,7 @@ from wengert.core.tensor import Tensor, is_staged, make_tensor, raw
 from wengert.core.views import current, share
 from wengert.errors import GraphError, NumericalError, describe
 from wengert.native.elementwise import LARGE
-from wengert.primitives.elementwise import passed
+from wengert.primitives.elementwise import multiply, negated, passed
 from wengert.primitives.indexing import add_at, full_of_zeros
 from wengert.primitives.selection import guarded
 from wengert.traces.modes import STATE
@@ -56,6 +56,8 @@ def behind(seeds: Iterable[Node]) -> set[Node]:
     return reached
 
 
+MANY = 4096
+"""Elements from which on a result that is a window on a given cotangent shares its memory."""
 FOR_GOOD = -1
 
 
@@ -265,6 +267,14 @@ class Sweep:
                 return ct
         return owned_copy(ct)
 
+    def given(self, node: Node) -> Any:
+        """Return the cotangent of a node if it has many elements and may be a window on one that was given."""
+        ct = self.captured.get(node)
+        if ct is None:
+            ct = self.cts.get(node)
+        shareable = type(ct) is ndarray and ct.size >= MANY and node not in self.owned and 0 not in ct.strides
+        return ct if shareable else None
+
     def hooked(self, node: Node, ct: Any) -> Any:
         """Pass a complete cotangent through the hooks of its value."""
         hooks = node.hooks
@@ -358,10 +368,17 @@ class Sweep:
         primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
         left_rule, right_rule = primitive.rules
         parent = node.right
+        if parent is node.left and x is y and node.primitive is multiply:  # a square
+            c = right_rule(ct, out, x, y)
+            self.add(parent, c + c, True)  # type: ignore[arg-type]  # some operand was recorded
+            return
         if parent is not None and right_rule is not None:
-            c = ct if right_rule is passed else right_rule(ct, out, x, y)
-            if c.shape != parent.shape:
-                c = unbroadcast(c, parent.shape)
+            if right_rule is negated and ct.shape != parent.shape:
+                c = -unbroadcast(ct, parent.shape)  # of fewer elements
+            else:
+                c = ct if right_rule is passed else right_rule(ct, out, x, y)
+                if c.shape != parent.shape:
+                    c = unbroadcast(c, parent.shape)
             if self.add(parent, c, c is not ct) and c is ct:
                 owns = False
         parent = node.left

@@ -19,18 +19,21 @@ from wengert.core.paths import Path, extended
 from wengert.core.primitive import Primitive
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, settled, wrapped_constant
-from wengert.core.views import ALIAS, View, is_window, resolved, would_share_memory
+from wengert.core.views import ALIAS, is_window, resolved, window_on, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import CREATED, Node, Record, Single
 
-__all__ = ["several_function", "single_function", "window_on"]
+__all__ = ["REAL", "pair_function", "several_function", "single_function"]
 
 __warningregistry__ = UNREGISTERED  # what would warn goes by `apply`, and warns there
+Operator = Callable[[Any, Any], Any]
 Params = dict[str, Any]
 ndarray, generic, float64 = np.ndarray, np.generic, np.float64
 ONE, BOTH = (True,), (True, True)
+REAL = "fiub"
+"""The kinds of dtypes of the ndarrays that the compact paths take as they are."""
 
 
 def single_function(primitive: Primitive) -> Callable[[Any, Params], Tensor]:
@@ -117,7 +120,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                 if lanes is not None:
                     result = make_batched(lanes, trace)
                     if is_window(lanes, x):
-                        return window_on(base, extended(base.shape, path, primitive, params), result)
+                        return window_on(dispatch, base, path, primitive, params, result)
                     return result
             return apply(primitive, a, **params)
         if kind is not ndarray and kind is not float64:
@@ -146,22 +149,13 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                 return result
         elif not hasattr(source, "_array"):
             return result
-        steps = extended(base.shape, path, primitive, params)
-        if type(x) is not ndarray and not would_share_memory(base, steps):  # `flip`, which gives a scalar there
-            return result
-        return window_on(base, steps, result)
+        if type(x) is not ndarray:
+            steps = extended(base.shape, path, primitive, params)
+            if not would_share_memory(base, steps):  # `flip`, which gives a scalar there
+                return result
+        return window_on(dispatch, base, path, primitive, params, result)
 
     return operate
-
-
-def window_on(base: Tensor, path: Path, result: Tensor) -> Tensor:
-    """Return the view handle for what some steps from a base have given."""
-    handle = Tensor()
-    handle._value = View(dispatch, base, path, result)
-    handle._trace = ALIAS
-    handle._node = None
-    handle._kept = False
-    return handle
 
 
 def several_function(
@@ -251,6 +245,33 @@ def several_function(
         result._node = record
         result._kept = keeps_out
         return result
+
+    return operate
+
+
+def pair_function(compute: Callable[[Any, Any], Any], general: Operator) -> Operator:
+    """Return a function of two operands that computes at once where they are arrays that nobody records.
+
+    Args:
+        compute: NumPy's function, with a result in memory of its own.
+        general: the function for all other operands.
+    """
+
+    def operate(a: Any, b: Any) -> Any:
+        if type(a) is Tensor and a._trace is None and not WATCHES:
+            x = a._value
+            y = b._value if type(b) is Tensor and b._trace is None else b
+            if type(x) is ndarray and type(y) is ndarray and (y is not b or y.dtype.kind in REAL):
+                try:
+                    out = compute(x, y)
+                except (TypeError, ValueError):  # which says more there; or warns
+                    return general(a, b)
+                result = Tensor()
+                result._value = out
+                result._trace = result._node = None
+                result._kept = False
+                return result
+        return general(a, b)
 
     return operate
 
