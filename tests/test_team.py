@@ -181,7 +181,7 @@ def mark(b: Builder, argument: Value, first: Value, last: Value) -> None:
 def test_a_job_of_any_kind_is_done_once(count: int, grain: int, crew: Counting) -> None:
     done = (ctypes.c_int64 * count)()
     function = engine.machine_code(program(mark), (mark.name,))[mark.name]
-    marks = MARKS.ctype(ctypes.addressof(done), function, crew.team, 0)
+    marks = MARKS.ctype(ctypes.addressof(done), function, crew.place.value, 0)
     for rounds in range(1, 20):
         raised = team.team_of(3).run(function, ctypes.addressof(marks), count, grain)
         shared_out = count >= 4 * grain
@@ -394,7 +394,7 @@ def comes_true(condition: Callable[[], bool], meanwhile: Callable[[], object]) -
 
 def places(crew: Counting) -> list[Any]:
     """Return the places of a team's workers."""
-    return [jobs.PLACE.view(team.place_address(crew.team, n)) for n in range(1, crew.threads)]
+    return [jobs.PLACE.view(team.place_address(crew.place.value, n)) for n in range(1, crew.threads)]
 
 
 def test_workers_fall_asleep_and_those_needed_are_woken(crew: Counting) -> None:
@@ -473,6 +473,53 @@ def test_the_number_of_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> No
     assert _config.thread_count() == 5
     monkeypatch.setenv("OMP_NUM_THREADS", "4,2")  # nested regions, which are not ours
     assert _config.thread_count() == 4
+
+
+@pytest.mark.parametrize("given", [0, -1, 2.0, True, "2", None])
+def test_set_num_threads_needs_a_positive_number(given: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        wg.set_num_threads(given)
+    text = f"set_num_threads: {given!r}; a positive number of threads is needed. Pass 1 to compute on one thread."
+    assert str(caught.value) == text
+
+
+def test_the_number_of_threads_can_be_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = Counting(2)
+    monkeypatch.setattr(elementwise, "SHARING", changed)
+    x = values(2 * LARGE)
+
+    def computed(ufunc: np.ufunc = np.sin) -> int:
+        before = changed.computed
+        assert same_bits(shared(ufunc)(x), ufunc(x))
+        return changed.computed - before
+
+    wg.set_num_threads(4)  # before there is a team
+    assert (changed.threads, changed.native, computed()) == (4, None, 0)
+    changed.start()
+    for threads in (3, 2, 3):
+        before = changed.place.value
+        wg.set_num_threads(threads)
+        assert comes_true(lambda: computed() == 1, lambda: time.sleep(0.001))
+        assert before != changed.place.value
+        assert jobs.SHARED.view(changed.place.value).threads == threads
+    wg.set_num_threads(1)
+    assert [computed() for _ in range(3 * elementwise.TRIAL)] == [0] * 3 * elementwise.TRIAL
+    assert changed.place.value is None
+    wg.set_num_threads(2)
+    assert comes_true(lambda: computed() == 1, lambda: time.sleep(0.001))
+
+
+def test_a_team_that_is_ready_after_the_number_was_changed_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = Counting(2)
+    made = team.team_of
+
+    def slow(threads: int) -> Team:
+        changed.threads = 5
+        return made(threads)
+
+    monkeypatch.setattr(team, "team_of", slow)
+    changed.start()
+    assert (changed.native, changed.place.value) == (None, None)
 
 
 PROGRAM = """

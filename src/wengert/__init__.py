@@ -8,6 +8,7 @@ from wengert import autograd as autograd
 from wengert import numpy as numpy
 from wengert.core.tensor import Tensor
 from wengert.creation import asarray, tensor
+from wengert.native.elementwise import set_num_threads
 from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
 from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from wengert.transforms.batching import vmap
@@ -54,6 +55,7 @@ __all__ = [
     "no_grad",
     "scan",
     "set_grad_enabled",
+    "set_num_threads",
     "stop_gradient",
     "switch",
     "taylor",

@@ -20,9 +20,10 @@ from numpy import ndarray
 
 from wengert._config import THREADS
 from wengert._unregistered import UNREGISTERED
+from wengert.errors import UsageError, describe
 from wengert.native.processor import CONDITIONS
 
-__all__ = ["LARGE", "SHARING", "Sharing", "shared"]
+__all__ = ["LARGE", "SHARING", "Sharing", "set_num_threads", "shared"]
 
 __warningregistry__ = UNREGISTERED  # `shared` says who meets what stops
 
@@ -38,13 +39,17 @@ class Sharing:
 
     Args:
         threads: how many threads share the work, the dispatching one included.
+
+    Attributes:
+        place: where the address of the team's memory stands; none while there is no team. Kernels look here when they
+            run, so it follows changes.
     """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self.asked = 0
         self.lock = threading.Lock()
-        self.team = 0  # its address
+        self.place = ctypes.c_void_p()
         self.code = 0  # the address of `inner_loops.apply`
         self.native: Callable[..., int] | None = None
 
@@ -62,14 +67,19 @@ class Sharing:
             the team has another job or the arrays do not suit it.
         """
         assert self.native is not None
-        return self.native(self.team, loop, x, y, out)
+        return self.native(self.place.value, loop, x, y, out)
 
     def ask(self) -> None:
         """Note that a large operation had no team; the first few of them lead to one."""
         with self.lock:
             self.asked += 1
             enough = self.asked == TRIAL
-        if enough and self.threads > 1 and not sys.is_finalizing():  # when it would wait for ever
+        if enough:
+            self.start_soon()
+
+    def start_soon(self) -> None:
+        """Get a team in the background, unless one thread is to do all the work."""
+        if self.threads > 1 and not sys.is_finalizing():  # when it would wait for ever
             with contextlib.suppress(RuntimeError):  # the system has no thread to spare, or the process is ending
                 threading.Thread(target=self.start_if_possible, name="wengert-team").start()
 
@@ -87,14 +97,28 @@ class Sharing:
         from wengert.native import inner_loops, objects, team
 
         objects.check_layout()
-        self.team = team.team_of(self.threads).address
+        threads = self.threads
+        address = team.team_of(threads).address
         self.code = inner_loops.code()
         word, array = ctypes.c_int64, ctypes.py_object
-        self.native = ctypes.CFUNCTYPE(word, word, word, array, array, array)(self.code)
+        with self.lock:
+            if threads == self.threads:  # else the number was changed meanwhile
+                self.place.value = address
+                self.native = ctypes.CFUNCTYPE(word, ctypes.c_void_p, word, array, array, array)(self.code)
+
+    def set_threads(self, threads: int) -> None:
+        """Change how many threads share the work; what runs goes on with as many as it began with."""
+        with self.lock:
+            had_team = self.place.value is not None or self.asked >= TRIAL
+            self.threads, self.native, self.place.value = threads, None, None
+            self.asked = TRIAL if had_team else 0
+        if had_team:
+            self.start_soon()
 
     def leave(self) -> None:
         """Forget the team, in a process forked from its own; there will be another when it is asked for."""
         self.native = None
+        self.place.value = None
         self.lock = threading.Lock()  # another thread may have held it
         if self.asked < TRIAL or self.code:  # else another thread was in the middle of making it
             self.asked = 0
@@ -103,6 +127,27 @@ class Sharing:
 SHARING = Sharing(THREADS)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=SHARING.leave)
+
+
+def set_num_threads(threads: int) -> None:
+    """Set how many threads share large operations and compiled kernels; results have the same bits for every number.
+
+    It counts from the next operation on, for all threads of the program. Until then WENGERT_THREADS does, or else
+    OMP_NUM_THREADS, or else the number of processors, 16 at most.
+
+    Args:
+        threads: how many, the calling one included; 1 to compute on the calling thread alone.
+
+    Raises:
+        UsageError: it is no positive whole number.
+
+    >>> import wengert as wg
+    >>> wg.set_num_threads(2)
+    """
+    if type(threads) is not int or threads < 1:
+        needed = "a positive number of threads is needed"
+        raise UsageError(describe("set_num_threads", repr(threads), needed, "Pass 1 to compute on one thread"))
+    SHARING.set_threads(threads)
 
 
 def shared(ufunc: np.ufunc) -> Callable[..., Any]:
