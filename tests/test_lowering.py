@@ -22,6 +22,8 @@ from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.kernel import Program
 from wengert.kernel.printing import text
+from wengert.kernel.schedule import chosen, illegal
+from wengert.kernel.tiling import scheduled
 from wengert.transforms.tracing import trace
 
 
@@ -35,17 +37,25 @@ def programs_of(segments: Segments) -> list[Program]:
     return [part.program for part in segments.parts if part.program is not None]
 
 
+def checked(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Evaluate a program as it is scheduled."""
+    assert not findings(program), text(program)
+    schedule = chosen(program)
+    assert not illegal(program, schedule)
+    found = scheduled(program, schedule)
+    assert not findings(found), text(found)
+    return evaluate(found, arrays)
+
+
 def tolerance(dtype: Any) -> float:
     return 1e-5 if dtype in (np.float32, np.complex64) else 1e-12 if dtype.kind in "fc" else 1e-3
 
 
 def require_same(graph: Graph, args: Sequence[Any]) -> Segments:
-    """Require kernels to be sound, and to compute what the graph does; return the segments."""
+    """Require kernels to be sound, and to compute as scheduled what the graph does; return the segments."""
     segments = segmented(inlined(graph))
-    for program in programs_of(segments):
-        assert not findings(program), text(program)
     want = graph(*args)
-    found = segments.run(args, evaluate)
+    found = segments.run(args, checked)
     for a, b in zip(found, want, strict=True):
         a, b = np.asarray(a), np.asarray(b)
         assert (a.shape, a.dtype) == (b.shape, b.dtype)

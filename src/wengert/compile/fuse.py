@@ -135,6 +135,8 @@ def keep_costly(group: Group, roots: Mapping[Node, Root]) -> None:
         covered = {root.level for root, within in kept if node in within}
         readers = [(root, read) for root, read in used[node] if root.level not in covered]
         stages = {root.level for root, _ in readers}
+        if node.dtype.kind == "b":  # conditions are masks in registers, and bytes in memory
+            continue
         if len(stages) < 2 or node.cost < (COSTLY if len(stages) == 2 else COSTLY / 4):
             continue
         first, read = min(readers, key=lambda item: item[0].level)

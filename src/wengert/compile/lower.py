@@ -33,8 +33,8 @@ __all__ = ["Lowered", "Refused", "lower"]
 
 DType = np.dtype[Any]
 SMALL_PRODUCT = 1 << 15
-SHORT_SUM = 32
-"""Products that are small, or whose sums are short, are computed in kernels; BLAS is for the others."""
+NARROW = 32
+"""Products of few elements, and those of few rows, columns or terms, are computed in kernels; BLAS does the others."""
 MOST_WINDOWS = 32
 
 
@@ -366,12 +366,23 @@ def unfit(call: Call, labels: Labels) -> str:
         return "products of bools"
     if call.params.get("dtype") is not None or call.params.get("out") is not None:
         return f"the parameters {', '.join(call.params)}"
-    labelled = {n for own in (*labels.operands, labels.result) for n in own}
-    work = math.prod([labels.lengths[n] for n in labelled])
-    terms = math.prod([labels.lengths[n] for n in labelled if n not in labels.result])
-    memory = math.prod(call.out.shape) + sum(map(math.prod, call.shapes))
-    large = work > SMALL_PRODUCT and (len(call.args) > 2 or (terms > SHORT_SUM and work > 4 * memory))
-    return f"{work} multiplications, for which BLAS is quicker" if large else ""
+    work = math.prod([labels.lengths[n] for n in labels_of(labels)])
+    if work > SMALL_PRODUCT and (len(call.args) > 2 or narrowest(labels) > NARROW):
+        return f"{work} multiplications, for which BLAS is quicker"
+    return ""
+
+
+def labels_of(labels: Labels) -> set[int]:
+    """Return the labels of the operands and the result."""
+    return {n for own in (*labels.operands, labels.result) for n in own}
+
+
+def narrowest(labels: Labels) -> int:
+    """Return the number of rows, columns or terms of a product of matrices, whichever is smallest."""
+    left, right = [set(own) for own in (*labels.operands, ())[:2]]
+    result = set(labels.result)
+    groups = (result & left) - right, (result & right) - left, (left & right) - result
+    return min([math.prod([labels.lengths[n] for n in group]) for group in groups])
 
 
 # Views

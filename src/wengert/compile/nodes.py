@@ -207,10 +207,8 @@ def is_power_of_two(value: float, dtype: DType) -> bool:
 
 
 def cost_of(node: Node) -> float:
-    """Return what it costs to compute a node again, up to what is read from memory."""
-    if node.kind in ("buffer", "constant", "reduce", "row", "index"):
-        return 0.0
-    own = {"choice": 1, "pieces": 1, "gather": OPCODES["gather"].cost}.get(node.kind, 0)
-    if node.kind == "point" and node.name != "copy":
-        own = OPCODES[node.name].cost
-    return own + sum([a.node.cost for a in node.args])
+    """Return what it costs to compute a node again, up to what is in memory, or will be if it is needed twice."""
+    if node.kind == "point":
+        own = 0 if node.name == "copy" else OPCODES[node.name].cost
+        return own + sum([a.node.cost for a in node.args])
+    return {"choice": 1.0, "pieces": 1.0, "gather": float(OPCODES["gather"].cost)}.get(node.kind, 0.0)

@@ -1,0 +1,149 @@
+"""Schedules: how the kernels of a program are carried out, as values that one function chooses and `tiling` applies.
+
+A schedule changes no value but by the order of sums, so that any that is not illegal can be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wengert.kernel.kernel import Affine, Kernel, Operation, Program, Stage
+from wengert.kernel.opcodes import OPCODES
+
+__all__ = ["Pack", "Schedule", "chosen", "illegal"]
+
+MANY_LANES = 256
+"""Lanes up to which rows are carried out together: with more there is enough to do at once."""
+FEW_LANES = 64
+"""Lanes up to which they are even where they share nothing."""
+MANY_ROWS = 16
+"""Rows from which it pays to copy what each of them would read with gaps."""
+TILES = (4, 5, 3, 2)
+"""How many rows are carried out together, what is tried first in front."""
+MOST_OPERATIONS = 60
+"""Operations of a stage up to which several rows have room in registers and in the cache of instructions."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Name a load whose elements are copied before its kernel runs, so that lanes lie side by side.
+
+    Attributes:
+        kernel, stage, place: of the load.
+    """
+
+    kernel: int
+    stage: int
+    place: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Say how kernels are carried out.
+
+    Attributes:
+        lanes: for each kernel the dimension of each stage that vector lanes run over; 0 for none.
+        tiles: for each kernel how many rows are carried out together.
+        packs: what is copied first.
+    """
+
+    lanes: tuple[tuple[int, ...], ...]
+    tiles: tuple[int, ...]
+    packs: tuple[Pack, ...] = ()
+
+
+def illegal(program: Program, schedule: Schedule) -> str:
+    """Return why a schedule is none for a program; nothing if it is."""
+    if [len(kernel.stages) for kernel in program.kernels] != list(map(len, schedule.lanes)):
+        return "lanes for other stages"
+    if len(schedule.tiles) != len(program.kernels):
+        return "tiles for other kernels"
+    for kernel, lanes, tile in zip(program.kernels, schedule.lanes, schedule.tiles, strict=True):
+        if tile < 1 or kernel.rows % tile:
+            return f"a tile of {tile} of {kernel.rows} rows"
+        for stage, lane in zip(kernel.stages, lanes, strict=True):
+            if lane not in range(len(stage.extents)):
+                return f"lanes along dimension {lane} of {len(stage.extents)}"
+    for pack in schedule.packs:
+        kernel = program.kernels[pack.kernel]
+        stage = kernel.stages[pack.stage]
+        if not can_pack(program, kernel, stage, stage.operations[pack.place]):
+            return f"{pack}: rows read other elements, or write them"
+    return ""
+
+
+def can_pack(program: Program, kernel: Kernel, stage: Stage, load: Operation) -> bool:
+    """Tell whether what a load reads can be copied before its kernel: the same in each row, and written by none."""
+    if load.name != "load" or load.at is None or load.guard or load.at.coefficients[0] or len(stage.extents) < 2:
+        return False
+    if any(buffer.name == load.buffer and buffer.kind == "row" for buffer in program.buffers):
+        return False
+    written = {store.buffer for s in kernel.stages for store in s.stores}
+    written |= {reduction.into for s in kernel.stages for reduction in s.reductions}
+    return load.buffer not in written
+
+
+# The choice
+
+
+def chosen(program: Program) -> Schedule:
+    """Return a schedule that makes lanes read side by side, and rows share what they read."""
+    lanes = tuple([tuple([lane_of(stage) for stage in kernel.stages]) for kernel in program.kernels])
+    tiles = tuple([tile_of(kernel, own) for kernel, own in zip(program.kernels, lanes, strict=True)])
+    return Schedule(lanes, tiles, tuple(packs_of(program, lanes)))
+
+
+def lane_of(stage: Stage) -> int:
+    """Return the dimension that most is read and written along side by side, the last of those that are equal."""
+    scores = [(score(stage, dimension), dimension) for dimension in range(1, len(stage.extents))]
+    return max(scores, default=(0, 0))[1]
+
+
+def score(stage: Stage, dimension: int) -> int:
+    """Return what speaks for lanes along a dimension: loads and stores side by side, and sums that are kept so."""
+    found = 0
+    for operation in stage.operations:
+        if operation.name == "load" and operation.at is not None:
+            found += {0: 0, 1: 2}.get(operation.at.coefficients[dimension], -2)
+    for store in stage.stores:
+        found += 4 if store.at.coefficients[dimension] == 1 else -4
+    for reduction in stage.reductions:
+        if reduction.kind in ("nested", "column") and reduction.at is not None:
+            found += 100 * (reduction.at.coefficients[dimension] == 1)
+    return found
+
+
+def tile_of(kernel: Kernel, lanes: tuple[int, ...]) -> int:
+    """Return how many rows are carried out together: a divisor, so that none are left over."""
+    stages = kernel.stages
+    if any(operation.guard for stage in stages for operation in stage.operations):
+        return 1
+    if max([len(stage.operations) for stage in stages], default=0) > MOST_OPERATIONS or is_costly(kernel):
+        return 1
+    longest = max([s.extents[lane] for s, lane in zip(stages, lanes, strict=True) if lane], default=1)
+    shared = any(r.kind in ("column", "nested") for stage in stages for r in stage.reductions)
+    if longest > (MANY_LANES if shared else FEW_LANES):
+        return 1
+    return next((n for n in TILES if kernel.rows % n == 0), 1)
+
+
+def is_costly(kernel: Kernel) -> bool:
+    """Tell whether a kernel has functions, which have enough to do at once by themselves."""
+    return any(OPCODES[operation.name].cost >= 20 for stage in kernel.stages for operation in stage.operations)
+
+
+def packs_of(program: Program, lanes: tuple[tuple[int, ...], ...]) -> Iterator[Pack]:
+    """Yield the loads that every row of many does with gaps between lanes."""
+    for k, kernel in enumerate(program.kernels):
+        if kernel.rows < MANY_ROWS:
+            continue
+        for s, (stage, lane) in enumerate(zip(kernel.stages, lanes[k], strict=True)):
+            for place, operation in enumerate(stage.operations):
+                if lane and has_gaps(operation.at, lane) and can_pack(program, kernel, stage, operation):
+                    yield Pack(k, s, place)
+
+
+def has_gaps(at: Affine | None, lane: int) -> bool:
+    """Tell whether lanes that are read at an index do not lie side by side."""
+    return at is not None and at.coefficients[lane] not in (0, 1)

@@ -1,0 +1,90 @@
+"""Schedules: any legal one leaves programs sound and their values as they are; the chosen one reads side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.kernels import inputs_for, random_program
+from wengert.kernel.checking import findings
+from wengert.kernel.evaluation import evaluate
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduction, Stage
+from wengert.kernel.printing import text
+from wengert.kernel.schedule import Pack, Schedule, chosen, illegal
+from wengert.kernel.tiling import scheduled
+
+DOUBLE = np.dtype(float)
+ROWS, TERMS, COLUMNS = 32, 3, 5
+
+
+def product() -> Program:
+    """x @ y.T: rows of y, which all rows of x need, lie with gaps between neighbouring lanes."""
+    load_x = Operation("load", (), DOUBLE, "x", Affine(0, (TERMS, 0, 1)))
+    load_y = Operation("load", (), DOUBLE, "y", Affine(0, (0, TERMS, 1)))
+    times = Operation("multiply", (0, 1), DOUBLE)
+    nested = Reduction("add", 2, "nested", (2,), "z", Affine(0, (COLUMNS, 1, 0)))
+    stage = Stage((ROWS, COLUMNS, TERMS), (load_x, load_y, times), (), (nested,))
+    buffers = (
+        Buffer("x", (ROWS, TERMS), DOUBLE, "input"),
+        Buffer("y", (COLUMNS, TERMS), DOUBLE, "input"),
+        Buffer("z", (ROWS, COLUMNS), DOUBLE, "output"),
+    )
+    return Program(("x", "y"), ("z",), buffers, (Kernel(ROWS, (stage,)),))
+
+
+PRODUCT = product()
+PLAIN = Schedule(((0,),), (1,))
+
+
+def random_schedule(program: Program, seed: int) -> Schedule:
+    random = np.random.default_rng(seed)
+    lanes = tuple(tuple(int(random.integers(len(s.extents))) for s in kernel.stages) for kernel in program.kernels)
+    tiles = tuple(int(random.choice([n for n in range(1, k.rows + 1) if k.rows % n == 0])) for k in program.kernels)
+    packs: list[Pack] = []
+    for k, kernel in enumerate(program.kernels):
+        for s, stage in enumerate(kernel.stages):
+            tried = [Pack(k, s, place) for place in range(len(stage.operations))]
+            packs += [p for p in tried if random.random() < 0.7 and not illegal(program, Schedule(lanes, tiles, (p,)))]
+    return Schedule(lanes, tiles, tuple(packs))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_schedules_change_no_value(seed: int) -> None:
+    program = random_program(seed)
+    inputs = inputs_for(program, seed)
+    want = evaluate(program, inputs)
+    for schedule in (chosen(program), random_schedule(program, seed)):
+        assert not illegal(program, schedule)
+        found = scheduled(program, schedule)
+        assert not findings(found), f"{schedule}\n{text(found)}"
+        for a, b in zip(evaluate(found, inputs), want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4 if a.dtype == np.float32 else 1e-12, atol=1e-3)
+
+
+def test_a_product_is_carried_out_along_what_is_kept() -> None:
+    schedule = chosen(PRODUCT)
+    assert schedule == Schedule(((1,),), (4,), (Pack(0, 0, 1),))
+    copy, kernel = scheduled(PRODUCT, schedule).kernels
+    assert copy.stages[0].extents == (1, TERMS, COLUMNS)
+    loads = [op.at.coefficients for op in kernel.stages[0].operations if op.at is not None]
+    assert [coefficients[1] for coefficients in loads] == [0, 1]
+    x, y = np.random.default_rng(0).normal(size=(2, ROWS, TERMS))
+    np.testing.assert_allclose(evaluate(scheduled(PRODUCT, schedule), [x, y[:COLUMNS]])[0], x @ y[:COLUMNS].T)
+
+
+ILLEGAL: dict[str, tuple[Any, str]] = {
+    "stages": (dataclasses.replace(PLAIN, lanes=((0, 0),)), "lanes for other stages"),
+    "kernels": (dataclasses.replace(PLAIN, tiles=(1, 1)), "tiles for other kernels"),
+    "tile": (dataclasses.replace(PLAIN, tiles=(5,)), "a tile of 5 of 32 rows"),
+    "lane": (dataclasses.replace(PLAIN, lanes=((3,),)), "lanes along dimension 3 of 3"),
+    "pack": (dataclasses.replace(PLAIN, packs=(Pack(0, 0, 0),)), "rows read other elements, or write them"),
+}
+
+
+@pytest.mark.parametrize("case", ILLEGAL)
+def test_illegal_schedules_are_told_why(case: str) -> None:
+    schedule, reason = ILLEGAL[case]
+    assert reason in illegal(PRODUCT, schedule)
