@@ -7,7 +7,7 @@ import re
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -16,8 +16,16 @@ import numpy as np
 
 import wengert as wg
 from tools.fuzz.programs import Program, loaded, released
+from wengert.compile.passes import inlined
+from wengert.compile.segments import segmented
 from wengert.core.stores import called
 from wengert.errors import WengertError
+from wengert.graph import trace
+from wengert.kernel.checking import require_sound
+from wengert.kernel.evaluation import evaluate
+from wengert.kernel.kernel import Program as Kernels
+from wengert.kernel.schedule import chosen
+from wengert.kernel.tiling import scheduled
 
 __all__ = ["MODES", "Outcome", "Rejected", "Subject", "outcome", "subject"]
 
@@ -323,6 +331,21 @@ def jit_grad(this: Subject) -> None:
         compare_gradient(this, function(*copies(point)), k)
 
 
+def kernels(this: Subject) -> None:
+    """Compare gradients at every point that the kernels of the traced ones give, and NumPy between them."""
+    graph = trace(gradient_of(this.module.loss))(*copies(this.points[0]))
+    segments = segmented(inlined(graph))
+    for k, point in enumerate(this.points):
+        compare_gradient(this, segments.run(copies(point), checked), k)
+
+
+def checked(program: Kernels, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Evaluate kernels as they are scheduled."""
+    found = scheduled(program, chosen(program))
+    require_sound(found)
+    return evaluate(found, arrays)
+
+
 def compare_lanes(this: Subject, gradients: Any) -> None:
     """Compare gradients of all points."""
     for k in range(len(this.points)):
@@ -388,6 +411,7 @@ MODES: dict[str, Callable[[Subject], None]] = {
     "jit": jit,
     "grad(jit)": grad_jit,
     "jit(grad)": jit_grad,
+    "kernels(grad)": kernels,
     "vmap(grad)": vmap_grad,
     "grad(grad)": grad_grad,
     "jvp(grad)": jvp_grad,
