@@ -161,7 +161,12 @@ CASES: dict[str, tuple[Kind, list[Any], list[Any]]] = {
     "small scalar": (NumberKind(np.uint8), [np.uint8(255)], [255]),
     "complex scalar": (NumberKind(np.complex64), [np.complex64(1 + 2j)], [1 + 2j]),
     "nothing": (SameKind(None), [None], [0, numbers, ()]),
-    "one string": (SameKind(sys.intern("relu")), ["relu"], ["tanh", None]),
+    "one string": (SameKind("relu"), ["relu", "".join(["re", "lu"])], ["tanh", None, "reluu"]),
+    "one int": (SameKind(12345), [12345, int("12345")], [12346, 12345.0, True, 2**70]),
+    "one huge int": (SameKind(2**70), [2**70, 2 ** int("70")], [2**70 + 1, 0]),
+    "one float": (SameKind(-0.0), [-0.0, float("-0.0")], [0.0, 1.0, 0, float("nan")]),
+    "not a number": (SameKind(float("nan")), [float("nan")], [0.0]),
+    "true": (SameKind(True), [True], [1, False, np.True_]),
     "tuple": (
         ContainerKind(tuple, (TEN, NumberKind(float))),
         [(numbers, 2.5)],

@@ -15,6 +15,7 @@ from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, VARIANT, Wa
 
 __all__ = ["call", "insert"]
 
+EQUAL = 2  # Py_EQ
 COUNT = (1 << 63) - 1  # the bit above says that the place before the arguments may be used
 
 hold = external("Py_IncRef", VOID, POINTER)
@@ -33,6 +34,7 @@ dict_size = external("PyDict_Size", I64, POINTER)
 dict_next = external("PyDict_Next", I32, POINTER, Pointer(I64), Pointer(POINTER), Pointer(POINTER))
 is_true = external("PyObject_IsTrue", I32, POINTER)
 int_value = external("PyLong_AsLongLongAndOverflow", I64, POINTER, Pointer(I32))
+compare = external("PyObject_RichCompareBool", I32, POINTER, POINTER, I32)
 new_tuple = external("PyTuple_New", POINTER, I64)
 set_tuple_item = external("PyTuple_SetItem", I32, POINTER, I64, POINTER)
 new_list = external("PyList_New", POINTER, I64)
@@ -152,8 +154,8 @@ def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
         b.give(True)
     with b.when(way >= Way.TUPLE):
         b.give(b.call(contains, node, thing, frame))
-    with b.when(way.equals(Way.SAME)):
-        b.give(thing.equals(node.get("value").to(OBJECT)))
+    with b.when((way >= Way.SAME) & (way <= Way.SAME_BITS)):
+        b.give(b.call(is_constant, node, thing))
     number = frame.field("numbers").at(slot * 2)
     address.store(number)
     held.store(thing)
@@ -163,6 +165,17 @@ def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
     beyond = b.stack(I32)
     number.store(b.call(int_value, thing, beyond))
     b.give(beyond.load().equals(0))
+
+
+@native(BOOL, Pointer(NODE), Pointer(OBJECT))
+def is_constant(b: Builder, node: Value, thing: Value) -> None:
+    """Whether an object is a node's value, or one of its type that nothing tells from it."""
+    value, way = node.get("value").to(OBJECT), node.get("way")
+    with b.when(thing.equals(value) | way.equals(Way.SAME)):
+        b.give(thing.equals(value))
+    with b.when(way.equals(Way.SAME_BITS)):
+        b.give(thing.at(1).to(I64).load().equals(value.at(1).to(I64).load()))
+    b.give(b.call(compare, thing, value, EQUAL).equals(1))
 
 
 @native(BOOL, Pointer(NODE), Pointer(ARRAY))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -120,7 +121,7 @@ def call(self: CtypesEntry, *args: Any, **kwargs: Any) -> Any:
 def matches(kind: Kind, value: Any, inputs: list[Any]) -> bool:
     """Whether a value is of a kind; append its arrays and numbers, as arrays."""
     if isinstance(kind, SameKind):
-        return value is kind.value
+        return value is kind.value or is_equal(value, kind.value)
     if isinstance(kind, ContainerKind):
         return type(value) is kind.type and contains(kind, value, inputs)
     if isinstance(kind, NumberKind):
@@ -132,6 +133,15 @@ def matches(kind: Kind, value: Any, inputs: list[Any]) -> bool:
         return False
     inputs.append(value)
     return value.flags.aligned and in_order(kind, value)
+
+
+def is_equal(value: Any, constant: Any) -> bool:
+    """Whether nothing tells a value from a constant."""
+    if type(value) is not type(constant):
+        return False
+    if type(value) is float:
+        return struct.pack("d", value) == struct.pack("d", constant)
+    return type(value) in (int, str) and bool(value == constant)
 
 
 def contains(kind: ContainerKind, value: Any, inputs: list[Any]) -> bool:

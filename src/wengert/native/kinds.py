@@ -71,7 +71,10 @@ class ContainerKind:
 
 @dataclass(frozen=True, eq=False)
 class SameKind:
-    """One and the same object: an argument that must be it, or a result that is it."""
+    """One and the same object, as a result.
+
+    As an argument, the object or one that nothing tells from it: an equal int or string, a float of the same bits.
+    """
 
     value: Any
 

@@ -31,9 +31,11 @@ class Way(enum.IntEnum):
     COMPLEX = 5
     SCALAR = 6  # of NumPy's
     SAME = 7
-    TUPLE = 8
-    LIST = 9
-    DICT = 10
+    EQUAL = 8  # an int or a string
+    SAME_BITS = 9  # a float
+    TUPLE = 10
+    LIST = 11
+    DICT = 12
 
 
 KERNEL = Signature(VOID, (Pointer(POINTER), POINTER, POINTER))
@@ -99,6 +101,7 @@ FRAME = Struct(
 
 NUMBERS: dict[type, Way] = {int: Way.INT, bool: Way.BOOL}
 RESULTS: dict[type, Way] = {float: Way.FLOAT, complex: Way.COMPLEX, **NUMBERS}
+CONSTANTS: dict[type, Way] = {int: Way.EQUAL, str: Way.EQUAL, float: Way.SAME_BITS}
 CONTAINERS: dict[type, Way] = {tuple: Way.TUPLE, list: Way.LIST, dict: Way.DICT}
 
 
@@ -137,7 +140,8 @@ class Tables:
         self.kept.append(table)
         for node, kind in zip(table, kinds, strict=False):
             if isinstance(kind, SameKind):
-                node.way, node.type, node.value = Way.SAME, self.address(type(kind.value)), self.address(kind.value)
+                node.way = CONSTANTS.get(type(kind.value), Way.SAME) if other is Way.IN_PLACE else Way.SAME
+                node.type, node.value = self.address(type(kind.value)), self.address(kind.value)
             elif isinstance(kind, ContainerKind):
                 node.way, node.type = CONTAINERS[kind.type], self.address(kind.type)
                 node.items, node.count = self.nodes(kind.items, numbers, other), len(kind.items)
