@@ -480,6 +480,49 @@ def minmax(x, y):
     return min(x, y, 2.0), max([x, y]), int(x), bool(y)
 
 
+ROWS = [(np.array(x),) for x in ([0.5, -0.6, 2.0], [-0.5, 2.0, 2.0], [np.nan, 3.0, 1.0], [1.0, np.nan, 5.0], [1.0] * 3)]
+
+
+@case(*ROWS)
+def best_of_items(x):
+    return max(x), min(x), max([x[0], x[1]], key=lambda v: -v if v > 1 else v), min(abs(v) for v in x), max(0.25, *x)
+
+
+@case(*ROWS)
+def best_of_pairs(x):
+    place, value = max(enumerate(x), key=lambda pair: pair[1])
+    return place * 10.0 + value, max([], default=x[0])
+
+
+@case(*ROWS)
+def any_and_all(x):
+    some = any(x > 1.5)
+    checks = [v > -1.0 for v in x]
+    if all(checks) and not any(()):
+        return x * 2.0, some
+    return x, all((some, x[0]))
+
+
+@case(*ROWS)
+def numbered_return(x):
+    for i, v in enumerate(x):
+        if v > 1.5:
+            return x * i
+    return -x
+
+
+@case(*ROWS)
+def paired_break(x):
+    total = 0.0
+    for i, (v, w) in enumerate(zip(x, reversed(x), strict=True), 1):
+        if v < 0.0:
+            break
+        total = total + v * w * i
+    else:
+        total = -total
+    return total
+
+
 @case((5.0,), (1000.0,), (-1.0,))
 def rngstop(x):
     s = 0.0
@@ -1208,3 +1251,23 @@ def test_graphs_inside_of_chains_go_through_the_passes_once(monkeypatch):
     graph = wg.graph.trace(chain)(2.5)
     assert graph(2.5)[0] == 10.0
     assert count <= 3 * 11  # the graph, and five choices of two
+
+
+def stops_early(x):
+    pairs = enumerate(x)
+    for _, v in pairs:
+        if v > 1.0:
+            break
+    return next(pairs)[1]
+
+
+def some_of_a_generator(x):
+    return any(v > 1.0 for v in x)
+
+
+def test_iterators_that_others_see_are_not_gone_through() -> None:
+    x = np.array([0.5, 2.0, 3.0])
+    with pytest.raises(UsageError, match="an iterator of type enumerate, which a traced condition ends early"):
+        jit(stops_early)(x)
+    with pytest.raises(TracedTruthError):
+        jit(some_of_a_generator)(x)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import functools
 import inspect
 import weakref
@@ -13,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
-from wengert.control.heap import Heap
 from wengert.control.libraries import is_library, is_own
 from wengert.control.places import defined
 from wengert.conversion import operations
-from wengert.conversion.branches import decided
+from wengert.conversion.iterables import CHOICES, ITERATORS, items_of
 from wengert.conversion.loading import bound_to, compiled, is_converted
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, is_traced, one_element
@@ -28,7 +26,7 @@ from wengert.core.order import is_scalar
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.primitives import conversion
 
-__all__ = ["callee", "converted"]
+__all__ = ["callee", "callee_in_for", "converted"]
 
 SUSPENDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 PASSING = (map, filter, functools.partial, functools.reduce)
@@ -162,6 +160,11 @@ def callee(function: Any) -> Any:
     return function
 
 
+def callee_in_for(function: Any) -> Any:
+    """Return what is called in place of a function whose result a `for` statement goes through and nobody else has."""
+    return items_of(function) if type(function) is type and function in ITERATORS else callee(function)
+
+
 def is_plain(function: functools.partial[Any]) -> bool:
     """Tell whether a partial has nothing to convert."""
     inner = function.func
@@ -231,28 +234,6 @@ def staged_round(number: Any, ndigits: Any = None) -> Any:
     return as_integer(np.rint(number))
 
 
-def larger(test: Any, one: Any, other: Any) -> Any:
-    """Return one of two values."""
-    if not is_traced(test):
-        return one if test else other
-    return decided(test, lambda: one, lambda: other, Heap(()))
-
-
-def chosen(function: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Return `max` or `min`, by traced comparisons where they are."""
-
-    def choice(*args: Any, **kwargs: Any) -> Any:
-        items = args if len(args) > 1 else list(args[0]) if args and isinstance(args[0], list | tuple) else ()
-        if kwargs or not any(map(is_traced, items)):
-            return function(*args, **kwargs)
-        best = items[0]
-        for item in items[1:]:
-            best = larger(better(item, best), item, best)
-        return best
-
-    return choice
-
-
 def looking(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a builtin that looks at its arguments from outside, and so raises for those that are undefined."""
 
@@ -270,7 +251,6 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     isinstance: looking(isinstance),
     callable: looking(callable),
     type: looking(type),
-    max: chosen(builtins.max, lambda a, b: a > b),
-    min: chosen(builtins.min, lambda a, b: a < b),
+    **{function: passing(choice) for function, choice in CHOICES.items()},
 }
 BUILTIN_SET = frozenset(BUILTINS)

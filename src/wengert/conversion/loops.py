@@ -9,6 +9,7 @@ from typing import Any
 from wengert.control.heap import Heap
 from wengert.control.places import Site
 from wengert.conversion.branches import and_, choose, running
+from wengert.conversion.iterables import Items
 from wengert.conversion.ranges import StagedRange
 from wengert.conversion.regions import as_truth, is_traced
 from wengert.conversion.staged_loop import Counted, staged_loop
@@ -82,7 +83,7 @@ def remaining(iterable: Any, items: Iterator[Any], taken: int, site: Site, body:
         rest = iterable[taken:]
         counted_loop(site, body, flags, len(rest), StagedRange(rest.start, rest.stop, rest.step).item)
         return
-    if not hasattr(iterable, "__len__"):
+    if not hasattr(iterable, "__len__") and not isinstance(iterable, Items):
         raise UsageError(
             describe(
                 "for",

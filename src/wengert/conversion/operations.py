@@ -7,11 +7,30 @@ from typing import Any
 from wengert.conversion.branches import and_, compare, if_exp, if_stmt, not_, or_, running
 from wengert.conversion.loops import for_stmt, while_stmt
 
-__all__ = ["and_", "callee", "compare", "for_stmt", "if_exp", "if_stmt", "not_", "or_", "running", "while_stmt"]
+__all__ = [
+    "and_",
+    "callee",
+    "callee_in_for",
+    "compare",
+    "for_stmt",
+    "if_exp",
+    "if_stmt",
+    "not_",
+    "or_",
+    "running",
+    "while_stmt",
+]
 
 
 def callee(function: Any) -> Any:
     """Return what is called in place of a function."""
     from wengert.conversion.calls import callee as found
+
+    return found(function)
+
+
+def callee_in_for(function: Any) -> Any:
+    """Return what is called in place of a function whose result a `for` statement goes through."""
+    from wengert.conversion.calls import callee_in_for as found
 
     return found(function)

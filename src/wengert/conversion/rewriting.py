@@ -259,11 +259,20 @@ class Scope(ast.NodeTransformer):
         site = (node.lineno, tuple((x, names[x], ()) for x in sorted(names)))
         call = self.operation(
             "for_stmt",
-            [self.visit(node.iter), name_node(BODY, node), constant(stops), constant(site)],
+            [self.gone_through(node.iter), name_node(BODY, node), constant(stops), constant(site)],
             node,
         )
         found = [self.nested(BODY, body, node, ITEM), at(ast.Expr(call), node)]
         return self.finished(loop, stops, found, node)
+
+    def gone_through(self, node: ast.expr) -> ast.expr:
+        """Rewrite what a `for` statement goes through; of a call nobody else has the result."""
+        if not isinstance(node, ast.Call) or (isinstance(node.func, ast.Name) and node.func.id == "super"):
+            rewritten: ast.expr = self.visit(node)
+            return rewritten
+        function = self.operation("callee_in_for", [self.visit(node.func)], node.func)
+        keywords = [self.visit(x) for x in node.keywords]
+        return at(ast.Call(function, [self.gone_through(x) for x in node.args], keywords), node)
 
     def loop_body(self, node: ast.While | ast.For) -> tuple[Loop, list[ast.stmt], tuple[str, ...]]:
         """Rewrite the body of a loop; also return its flags, and which of them end it."""
