@@ -27,7 +27,7 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(wengert.__path__, "wengert.")
     if not module.name.endswith("__main__")
 )
-PUBLIC = ("wengert", "wengert.autograd", "wengert.extend", "wengert.testing", "wengert.errors")
+PUBLIC = ("wengert", "wengert.autograd", "wengert.extend", "wengert.graph", "wengert.testing", "wengert.errors")
 
 
 def examples(name: str, text: str) -> doctest.DocTest:

@@ -158,3 +158,9 @@ def test_it_sees_imports_inside_functions():
 def test_it_ignores_imports_for_type_checking():
     source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from wengert.cli import main\n"
     assert imported("wengert.core.example", source) == []
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_ignored_complaints_of_mypy_have_a_code_and_a_reason(path: Path) -> None:
+    bare = [line for line in path.read_text().splitlines() if re.search(r"# type: ignore(?!\[[a-z, -]+\]  # \w)", line)]
+    assert not bare

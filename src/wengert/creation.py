@@ -65,4 +65,4 @@ def asarray(data: ArrayLike, dtype: Any = None) -> Tensor:
     dtype = None if dtype is None else as_dtype("asarray", dtype)
     if dtype is None or found.dtype == dtype:
         return found
-    return FUNCTIONS[np.astype](found, dtype)  # type: ignore[no-any-return]
+    return FUNCTIONS[np.astype](found, dtype)  # type: ignore[no-any-return]  # a Tensor

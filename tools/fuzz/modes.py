@@ -135,7 +135,7 @@ def what_is_right(module: ModuleType, program: Program) -> tuple[Expected, ...]:
     module.single = np.float64  # type: ignore[attr-defined]  # differences need the precision
     slopes = [differences(module, point, program.directions) for point in program.points]
     wide = [plain(module, point) for point in program.points]
-    module.single = np.float32  # type: ignore[attr-defined]
+    module.single = np.float32  # type: ignore[attr-defined]  # what programs import
     if not all(
         same(x, y, PRECISION) for one, other in zip(results, wide, strict=True) for x, y in zip(one, other, strict=True)
     ):

@@ -178,7 +178,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
         graph, captured = traced(inner, inputs, f"call({name})")
     finally:
         TRACING.running.pop()
-    require_apart(name, inputs, captured, used, written)
+    require_unshared(name, inputs, captured, used, written)
     results = apply(primitive, *inputs, *captured, graph=graph, name=name)
     count = len(results) - len(written)
     for i, value in zip(written, results[count:], strict=True):
@@ -191,7 +191,7 @@ def owners_of(tensors: Sequence[Any]) -> list[Tensor]:
     return [base_and_path(x)[0] for x in tensors]
 
 
-def require_apart(
+def require_unshared(
     name: str, inputs: Sequence[Any], captured: Sequence[Tensor], used: Sequence[Equation], written: Sequence[int]
 ) -> None:
     """Raise if an argument that the function wrote to shares memory with another, or with what it captures.

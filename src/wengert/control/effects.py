@@ -112,9 +112,9 @@ def users_functions(function: Callable[..., Any]) -> list[Any]:
         seen.add(id(value))
         if isinstance(value, FunctionType) and is_own(value.__code__.co_filename):
             queue += [*map(content_of, value.__closure__ or ()), *(value.__defaults__ or ())]
-        elif isinstance(value, MethodType) and is_own_class(type(value.__self__)):
+        elif isinstance(value, MethodType) and is_wengerts_class(type(value.__self__)):
             queue.append(value.__self__)
-        elif is_own_class(type(value)):
+        elif is_wengerts_class(type(value)):
             queue += (
                 [x for x in map(vars(value).get, ("function", "fun")) if x is not None]
                 if hasattr(value, "__dict__")
@@ -127,6 +127,6 @@ def users_functions(function: Callable[..., Any]) -> list[Any]:
     return found
 
 
-def is_own_class(kind: type) -> bool:
+def is_wengerts_class(kind: type) -> bool:
     """Tell whether a class is of the library."""
     return kind.__module__.startswith("wengert.")

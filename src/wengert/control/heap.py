@@ -20,7 +20,7 @@ import numpy as np
 
 from wengert._tree import flatten
 from wengert.control.holders import Cell, Contents, Holder, Variables, content_of, holder_of
-from wengert.control.libraries import is_library, is_library_file, is_own
+from wengert.control.libraries import is_library, is_library_file, is_wengerts
 from wengert.control.places import HIDDEN, Place, Site, is_undefined, line_text
 from wengert.core.identity import Object
 from wengert.core.sharing import Plain
@@ -126,7 +126,7 @@ class Heap:
             if is_staged(value):
                 self.adopt(value)
         elif type(value) is FunctionType and is_library(value.__code__):
-            if is_own(value.__code__):  # what a transformation returned, around a function of the user
+            if is_wengerts(value.__code__):  # what a transformation returned, around a function of the user
                 self.queue += [(x, name, None) for x in map(content_of, value.__closure__ or ())]
             return
         elif (holder := holder_of(value, name)) is not None:

@@ -8,14 +8,14 @@ from types import CodeType
 
 from wengert.core.source import PACKAGE_PREFIX
 
-__all__ = ["is_library", "is_library_file", "is_own"]
+__all__ = ["is_library", "is_library_file", "is_wengerts"]
 
 LIBRARIES = tuple(
     {os.path.normcase(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 
 
-def is_own(code: CodeType) -> bool:
+def is_wengerts(code: CodeType) -> bool:
     """Tell whether code belongs to this library."""
     return code.co_filename.startswith(PACKAGE_PREFIX)
 

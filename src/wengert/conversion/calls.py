@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
-from wengert.control.libraries import is_library, is_own
+from wengert.control.libraries import is_library, is_wengerts
 from wengert.control.places import defined
 from wengert.conversion import operations
 from wengert.conversion.iterables import CHOICES, ITERATORS, items_of
@@ -57,7 +57,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
         return converted_object(function)
     if is_converted(function.__code__):
         return function
-    if is_own(function.__code__):
+    if is_wengerts(function.__code__):
         return with_arguments_converted(function)
     return bound_to(function, converted_code(function), operations, function.__closure__ or ())
 
@@ -65,7 +65,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
 def converted_object(function: Any) -> Callable[..., Any]:
     """Return what stands for an object with `__call__`."""
     call = call_method(type(function))
-    if isinstance(call, FunctionType) and not is_own(call.__code__):
+    if isinstance(call, FunctionType) and not is_wengerts(call.__code__):
         return MethodType(converted(call), function)
     raise refused(
         function,
@@ -119,7 +119,7 @@ def reaches_user(function: Any, depth: int = 4) -> bool:
         function = function.func
     if not isinstance(function, FunctionType):
         return False
-    if not is_own(function.__code__):
+    if not is_wengerts(function.__code__):
         return not is_library(function.__code__)
     cells = function.__closure__ or ()
     return depth > 0 and any(reaches_user(cell.cell_contents, depth - 1) for cell in cells if is_filled(cell))
@@ -176,7 +176,7 @@ def called_function(function: FunctionType) -> Callable[..., Any]:
     code = function.__code__
     if is_converted(code) or code.co_flags & SUSPENDED:
         return function
-    if is_own(code):
+    if is_wengerts(code):
         return passing(with_arguments_converted(function))
     if is_library(code):
         return function

@@ -204,7 +204,7 @@ def as_tensor(value: Any) -> Tensor:
     if type(value) is Tensor:
         return value if type(value._value) is ndarray else strengthened(value)
     if isinstance(value, list | tuple):  # there may be Tensors in it, whose gradients are kept
-        return array_of("asarray", FUNCTIONS[np.array], value)  # type: ignore[no-any-return]
+        return array_of("asarray", FUNCTIONS[np.array], value)  # type: ignore[no-any-return]  # a Tensor
     array = plain_array("asarray", value)
     if holds_objects(value):
         return constant_tensor(read_objects("asarray", value))

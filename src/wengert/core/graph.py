@@ -56,6 +56,11 @@ class Equation:
         params: its parameters.
         outputs: the variables it binds.
         origin: where in the user's program it was traced, if known: a position, or the code object and offset of one.
+
+    >>> import wengert as wg
+    >>> (equation,) = wg.graph.trace(lambda x: x * 2.0)(1.0).equations
+    >>> equation.primitive.name, equation.inputs[1], equation.outputs[0].dtype
+    ('multiply', 2.0, dtype('float64'))
     """
 
     __slots__ = ("inputs", "origin", "outputs", "params", "primitive")
@@ -93,6 +98,13 @@ class Graph(Composite):
         equations: in an order in which each uses only what is bound before it.
         outputs: variables and literals.
         settled: whether it has been through the graph passes, which would find nothing more to do.
+
+    >>> import numpy as np, wengert as wg
+    >>> graph = wg.graph.trace(lambda x, y: np.sin(x) * y)(0.0, 1.0)
+    >>> graph
+    <graph of 2 inputs, 2 equations, 1 outputs>
+    >>> graph(0.0, 1.0) == (0.0,), graph == wg.graph.trace(lambda a, b: np.sin(a) * b)(3.0, 4.0)
+    (True, True)
     """
 
     __slots__ = ("_key", "_last_uses", "_steps", "equations", "inputs", "outputs", "settled")
@@ -276,8 +288,18 @@ def render(graph: Graph, *, positions: bool = False, indent: str = "") -> str:
         positions: whether to show where in the user's program each equation was traced.
         indent: what each line begins with.
 
+    Returns:
+        Its inputs, an equation a line, and its outputs.
+
     Raises:
         DtypeError: it is no graph.
+
+    >>> import wengert as wg
+    >>> print(render(wg.graph.trace(lambda x: x * x + 1.0)(2.0)))
+    graph(x: float)
+      v1 = multiply(x, x)  # float
+      v2 = add(v1, 1.0)  # float
+      return v2
     """
     require_graph("render", graph)
     names = variable_names(graph)
@@ -351,6 +373,20 @@ def check(graph: Graph) -> None:
 
     Every variable must be bound once and before use, literals must be arrays or numbers, and the avals of results
     must be those that the primitive gives.
+
+    Args:
+        graph: the graph.
+
+    Raises:
+        DtypeError: it is no graph.
+        GraphError: it is not well formed.
+
+    >>> import wengert as wg
+    >>> graph = wg.graph.trace(lambda x: x * 2.0)(1.0)
+    >>> check(graph)
+    >>> check(Graph((), graph.equations, graph.outputs))
+    Traceback (most recent call last):
+    wengert.errors.GraphError: graph: x: float is used before it is bound; variables are bound before use. ...
     """
     require_graph("check", graph)
     bound: set[Variable] = set()

@@ -52,4 +52,4 @@ def shape_after(shape: tuple[int, ...], path: Sequence[Step]) -> tuple[int, ...]
     window: Any = np.broadcast_to(np.empty(()), shape)
     for primitive, params in path:
         window = primitive.evaluate(window, **dict(params))
-    return window.shape  # type: ignore[no-any-return]
+    return window.shape  # type: ignore[no-any-return]  # a tuple

@@ -20,6 +20,11 @@ class Variable:
         weak: whether these are Python numbers.
         name: what the printer calls it, where the user gave a name.
         strides: how the values lie in memory; see `wengert.core.order`.
+
+    >>> import numpy as np, wengert as wg
+    >>> (x,) = wg.graph.trace(np.sin)(np.ones(3)).inputs
+    >>> x.shape, x.dtype, x.weak
+    ((3,), dtype('float64'), False)
     """
 
     __slots__ = ("dtype", "name", "shape", "strides", "weak")

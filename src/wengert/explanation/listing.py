@@ -101,7 +101,7 @@ class Listing(Tape):
         """Return what an operand refers to: an earlier result, or else the text of a constant."""
         if type(operand) is Tensor:
             if operand._trace is self:
-                return operand._node  # type: ignore[no-any-return]
+                return operand._node  # type: ignore[no-any-return]  # a node of the tape
             known = self.unrecorded.get(id(operand))
             if known is not None and known[1] is operand._value:
                 return known[2]
@@ -110,7 +110,7 @@ class Listing(Tape):
     def result_reference(self, result: Tensor) -> Reference:
         """Return what stands for a result; one without a node is kept, so that later operands can refer to it."""
         if result._trace is self:
-            return result._node  # type: ignore[no-any-return]
+            return result._node  # type: ignore[no-any-return]  # a node of the tape
         result._kept = True  # so a write replaces the buffer, and the reference ends
         reference = Unrecorded()
         self.unrecorded[id(result)] = (result, result._value, reference)

@@ -108,6 +108,10 @@ def to_svg(graph: Graph) -> str:
 
     Raises:
         UsageError: Graphviz is not installed, or could not draw the graph.
+
+    >>> import shutil, wengert as wg
+    >>> shutil.which("dot") is None or "<svg" in to_svg(wg.graph.trace(lambda x: x * 2.0)(1.0))
+    True
     """
     import shutil
     import subprocess  # on first use, as everywhere in this package: they would slow down the import

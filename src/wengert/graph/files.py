@@ -93,6 +93,13 @@ def load(path: str | os.PathLike[str], *, largest: int = LARGEST_ARRAY) -> Graph
     Raises:
         FileFormatError: the content is damaged, or not a well formed graph.
         OSError: the file cannot be read.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from wengert.graph import trace
+    >>> with TemporaryDirectory() as folder:
+    ...     save(trace(lambda x: x * 2.0)(1.0), f"{folder}/double.graph")
+    ...     load(f"{folder}/double.graph")(4.0)
+    (8.0,)
     """
     with open(as_path("load", path), "rb") as file:
         data = file.read(LARGEST_FILE + 1)

@@ -45,13 +45,13 @@ def running(name: str, ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any)
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the running sums along an axis; see `numpy.cumsum`."""
-    return running("cumsum", np.add, a, axis, dtype, out)  # type: ignore[no-any-return]
+    return running("cumsum", np.add, a, axis, dtype, out)  # type: ignore[no-any-return]  # a Tensor
 
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the running products along an axis; see `numpy.cumprod`."""
-    return running("cumprod", np.multiply, a, axis, dtype, out)  # type: ignore[no-any-return]
+    return running("cumprod", np.multiply, a, axis, dtype, out)  # type: ignore[no-any-return]  # a Tensor
 
 
 def cumulative(
@@ -76,7 +76,7 @@ def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the running sums along an axis; see `numpy.cumulative_sum`."""
-    return cumulative("cumulative_sum", np.add, x, axis, dtype, out, include_initial)  # type: ignore[no-any-return]
+    return cumulative("cumulative_sum", np.add, x, axis, dtype, out, include_initial)  # type: ignore[no-any-return]  # a Tensor
 
 
 @implements(np.cumulative_prod)
@@ -84,4 +84,4 @@ def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the running products along an axis; see `numpy.cumulative_prod`."""
-    return cumulative("cumulative_prod", np.multiply, x, axis, dtype, out, include_initial)  # type: ignore[no-any-return]
+    return cumulative("cumulative_prod", np.multiply, x, axis, dtype, out, include_initial)  # type: ignore[no-any-return]  # a Tensor

@@ -58,7 +58,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         if x.dtype.kind == "b":
             x = np.not_equal(along(x, axis, 1, None), along(x, axis, None, -1))
         elif x.shape[axis] < 2:
-            return along(x, axis, 1, None)  # type: ignore[no-any-return]
+            return along(x, axis, 1, None)  # type: ignore[no-any-return]  # a Tensor
         else:
             x = subtracted(x, {"axis": axis})
     return x
@@ -212,4 +212,4 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
         else:
             widths = diff(points, axis=axis)
     panels = widths * (along(heights, at, 1, None) + along(heights, at, None, -1)) / 2.0
-    return np.sum(panels, axis)  # type: ignore[no-any-return]
+    return np.sum(panels, axis)  # type: ignore[no-any-return]  # a Tensor

@@ -119,7 +119,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     if copy is False:
         for memory in buffers_of(x):
             np.reshape(memory, lengths, order=chosen, copy=False)
-    return apply(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)  # type: ignore[no-any-return]
+    return apply(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)  # type: ignore[no-any-return]  # a Tensor
 
 
 @implements(np.ravel)
@@ -138,11 +138,11 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
     flags = [memory.flags for memory in buffers_of(x)] if path else []
     contiguous = [one.f_contiguous if chosen == "F" else one.c_contiguous for one in flags]
     if all(contiguous):
-        return result  # type: ignore[no-any-return]
+        return result  # type: ignore[no-any-return]  # a Tensor
     copied: Any = np.copy(result)
     if any(contiguous):
         part_of(base, copied, None, undecided_text("ravel"))
-    return copied  # type: ignore[no-any-return]
+    return copied  # type: ignore[no-any-return]  # a Tensor
 
 
 @implements(np.expand_dims)
@@ -413,7 +413,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     if dtype is None and out is None:
         first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
         return compact_trace(x, {"offset": operator.index(offset), "axis1": first, "axis2": second})
-    return with_out("trace", np.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype), out)  # type: ignore[no-any-return]
+    return with_out("trace", np.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype), out)  # type: ignore[no-any-return]  # a Tensor
 
 
 @implements(np.linalg.trace)

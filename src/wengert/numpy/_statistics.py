@@ -73,7 +73,7 @@ def dispersion_function(function: Any, primitive: Primitive, what: str) -> Calla
         correction: Any = None,
     ) -> Tensor:
         extras = {"where": where, "mean": mean, "correction": correction}
-        return dispersion(name, primitive, a, axis, dtype, out, ddof, keepdims, extras)  # type: ignore[no-any-return]
+        return dispersion(name, primitive, a, axis, dtype, out, ddof, keepdims, extras)  # type: ignore[no-any-return]  # a Tensor
 
     return compute
 
@@ -99,7 +99,7 @@ def without_nan_function(function: Any, replaced_by: float, meaning: Any, what: 
     @implements(function)
     @documented(function.__name__, f"Return the {what}, counting NaN as {replaced_by}")
     def compute(a: Any, *args: Any, **options: Any) -> Tensor:
-        return FUNCTIONS[meaning](replaced(a, replaced_by), *args, **options)  # type: ignore[no-any-return]
+        return FUNCTIONS[meaning](replaced(a, replaced_by), *args, **options)  # type: ignore[no-any-return]  # a Tensor
 
     return compute
 
@@ -119,7 +119,7 @@ def nanmean(
     where = given(where, True)
     mask = () if where is None else (operand("nanmean", where),)
     result = apply(statistics.nanmean, x, *mask, **params_of(x, axis, keepdims, dtype, of_ufunc=True))
-    return with_out("nanmean", result, out)  # type: ignore[no-any-return]
+    return with_out("nanmean", result, out)  # type: ignore[no-any-return]  # a Tensor
 
 
 # Order statistics
@@ -135,7 +135,7 @@ def middle(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: boo
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Tensor:
     """Return the median over axes; tied elements share the gradient. See `numpy.median`."""
-    return middle("median", a, axis, out, keepdims, skipna=False)  # type: ignore[no-any-return]
+    return middle("median", a, axis, out, keepdims, skipna=False)  # type: ignore[no-any-return]  # a Tensor
 
 
 @implements(np.nanmedian)
@@ -143,7 +143,7 @@ def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
 ) -> Tensor:
     """Return the median over axes of the elements that are not NaN; see `numpy.nanmedian`."""
-    return middle("nanmedian", a, axis, out, keepdims, skipna=True)  # type: ignore[no-any-return]
+    return middle("nanmedian", a, axis, out, keepdims, skipna=True)  # type: ignore[no-any-return]  # a Tensor
 
 
 def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable[..., Tensor]:
@@ -168,7 +168,7 @@ def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable
         weight = () if weights is None else (operand(name, weights),)
         params = {"method": method, "percent": percent, "skipna": skipna, "moving": type(q) is Tensor}
         result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **params_of(x, axis, keepdims))
-        return with_out(name, result, out)  # type: ignore[no-any-return]
+        return with_out(name, result, out)  # type: ignore[no-any-return]  # a Tensor
 
     return compute
 
@@ -302,7 +302,7 @@ def cov(
         rows = np.concatenate([rows, second], axis=0)
     if ddof is None:
         ddof = 0 if bias else 1
-    return covariance(rows, ddof, fweights, aweights)  # type: ignore[no-any-return]
+    return covariance(rows, ddof, fweights, aweights)  # type: ignore[no-any-return]  # a Tensor
 
 
 def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
@@ -346,7 +346,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     """Return the correlation coefficients of variables; see `numpy.corrcoef`."""
     found: Any = cov(x, y, rowvar, dtype=dtype)
     if not found.ndim:
-        return found / found  # type: ignore[no-any-return]
+        return found / found  # type: ignore[no-any-return]  # a Tensor
     variance = diagonal(found)
     deviation: Any = np.sqrt(variance.real if variance.dtype.kind == "c" else variance)
-    return clipped(found / deviation[:, None] / deviation[None, :])  # type: ignore[no-any-return]
+    return clipped(found / deviation[:, None] / deviation[None, :])  # type: ignore[no-any-return]  # a Tensor

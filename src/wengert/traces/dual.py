@@ -137,7 +137,7 @@ class Dual(Transient):
         if type(out) in NUMBERS or (type(out) is Tensor and out.weak):
             return self.paired_numbers(out, tangent)
         if tangent is None or not is_differentiable(out.dtype):
-            return wrapped_constant(out)  # type: ignore[no-any-return]
+            return wrapped_constant(out)  # type: ignore[no-any-return]  # a Tensor
         tangent = strong(settled(tangent))
         if tangent.shape != out.shape:
             tangent = np.broadcast_to(tangent, out.shape)
@@ -151,7 +151,7 @@ class Dual(Transient):
             return make_dual(out, tangent.item(), self, asker(3))
         dtype = aval_of(out).dtype
         if tangent is None or not is_differentiable(dtype):
-            return wrapped_constant(out)  # type: ignore[no-any-return]
+            return wrapped_constant(out)  # type: ignore[no-any-return]  # a Tensor
         return make_dual(out, settled(weakened(match_dtype(strong(settled(tangent)), dtype))), self, asker(3))
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:

@@ -185,7 +185,7 @@ class Jet(Transient):
         """Return a Tensor from its value and a function that computes the other coefficients."""
         aval = shape, dtype, weak = aval_of(out)
         if not is_differentiable(dtype):
-            return wrapped_constant(out)  # type: ignore[no-any-return]
+            return wrapped_constant(out)  # type: ignore[no-any-return]  # a Tensor
 
         def coefficient(k: int) -> Any:
             found = strong(compute(k))
@@ -208,7 +208,7 @@ class Jet(Transient):
         constants = [self.value_below(x) for x in operands[count:]]
         series = [self.series_of(x) for x in operands[:count]]
         if all(s is None for s in series):
-            return wrapped_constant(out)  # type: ignore[no-any-return]
+            return wrapped_constant(out)  # type: ignore[no-any-return]  # a Tensor
         zeros = [zero_of(x) if s is None else None for s, x in zip(series, operands[:count], strict=True)]
 
         def compute(k: int) -> Any:

@@ -178,7 +178,7 @@ def _detach(self: Tensor) -> Tensor:
     tensor(6.)
     """
     if not is_concrete(self):
-        return apply(PRIMITIVES["stop_gradient"], self)  # type: ignore[no-any-return]
+        return apply(PRIMITIVES["stop_gradient"], self)  # type: ignore[no-any-return]  # a Tensor
     keep(self)
     result = make_tensor(raw(self), None, None)
     result._kept = base_and_path(self)[0]._kept

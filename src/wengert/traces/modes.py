@@ -155,7 +155,7 @@ class Mode:
                 with again():
                     return function(*args, **kwargs)
 
-        return wrapped  # type: ignore[no-any-return]
+        return wrapped  # type: ignore[no-any-return]  # as the function was
 
 
 class _Driven:

@@ -487,7 +487,7 @@ class Tape(Transient):
         """Return one of the outputs of a recorded operation."""
         shape, dtype, _ = aval_of(value)
         if not is_differentiable(dtype):
-            return wrapped_constant(value)  # type: ignore[no-any-return]
+            return wrapped_constant(value)  # type: ignore[no-any-return]  # a Tensor
         node = Output()
         node.number = next(CREATED)
         node.primitive = source.primitive

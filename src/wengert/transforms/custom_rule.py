@@ -136,7 +136,7 @@ class CustomCall(UserCall):
         leaves = list(self.leaves)
         for place, value in zip(self.places, values, strict=True):
             leaves[place] = readable(value)
-        return unflatten(self.structure, leaves)  # type: ignore[no-any-return]
+        return unflatten(self.structure, leaves)  # type: ignore[no-any-return]  # the user's containers
 
     def compute(self, operands: Sequence[Tensor]) -> Sequence[Tensor]:
         """Call the function; its results must not depend on what it captured."""
@@ -274,7 +274,7 @@ class CustomCall(UserCall):
         for i, place in enumerate(self.places):
             tangent = given.get(i)
             leaves[place] = zero_tangent(operands[i]) if tangent is None else readable(tangent)
-        return unflatten(self.structure, leaves)  # type: ignore[no-any-return]
+        return unflatten(self.structure, leaves)  # type: ignore[no-any-return]  # the user's containers
 
     def push(self, tangents: Sequence[Any], out: Any, operands: Sequence[Any]) -> Any:
         """Apply the forward rule; it must be linear where its tangents are differentiated, as by `linearize`."""

@@ -155,7 +155,7 @@ def call_entry(entry: Entry, operands: Sequence[Any]) -> Sequence[Any]:
     below = [x._value if type(x) is Tensor else x for x in values]
     plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not STATE.packing
     if len(traces) == 1 and plain and not any(type(x) is Tensor for x in below):
-        return resolved(lambda *xs: recorded(entry, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]
+        return resolved(lambda *xs: recorded(entry, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]  # a tuple
     return evaluate(entry.graph, values)
 
 
