@@ -101,7 +101,9 @@ PYTHON = {
         """
         ({S} if {C} else {S}) ; sum({t} * {t} for {t} in {V}) ; max({S}, {S}) ; min({V}) ; abs({S})
         sum([{t} * {S} for {t} in {V}]) ; len(f'{x.shape}{m.dtype}') * {S} ; len(str(np.shape({V}))) * {S}
-        sum(map(lambda {t}: {t} * 0.5, {V}))
+        sum(map(lambda {t}: {t} * 0.5, {V})) ; max([{S}, {S}, {S}]) ; min({t} * {S} for {t} in {V})
+        max({S}, 0.25, *{V}) ; min({V}, key=abs) ; max(zip({V}, {V}), key=lambda {t}: {t}[1])[0] ; max([], default={S})
+        min({V}, {V}, key=np.sum)[0] ; sum(min({t}, {S}) for {t} in {V})
         functools.reduce(lambda {t}, {u}: {t} * 0.5 + {u}, {V}) ; next(iter({V})) ; max({V}, key=lambda {t}: -{t})
         powered({S}) ; sorted({V})[1] ; pow({S}, 2) ; [{t} for {t} in {V} if {t} > {S}][-1:] + [{S}][0:1] and {S}
         sum({t} for {t} in {V} if {t} > {S}) + {S} ; {'a': {S}, 'b': {S}}['a'] ; ({t} := {S}) * {S} ; sum(x[::2], {S})
@@ -132,6 +134,23 @@ PYTHON = {
     ),
 }
 
+# Masked arrays, which calculate in their own way: those of constants, and of what is differentiated.
+MASKED = {
+    "S": templates(
+        """
+        np.ma.array({V}, mask=MASK).sum() ; np.ma.mean({V} * HIDDEN) ; (HIDDEN * {S}).filled(0.5)[1]
+        np.ma.masked_where({bV}, {V}).filled({S})[0] ; np.sum(HIDDEN * {V}) ; np.ma.dot(HIDDEN, {V})
+        """
+    ),
+    "V": templates(
+        """
+        (HIDDEN * {V}).filled(0.5) ; ({V} + HIDDEN).filled(2.0) ; np.ma.filled(np.ma.array({V}, mask={bV}), 0.25)
+        np.ma.getdata(HIDDEN) * {V} ; np.ma.where(MASK, {V}, {V}).filled(1.0) ; HIDDEN.filled(1.5) * {V}
+        np.where(HIDDEN.mask, {V}, {S}) ; np.ma.fix_invalid({V}).filled(0.0) ; np.asarray(HIDDEN) + {V}
+        """
+    ),
+}
+
 # Conditions that look at values.
 CONDITIONS = templates(
     """
@@ -146,6 +165,8 @@ LOOKING = templates(
     """
     any({t} > LOW for {t} in {V}) ; all([{t} < LOW for {t} in {V}]) ; min({V}) < LOW ; '-' in f'{s:.2f}'
     '-' in format({S}, '.2f')
+    any({bV}) ; all(({S} > LOW, {S} < HIGH)) ; any([{t} > LOW for {t} in {V}]) ; all({V} < HIGH)
+    max({V}) < min({V}) + HIGH
     sorted({V})[0] < LOW ; max({S}, {S}) > LOW ; {S} in (1, LOW, {S}) ; len([{t} for {t} in {V} if {t} > LOW]) > 1
     """
 )
@@ -415,6 +436,8 @@ class Expressions:
             return self.choice.choice(CONTROL)
         if self.having("integers", 0.05) and kind in OF_INTEGERS:
             return self.choice.choice(OF_INTEGERS[kind])
+        if self.having("masked", 0.01) and kind in MASKED:
+            return self.choice.choice(MASKED[kind])
         if self.having("python", 0.05) and kind in PYTHON:
             return self.choice.choice(PYTHON[kind])
         if self.having("single", 0.03):

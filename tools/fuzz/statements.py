@@ -13,7 +13,7 @@ FEATURES = frozenset(
     {
         *("views", "order", "writes", "out", "zero", "complex", "single", "counters", "containers", "objects"),
         *("functions", "nonlocal", "branches", "loops", "while", "exits", "calls", "control", "integers", "python"),
-        *("choices", "exceptions", "contexts", "generators", "dictionaries", "arguments", "spaces"),
+        *("choices", "exceptions", "contexts", "generators", "dictionaries", "arguments", "spaces", "masked", "large"),
     }
 )
 
@@ -175,6 +175,7 @@ class Statements:
             ("dictionaries", 0.3, self.dictionary),
             ("spaces", 0.3, self.space),
             ("spaces", 0.15, self.octets),
+            ("large", 0.25, self.large),
         ]
 
     def kind(self, kinds: str = "SPVVVFMMWQ") -> str:
@@ -276,6 +277,25 @@ class Statements:
         if "MASK" in place or "True" in place:  # NumPy goes on reading a view of the array while it writes by a mask
             value = f"np.copy({value})"
         return [f"{array.text}[{index}] {operator} {value}"]
+
+    def large(self, scope: Scope, _depth: int) -> Lines:
+        """Define an array that is too large to be compared by elements, and a view of a part, or write to one."""
+        known = [n.text for n in scope.names if n.number == "l"]
+        if known and self.choice.random() < 0.5:
+            name = self.choice.choice(known)
+            writes = (
+                "{a}[1:4] = {V}",
+                "{a}[2] *= {S}",
+                "{a}[[0, 5]] += {P}",
+                "{a} *= {S}",
+                "{a}[:6].reshape(2, 3)[1] -= {V}",
+            )
+            return [self.make.filled(self.choice.choice(writes).replace("{a}", name), "V", scope, 1)]
+        name, view = self.make.fresh("long"), self.make.fresh("v")
+        made = ("np.zeros(70_000, like=x)", "np.array(TALL, like=x)", "TALL * {S}", "np.copy(TALL)", "np.ones(70_000)")
+        scope.names += [Name(name, "", "l", own=True), Name(view, "V", own=True)]
+        scope.rules += [("S", f"np.sum({name}[:9])"), ("V", f"{name}[3:6] * {{S}}"), ("S", f"np.mean({name}) * {{S}}")]
+        return [f"{name} = {self.make.filled(self.choice.choice(made), 'V', scope, 1)}", f"{view} = {name}[2:5]"]
 
     def augmented(self, scope: Scope, _depth: int) -> Lines:
         """Change a whole array in place, or bind a scalar anew in the same words."""
