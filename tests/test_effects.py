@@ -374,6 +374,95 @@ def test_writes_to_one_of_two_lanes_that_share_memory_are_refused():
         wg.vmap(first_written)(q, q)
 
 
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+WRITES = {
+    "assignment": lambda x: x.__setitem__(0, 5.0),
+    "operator": lambda x: x.__iadd__(1.0),
+    "out=": lambda x: np.multiply(x, 2.0, out=x),
+    "view": lambda x: x[1:].__setitem__(0, 5.0),
+    "reshape": lambda x: x.reshape(2, 2).T.__setitem__(0, 5.0),
+    "fill": lambda x: x.fill(3.0),
+    "sort": lambda x: x.sort(),
+    "broadcast": lambda x: np.broadcast_to(x[0], (3,)).__setitem__(0, 5.0),
+}
+ONE = np.array([4.0, 3.0, 2.0, 1.0])
+WITH_ARGUMENT = {
+    "asarray": lambda f, x: f(wg.asarray(x)),
+    "asarray of NumPy": lambda f, x: f(np.asarray(x, like=wg.tensor(1.0))),
+    "jit": lambda f, x: wg.jit(f)(x),
+    "grad": lambda f, x: wg.grad(f)(x),
+    "jvp": lambda f, x: wg.jvp(f, (x,), (ONE,)),
+    "taylor": lambda f, x: wg.taylor(f, (x,), (ONE,), 2),
+    "vmap": lambda f, x: wg.vmap(f)(read_only(np.stack([x, x]))),
+    "vmap of one": lambda f, x: wg.vmap(lambda x, y: f(x) * y, (None, 0))(x, np.ones(2)),
+    "linearize": lambda f, x: wg.linearize(f, x),
+    "jit(grad)": lambda f, x: wg.jit(wg.grad(f))(x),
+    "grad(jit)": lambda f, x: wg.grad(wg.jit(f))(x),
+    "vmap(jit)": lambda f, x: wg.vmap(wg.jit(f))(read_only(np.stack([x, x]))),
+    "checkpoint": lambda f, x: wg.grad(wg.checkpoint(f))(x),
+    "cond": lambda f, x: wg.cond(True, f, lambda x: 0.0, x),
+    "captured": lambda f, x: wg.jit(lambda y: y * f(x))(1.0),
+}
+
+
+@pytest.mark.parametrize("mode", WITH_ARGUMENT)
+def test_read_only_arrays_are_not_written_to(mode):
+    for name, write in WRITES.items():
+
+        def f(x, write=write):
+            write(x)
+            return np.sum(x)
+
+        x = read_only(ONE.copy())
+        with pytest.raises(ValueError, match="read-only"):
+            f(x)
+        with pytest.raises(ValueError, match="read-only"):
+            WITH_ARGUMENT[mode](f, x)
+        assert (x == ONE).all(), name
+
+
+def test_errors_about_read_only_arguments_name_the_line_that_writes():
+    def f(x, y):
+        y = y * 1.0
+        x[0] = 5.0
+        return np.sum(x * y)
+
+    f = wg.jit(f)
+    x = ONE.copy()
+    assert f(x, ONE) == f(x, read_only(x.copy())) == 34.0  # traced once for both
+    with pytest.raises(wg.errors.UsageError) as caught:
+        f(read_only(x), ONE)
+    text, place = str(caught.value).split("\n")
+    assert text == (
+        "jit: a read-only array as argument 0 (counted in the containers), which the function writes to; an array "
+        "that can be written to is needed, as in NumPy. Pass a copy, or copy it in the function."
+    )
+    assert place.endswith("<locals>.f: x[0] = 5.0")
+    assert f.trace_count == 1
+    with pytest.raises(
+        wg.errors.UsageError,
+        match=r"^assignment: a Tensor that stands for a read-only array; an array that can be written to is needed, "
+        r"as in NumPy\. Copy it first\.$",
+    ):
+        wg.grad(lambda x: x.__setitem__(0, 5.0) or np.sum(x))(x)
+
+
+def test_copies_of_read_only_arrays_and_results_may_be_written_to():
+    def f(x):
+        y = x.copy()
+        y[0] = 5.0
+        z = x * 1.0
+        z += y
+        return np.sum(z)
+
+    for run in WITH_ARGUMENT.values():
+        run(f, read_only(ONE.copy()))
+
+
 def test_arguments_that_share_memory_may_be_read_and_others_written():
     q = np.array([1.0, 2.0, 3.0, 4.0])
     product = wg.jit(lambda a, b: np.sum(a * b))

@@ -18,7 +18,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
-from wengert.errors import DtypeError, GraphError, ShapeError
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 
 
 def leaf(*values: float) -> wg.Tensor:
@@ -575,11 +575,14 @@ def test_functions_that_are_not_known_serve_tensors_without_gradient(tmp_path: P
     assert np.array_str(plain) == "[3. 4.]"
 
 
-def test_results_of_unknown_functions_may_be_written_to() -> None:
+def test_results_of_unknown_functions_may_be_written_to_unless_they_are_views_of_operands() -> None:
     plain = wg.tensor([0.0, 1.0, 2.0])
-    trimmed = np.trim_zeros(plain)
-    trimmed[0] = 5.0
-    assert (plain.tolist(), trimmed.tolist()) == ([0.0, 1.0, 2.0], [5.0, 2.0])
+    sums = np.add.reduceat(plain, [0, 1])
+    sums[0] = 5.0
+    assert (plain.tolist(), sums.tolist()) == ([0.0, 1.0, 2.0], [5.0, 3.0])
+    trimmed = np.trim_zeros(plain)  # in NumPy a write to it changes the operand
+    with pytest.raises(UsageError, match=r"^assignment: a Tensor that stands for a read-only array"):
+        trimmed[0] = 5.0
 
 
 def test_a_result_in_memory_of_the_users_is_copied_where_it_is_kept() -> None:

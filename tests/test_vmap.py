@@ -639,3 +639,18 @@ def test_steps_beside_an_axis_of_length_one_are_views(
     assert_alike(wg.vmap(one_lane)(rows), loop(both_ways, (rows,)))
     jacobians = wg.vmap(wg.jacobian(lambda x: both_ways(x)[1]))(rows)
     assert_alike(jacobians, np.stack([wg.jacobian(lambda x: both_ways(x)[1])(row) for row in rows]))
+
+
+def test_keys_that_are_scalars_in_each_lane_sort_nothing():
+    x = np.array([[0.5, 0.25], [0.1, 0.7]])
+    np.testing.assert_array_equal(wg.vmap(np.lexsort)(x), [np.lexsort(row) for row in x])
+
+
+def test_results_of_one_axis_are_contiguous_in_every_lane():
+    def f(x):
+        total = np.cumsum(np.array(x, order="F", like=x))
+        total.ravel()[0] = 9.0
+        return total
+
+    x = np.array([[0.5, 0.25], [0.1, 0.7]])
+    np.testing.assert_array_equal(wg.vmap(f)(x), [f(row) for row in x])

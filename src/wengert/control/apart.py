@@ -1,20 +1,27 @@
-"""Arguments that share memory: NumPy shows a write to one of them in the other, and a transformation cannot."""
+"""Arguments that a function writes to: none that is read-only, as in NumPy, and none that shares memory with another.
+
+NumPy shows a write to one of two arrays that share memory in the other, and a transformation cannot.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from wengert.core.memory import forbid_writes
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, is_concrete, raw
 from wengert.core.views import base_and_path
-from wengert.errors import GraphError, describe
+from wengert.errors import GraphError, UsageError, describe
+from wengert.primitives.indexing import require_writable_window
 from wengert.traces.staging import Stage
+from wengert.traces.transient import Transient
 
-__all__ = ["held", "require_apart", "written_to"]
+__all__ = ["held", "place_of", "require_apart", "standing_for", "written_to"]
 
+Written = Mapping[int, Position | None]
 HARD = 1000
 """How many candidates to try before two arrays are taken to overlap."""
 
@@ -24,22 +31,41 @@ def held(leaves: Sequence[Any]) -> list[Any]:
     return [leaf._value if type(leaf) is Tensor else None for leaf in leaves]
 
 
-def written_to(leaves: Sequence[Any], before: Sequence[Any]) -> list[int]:
-    """Return the positions of the arguments that a function wrote to."""
-    return [i for i, x in enumerate(leaves) if type(x) is Tensor and x._value is not before[i]]
+def written_to(leaves: Sequence[Any], before: Sequence[Any]) -> Written:
+    """Return the positions of the arguments that a function wrote to, and where it did last."""
+    changed = [i for i, x in enumerate(leaves) if type(x) is Tensor and x._value is not before[i]]
+    return {i: place_of(leaves[i]) for i in changed}
 
 
-def require_apart(name: str, given: Sequence[Any], written: Iterable[int], position: Position | None = None) -> None:
-    """Raise a GraphError if an argument that was written to shares memory with another one.
+def place_of(tensor: Tensor) -> Position | None:
+    """Return where a value was made, if its trace knows."""
+    return position_of(*tensor._trace.made_at(tensor)) if isinstance(tensor._trace, Transient) else None
+
+
+def require_apart(name: str, given: Sequence[Any], written: Written) -> None:
+    """Raise if an argument that was written to is read-only, or shares memory with another one.
 
     Args:
         name: the transformation.
         given: the arguments, or what they hold in their containers, as they were given.
-        written: the positions of those that the function wrote to.
-        position: where it did, if that is known.
+        written: the positions of those that the function wrote to, and where.
+
+    Raises:
+        UsageError: it is read-only.
+        GraphError: it shares memory.
     """
-    for i in written:
+    for i, place in written.items():
         note(given[i])
+        if is_read_only(given[i]):
+            raise UsageError(
+                describe(
+                    name,
+                    f"a read-only array as argument {i} (counted in the containers), which the function writes to",
+                    "an array that can be written to is needed, as in NumPy",
+                    "Pass a copy, or copy it in the function",
+                )
+                + f"\n  {place or position_of(*caller())}"
+            )
         for j, other in enumerate(given):
             if i != j and share_memory(given[i], other):
                 raise GraphError(
@@ -50,8 +76,27 @@ def require_apart(name: str, given: Sequence[Any], written: Iterable[int], posit
                         "arrays of their own are needed, because the other one would not change as in plain NumPy",
                         "Copy one of them",
                     )
-                    + f"\n  {position or position_of(*caller())}"
+                    + f"\n  {place or position_of(*caller())}"
                 )
+
+
+def is_read_only(value: Any) -> bool:
+    """Tell whether an argument is a read-only array, or a Tensor that stands for one."""
+    if type(value) is not Tensor:
+        return isinstance(value, np.ndarray) and not value.flags.writeable
+    base, path = base_and_path(value)
+    if not path:
+        return hasattr(base, "_fixed")
+    try:
+        require_writable_window(base, path)
+    except ValueError:
+        return True
+    return hasattr(base, "_fixed")
+
+
+def standing_for(tensor: Tensor, given: Any) -> Tensor:
+    """Return a Tensor that stands for an argument in a function, which must not write to it if it is read-only."""
+    return forbid_writes(tensor) if is_read_only(given) else tensor
 
 
 def note(value: Any) -> None:

@@ -11,7 +11,7 @@ from numpy import ndarray
 from wengert._refusals import refusal
 from wengert.core.aval import NUMBERS, Aval, strong
 from wengert.core.evaluation import evaluated
-from wengert.core.memory import BORROWED, may_change
+from wengert.core.memory import BORROWED, forbid_writes, may_change
 from wengert.core.objects import array_of, holds_objects, read_objects
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
@@ -212,4 +212,6 @@ def as_tensor(value: Any) -> Tensor:
     tensor = constant_tensor(checked("asarray", array if whole else array[()]))
     if type(value) is np.ndarray:
         tensor._kept = BORROWED if may_change(value) else True
+        if not value.flags.writeable:
+            forbid_writes(tensor)
     return tensor

@@ -3,7 +3,8 @@
 `_kept` of a Tensor says it. False: the buffer is the Tensor's own, and a write goes into it. True: somebody relies on
 what it holds, and a write copies it first. `BORROWED`: it is an ndarray that its owner may write to without our
 hearing of it, so that whoever relies on it copies it at once. `lend` is for those who rely on a value from now
-on, `take` and `may_overwrite` for those who write, `own` for those who need memory that is nobody else's.
+on, `take` and `may_overwrite` for those who write, `own` for those who need memory that is nobody else's. Where the
+user must not write, `forbid_writes` says so.
 
 (What is recorded most often sets `_kept` in line, and a sweep remembers in a set which cotangents are its own.)
 """
@@ -21,6 +22,7 @@ __all__ = [
     "BORROWED",
     "copied",
     "fixed",
+    "forbid_writes",
     "keep",
     "lend",
     "lent",
@@ -42,6 +44,13 @@ def keep(tensor: Tensor) -> None:
         value._kept = value._kept or True
         trace = value._trace
         value = value._value if trace is None else trace.owner(value)
+
+
+def forbid_writes(tensor: Tensor) -> Tensor:
+    """Let a Tensor refuse writes, as the read-only ndarray does that it stands for; return it."""
+    tensor._kept = tensor._kept or True  # which the compact paths look at
+    tensor._fixed = True
+    return tensor
 
 
 def own_memory(tensor: Tensor) -> None:

@@ -17,7 +17,7 @@ from wengert._tree import flatten, unflatten
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
-from wengert.core.memory import BORROWED, keep, may_change
+from wengert.core.memory import BORROWED, forbid_writes, keep, may_change
 from wengert.core.methods import FUNCTIONS, ArrayMethods, call
 from wengert.core.source import caller, position_of
 from wengert.core.stores import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
@@ -61,7 +61,7 @@ class Tensor(ArrayMethods):
     that its owner may write to, so that whoever saves it must copy it); `_mutated`, set at the first write
     into a part, lets views give copies to whoever keeps them, so that later writes stay cheap; `_array`, set where the
     value is a scalar that stands for an array without axes, with which NumPy would take ten times as long, holds the
-    strides of that.
+    strides of that; `_fixed`, set where the Tensor stands for a read-only ndarray, that it must not be written to.
 
     >>> import wengert as wg
     >>> x = wg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
@@ -73,7 +73,7 @@ class Tensor(ArrayMethods):
             [6., 8.]])
     """
 
-    __slots__ = ("__weakref__", "_array", "_kept", "_mutated", "_node", "_trace", "_value")
+    __slots__ = ("__weakref__", "_array", "_fixed", "_kept", "_mutated", "_node", "_trace", "_value")
     __array_priority__ = 1000.0
 
     _value: Any
@@ -82,6 +82,7 @@ class Tensor(ArrayMethods):
     _kept: Any
     _mutated: bool
     _array: tuple[int, ...]
+    _fixed: bool
 
     def __init_subclass__(cls, **kwargs: Any) -> NoReturn:
         raise TypeError(
@@ -441,7 +442,8 @@ def _result_of_numpy(value: Any) -> Any:
         return value
     tensor = make_tensor(value, None, None)
     tensor._kept = BORROWED if isinstance(value, np.ndarray) and may_change(value) else True
-    return tensor
+    read_only = isinstance(value, np.ndarray) and not value.flags.writeable  # a window on an operand, say
+    return forbid_writes(tensor) if read_only else tensor
 
 
 def make_tensor(value: Any, trace: Trace | None, node: Any) -> Tensor:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.cache import Cache
-from wengert.core.memory import BORROWED, copied, keep
+from wengert.core.memory import BORROWED, copied, forbid_writes, keep
 from wengert.core.order import Joined, Strides, example, strides_of, ways_of
 from wengert.core.paths import Path, Step, extended
 from wengert.core.sharing import part_of
@@ -281,7 +281,10 @@ def share(tensor: Tensor) -> Tensor:
     keep(tensor)
     found = current(tensor)
     other = make_tensor(found._value, found._trace, found._node)
-    other._kept = base_and_path(tensor)[0]._kept
+    base = base_and_path(tensor)[0]
+    other._kept = base._kept
+    if hasattr(base, "_fixed"):
+        forbid_writes(other)
     if hasattr(found, "_array"):
         other._array = found._array
     return other

@@ -12,12 +12,13 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements, strengthened
-from wengert.core.order import axes_in_memory
+from wengert.core.memory import forbid_writes
+from wengert.core.order import axes_in_memory, is_scalar
 from wengert.core.requirements import as_order, shown
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_staged, raw
-from wengert.core.views import base_and_path, undecided_text
+from wengert.core.views import ALIAS, base_and_path, undecided_text
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.numpy._order import memories_of
 from wengert.numpy._ufuncs import with_out
@@ -192,7 +193,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
     x = array_operand("broadcast_to", array)
     lengths = as_shape(shape)
     try:
-        return broadcast(x, {"shape": lengths})
+        result = broadcast(x, {"shape": lengths})
     except ValueError as error:
         raise ShapeError(
             describe(
@@ -202,6 +203,9 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
                 "Reshape the array",
             )
         ) from error
+    if result._trace is not ALIAS or is_scalar(x):  # which has no memory: no view, but read-only all the same
+        forbid_writes(base_and_path(result)[0])
+    return result
 
 
 @implements(np.broadcast_arrays)

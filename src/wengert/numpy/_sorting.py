@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.order import arranged
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, constant_tensor
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._ufuncs import with_out
@@ -89,7 +89,9 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     if not columns:
         raise UsageError(describe("lexsort", "no keys", "at least one is needed", "Pass the arrays to sort by"))
     rank = columns[0].ndim
-    return apply(sorting.lexsort, *columns, axis=normalize_axis_index(axis, rank) - rank if rank else axis)
+    if not rank:  # one place, whatever the keys are
+        return constant_tensor(np.lexsort(np.zeros(len(columns)), axis=axis))
+    return apply(sorting.lexsort, *columns, axis=normalize_axis_index(axis, rank) - rank)
 
 
 def extreme(function: Any, primitive: Primitive) -> None:

@@ -29,7 +29,7 @@ from wengert.core.tensor import Tensor, is_concrete, make_tensor
 from wengert.core.variable import Variable
 from wengert.core.views import base_and_path, current, lasting, resolved, share
 from wengert.core.watch import WATCHES, Lost, noted
-from wengert.errors import DtypeError, GraphError, ShapeError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
 from wengert.primitives.index_maps import composed_index, index_before, unit_axes
 from wengert.primitives.shapes import reshape, transpose
@@ -435,7 +435,16 @@ def part_text() -> str:
 
 
 def require_writable(target: Tensor) -> None:
-    """Raise if a Tensor must not be written to: a leaf, while recording."""
+    """Raise if a Tensor must not be written to: what stands for a read-only ndarray, and a leaf while recording."""
+    if hasattr(target, "_fixed"):
+        raise UsageError(
+            describe(
+                "assignment",
+                "a Tensor that stands for a read-only array",
+                "an array that can be written to is needed, as in NumPy",
+                "Copy it first",
+            )
+        )
     if target._trace is not None:
         target._trace.require_writable(target)
 

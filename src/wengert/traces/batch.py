@@ -197,7 +197,9 @@ class Batch(Transient):
             return None
         if type(out) is not ndarray:
             return None
-        if out.ndim > 2 and not (out.flags.c_contiguous and all(x.flags.c_contiguous for x in values)):
+        if out.ndim > 1 and not out.flags.c_contiguous:
+            return None
+        if out.ndim > 2 and not all(x.flags.c_contiguous for x in values):
             return None
         return out
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, flatten_prefix, unflatten, unflatten_each
-from wengert.control.apart import held, require_apart, written_to
+from wengert.control.apart import held, require_apart, standing_for, written_to
 from wengert.core.aval import shape_of
 from wengert.core.dispatch import plain_array
 from wengert.core.objects import leaves_of_result
@@ -137,7 +137,7 @@ def lane(trace: Batch, leaf: Any, axis: int) -> Tensor:
     value = inner_value(leaf if isinstance(leaf, Tensor) else plain_array("vmap", leaf))
     tensor = make_batched(value if axis == 0 else np.moveaxis(value, axis, 0), trace)
     tensor._kept = True
-    return tensor
+    return standing_for(tensor, leaf)
 
 
 def gathered(trace: Batch, leaf: Any, place: int | None) -> Any:

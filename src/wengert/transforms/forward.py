@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten
-from wengert.control.apart import held, require_apart, written_to
+from wengert.control.apart import held, require_apart, standing_for, written_to
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
@@ -115,7 +115,8 @@ def dual_arguments(
         directions, other = flatten(tangent)
         if other != structure:
             raise mismatch(f"a tangent of structure {other}", f"that of its primal, {structure}, is needed")
-        duals = [dual_leaf(trace, leaf, direction) for leaf, direction in zip(leaves, directions, strict=True)]
+        pairs = zip(leaves, directions, strict=True)
+        duals = [standing_for(dual_leaf(trace, leaf, direction), leaf) for leaf, direction in pairs]
         arguments.append(unflatten(structure, duals))
         inside += duals
     return arguments, given, inside

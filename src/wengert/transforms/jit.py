@@ -6,6 +6,7 @@ import functools
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
@@ -26,7 +27,7 @@ from wengert.core.objects import leaves_of_result
 from wengert.core.order import Strides, in_normal_form, strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable, require_number
-from wengert.core.source import Position, position_of, user_stacklevel
+from wengert.core.source import Position, user_stacklevel
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, settled
 from wengert.core.views import current, resolved
@@ -62,10 +63,10 @@ class Entry:
         structure: the containers of the result.
         captured: the Tensors that the function captured.
         donated: pairs of (input, output): arguments that the function wrote to, and their last value.
-        written: the positions of the arguments that it wrote to, and where it did first.
+        written: the positions of the arguments that it wrote to, and where it did.
     """
 
-    written: tuple[list[int], Position | None] = ([], None)
+    written: Mapping[int, Position | None] = MappingProxyType({})
 
     def __init__(
         self, name: str, graph: Graph, structure: Any, captured: Sequence[Tensor], donated: Sequence[tuple[int, int]]
@@ -251,8 +252,8 @@ class Jitted(Generic[P, R]):
             if statics is None:
                 structure = flatten(dynamic)[1]
             entry = self.entries[key] = self.trace(args, kwargs, leaves, structure)
-        if entry.written[0]:
-            require_apart("jit", (*given, *entry.captured), *entry.written)
+        if entry.written:
+            require_apart("jit", (*given, *entry.captured), entry.written)
         entered = attributed()
         try:
             results = call_entry(entry, (*leaves, *entry.captured))
@@ -316,7 +317,7 @@ class Jitted(Generic[P, R]):
         """Trace one form of the function: as it was written, or converted."""
         out_structure: Any = None
         donated: list[tuple[int, int]] = []
-        written: tuple[list[int], Position | None] = [], None
+        written: Mapping[int, Position | None] = {}
 
         def flat(inputs: list[Tensor]) -> list[Any]:
             nonlocal out_structure, donated, written
@@ -373,13 +374,10 @@ class Jitted(Generic[P, R]):
         return [(position, count + k) for k, position in enumerate(written)]
 
 
-def places_written(
-    stage: Stage, inputs: Sequence[Tensor], variables: Sequence[Variable]
-) -> tuple[list[int], Position | None]:
-    """Return the positions of the arguments that a function wrote to, and where it did first."""
-    changed = written_to(inputs, variables)
-    place = position_of(*stage.made_at(inputs[changed[0]])) if changed else None
-    return [*changed, *(i for i, v in enumerate(variables) if v in stage.written and i not in changed)], place
+def places_written(stage: Stage, inputs: Sequence[Tensor], variables: Sequence[Variable]) -> dict[int, Position | None]:
+    """Return the positions of the arguments that a function, or a transformation in it, wrote to, and where."""
+    inside: dict[int, Position | None] = {i: None for i, v in enumerate(variables) if v in stage.written}
+    return {**inside, **written_to(inputs, variables)}
 
 
 def kind_of(leaf: Any) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten, unflatten_each
-from wengert.control.apart import require_apart
+from wengert.control.apart import place_of, require_apart, standing_for
 from wengert.core.dispatch import apply, strengthened
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, require_flag, require_number
@@ -86,6 +86,7 @@ class Recording:
             traced = [make_leaf(inner_value(selected(name, leaf)), self.tape) for leaf in found]
             for leaf, tensor in zip(found, traced, strict=True):
                 tensor._kept = isinstance(leaf, np.ndarray | Tensor)
+                standing_for(tensor, leaf)
             self.leaves += found
             self.inputs += traced
             self.structures.append((structure, len(found)))
@@ -107,8 +108,9 @@ class Recording:
     def require_apart(self, args: Sequence[Any], arguments: Sequence[Any]) -> None:
         """Raise if the function wrote to an argument that shares memory with another."""
         changed = {id(x) for x, node in zip(self.inputs, self.nodes, strict=True) if x._node is not node}
-        places = [i for i, x in enumerate(flatten(tuple(arguments))[0]) if id(x) in changed]
-        require_apart(self.name, flatten(tuple(args))[0], places)
+        leaves = flatten(tuple(arguments))[0]
+        written = {i: place_of(x) for i, x in enumerate(leaves) if id(x) in changed}
+        require_apart(self.name, flatten(tuple(args))[0], written)
 
     def unwrapped(self, leaf: Any) -> Any:
         """Return a leaf of a result in the form in which the differentiated leaves were given."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, unflatten
-from wengert.control.apart import held, require_apart, written_to
+from wengert.control.apart import held, require_apart, standing_for, written_to
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
@@ -72,7 +72,8 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
                 "Build the tangents like the primals",
             )
         )
-    arguments = [line(trace, leaf, direction) for leaf, direction in zip(leaves, directions, strict=True)]
+    pairs = zip(leaves, directions, strict=True)
+    arguments = [standing_for(line(trace, leaf, direction), leaf) for leaf, direction in pairs]
     example = result_example(leaves)
     try:
         before = held(arguments)
