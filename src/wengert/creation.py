@@ -9,7 +9,7 @@ import numpy as np
 from wengert.core.dispatch import as_tensor, checked, plain_array
 from wengert.core.objects import array_of
 from wengert.core.requirements import as_dtype, require_flag
-from wengert.core.tensor import FUNCTIONS, ArrayLike, Tensor, array_tensor, concrete
+from wengert.core.tensor import ArrayLike, Tensor, array_tensor, concrete
 
 __all__ = ["asarray", "tensor"]
 
@@ -65,4 +65,4 @@ def asarray(data: ArrayLike, dtype: Any = None) -> Tensor:
     dtype = None if dtype is None else as_dtype("asarray", dtype)
     if dtype is None or found.dtype == dtype:
         return found
-    return FUNCTIONS[np.astype](found, dtype)  # type: ignore[no-any-return]  # a Tensor
+    return found.astype(dtype)

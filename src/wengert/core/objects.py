@@ -8,7 +8,6 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from wengert._tree import flatten, nested_too_deeply
-from wengert.core.methods import FUNCTIONS
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, WengertError, describe
 
@@ -96,7 +95,7 @@ def read_objects(name: str, array: np.ndarray[Any, Any]) -> Any:
     require_one_shape(name, items)
     if not items:
         return np.zeros(array.shape)
-    stacked = FUNCTIONS[np.stack](items) if any(type(item) is Tensor for item in items) else np.array(items)
+    stacked = np.stack(items) if any(type(item) is Tensor for item in items) else np.array(items)
     return stacked.reshape(array.shape + stacked.shape[1:])
 
 

@@ -11,7 +11,7 @@ from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.tensor import Tensor
 from wengert.errors import ShapeError, describe
-from wengert.numpy._ufuncs import dtype_within, with_out
+from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import accumulations
 from wengert.traces.recorders import single_function
 

@@ -11,10 +11,11 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import FUNCTIONS, Tensor, raw
+from wengert.core.tensor import Tensor, raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
-from wengert.numpy._ufuncs import install, refuse_options, through_function, with_out
+from wengert.numpy._out import refuse_options, with_out
+from wengert.numpy._ufuncs import in_place, install, through_function
 from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
 from wengert.traces.operators import operand
@@ -45,19 +46,6 @@ multiply_cross = several_function(contractions.cross)
 multiply_einsum = several_function(sums.einsum)
 sum_einsum = single_function(sums.einsum_one)
 multiply_sequences = several_function(contractions.convolve, np.convolve)
-
-
-multiply_other = through_function(np.matmul)
-
-
-def matmul_operator(self: Tensor, other: Any) -> Any:
-    """Return `self @ other`."""
-    if type(other) is Tensor or (type(other) is np.ndarray and other.dtype.kind in REAL):
-        return multiply_matrices((self, other), {})
-    return multiply_other(self, other)
-
-
-install("matmul", pair_function(np.matmul, matmul_operator))
 
 
 def of_two(compute: Callable[..., Any]) -> Callable[[F], F]:
@@ -97,7 +85,7 @@ def generalised(primitive: Primitive) -> Callable[..., Any]:
             return multiply((x, y), {})
         refuse_options(name, options, "out, axes and dtype")
         if dtype is not None:
-            x, y = FUNCTIONS[np.astype](x, dtype), FUNCTIONS[np.astype](y, dtype)
+            x, y = x.astype(dtype), y.astype(dtype)
         if axes is not None:
             x, y = moved(x, axes[0]), moved(y, axes[1])
         result = multiply((x, y), {})
@@ -109,6 +97,19 @@ def generalised(primitive: Primitive) -> Callable[..., Any]:
 
 
 matmul = implements(np.matmul)(generalised(contractions.matmul))
+multiply_other = through_function(np.matmul, matmul)
+
+
+def matmul_operator(self: Tensor, other: Any) -> Any:
+    """Return `self @ other`."""
+    if type(other) is Tensor or (type(other) is np.ndarray and other.dtype.kind in REAL):
+        return multiply_matrices((self, other), {})
+    return multiply_other(self, other)
+
+
+install("matmul", pair_function(np.matmul, matmul_operator))
+install("rmatmul", through_function(np.matmul, matmul, reflected=True))
+install("imatmul", in_place("matmul", multiply_other))
 implements(np.matvec)(generalised(contractions.matvec))
 implements(np.vecmat)(generalised(contractions.vecmat))
 _vecdot = generalised(contractions.vecdot)

@@ -13,7 +13,7 @@ from wengert.core.tensor import Tensor, constant_tensor, innermost_trace
 from wengert.errors import DtypeError, GraphError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._order import laid_as, laid_out
-from wengert.numpy._ufuncs import replace, with_out
+from wengert.numpy._out import replace, with_out
 from wengert.primitives import conversion, elementwise, shapes
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak
 from wengert.core.order import is_scalar
-from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_concrete
+from wengert.core.tensor import Tensor, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._order import laid_as, laid_out, memories_of
@@ -29,7 +29,7 @@ def assembled(data: Any) -> Any:
     items = [assembled(item) for item in data]
     if not any(type(item) is Tensor for item in items):
         return data
-    return FUNCTIONS[np.stack]([as_tensor(item) for item in items])
+    return np.stack([as_tensor(item) for item in items])
 
 
 @implements(np.asarray, np.asanyarray)
@@ -162,13 +162,13 @@ def full_like(
     device: Any = None,
 ) -> Any:
     """Return a Tensor like another, filled with a value; see `numpy.full_like`."""
-    made: Any = FUNCTIONS[np.empty_like](a, dtype, order, subok, shape)
+    made: Any = empty_like(a, dtype, order, subok, shape)
     made[...] = assembled(fill_value)
     return made
 
 
-def filled_like(function: Any) -> None:
-    """Enter a function that returns a Tensor filled with a constant, in the shape of another."""
+def filled_like(function: Any) -> Callable[..., Any]:
+    """Enter and return a function that returns a Tensor filled with a constant, in the shape of another."""
 
     @implements(function)
     @documented(function.__name__, "Return a constant Tensor of another's shape and dtype")
@@ -186,10 +186,12 @@ def filled_like(function: Any) -> None:
         made = constant_tensor(function(memories[0], dtype=dtype, order=order, shape=shape))
         return made if len(memories) == 1 else laid_as(made, x, order)
 
+    return create
+
 
 filled_like(np.zeros_like)
 filled_like(np.ones_like)
-filled_like(np.empty_like)
+empty_like = filled_like(np.empty_like)
 
 
 @implements(np.diag_indices_from)

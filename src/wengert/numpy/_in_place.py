@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.tensor import FUNCTIONS, Tensor
-from wengert.numpy._ufuncs import replace
+from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import Tensor
+from wengert.numpy._out import replace
 
 __all__: list[str] = []
 
@@ -58,7 +59,7 @@ def writing(name: str, function: Any) -> Callable[..., Tensor]:
     """Return a method that writes the result of a function over its Tensor."""
 
     def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
-        return replace(name, self, FUNCTIONS[function](self, *args, **options))
+        return replace(name, self, function(self, *args, **options))
 
     method.__doc__ = f"""Replace every element by what `numpy.{function.__name__}` gives; return the Tensor."""
     return method
@@ -76,17 +77,17 @@ def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 
 def scaled(other: Any, alpha: Any) -> Any:
     """Return a value times a factor, which is usually one."""
-    return other if type(alpha) is int and alpha == 1 else FUNCTIONS[np.multiply](other, alpha)
+    return other if type(alpha) is int and alpha == 1 else np.multiply(as_tensor(other), alpha)
 
 
 def addcmul_(self: Tensor, first: Any, second: Any, *, value: Any = 1) -> Tensor:
     """Add `value` times a product in place; return the Tensor."""
-    return replace("addcmul_", self, self + scaled(FUNCTIONS[np.multiply](first, second), value))
+    return replace("addcmul_", self, self + scaled(np.multiply(as_tensor(first), second), value))
 
 
 def addcdiv_(self: Tensor, first: Any, second: Any, *, value: Any = 1) -> Tensor:
     """Add `value` times a quotient in place; return the Tensor."""
-    return replace("addcdiv_", self, self + scaled(FUNCTIONS[np.divide](first, second), value))
+    return replace("addcdiv_", self, self + scaled(np.divide(as_tensor(first), second), value))
 
 
 def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
@@ -96,7 +97,7 @@ def lerp_(self: Tensor, end: Any, weight: Any) -> Tensor:
 
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Limit the elements to an interval in place; return the Tensor."""
-    return replace("clamp_", self, FUNCTIONS[np.clip](self, min, max))
+    return replace("clamp_", self, np.clip(self, min, max))
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
@@ -117,7 +118,7 @@ def copy_(self: Tensor, source: Any) -> Tensor:
 
 def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
     """Set the elements where a mask holds to a value; return the Tensor."""
-    return replace("masked_fill_", self, FUNCTIONS[np.where](mask, value, self))
+    return replace("masked_fill_", self, np.where(mask, value, self))
 
 
 METHODS: dict[str, Callable[..., Tensor]] = {

@@ -10,10 +10,11 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.order import is_scalar, strides_of
-from wengert.core.tensor import FUNCTIONS, Tensor, concrete
+from wengert.core.tensor import Tensor, concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.numpy._out import with_out
 from wengert.numpy._selection import flattened, in_range
-from wengert.numpy._ufuncs import with_out
+from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import selection
 from wengert.primitives.indexing import add_at, assignable
 
@@ -164,7 +165,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
                 "Convert the values with .astype first, or pass casting='unsafe'",
             )
         )
-    dst[...] = source if where is True else FUNCTIONS[np.where](where, source, dst)
+    dst[...] = source if where is True else np.where(where, source, dst)
 
 
 @implements(np.place)
@@ -270,7 +271,7 @@ def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
         for places, positions in parts_in_turn(a.shape, index):
             key = np.unravel_index(places, a.shape) if a.ndim else np.True_
             operands = (a[key],) if values is None else (a[key], values[positions])
-            a[key] = FUNCTIONS[ufunc](*operands)
+            a[key] = ufunc(*operands)
 
     return at
 
@@ -293,8 +294,8 @@ def subtract_in_place(a: Any, indices: Any, b: Any, /) -> None:
         plainly(np.subtract.at, a, indices, b)
 
 
-for _ufunc in [function for function in FUNCTIONS if isinstance(function, np.ufunc)]:
-    if _ufunc.nout == 1 and _ufunc.nin <= 2 and _ufunc.signature is None and (_ufunc, "at") not in FUNCTIONS:
+for _ufunc in OF_UFUNCS:
+    if _ufunc.nout == 1 and _ufunc.nin <= 2 and _ufunc not in (np.add, np.subtract):
         implements((_ufunc, "at"))(operate_at(_ufunc))
 
 

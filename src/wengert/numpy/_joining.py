@@ -14,8 +14,8 @@ from wengert.core.dispatch import as_tensor, implements
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
+from wengert.numpy._out import with_out
 from wengert.numpy._shapes import array_operand, as_shape, ravel
-from wengert.numpy._ufuncs import with_out
 from wengert.primitives import joining
 from wengert.traces.operators import operand
 from wengert.traces.recorders import several_function, single_function

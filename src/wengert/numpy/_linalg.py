@@ -10,10 +10,11 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, implements
-from wengert.core.tensor import FUNCTIONS
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy import _contractions
 from wengert.numpy._contractions import array
 from wengert.numpy._contractions import outer as outer_product
+from wengert.numpy._out import with_out
 from wengert.primitives import linear_algebra
 from wengert.traces.recorders import several_function, single_function
 
@@ -33,19 +34,19 @@ SlogdetResult: Any = type(np.linalg.slogdet(np.ones((1, 1))))  # NumPy has no pu
 @implements(np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /) -> Any:
     """Return the matrix product; see `numpy.linalg.matmul`."""
-    return FUNCTIONS[np.matmul](x1, x2)
+    return _contractions.matmul(x1, x2)
 
 
 @implements(np.linalg.tensordot)
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Return the sum of products over given axes; see `numpy.linalg.tensordot`."""
-    return FUNCTIONS[np.tensordot](x1, x2, axes=axes)
+    return _contractions.tensordot(x1, x2, axes=axes)
 
 
 @implements(np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Return the products of the vectors along an axis, summed; see `numpy.linalg.vecdot`."""
-    return FUNCTIONS[np.vecdot](x1, x2, axis=axis)
+    return _contractions.vecdot(x1, x2, axis=axis)
 
 
 @implements(np.linalg.outer)
@@ -72,14 +73,14 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
                 "Append a zero to vectors of the plane",
             )
         )
-    return FUNCTIONS[np.cross](x, y, axis=axis)
+    return _contractions.cross(x, y, axis=axis)
 
 
 @implements(np.linalg.multi_dot)
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """Return the product of several matrices, in the cheapest order; see `numpy.linalg.multi_dot`."""
     factors = [array("multi_dot", x) for x in arrays]
-    dot = FUNCTIONS[np.dot]
+    dot: Any = _contractions.dot
     if len(factors) < 2:
         raise UsageError(
             describe("multi_dot", f"{len(factors)} arrays", "at least two are needed", "Pass the factors as a list")
@@ -113,7 +114,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
         result = result[0, 0]
     elif 1 in (first, last):
         result = result.reshape(-1)
-    return result if out is None else FUNCTIONS[np.positive](result, out=out)
+    return with_out("multi_dot", result, out)
 
 
 def cheapest_splits(lengths: tuple[int, ...]) -> dict[tuple[int, int], int]:
@@ -146,7 +147,7 @@ def matrix_power(a: Any, n: int) -> Any:
     if n == 0:
         return np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape) + np.zeros_like(x)
     if n < 0:
-        x, n = FUNCTIONS[np.linalg.inv](x), -n
+        x, n = inv(x), -n
     if n == 3:
         return (x @ x) @ x
     result = None
@@ -208,7 +209,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     """
     x = array("norm", x)
     if x.dtype.kind not in "fc":
-        x = FUNCTIONS[np.astype](x, float)
+        x = x.astype(float)
     axis = axis if axis is None or isinstance(axis, tuple) else (operator.index(axis),)
     count = x.ndim if axis is None else len(axis)
     if (axis is None and ord is None) or (count <= 2 and is_smooth(ord, count)):

@@ -11,7 +11,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
-from wengert.numpy._ufuncs import dtype_within, with_out
+from wengert.numpy._out import dtype_within, with_out
 from wengert.primitives import reductions
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function

@@ -10,10 +10,10 @@ import numpy as np
 from wengert._refusals import refusal
 from wengert.core.aval import is_number
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete
+from wengert.core.tensor import Tensor, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
-from wengert.numpy._ufuncs import with_out
+from wengert.numpy._out import with_out
 from wengert.primitives import elementwise, selection
 from wengert.traces.operators import operand
 from wengert.traces.recorders import several_function
@@ -206,7 +206,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
         raise ShapeError(
             describe("compress", f"a condition of shape {condition.shape}", "one axis is needed", "Flatten it")
         )
-    return FUNCTIONS[np.take](a, flatnonzero(condition), axis=axis, out=out)
+    return np.take(as_tensor(a), flatnonzero(condition), axis=axis, out=out)
 
 
 @implements(np.bincount)

@@ -21,7 +21,7 @@ from wengert.core.tensor import Tensor, is_staged, raw
 from wengert.core.views import ALIAS, base_and_path, undecided_text
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.numpy._order import memories_of
-from wengert.numpy._ufuncs import with_out
+from wengert.numpy._out import with_out
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function

@@ -13,7 +13,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
-from wengert.numpy._ufuncs import with_out
+from wengert.numpy._out import with_out
 from wengert.primitives import sorting
 from wengert.traces.recorders import single_function
 

@@ -12,18 +12,21 @@ from wengert.core.complaints import at_users_line
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
 from wengert.core.source import user_stacklevel
-from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete, raw
+from wengert.core.tensor import Tensor, is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy import _accumulations, _reductions
 from wengert.numpy._contractions import dot
 from wengert.numpy._naming import documented
+from wengert.numpy._out import with_out
 from wengert.numpy._reductions import Params, flag, given, mean, params_of, reduce_with
 from wengert.numpy._selection import clip
 from wengert.numpy._shapes import diagonal, squeeze
-from wengert.numpy._ufuncs import with_out
 from wengert.primitives import statistics
 from wengert.traces.operators import operand
 
 __all__: list[str] = []
+
+Function = Callable[..., Any]
 
 
 # Variances
@@ -93,21 +96,21 @@ def replaced(a: Any, value: float) -> Tensor:
     return apply(statistics.replace_nan, x, value=value) if x.dtype.kind in "fc" else x
 
 
-def without_nan_function(function: Any, replaced_by: float, meaning: Any, what: str) -> Callable[..., Tensor]:
+def without_nan_function(function: Any, replaced_by: float, meaning: Function, what: str) -> Callable[..., Tensor]:
     """Return a function that replaces NaN and does what another does; its arguments are the other's."""
 
     @implements(function)
     @documented(function.__name__, f"Return the {what}, counting NaN as {replaced_by}")
     def compute(a: Any, *args: Any, **options: Any) -> Tensor:
-        return FUNCTIONS[meaning](replaced(a, replaced_by), *args, **options)  # type: ignore[no-any-return]  # a Tensor
+        return meaning(replaced(a, replaced_by), *args, **options)  # type: ignore[no-any-return]  # a Tensor
 
     return compute
 
 
-nansum = without_nan_function(np.nansum, 0, np.sum, "sum over axes")
-nanprod = without_nan_function(np.nanprod, 1, np.prod, "product over axes")
-nancumsum = without_nan_function(np.nancumsum, 0, np.cumsum, "running sums along an axis")
-nancumprod = without_nan_function(np.nancumprod, 1, np.cumprod, "running products along an axis")
+nansum = without_nan_function(np.nansum, 0, _reductions.sum, "sum over axes")
+nanprod = without_nan_function(np.nanprod, 1, _reductions.prod, "product over axes")
+nancumsum = without_nan_function(np.nancumsum, 0, _accumulations.cumsum, "running sums along an axis")
+nancumprod = without_nan_function(np.nancumprod, 1, _accumulations.cumprod, "running products along an axis")
 
 
 @implements(np.nanmean)

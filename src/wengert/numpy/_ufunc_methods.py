@@ -14,11 +14,11 @@ import numpy as np
 from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import PRIMITIVES
-from wengert.core.tensor import FUNCTIONS
 from wengert.errors import UsageError, describe
 from wengert.numpy._accumulations import accumulated
+from wengert.numpy._out import dtype_within, with_out
 from wengert.numpy._reductions import Params, axes, flag, given, max, min, params_of, prod, reduce_with, sum
-from wengert.numpy._ufuncs import dtype_within, with_out
+from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import reductions
 from wengert.traces.operators import operand
 
@@ -129,7 +129,7 @@ def accumulate_of(ufunc: np.ufunc) -> Callable[..., Any]:
 
 def outer_of(ufunc: np.ufunc) -> Callable[..., Any]:
     """Return the outer method of a ufunc: every element of one operand with every one of the other."""
-    function = FUNCTIONS[ufunc]
+    function = OF_UFUNCS[ufunc]
 
     def outer(A: Any, B: Any, /, **options: Any) -> Any:  # noqa: N803 - NumPy's names
         left, right = as_tensor(A), as_tensor(B)
@@ -157,12 +157,8 @@ NAMED: dict[np.ufunc, Reduce] = {
     np.maximum: reduce_named(max, typed=False),
     np.minimum: reduce_named(min, typed=False),
 }
-BINARY = {
-    ufunc
-    for ufunc in FUNCTIONS
-    if isinstance(ufunc, np.ufunc) and (ufunc.nin, ufunc.nout, ufunc.signature) == (2, 1, None)
-}
+BINARY = {ufunc for ufunc in OF_UFUNCS if (ufunc.nin, ufunc.nout) == (2, 1)}
 for _ufunc in BINARY:
     for _name, _method in methods_of(_ufunc).items():
         implements((_ufunc, _name))(named(_method, _ufunc, _name))
-        setattr(FUNCTIONS[_ufunc], _name, _method)
+        setattr(OF_UFUNCS[_ufunc], _name, _method)

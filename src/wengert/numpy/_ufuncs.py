@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from wengert._refusals import refusal
 from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
 from wengert.core.order import is_scalar, may_be_scalar
 from wengert.core.primitive import PRIMITIVES, Constant, Elementwise, Primitive
 from wengert.core.sharing import after
-from wengert.core.tensor import FUNCTIONS, Tensor
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.core.tensor import Tensor
+from wengert.errors import describe
 from wengert.numpy._naming import documented
+from wengert.numpy._out import filling, refuse_options, replace, with_out
 from wengert.primitives import elementwise
 from wengert.traces.operators import (
     binary_operator,
@@ -29,10 +29,10 @@ from wengert.traces.operators import (
     reflected_operator,
     unary_function,
 )
-from wengert.traces.parts import read_part, write_part, write_through
+from wengert.traces.parts import read_part, write_part
 from wengert.traces.recorders import REAL
 
-__all__ = ["dtype_within", "install", "refuse_options", "replace", "through_function", "with_out"]
+__all__ = ["OF_UFUNCS", "in_place", "install", "through_function"]
 
 
 def is_direct(x: Any) -> bool:
@@ -79,7 +79,7 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
         dtype = options.pop("dtype", None)
         refuse_options(name, options, "out, where and dtype")
         if dtype is not None:
-            operands = [FUNCTIONS[np.astype](as_tensor(x), dtype) for x in operands]
+            operands = [as_tensor(x).astype(dtype) for x in operands]
         if primitive.operator is not None and all(map(is_weak, operands)):
             operands[0] = strengthened(operands[0])  # a function of NumPy never gives a Python number
         result = apply(primitive, *operands)
@@ -90,99 +90,6 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
     if compact_binary is not None:
         function.of_two = compact_binary  # type: ignore[attr-defined]  # as above, with a Tensor or number beside it
     return function
-
-
-def filling(result: Any, out: Any) -> Any:
-    """Return the result of a ufunc in the shape of `out=`, which takes part in broadcasting."""
-    target = out[0] if isinstance(out, tuple) else out
-    shape = np.shape(target) if type(result) is Tensor and target is not None else None
-    if shape is None or shape == result.shape or np.broadcast_shapes(shape, result.shape) != shape:
-        return result
-    return FUNCTIONS[np.broadcast_to](result, shape)
-
-
-DEFAULTS: dict[str, Any] = {"casting": "same_kind", "order": "K", "subok": True, "signature": None}
-
-
-def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> None:
-    """Raise a UsageError for options of a ufunc that are not at their defaults."""
-    unknown = sorted(key for key, value in options.items() if DEFAULTS.get(key, DEFAULTS) != value)
-    if unknown:
-        raise refusal(
-            UsageError(describe(name, f"options {unknown}", f"{supported} alone are supported", "Leave them out"))
-        )
-
-
-def with_out(name: str, result: Any, out: Any, where: Any = True) -> Any:
-    """Return a result, or write it into `out` where `where` holds."""
-    if out is None or (isinstance(out, tuple) and all(target is None for target in out)):
-        if where is not True:
-            raise refusal(
-                UsageError(
-                    describe(
-                        name,
-                        "where= without out=",
-                        "out= is needed, because the other elements would be uninitialised",
-                        "Pass out=, or use wengert.numpy.where",
-                    )
-                )
-            )
-        return result
-    if isinstance(result, tuple):
-        outs = out if isinstance(out, tuple) else (out,)
-        return tuple(store(name, r, o, where) for r, o in zip(result, outs, strict=True))
-    return store(name, result, out[0] if isinstance(out, tuple) else out, where)
-
-
-def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
-    """Return the dtype in which NumPy reduces and accumulates: `out=` takes part as an operand does."""
-    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-    return np.promote_types(x.dtype, target.dtype) if dtype is None and type(target) is Tensor else dtype
-
-
-def store(name: str, result: Any, out: Any, where: Any) -> Any:
-    """Write a result into the Tensor given as `out=`."""
-    if type(out) is not Tensor:
-        raise refusal(
-            DtypeError(
-                describe(
-                    name,
-                    f"a result that is a Tensor, to be written (by out= or in place) into type {type(out).__name__}",
-                    "a Tensor is needed, because an ndarray would lose the gradient",
-                    "Make the array with wengert.numpy, or call .detach().numpy() on the operands",
-                )
-            )
-        )
-    if where is not True:
-        result = FUNCTIONS[np.where](where, result, out)
-    return replace(name, out, result)
-
-
-def replace(name: str, target: Tensor, result: Any) -> Tensor:
-    """Let a Tensor hold a result of its own shape, cast to its dtype as NumPy's in-place operations do."""
-    found = as_tensor(result)
-    if found.shape != target.shape:
-        raise ShapeError(
-            describe(
-                name,
-                f"a result of shape {found.shape} for a Tensor of shape {target.shape}",
-                "the same shape is needed to write in place",
-                "Use the operation that makes a new Tensor",
-            )
-        )
-    if found.dtype != target.dtype:
-        if not np.can_cast(found.dtype, target.dtype, "same_kind"):
-            raise DtypeError(
-                describe(
-                    name,
-                    f"a result of dtype {found.dtype} for a Tensor of dtype {target.dtype}",
-                    "a dtype that casts within its kind is needed to write in place",
-                    "Convert the Tensor with .astype first",
-                )
-            )
-        found = FUNCTIONS[np.astype](found, target.dtype)
-    write_through(target, found)
-    return target
 
 
 def in_place(name: str, operate: Callable[[Any, Any], Any]) -> Callable[[Tensor, Any], Any]:
@@ -198,8 +105,10 @@ def in_place(name: str, operate: Callable[[Any, Any], Any]) -> Callable[[Tensor,
     return operator_in_place
 
 
-def through_function(function: Any, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
-    """Return a binary operator that calls the meaning of a NumPy function, or for Python numbers Python's."""
+def through_function(
+    function: Any, meaning: Callable[..., Any], *, reflected: bool = False
+) -> Callable[[Any, Any], Any]:
+    """Return a binary operator that calls what a NumPy function means, or for Python numbers Python's."""
     primitive = PRIMITIVES.get(function.__name__)
 
     def operate(self: Tensor, other: Any) -> Any:
@@ -213,7 +122,6 @@ def through_function(function: Any, *, reflected: bool = False) -> Callable[[Any
         if is_weak(other) and self.weak:
             operands = (other, self) if reflected else (self, other)
             return apply(primitive, *operands) if primitive else divmod_of_numbers(*operands)
-        meaning = FUNCTIONS[function]
         return meaning(other, self) if reflected else meaning(self, other)
 
     return operate
@@ -226,16 +134,19 @@ def divmod_of_numbers(x: Any, y: Any) -> Any:
 
 def divmod_function(x: Any, y: Any, **options: Any) -> Any:
     """Return quotient and remainder, as `numpy.divmod`."""
-    return FUNCTIONS[np.floor_divide](x, y, **options), FUNCTIONS[np.remainder](x, y, **options)
+    return OF_UFUNCS[np.floor_divide](x, y, **options), OF_UFUNCS[np.remainder](x, y, **options)
 
+
+OF_UFUNCS: dict[Any, Callable[..., Any]] = {}
+"""What the ufuncs of NumPy do with Tensors, but for those that are products of matrices and vectors."""
 
 for _name in sorted(vars(np)):  # not dir(np), whose names load the rest of NumPy
     _ufunc = getattr(np, _name)
-    if isinstance(_ufunc, np.ufunc) and _ufunc.__name__ in PRIMITIVES:
-        implements(_ufunc)(ufunc_function(_ufunc, PRIMITIVES[_ufunc.__name__]))
-implements(np.divmod)(divmod_function)
+    if isinstance(_ufunc, np.ufunc) and _ufunc.signature is None and _ufunc.__name__ in PRIMITIVES:
+        OF_UFUNCS[_ufunc] = implements(_ufunc)(ufunc_function(_ufunc, PRIMITIVES[_ufunc.__name__]))
+OF_UFUNCS[np.divmod] = implements(np.divmod)(divmod_function)
 
-_sign_of_real = FUNCTIONS[np.sign]
+_sign_of_real = OF_UFUNCS[np.sign]
 _sign_of_complex = ufunc_function(np.sign, elementwise.direction)
 
 
@@ -257,7 +168,6 @@ COMPACT: dict[str, tuple[Elementwise, Callable[[Any, Any], Any]]] = {
 }
 GENERAL: dict[str, Any] = {
     "floordiv": np.floor_divide,
-    "matmul": np.matmul,
     "divmod": np.divmod,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
@@ -287,15 +197,15 @@ for _name, (_primitive, _compute) in COMPACT.items():
     install(f"r{_name}", reflected_operator(_primitive, _compute, _of_complex))
     install(f"i{_name}", in_place(_primitive.name, _operate))
 for _name, _function in GENERAL.items():
-    install(_name, through_function(_function))
-    install(f"r{_name}", through_function(_function, reflected=True))
+    install(_name, through_function(_function, OF_UFUNCS[_function]))
+    install(f"r{_name}", through_function(_function, OF_UFUNCS[_function], reflected=True))
     if _name != "divmod":
-        install(f"i{_name}", in_place(_function.__name__, through_function(_function)))
+        install(f"i{_name}", in_place(_function.__name__, through_function(_function, OF_UFUNCS[_function])))
 for _name, (_function, _compute) in COMPARISONS.items():
-    install(_name, constant_operator(_function.__name__, _compute, through_function(_function)))
+    install(_name, constant_operator(_function.__name__, _compute, through_function(_function, OF_UFUNCS[_function])))
 install("neg", unary_function(elementwise.negative, operator.neg))
 install("abs", unary_function(elementwise.absolute, operator.abs, elementwise.complex_size))
 install("pos", lambda self: apply(elementwise.positive, self))
-install("invert", lambda self: FUNCTIONS[np.invert](self))
+install("invert", OF_UFUNCS[np.invert])
 install("getitem", read_part)
 install("setitem", strict(write_part))

@@ -1,0 +1,109 @@
+"""What `out=`, `where=` and `dtype=` of NumPy's functions mean: results written into Tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from wengert._refusals import refusal
+from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import Tensor
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.traces.parts import write_through
+
+__all__ = ["dtype_within", "filling", "refuse_options", "replace", "with_out"]
+
+
+def filling(result: Any, out: Any) -> Any:
+    """Return the result of a ufunc in the shape of `out=`, which takes part in broadcasting."""
+    target = out[0] if isinstance(out, tuple) else out
+    shape = np.shape(target) if type(result) is Tensor and target is not None else None
+    if shape is None or shape == result.shape or np.broadcast_shapes(shape, result.shape) != shape:
+        return result
+    return np.broadcast_to(result, shape)
+
+
+DEFAULTS: dict[str, Any] = {"casting": "same_kind", "order": "K", "subok": True, "signature": None}
+
+
+def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> None:
+    """Raise a UsageError for options of a ufunc that are not at their defaults."""
+    unknown = sorted(key for key, value in options.items() if DEFAULTS.get(key, DEFAULTS) != value)
+    if unknown:
+        raise refusal(
+            UsageError(describe(name, f"options {unknown}", f"{supported} alone are supported", "Leave them out"))
+        )
+
+
+def with_out(name: str, result: Any, out: Any, where: Any = True) -> Any:
+    """Return a result, or write it into `out` where `where` holds."""
+    if out is None or (isinstance(out, tuple) and all(target is None for target in out)):
+        if where is not True:
+            raise refusal(
+                UsageError(
+                    describe(
+                        name,
+                        "where= without out=",
+                        "out= is needed, because the other elements would be uninitialised",
+                        "Pass out=, or use wengert.numpy.where",
+                    )
+                )
+            )
+        return result
+    if isinstance(result, tuple):
+        outs = out if isinstance(out, tuple) else (out,)
+        return tuple(store(name, r, o, where) for r, o in zip(result, outs, strict=True))
+    return store(name, result, out[0] if isinstance(out, tuple) else out, where)
+
+
+def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
+    """Return the dtype in which NumPy reduces and accumulates: `out=` takes part as an operand does."""
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    return np.promote_types(x.dtype, target.dtype) if dtype is None and type(target) is Tensor else dtype
+
+
+def store(name: str, result: Any, out: Any, where: Any) -> Any:
+    """Write a result into the Tensor given as `out=`."""
+    if type(out) is not Tensor:
+        raise refusal(
+            DtypeError(
+                describe(
+                    name,
+                    f"a result that is a Tensor, to be written (by out= or in place) into type {type(out).__name__}",
+                    "a Tensor is needed, because an ndarray would lose the gradient",
+                    "Make the array with wengert.numpy, or call .detach().numpy() on the operands",
+                )
+            )
+        )
+    if where is not True:
+        result = np.where(where, result, out)
+    return replace(name, out, result)
+
+
+def replace(name: str, target: Tensor, result: Any) -> Tensor:
+    """Let a Tensor hold a result of its own shape, cast to its dtype as NumPy's in-place operations do."""
+    found = as_tensor(result)
+    if found.shape != target.shape:
+        raise ShapeError(
+            describe(
+                name,
+                f"a result of shape {found.shape} for a Tensor of shape {target.shape}",
+                "the same shape is needed to write in place",
+                "Use the operation that makes a new Tensor",
+            )
+        )
+    if found.dtype != target.dtype:
+        if not np.can_cast(found.dtype, target.dtype, "same_kind"):
+            raise DtypeError(
+                describe(
+                    name,
+                    f"a result of dtype {found.dtype} for a Tensor of dtype {target.dtype}",
+                    "a dtype that casts within its kind is needed to write in place",
+                    "Convert the Tensor with .astype first",
+                )
+            )
+        found = found.astype(target.dtype)
+    write_through(target, found)
+    return target
