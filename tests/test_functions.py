@@ -101,7 +101,8 @@ def test_sine_and_cosine_are_one_expression():
 
 def test_what_is_rare_is_computed_for_those_lanes_only():
     def reciprocal_or_zero(b, x):
-        b.rarely(x.equals(0), lambda b, x: x)
+        y = x * 3
+        b.rarely(x.equals(0), lambda b, y: y, y)
         return 1 / x
 
     expression = written(reciprocal_or_zero, (np.dtype(np.float64),), Features())

@@ -192,10 +192,10 @@ FITS = (
     ),
     Fit(
         "ERFC",
-        "(1 + 2 x) exp(x**2) erfc(x) of (x - 4) / (x + 4), x > 0.46",
+        "(1 + 2 x) exp(x**2) erfc(x) of (x - 4) / (x + 4), x >= 0.8",
         erfc_scaled,
         lambda t: mpf(1),
-        (-mpf("0.8"), mpf("0.75")),
+        (-mpf("0.667"), mpf("0.747")),
         {DOUBLE: 56, MIXED: 30},
     ),
     Fit(

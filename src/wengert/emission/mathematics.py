@@ -85,7 +85,8 @@ def expanded(b: Builder, form: Form, expression: Expression, arguments: Sequence
             values.append(instructions_of(operation.name)(b, case, *(values[n] for n in operation.operands)))
     results = [values[n] for n in expression.results]
     for number, rare in enumerate(expression.rare):
-        results = replaced(b, form.rare(number), rare, values[rare.condition], arguments, results)
+        operands = [values[place] for place in rare.operands]
+        results = replaced(b, form.rare(number), rare, values[rare.condition], operands, results)
     return results
 
 
@@ -109,7 +110,7 @@ def table_of(name: str, table: str, dtype: Dtype) -> Table:
 
 
 def replaced(
-    b: Builder, form: Form, rare: Rare, condition: Value, arguments: Sequence[Value], results: list[Value]
+    b: Builder, form: Form, rare: Rare, condition: Value, operands: Sequence[Value], results: list[Value]
 ) -> list[Value]:
     """Write what replaces results where a condition holds: calls, if it does for any lane."""
     some = condition
@@ -117,7 +118,7 @@ def replaced(
         some = b.intrinsic("vector.reduce.or", BOOL, condition, of=(condition.type,))
 
     def yes() -> list[Value]:
-        found = b.call(rare_function(form, rare.expression), *arguments)
+        found = b.call(rare_function(form, rare.expression), *operands)
         others = [part(b, found, n, form.width) for n in range(len(results))] if len(results) > 1 else [found]
         return [b.select(condition, other, x) for other, x in zip(others, results, strict=True)]
 

@@ -49,14 +49,14 @@ def table(*rows: Function) -> dict[str, Function]:
 
 
 FUNCTIONS = table(
-    Function("exp", exponential.exp, (1.1, 1.1), (1, 1)),
+    Function("exp", exponential.exp, (1.2, 1.2), (1.1, 1.1)),
     Function("exp2", exponential.exp2, (1.3, 1.3), (1.2, 1.2)),
     Function("expm1", exponential.expm1, (1.3, 1.3), (1.2, 1.2)),
     Function("sinh", exponential.sinh, (2, 2), (2, 2)),
     Function("cosh", exponential.cosh, (1.5, 1.5), (1.5, 1.5)),
     Function("tanh", exponential.tanh, (2.5, 2.5), (2.5, 2.5)),
     Function("expit", exponential.expit, (2.5, 2.5), (2.5, 2.5)),
-    Function("log", logarithm.log, (1, 1), (1, 1)),
+    Function("log", logarithm.log, (1.1, 1.1), (1, 1)),
     Function("log1p", logarithm.log1p, (1, 1), (1, 1)),
     Function("log2", logarithm.log2, (1, 1), (1, 1)),
     Function("log10", logarithm.log10, (1, 1), (1, 1)),
@@ -68,12 +68,12 @@ FUNCTIONS = table(
     Function("logaddexp2", logarithm.logaddexp2, (2, 2), (2, 2), arity=2),
     Function("sin", trigonometric.sincos, (1.2, 1.5), (1.2, 0.51)),
     Function("cos", trigonometric.sincos, (1.2, 1.5), (1.2, 0.51), result=1),
-    Function("tan", trigonometric.tan, (1.5, 2), (1.5, 0.51)),
+    Function("tan", trigonometric.tan, (1.7, 2), (1.7, 0.51)),
     Function("arcsin", angles.arcsin, (1, 1), (1, 1)),
     Function("arccos", angles.arccos, (1, 1), (1, 1)),
-    Function("arctan", angles.arctan, (2, 2.5), (1.5, 1.5)),
-    Function("arctan2", angles.arctan2, (2, 2.5), (1.5, 2), arity=2),
-    Function("power", powers.power, (1.1, 1.1), (0.51, 0.51), arity=2),
+    Function("arctan", angles.arctan, (2, 2.5), (1.6, 1.6)),
+    Function("arctan2", angles.arctan2, (2, 2.5), (1.6, 2), arity=2),
+    Function("power", powers.power, (1.6, 1.6), (0.51, 0.51), arity=2),
     Function("cbrt", powers.cbrt, (0.6, 0.6), (0.6, 0.6)),
     Function("hypot", powers.hypot, (1, 1.3), (1, 1.3), arity=2),
     Function("erf", normal.erf, (2, 2), (2, 2)),
@@ -120,5 +120,5 @@ def expression_of(name: str, dtype: np.dtype[np.generic], features: Features) ->
 
 def chosen(expression: Expression, result: int) -> Expression:
     """Return an expression with one of its results."""
-    rare = tuple(Rare(r.condition, chosen(r.expression, result)) for r in expression.rare)
+    rare = tuple(Rare(r.condition, r.operands, chosen(r.expression, result)) for r in expression.rare)
     return Expression(expression.operations, (expression.results[result],), rare)

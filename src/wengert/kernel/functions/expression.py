@@ -43,10 +43,12 @@ class Rare:
 
     Attributes:
         condition: the place of a truth value.
-        expression: of the same arguments, with the same results.
+        operands: the places of what the expression is of: the arguments or others that are known.
+        expression: with the same results.
     """
 
     condition: int
+    operands: tuple[int, ...]
     expression: Expression
 
 
@@ -219,7 +221,7 @@ class Builder:
         self.operations: list[Operation] = []
         self.mixed = False
         """Whether double precision is for results of single precision."""
-        self.rare: list[tuple[Term, Body]] = []
+        self.rare: list[tuple[Term, tuple[Term, ...], Body]] = []
         self.places: dict[tuple[Operation, str], int] = {}
 
     # How operations are appended
@@ -248,9 +250,9 @@ class Builder:
         """Return the truth of a comparison."""
         return self.append(name, BOOL, x, self.constant(y, x.dtype))
 
-    def rarely(self, condition: Term, body: Body) -> None:
-        """Replace the results, where a condition holds, by what another function gives."""
-        self.rare.append((condition, body))
+    def rarely(self, condition: Term, body: Body, *operands: Term) -> None:
+        """Replace the results, where a condition holds, by what another function gives for some operands."""
+        self.rare.append((condition, operands, body))
 
     # Opcodes that are not operators
 
@@ -395,7 +397,10 @@ def written(body: Body, arguments: Sequence[Float], features: Features) -> Expre
     terms = [b.append("argument", dtype, buffer=f"x{k}") for k, dtype in enumerate(arguments)]
     found = body(b, *terms)
     results = found if isinstance(found, tuple) else (found,)
-    rare = tuple(Rare(condition.place, written(other, arguments, features)) for condition, other in b.rare)
+    rare = tuple(
+        Rare(condition.place, tuple(x.place for x in operands), written(other, [x.dtype for x in operands], features))
+        for condition, operands, other in b.rare
+    )
     return Expression(tuple(b.operations), tuple(result.place for result in results), rare)
 
 
@@ -417,7 +422,8 @@ def evaluated(expression: Expression, *arguments: Array) -> tuple[Array, ...]:
         for rare in expression.rare:
             where = np.broadcast_to(values[rare.condition], np.shape(arguments[0]))
             if where.any():
-                others = evaluated(rare.expression, *(argument[where] for argument in arguments))
+                chosen = (np.broadcast_to(values[place], where.shape)[where] for place in rare.operands)
+                others = evaluated(rare.expression, *chosen)
                 for result, other in zip(results, others, strict=True):
                     result[where] = other
     return results

@@ -72,7 +72,7 @@ def lgamma_negative(b: Builder, x: Term) -> Term:
 
 def lgamma(b: Builder, x: Term) -> Term:
     """Return log |gamma(x)|."""
-    b.rarely(x < 0, lambda b, x: in_double(b, x, lgamma_negative))
+    b.rarely(x < 0, lambda b, x: in_double(b, x, lgamma_negative), x)
     return in_double(b, x, lgamma_positive)
 
 
@@ -104,5 +104,5 @@ def digamma_negative(b: Builder, x: Term) -> Term:
 
 def digamma(b: Builder, x: Term) -> Term:
     """Return the derivative of log gamma(x)."""
-    b.rarely(x < 0, lambda b, x: in_double(b, x, digamma_negative))
+    b.rarely(x < 0, lambda b, x: in_double(b, x, digamma_negative), x)
     return in_double(b, x, digamma_positive)

@@ -15,6 +15,8 @@ __all__ = ["erf", "erfc"]
 
 ERF_LIMIT = {"float64": 6.0, "float32": 4.0}
 """Beyond, erf(x) is 1."""
+ERFC_FROM = 0.8
+"""Up to there 1 - erf(x) has more digits."""
 ERFC_LIMIT = 27.5
 """Beyond, erfc(x) is 0."""
 MIDDLE = 4.0
@@ -57,7 +59,7 @@ def erfc_of_double(b: Builder, x: Term) -> Term:
     g = b.accurate(t, t.coefficients(ERFC))
     share, share_low = quotient(b, inverse * middle, twice, lost_twice)
     far = scaled(b, p * b.fma(g, share_low, g * share), n, bits)
-    return b.select(abs(x) < 0.5, 1 - erf_near(b, x), b.select(x < 0, 2 - far, far))
+    return b.select(abs(x) < ERFC_FROM, 1 - erf_near(b, x), b.select(x < 0, 2 - far, far))
 
 
 def erfc(b: Builder, x: Term) -> Term:

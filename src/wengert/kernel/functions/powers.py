@@ -11,6 +11,8 @@ from wengert.kernel.functions.logarithm import digits, log_of_sum
 
 __all__ = ["cbrt", "hypot", "power"]
 
+ORDINARY = 700
+"""The logarithm of what is neither near overflow nor subnormal."""
 LARGEST_POWER = 2.0**65
 """|x|**y is 0, 1 or infinite from there on."""
 
@@ -37,13 +39,25 @@ def log_in_parts(b: Builder, x: Term) -> tuple[Term, Term]:
     return b.sum(high, rest + b.fma(k, whole_low, low))
 
 
-def power_of_size(b: Builder, x: Term, y: Term) -> Term:
-    """Return |x|**y for finite x that is not 0."""
-    y = b.within(y, -LARGEST_POWER, LARGEST_POWER)
+def power(b: Builder, x: Term, y: Term) -> Term:
+    """Return x**y, with the special values of C."""
+    if x.dtype != DOUBLE:
+        size = power_of_single(b, x, y)
+        b.rarely(~((x > 0) & (x < math.inf) & (abs(y) < math.inf)), special_power, x, y, size)
+        return size
     high, low = log_in_parts(b, abs(x))
     exponent, lost = b.product(y, high)
-    exponent, lost = b.within(exponent, -750.0, 712.0), b.within(b.fma(y, low, lost), -1.0, 1.0)
-    return scaled(b, *exponential_of_sum(b, exponent, lost))
+    p, n, bits = exponential_of_sum(b, exponent, b.fma(y, low, lost))
+    b.rarely(~((x > 0) & (x < math.inf) & (abs(exponent) < ORDINARY)), power_of_any, x, y, high, low)
+    return b.scale(p, n) if b.features.scaling else p * b.power_of_two(bits, DOUBLE)
+
+
+def power_of_any(b: Builder, x: Term, y: Term, high: Term, low: Term) -> Term:
+    """Return x**y of any numbers, from the two parts of log |x|."""
+    limited = b.within(y, -LARGEST_POWER, LARGEST_POWER)
+    exponent, lost = b.product(limited, high)
+    exponent, lost = b.within(exponent, -750.0, 712.0), b.within(b.fma(limited, low, lost), -1.0, 1.0)
+    return special_power(b, x, y, scaled(b, *exponential_of_sum(b, exponent, lost)))
 
 
 def power_of_single(b: Builder, x: Term, y: Term) -> Term:
@@ -55,10 +69,9 @@ def power_of_single(b: Builder, x: Term, y: Term) -> Term:
     return b.convert(found, x.dtype)
 
 
-def power(b: Builder, x: Term, y: Term) -> Term:
-    """Return x**y, with the special values of C."""
+def special_power(b: Builder, x: Term, y: Term, size: Term) -> Term:
+    """Return x**y with its sign and special values, from |x|**y where that is neither."""
     a = abs(x)
-    size = power_of_size(b, x, y) if x.dtype == DOUBLE else power_of_single(b, x, y)
     size = b.select(a.equals(1), 1.0, size)
     empty, endless = a.equals(0), a.equals(math.inf)
     limit = b.select(empty ^ (y < 0), b.constant(0.0, x.dtype), math.inf)

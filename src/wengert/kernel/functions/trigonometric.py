@@ -146,14 +146,14 @@ def periodic(b: Builder, x: Term, finish: Finish) -> tuple[Term, ...]:
     """Return functions of a reduced argument: in double precision where it is large or there is no fma."""
     if x.dtype == DOUBLE or not b.features.fma:
         return periodic_wide(b, x, finish)
-    b.rarely(is_large(b, x), lambda b, x: periodic_wide(b, x, finish))
+    b.rarely(is_large(b, x), lambda b, x: periodic_wide(b, x, finish), x)
     return finish(b, x, reduced(b, abs(x)))
 
 
 def periodic_wide(b: Builder, x: Term, finish: Finish) -> tuple[Term, ...]:
     """Return the same, computed in double precision."""
     wide = b.convert(x, DOUBLE)
-    b.rarely(is_large(b, wide), lambda b, x: finished(b, x, reduced_large, finish))
+    b.rarely(is_large(b, wide), lambda b, x: finished(b, x, reduced_large, finish), x)
     return finished(b, x, reduced, finish)
 
 
