@@ -17,7 +17,6 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from wengert import _config
@@ -54,7 +53,7 @@ class ObjectCache:
         limit: how many bytes to keep.
     """
 
-    def __init__(self, folder: Path | None, limit: int = LIMIT) -> None:
+    def __init__(self, folder: str | None, limit: int = LIMIT) -> None:
         self.folder = folder
         self.limit = limit
         self.unseen = limit  # bytes written by this process since it last looked how much there is
@@ -68,16 +67,17 @@ class ObjectCache:
         if path is None:
             return None
         try:
-            with path.open("rb") as file:
+            with open(path, "rb") as file:
                 status = os.fstat(file.fileno())
                 content = file.read() if trusted(status) else b""
         except OSError:
             content = b""
-        data = unsealed(path.name, content)
+        name = os.path.basename(path)
+        data = unsealed(name, content)
         if data is None:
-            logged(f"{path.name}: {'damaged, and therefore not used' if content else 'not found'}")
+            logged(f"{name}: {'damaged, and therefore not used' if content else 'not found'}")
             return None
-        logged(f"{path.name}: found")
+        logged(f"{name}: found")
         if time.time() - status.st_mtime > USED_AGAIN:
             with contextlib.suppress(OSError):  # another process removed it, or it cannot be written to
                 os.utime(path)
@@ -88,47 +88,47 @@ class ObjectCache:
         path = self.path_of(text)
         if path is None:
             return
-        begun = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(6).hex()}")
+        name, begun = os.path.basename(path), f"{path}.{os.getpid()}-{os.urandom(6).hex()}"
         try:
             with open(begun, "xb", opener=for_me_alone) as file:
-                file.write(sealed(path.name, data))
+                file.write(sealed(name, data))
             os.replace(begun, path)
         except FileNotFoundError:  # another process cleared the cache meanwhile
             return
         except OSError as error:
             with contextlib.suppress(OSError):
-                begun.unlink()
+                os.unlink(begun)
             self.refusal = f"nothing can be written to it ({error.strerror})"
             logged(f"{self.folder} is not used any more, because {self.refusal}")
             return
-        logged(f"{path.name}: kept, {len(data)} bytes")
+        logged(f"{name}: kept, {len(data)} bytes")
         self.unseen += len(data)
         if self.unseen >= self.limit // SHARE:
             self.unseen = 0
             self.shrink()
 
-    def path_of(self, text: str) -> Path | None:
+    def path_of(self, text: str) -> str | None:
         """Return where the entry of a text lies, whether or not it is there; None if nothing is kept."""
         if self.folder is None or self.refusal:
             return None
         key = blake2b(text.encode() + b"\0" + surroundings(), digest_size=DIGEST).hexdigest()
-        return self.folder / (key + SUFFIX)
+        return os.path.join(self.folder, key + SUFFIX)
 
     def shrink(self) -> None:
         """Remove the entries used least recently until the others fit, and what was never finished."""
         found = sorted(self.files(), key=lambda entry: -entry[1].st_mtime)
         size, now = 0, time.time()
         for path, status in found:
-            finished = path.suffix == SUFFIX
+            finished = path.endswith(SUFFIX)
             size += status.st_size if finished else 0
             if size > self.limit or (not finished and now - status.st_mtime > ABANDONED):
                 with contextlib.suppress(OSError):  # another process was faster
-                    path.unlink()
-                logged(f"{path.name}: removed")
+                    os.unlink(path)
+                logged(f"{os.path.basename(path)}: removed")
 
     def usage(self) -> Usage:
         """Return how much is kept."""
-        sizes = [status.st_size for path, status in self.files() if path.suffix == SUFFIX]
+        sizes = [status.st_size for path, status in self.files() if path.endswith(SUFFIX)]
         return Usage(len(sizes), sum(sizes))
 
     def clear(self) -> Usage:
@@ -136,10 +136,10 @@ class ObjectCache:
         before = self.usage()
         for path, _ in self.files():
             with contextlib.suppress(OSError):
-                path.unlink()
+                os.unlink(path)
         return before
 
-    def files(self) -> Iterator[tuple[Path, os.stat_result]]:
+    def files(self) -> Iterator[tuple[str, os.stat_result]]:
         """Return the entries, and those that somebody has begun to write, with their status."""
         if self.folder is None or self.refusal:
             return
@@ -147,14 +147,14 @@ class ObjectCache:
             for entry in entries:
                 if SUFFIX in entry.name:
                     with contextlib.suppress(OSError):
-                        yield self.folder / entry.name, entry.stat(follow_symlinks=False)
+                        yield entry.path, entry.stat(follow_symlinks=False)
 
 
-def refusal_of(folder: Path) -> str:
+def refusal_of(folder: str) -> str:
     """Make a folder, and say why it must not be used; nothing if it may be."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        status = os.stat(folder)
     except OSError as error:
         return f"it cannot be made ({error.strerror})"
     if not stat.S_ISDIR(status.st_mode):
@@ -194,13 +194,15 @@ def logged(line: str) -> None:
 @functools.cache
 def surroundings() -> bytes:
     """Return what code depends on beside the text it is made from: Wengert, LLVM, and the processor."""
-    return "\n".join([*sources(Path(__file__).parent.parent), llvm_library(), processor()]).encode()
+    return "\n".join(
+        [*sources(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), llvm_library(), processor()]
+    ).encode()
 
 
-def sources(folder: Path) -> list[str]:
+def sources(folder: str) -> list[str]:
     """Return names, sizes and times of all modules: whoever changes Wengert gets no code of the version before."""
     found = []
-    folders = [str(folder)]
+    folders = [folder]
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
             for entry in entries:
@@ -218,9 +220,8 @@ def llvm_library() -> str:
 
     spec = importlib.util.find_spec("llvmlite")
     for place in (spec.submodule_search_locations or []) if spec else []:
-        version = Path(place, "_version.py")
-        with contextlib.suppress(OSError):
-            return version.read_text()
+        with contextlib.suppress(OSError), open(os.path.join(place, "_version.py"), encoding="utf-8") as file:
+            return file.read()
     return "none"
 
 
@@ -235,20 +236,20 @@ def processor() -> str:
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
-def default_folder() -> Path | None:
+def default_folder() -> str | None:
     """Return where code is kept: as told by WENGERT_CACHE, or where the system has such things; None for nowhere."""
     told = _config.CACHE
     if told is not None:
-        return None if told in ("", "0") else Path(told).absolute()
-    home = Path("~").expanduser()
-    if not home.is_absolute():
+        return None if told in ("", "0") else os.path.abspath(told)
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
         return None
     if os.name == "nt":
-        return Path(os.environ.get("LOCALAPPDATA", home / "AppData/Local"), "wengert", "cache")
+        return os.path.join(os.environ.get("LOCALAPPDATA", os.path.join(home, "AppData", "Local")), "wengert", "cache")
     if sys.platform == "darwin":
-        return home / "Library/Caches/wengert"
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (given if given.is_absolute() else home / ".cache") / "wengert"
+        return os.path.join(home, "Library", "Caches", "wengert")
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return os.path.join(given if os.path.isabs(given) else os.path.join(home, ".cache"), "wengert")
 
 
 @functools.cache
