@@ -458,6 +458,25 @@ def test_errors_of_python_come_through(way: tuple[Any, Any]) -> None:
     assert function(np.ones(2))[0].shape == (2,)
 
 
+def test_calls_that_go_to_python_nest_as_deep_as_python_does(way: tuple[Any, Any]) -> None:
+    class Nested(way[0]):  # type: ignore[misc]
+        def __call__(self, depth: int) -> int:
+            return 1 + self(depth - 1) if depth else 0
+
+    function = Nested()
+    function.add(sized(way, 2))
+    depth = sys.getrecursionlimit() // 4
+    results: list[int] = []
+    before = threading.stack_size(1 << 20)
+    try:
+        thread = threading.Thread(target=lambda: results.append(function(depth)))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert results == [depth]
+
+
 # -------------------------------------------------------------------------------------------------- threads, processes
 
 

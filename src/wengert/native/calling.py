@@ -57,19 +57,29 @@ copy = external("memcpy", POINTER, POINTER, POINTER, I64)
 @native(POINTER, Pointer(ENTRY), Pointer(POINTER), I64, POINTER)
 def call(b: Builder, called: Value, arguments: Value, flagged: Value, names: Value) -> None:
     """Be the vectorcall function of entries: run the first variant that suits, or the class's own `__call__`."""
+    result = b.stack(POINTER)
+    with b.when(b.call(attempt, called, arguments, flagged & COUNT, names, result)):
+        b.give(result.load())
+    b.give(b.call(call_python, called, arguments, flagged, names))
+
+
+@native(BOOL, Pointer(ENTRY), Pointer(POINTER), I64, POINTER, Pointer(POINTER))
+def attempt(b: Builder, called: Value, arguments: Value, positional: Value, names: Value, result: Value) -> None:
+    """Run the first variant that suits, if one does; what it has on the stack is gone when Python runs."""
     frame, place = b.stack(FRAME), b.stack(Pointer(POINTER))
     place.store(called.field("first"))
     with b.forever():
         referring = place.load()
         variant = referring.load().to(VARIANT)
         with b.when(variant.equals(None)):
-            b.give(b.call(call_python, called, arguments, flagged, names))
-        with b.when(b.call(suits, variant, arguments, flagged & COUNT, names, frame)):
+            b.give(False)
+        with b.when(b.call(suits, variant, arguments, positional, names, frame)):
             with b.when(referring.differs(called.field("first"))):  # next time it comes first
                 referring.store(variant.get("next"))
                 variant.set("next", called.get("first"))
                 called.set("first", variant)
-            b.give(b.call(run, variant, frame))
+            result.store(b.call(run, variant, frame))
+            b.give(True)
         place.store(variant.field("next"))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import os
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -254,6 +255,8 @@ def probe() -> None:
     """
     if sys.implementation.name != "cpython" or object.__basicsize__ != OBJECT.size:
         raise RuntimeError("this is not CPython with an interpreter lock")
+    if os.name != "posix":
+        raise RuntimeError("the C library is none of POSIX")
     check_layout()
     check_numbers()
     check_types()
