@@ -113,11 +113,9 @@ def test_samples_and_their_gradients(topic: str) -> None:
 NEVER = {
     *("floor_divide", "remainder", "fmod", "ldexp", "frexp", "modf", "nextafter", "spacing"),
     *("sinc", "sinc_derivative", "numpy.i0", "i0_derivative", "left_shift", "right_shift", "gcd", "lcm"),
-    *("bitwise_count", "direction", "complex_product", "angle", "ravel_multi_index", "whole", "laid_as"),
+    *("bitwise_count", "direction", "angle", "ravel_multi_index", "whole", "laid_as"),
 }
 """Pointwise primitives for which there are no opcodes yet, or only of complex numbers, and what may raise."""
-OF_COMPLEX = {"real", "imag", "conjugate", "isreal", "iscomplex", "complex_size"}
-"""Those whose samples are complex."""
 ROUTINES = {
     *("sort", "partition", "argsort", "argpartition", "lexsort", "argmax", "argmin", "nanargmax", "nanargmin"),
     *("searchsorted", "digitize", "isin", "interp", "unwrap", "linspace", "cross", "recurrence", "extremum_partials"),
@@ -141,7 +139,7 @@ def test_all_other_primitives_are_lowered() -> None:
                 found = {e.primitive.name for e in part.graph.equations}
                 names |= found
                 lowered |= found if part.program is not None else set()
-    assert names - lowered == (NEVER | ROUTINES | OF_COMPLEX) & names
+    assert names - lowered == (NEVER | ROUTINES) & names
 
 
 # Programs
@@ -265,6 +263,38 @@ def test_results_lie_in_memory_as_the_graph_says() -> None:
     assert list(map(type, found)) == list(map(type, graph(x)))
 
 
+# Complex numbers
+
+PARTS = [0.0, -0.0, 1.5, -2.0, 3e200, np.inf, -np.inf, np.nan]
+PLANE = np.array([complex(a, b) for a in PARTS for b in PARTS])
+OF_COMPLEX = {
+    "sums": lambda z, w, x: [z + w, z - w, z + x, -z, z - 2.0, z + 1j, np.sum(w), np.mean(w, keepdims=True)],
+    "quotients": lambda z, w, x: [w / z, w / x, 1.0 / w],
+    "parts": lambda z, w, x: [z.real, z.imag, np.conj(z), abs(w), z == w, z != w, np.isreal(z), np.iscomplex(z)],
+    "predicates": lambda z, w, x: [
+        np.isnan(z),
+        np.isinf(z),
+        np.isfinite(z),
+        np.where(x > 0, z, w),
+        np.where(x > 0, z, x),
+    ],
+    "arrangements": lambda z, w, x: [z[::-1], np.concatenate([z, x]), np.stack([z, w]), written(z, 3, 1 + 2j), z[:4]],
+    "conversions": lambda z, w, x: [x.astype(complex), w.astype(np.complex64), z.astype(bool), np.pad(w, 1), +z],
+    "products": lambda z, w, x: [w * w, w @ w, np.vdot(w, w), np.outer(w[:3], x[:2]), np.einsum("i,i", w, x), w * 1j],
+    "single": lambda z, w, x: [x.astype(np.float32) * 1j, w.astype(np.complex64) / 2.0, abs(w.astype(np.complex64))],
+    "exponentials": lambda z, w, x: [np.exp(w), np.exp(1j * x), np.exp(700.0 + w)],
+}
+
+
+@pytest.mark.parametrize("case", OF_COMPLEX)
+def test_complex_numbers_are_pairs(case: str) -> None:
+    random = np.random.default_rng(1)
+    pairs = random.normal(size=(64, 2))
+    args = [PLANE, pairs[:, 0] + 1j * pairs[:, 1], random.normal(size=64)]
+    segments = require_same(trace(OF_COMPLEX[case])(*args), args)
+    assert not [part.reasons for part in segments.parts if part.program is None]
+
+
 # What is refused, and what runs around it
 
 
@@ -281,7 +311,7 @@ def test_what_is_refused_runs_between_kernels() -> None:
 
 REFUSED: dict[str, tuple[Any, Any, str]] = {
     "several results": (np.modf, (SINGLE,), "several results"),
-    "complex": (lambda x: x * 1j, (SINGLE,), "values of dtype complex"),
+    "complex": (lambda x: np.sin(x * 1j), (SINGLE,), "values of dtype complex64, of which no opcode knows"),
     "half": (lambda x: x.astype(np.float16) + 1, (SINGLE,), "values of dtype float16"),
     "empty": (lambda x: x[:0] + 1, (SINGLE,), "arrays without elements"),
     "Python's integers": (lambda n: n * n, (3,), "whole numbers of Python's, which have no size"),

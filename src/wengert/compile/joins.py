@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,11 +10,23 @@ import numpy as np
 
 from wengert.compile.index_maps import Index, aligned, decomposed, identity_map, is_within
 from wengert.compile.nodes import Access, Box, Nodes, Shape
-from wengert.compile.views import MOST_LITERAL, chosen, gathered, inverted, window_on
+from wengert.compile.operands import Call, Found, Refused
+from wengert.compile.views import MOST_LITERAL, chosen, gathered, inverted, reshaped, window_on
+from wengert.primitives.indexing import join_index
 
-__all__ = ["Part", "added", "choice", "concatenated", "written"]
+__all__ = [
+    "Part",
+    "added",
+    "assign",
+    "choice",
+    "concatenate",
+    "pad",
+    "place_windows",
+    "stack",
+]
 
 DType = np.dtype[Any]
+MOST_WINDOWS = 32
 MOST_BOXES = 32
 """With more boxes than this a part is computed by itself rather than taken apart."""
 
@@ -204,3 +217,84 @@ def scattered(
     if add:
         new = nodes.point("add", base.node.dtype, shape, base, new)
     return chosen(nodes, board > 0, new, base)
+
+
+# The rules
+
+
+def concatenate(call: Call) -> Found:
+    """Lower arrays one behind the other."""
+    xs = [call.converted(i, call.out.dtype) for i in range(len(call.args))]
+    return concatenated(call.nodes, xs, call.shapes, call.params["axis"], call.alone)
+
+
+def stack(call: Call) -> Found:
+    """Lower arrays along a new axis."""
+    axis = call.params["axis"]
+    shapes = [(*shape[:axis], 1, *shape[axis:]) for shape in call.shapes]
+    xs = [
+        reshaped(call.nodes, call.converted(i, call.out.dtype), call.shapes[i], shape) for i, shape in enumerate(shapes)
+    ]
+    return concatenated(call.nodes, xs, shapes, axis, call.alone)
+
+
+def pad(call: Call) -> Found:
+    """Lower an array with zeros around it."""
+    widths, shape = call.params["widths"], call.shapes[0]
+    box = tuple([(left, left + n) for (left, _), n in zip(widths, shape, strict=True)])
+    shift = tuple([Index(-left, ((k, 1),)) for k, (left, _) in enumerate(widths)])
+    return added(
+        call.nodes, call.out.shape, call.out.dtype, None, [Part(call.args[0].through(shift), box, False)], False
+    )
+
+
+def place_windows(call: Call) -> Found:
+    """Lower the sum of windows, each at its place."""
+    window, axis, shape = call.params["window"], call.params["axis"], call.out.shape
+    if math.prod(window) > MOST_WINDOWS:
+        return Refused("many windows")
+    x, rank = call.args[0], len(shape)
+    parts = []
+    for offsets in np.ndindex(window):
+        starts = [0] * rank
+        for d, offset in zip(axis, offsets, strict=True):
+            starts[d] += offset
+        box = tuple([(start, start + n) for start, n in zip(starts, call.shapes[0], strict=False)])
+        read = [Index(-start, ((d, 1),)) for d, start in enumerate(starts)]
+        parts.append(Part(x.through((*read, *map(Index, offsets))), box, False))
+    return added(call.nodes, shape, call.out.dtype, None, parts, False)
+
+
+def assign(call: Call) -> Found:
+    """Lower a write to a part of an array, or an addition to it."""
+    path, index, add = call.params["path"], call.params["index"], call.params["add"]
+    arrays = call.literals(2)
+    if arrays is None:
+        return Refused("places that are computed, which may be out of bounds")
+    value = call.converted(1, call.out.dtype)
+    shapes = call.shapes[0], call.shapes[1]
+    if add and call.out.dtype.kind == "b":
+        return Refused("sums of bools")
+
+    def window(whole: Any) -> Any:
+        for primitive, params in path:
+            whole = primitive.evaluate(whole, **dict(params))
+        return whole
+
+    found = None
+    if not arrays:
+        entries = index if Ellipsis in index else (*index, ...)
+        found = written(call.nodes, call.args[0], value, shapes, lambda x: window(x)[entries], add, call.alone[0])
+    if found is None:
+        key = join_index(index, arrays)
+        size = (
+            window(np.empty(shapes[0], np.int8))[key].shape
+            if arrays
+            else window(np.empty(shapes[0], np.int8))[entries].shape
+        )
+
+        def assigned(board: Any, order: Any) -> Any:
+            return call.primitive.evaluate(board, order, *arrays, path=path, index=index, add=add)
+
+        found = scattered(call.nodes, call.args[0], value, shapes, assigned, size, add)
+    return Refused("places of many elements, or the same ones repeatedly") if found is None else found

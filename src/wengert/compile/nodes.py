@@ -23,6 +23,9 @@ Box = tuple[tuple[int, int], ...]
 """For each dimension from where to where it goes."""
 
 Kind = Literal["buffer", "constant", "index", "point", "reduce", "choice", "pieces", "row", "gather"]
+MANY = 64
+MOST_COMPARED = 1 << 12
+"""Bytes of arrays of constants up to which equal ones are found to be one."""
 BOOL, LONG = np.dtype(bool), np.dtype(np.int64)
 
 
@@ -141,12 +144,15 @@ class Nodes:
         return Access(self.make("constant", "", (), dtype, value=scalar, mark=mark), ())
 
     def array(self, value: np.ndarray[Any, Any]) -> Access:
-        """Return an array of constants; one number where all are equal."""
-        if value.size and (value.ndim == 0 or (value.strides == (0,) * value.ndim) or is_uniform(value)):
-            return self.constant(value.flat[0], value.dtype)
-        value = np.ascontiguousarray(value)
-        node = self.make("buffer", "", value.shape, value.dtype, value=value, mark=value.tobytes())
-        return Access(node, identity_map(value.shape))
+        """Return an array of constants: one number where all are equal, and no axis twice along which none changes."""
+        steps = zip(value.shape, value.strides, strict=True)
+        core = value[tuple([slice(1) if n > 1 and step == 0 else slice(None) for n, step in steps])]
+        if is_uniform(core):
+            return self.constant(core.flat[0], value.dtype)
+        core = np.ascontiguousarray(core)
+        mark = core.tobytes() if core.nbytes <= MOST_COMPARED else id(core)
+        node = self.make("buffer", "", core.shape, core.dtype, value=core, mark=mark)
+        return Access(node, identity_map(core.shape))
 
     def index(self, at: Index, length: int) -> Access:
         """Return a whole number that each point computes from its index."""
@@ -195,9 +201,12 @@ class Nodes:
 
 
 def is_uniform(value: np.ndarray[Any, Any]) -> bool:
-    """Tell whether all elements of an array are the same number."""
-    first = value.reshape(-1)[0]
-    return bool((value == first).all()) and not (first == 0 and value.dtype.kind == "f" and np.signbit(value).any())
+    """Tell whether all elements of an array, which has some, are the same number."""
+    row = value.reshape(-1)
+    for part in (row[:MANY], row):  # most differ soon
+        if not (part == row[0]).all() or (row[0] == 0 and value.dtype.kind == "f" and np.signbit(part).any()):
+            return False
+    return True
 
 
 def is_power_of_two(value: float, dtype: DType) -> bool:

@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.scalars import Scalar, convert, operate, select
+from wengert.core.aval import Aval
 from wengert.core.primitive import Primitive
+from wengert.kernel.checking import DTYPES
 from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["BOOLEAN", "COPIES", "EXPRESSIONS", "PARAMETERS", "WHOLE", "expression_of", "loop_dtypes"]
+__all__ = ["BOOLEAN", "COPIES", "EXPRESSIONS", "PARAMETERS", "WHOLE", "expression_of", "loop_dtypes", "pointwise"]
 
 DType = np.dtype[Any]
 Expression = Callable[..., "Scalar | None"]
@@ -263,3 +266,44 @@ def loop_dtypes(primitive: Primitive, given: Sequence[Any], result: DType) -> Se
         return ufunc.resolve_dtypes((*given, *[None] * ufunc.nout))[: len(given)]
     own = OWN_DTYPE.get(primitive.name, ())
     return [np.dtype(x) if i in own else result for i, x in enumerate(given)]
+
+
+# The rule
+
+
+def pointwise(call: Call) -> Found:
+    """Lower what does the same at every point."""
+    primitive, out = call.primitive, call.out
+    name = primitive.name
+    if name in COPIES:
+        return call.args[0]
+    if name == "astype":
+        return call.scalar(0, out.dtype).access
+    expression = expression_of(primitive)
+    if expression is None:
+        return Refused("no opcodes for it yet")
+    if not call.has_only(*PARAMETERS.get(name, ())):
+        return Refused(f"the parameters {', '.join(call.params)}")
+    loop = loop_dtypes(primitive, list(map(own_type, call.avals)), out.dtype)
+    if not DTYPES.issuperset(loop):
+        return Refused(f"values of dtype {', '.join(map(str, loop))}")
+    xs = [call.scalar(i, dtype) for i, dtype in enumerate(loop)]
+    if loop[0].kind in "biu" and name in WHOLE:
+        found: Scalar | None = xs[0]
+    elif loop[0].kind == "b" and name in BOOLEAN:
+        found = operate(BOOLEAN[name], *xs)
+    elif loop[0].kind == "b" and name in ORDERED:
+        found = expression(*[convert(x, np.dtype(np.uint8)) for x in xs])
+    elif all(x.access.node.kind == "constant" for x in xs) and not out.shape:
+        return Refused("numbers that are known")
+    else:
+        found = expression(*xs, **call.params)
+    return Refused("operands that no opcode takes") if found is None else convert(found, out.dtype).access
+
+
+ORDERED = frozenset({"less", "less_equal", "greater", "greater_equal"})
+
+
+def own_type(aval: Aval) -> Any:
+    """Return what NumPy is asked with about an operand: its dtype, or Python's type of a number that gives way."""
+    return aval.number if aval.weak and aval.dtype.kind != "b" else aval.dtype

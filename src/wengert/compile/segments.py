@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from wengert.compile.complexes import is_complex, real_dtype
 from wengert.compile.equations import ordered
-from wengert.compile.lower import Refused, lower
+from wengert.compile.lower import lower
+from wengert.compile.operands import Refused
 from wengert.compile.stages import program_of
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.order import example
@@ -75,12 +77,17 @@ class Segments:
 
 
 def as_array(variable: Variable, value: Any) -> np.ndarray[Any, Any]:
-    """Return a value as an array of its variable's dtype, in C order."""
-    return np.ascontiguousarray(value, variable.dtype).reshape(variable.shape)
+    """Return a value as an array of its variable's dtype, in C order; a complex one as pairs."""
+    array = np.ascontiguousarray(value, variable.dtype).reshape(variable.shape)
+    if is_complex(variable.aval):
+        return array.reshape(-1).view(real_dtype(variable.dtype)).reshape((*variable.shape, 2))
+    return array
 
 
 def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
     """Return an array in C order as NumPy would give it: in the variable's memory order, a scalar, a Python number."""
+    if is_complex(variable.aval):
+        array = array.reshape(-1).view(variable.dtype).reshape(variable.shape)
     if variable.weak:
         return array.item()
     if variable.strides is None:

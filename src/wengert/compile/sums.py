@@ -7,10 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wengert.compile.index_maps import Index, identity_map
-from wengert.compile.nodes import Access, Nodes, Shape
+from wengert.compile.index_maps import Index, aligned, identity_map
+from wengert.compile.nodes import BOOL, Access, Nodes, Shape
+from wengert.compile.operands import Call, Found, Refused
+from wengert.compile.pointwise import BOOLEAN
+from wengert.compile.scalars import Scalar, convert, operate, select
+from wengert.compile.views import reshaped, viewed
+from wengert.core.form import form_of
 
-__all__ = ["reduced", "restored"]
+__all__ = ["count_nonzero", "logsumexp", "mean", "reduced", "reduction", "restored", "trace", "variance"]
 
 
 def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[int]) -> Access:
@@ -83,3 +88,109 @@ def restored(x: Access, shape: Shape, axes: Sequence[int]) -> Access:
     """Return a reduction with its axes put back, of one element each."""
     kept = [k for k in range(len(shape)) if k not in axes]
     return x.through(tuple([Index(0) if shape[k] == 1 else Index(0, ((k, 1),)) for k in kept]))
+
+
+# The rules
+
+
+COMBINING = {
+    np.add: "add",
+    np.multiply: "multiply",
+    np.maximum: "maximum",
+    np.minimum: "minimum",
+    np.logical_and: "and",
+    np.logical_or: "or",
+    np.bitwise_and: "and",
+    np.bitwise_or: "or",
+}
+
+
+def reduction(call: Call) -> Found:
+    """Lower a sum, product, extremum, or a predicate of all elements or any."""
+    combine = call.params.get("ufunc", getattr(form_of(call.primitive), "combine", None))
+    if combine not in COMBINING:
+        return Refused("several passes over its operand")
+    if len(call.args) > 1 and call.primitive.name != "sum":
+        return Refused("starting values or masks")
+    if not call.has_only("axis", "keepdims", "accurate", "ufunc", "dtype", "skipna") or call.params.get("skipna"):
+        return Refused(f"the parameters {', '.join(call.params)}")
+    logical = combine in (np.logical_and, np.logical_or)
+    return reduced_call(call, COMBINING[combine], call.converted(0, BOOL if logical else call.out.dtype))
+
+
+def reduced_call(call: Call, combine: str, x: Access) -> Found:
+    """Return the combination of an array in the shape of the first operand; a mask is the second."""
+    shape, axis = call.shapes[0], call.params["axis"]
+    if x.node.dtype.kind == "b" and combine not in ("and", "or"):
+        combine = BOOLEAN[combine]
+    if len(call.args) > 1:
+        mask = call.scalar(1, BOOL, shape)
+        x = select(mask, Scalar(call.nodes, x, shape), 0).access
+    found = reduced(call.nodes, combine, x, shape, axis)
+    return restored(found, call.out.shape, axis) if call.params["keepdims"] else found
+
+
+def mean(call: Call) -> Found:
+    """Lower a mean: the sum by the count, which a mask tells."""
+    if call.out.dtype.kind != "f" or not call.has_only("axis", "keepdims", "dtype"):
+        return Refused(f"the parameters {', '.join(call.params)}")
+    total = reduced_call(call, "add", call.converted(0, call.out.dtype))
+    assert isinstance(total, Access)
+    shape, axis = call.shapes[0], call.params["axis"]
+    count = call.nodes.constant(math.prod([shape[k] for k in axis]), call.out.dtype)
+    if len(call.args) > 1:
+        counted_mask = call.scalar(1, BOOL, shape)
+        count = reduced(call.nodes, "add", convert(counted_mask, call.out.dtype).access, shape, axis)
+        count = restored(count, call.out.shape, axis) if call.params["keepdims"] else count
+    return call.nodes.point("divide", call.out.dtype, call.out.shape, total, count)
+
+
+def count_nonzero(call: Call) -> Found:
+    """Lower the number of elements that are not zero."""
+    flags = Scalar(call.nodes, call.converted(0, BOOL), call.shapes[0])
+    return reduced_call(call, "add", convert(flags, call.out.dtype).access)
+
+
+def variance(call: Call) -> Found:
+    """Lower a variance, or its root: the mean of the squares of deviations from the mean."""
+    dtype, shape, axis = call.out.dtype, call.shapes[0], call.params["axis"]
+    if len(call.args) > 1 or not call.has_only("axis", "keepdims", "ddof", "dtype"):
+        return Refused("masks or means that are given")
+    if call.avals[0].dtype != dtype:
+        return Refused("deviations of whole numbers")
+    count = math.prod([shape[k] for k in axis])
+    x = Scalar(call.nodes, call.args[0], shape)
+    center = reduced(call.nodes, "add", x.access, shape, axis)
+    kept = tuple([1 if k in axis else n for k, n in enumerate(shape)])
+    spread = restored(center, kept, axis).through(aligned(kept, len(shape)))
+    deviation = x - Scalar(call.nodes, spread, shape) / float(count)
+    total = reduced(call.nodes, "add", (deviation * deviation).access, shape, axis)
+    total = restored(total, call.out.shape, axis) if call.params["keepdims"] else total
+    found = Scalar(call.nodes, total, call.out.shape) / float(max(count - call.params["ddof"], 0))
+    return (operate("sqrt", found) if call.primitive.name == "std" else found).access
+
+
+def logsumexp(call: Call) -> Found:
+    """Lower log(sum(exp(x))), from the largest element."""
+    dtype, shape, axis = call.out.dtype, call.shapes[0], call.params["axis"]
+    if not call.has_only("axis", "keepdims"):
+        return Refused(f"the parameters {', '.join(call.params)}")
+    kept = tuple([1 if k in axis else n for k, n in enumerate(shape)])
+    x = call.scalar(0, dtype, shape)
+    top = restored(reduced(call.nodes, "maximum", x.access, shape, axis), kept, axis)
+    largest = Scalar(call.nodes, top, kept)
+    finite = select(operate("absolute", largest) < math.inf, largest, 0)
+    there = Scalar(call.nodes, finite.access.through(aligned(kept, len(shape))), shape)
+    total = restored(reduced(call.nodes, "add", operate("exp", x - there).access, shape, axis), kept, axis)
+    found = finite + operate("log", Scalar(call.nodes, total, kept))
+    return reshaped(call.nodes, found.access, kept, call.out.shape)
+
+
+def trace(call: Call) -> Found:
+    """Lower the sum of a diagonal."""
+    x, shape = call.converted(0, call.out.dtype), call.shapes[0]
+    diagonal = viewed(call.nodes, x, shape, lambda whole: whole.diagonal(**call.params))
+    length = np.empty(shape, np.int8).diagonal(**call.params).shape
+    if diagonal is None or 0 in length:
+        return Refused("arrays without elements")
+    return reduced(call.nodes, "add", diagonal, length, (len(length) - 1,))

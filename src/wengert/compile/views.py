@@ -9,8 +9,24 @@ import numpy as np
 
 from wengert.compile.index_maps import Index, decomposed, identity_map
 from wengert.compile.nodes import LONG, Access, Nodes, Shape
+from wengert.compile.operands import Call, Found, Refused
+from wengert.compile.scalars import Scalar, select
+from wengert.primitives.indexing import join_index
 
-__all__ = ["MOST_LITERAL", "arranged", "gathered", "reshaped", "viewed", "window_on"]
+__all__ = [
+    "MOST_LITERAL",
+    "chosen",
+    "difference",
+    "gathered",
+    "imaginary",
+    "inverted",
+    "part",
+    "reshaped",
+    "triangle",
+    "view",
+    "viewed",
+    "window_on",
+]
 
 Array = np.ndarray[Any, Any]
 MOST_LITERAL = 1 << 16
@@ -104,3 +120,63 @@ def inverted(row_map: Sequence[Index], extents: Shape) -> tuple[Any, ...] | None
                 return None
             found[d] = k, offset, step
     return tuple(found)
+
+
+# The rules
+
+
+def view(call: Call) -> Found:
+    """Lower what arranges elements anew: by an index map, or element by element if they are few."""
+    if len(call.args) != 1:
+        return Refused("several operands")
+
+    def arrange(whole: Any) -> Any:
+        return call.primitive.evaluate(whole, **call.params)
+
+    found = viewed(call.nodes, call.args[0], call.shapes[0], arrange) if call.primitive.view else None
+    if found is None:
+        found = arranged(call.nodes, call.args[0], call.shapes[0], arrange)
+    return Refused("places of many elements that no index map tells") if found is None else found
+
+
+def imaginary(call: Call) -> Found:
+    """Lower the imaginary part of real numbers."""
+    return call.nodes.constant(0, call.out.dtype)
+
+
+def part(call: Call) -> Found:
+    """Lower a part at an index of numbers and slices, or with arrays of known places."""
+    index = call.params["index"]
+    if len(call.args) == 1:
+        whole = index if Ellipsis in index else (*index, ...)  # no scalars, which would be read
+        found = viewed(call.nodes, call.args[0], call.shapes[0], lambda x: x[whole])
+        return Refused("a copy") if found is None else found
+    arrays = call.literals(1)
+    if arrays is None:
+        return Refused("places that are computed, which may be out of bounds")
+    found = arranged(call.nodes, call.args[0], call.shapes[0], lambda x: x[join_index(index, arrays)])
+    return Refused("places of many elements") if found is None else found
+
+
+def triangle(call: Call) -> Found:
+    """Lower the part of matrices on one side of a diagonal: a comparison of the row's index with the column's."""
+    shape, upper = call.out.shape, call.params["upper"]
+    rank = len(shape)
+    offset = call.params["k"] - 1 if upper else call.params["k"]
+    at = Index(offset, tuple([(d, step) for d, step in ((rank - 2, 1), (rank - 1, -1)) if shape[d] > 1]))
+    below = Scalar(call.nodes, call.nodes.index(at, sum(shape[-2:])), shape) >= 0
+    x = call.scalar(0, call.out.dtype)
+    return (select(below, 0, x) if upper else select(below, x, 0)).access
+
+
+def difference(call: Call) -> Found:
+    """Lower the differences of neighbours along an axis."""
+    if call.out.dtype.kind == "b":
+        return Refused("differences of bools")
+    before = (slice(None),) * call.params["axis"]
+    x, shape = call.args[0], call.shapes[0]
+    early = viewed(call.nodes, x, shape, lambda whole: whole[(*before, slice(None, -1))])
+    late = viewed(call.nodes, x, shape, lambda whole: whole[(*before, slice(1, None))])
+    assert early is not None
+    assert late is not None
+    return call.nodes.point("subtract", call.out.dtype, call.out.shape, late, early)

@@ -1,0 +1,242 @@
+"""Complex numbers as pairs of real ones: what arranges, chooses and sums does so to each part, and products mix them.
+
+In memory the parts are neighbours, along an axis of their own that is last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from wengert.compile.contracting import contraction
+from wengert.compile.index_maps import Index, identity_map
+from wengert.compile.joins import Part, choice
+from wengert.compile.nodes import Access, Nodes, Shape
+from wengert.compile.operands import Call, Pair, Refused, Rule, Value
+from wengert.compile.scalars import Scalar, operate, select
+from wengert.core.aval import Aval
+from wengert.core.form import Contraction, Form, Place, View, form_of
+from wengert.kernel.checking import DTYPES
+
+__all__ = ["complex_call", "is_complex", "joined_parts", "literal_parts", "parts_in_memory", "real_dtype"]
+
+DType = np.dtype[Any]
+Parts = tuple[Scalar, Scalar]
+REAL = {np.dtype(complex): np.dtype(float), np.dtype(np.complex64): np.dtype(np.float32)}
+
+BY_PARTS = frozenset(
+    {
+        *("where", "copy", "number", "stop_gradient", "overwritten", "sum", "mean", "getitem", "assign", "trace"),
+        *("difference", "triangle", "add", "subtract", "negative", "positive"),
+    }
+)
+"""Primitives that do to each part what they do to real numbers."""
+
+
+def is_complex(aval: Aval) -> bool:
+    """Tell whether values of a type are pairs."""
+    return aval.dtype in REAL
+
+
+def real_dtype(dtype: DType) -> DType:
+    """Return the dtype of the parts of complex numbers, and others as they are."""
+    return REAL.get(dtype, dtype)
+
+
+# Memory
+
+
+def parts_in_memory(nodes: Nodes, name: str, aval: Aval) -> Pair:
+    """Return a complex input."""
+    whole = nodes.input(name, (*aval.shape, 2), real_dtype(aval.dtype)).node
+    return parts_of(whole, aval.shape)
+
+
+def parts_of(whole: Any, shape: Shape) -> Pair:
+    """Return the parts of an array of pairs."""
+    own = identity_map(shape)
+    return Pair(Access(whole, (*own, Index(0))), Access(whole, (*own, Index(1))))
+
+
+def joined_parts(nodes: Nodes, value: Pair, shape: Shape) -> tuple[Access, Shape]:
+    """Return the parts of an array of some shape as one array of pairs."""
+    box = tuple([(0, n) for n in shape])
+    own = (*identity_map(shape),)
+    parts = [Part(x.through(own), (*box, (k, k + 1)), False) for k, x in enumerate(value)]
+    return choice(nodes, (*shape, 2), value.real.node.dtype, parts), (*shape, 2)
+
+
+# Equations
+
+
+def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | Refused:
+    """Lower an equation with complex numbers.
+
+    Args:
+        call: the equation, of which `args` is to be filled in.
+        operands: what stands for its operands.
+        rule: what lowers the equation of real numbers.
+    """
+    halves = [half_of(call, operands, k) for k in (0, 1)]
+    name, form = call.primitive.name, form_of(call.primitive)
+    if name in ("real", "imag"):
+        return halves[name == "imag"].args[0]
+    if name == "astype":
+        return converted(call, operands, halves)
+    if isinstance(form, Contraction):
+        return product(call, halves)
+    if name in BY_PARTS or is_arrangement(form):
+        found = [rule(half) for half in halves]
+        refused = next((part for part in found if isinstance(part, Refused)), None)
+        return refused or Pair(*[part for part in found if isinstance(part, Access)])
+    expression = EXPRESSIONS.get(name)
+    if expression is None or call.params:
+        return Refused(f"values of dtype {call.avals[0].dtype}, of which no opcode knows")
+    dtype = real_dtype(np.result_type(*[aval.number(1) if aval.weak else aval.dtype for aval in call.avals]))
+    if dtype not in DTYPES:
+        return Refused(f"values of dtype {dtype}")
+    points = [(halves[0].scalar(i, dtype), halves[1].scalar(i, dtype)) for i in range(len(operands))]
+    result = expression(*points)
+    return result.access if isinstance(result, Scalar) else Pair(*[part.access for part in result])
+
+
+def is_arrangement(form: Form) -> bool:
+    """Tell whether a form only says where elements go."""
+    return isinstance(form, View | Place)
+
+
+def half_of(call: Call, operands: Sequence[Value], k: int) -> Call:
+    """Return an equation of the real parts (0), or of the imaginary ones (1), that of a real number being zero.
+
+    Conditions and places have no parts.
+    """
+    args, avals = [], []
+    for i, (value, aval) in enumerate(zip(operands, call.avals, strict=True)):
+        dtype = real_dtype(aval.dtype)
+        if isinstance(value, Pair):
+            args.append(value[k])
+        elif k == 0 or is_index(call, i):
+            args.append(value)
+        else:
+            args.append(call.nodes.constant(0, dtype))
+        avals.append(aval._replace(dtype=dtype))
+    out = call.out._replace(dtype=real_dtype(call.out.dtype))
+    return replace(call, args=args, avals=avals, out=out)
+
+
+def is_index(call: Call, i: int) -> bool:
+    """Tell whether an operand is a condition, or places."""
+    first = {"where": 0, "getitem": 1, "assign": 2, "sum": 1, "mean": 1}.get(call.primitive.name, len(call.avals))
+    return i == 0 if first == 0 else i >= first
+
+
+def converted(call: Call, operands: Sequence[Value], halves: Sequence[Call]) -> Value | Refused:
+    """Lower a conversion from or to complex numbers: to real ones the imaginary part is dropped."""
+    dtype = real_dtype(call.out.dtype)
+    if dtype not in DTYPES:
+        return Refused(f"values of dtype {dtype}")
+    if call.out.dtype.kind == "b":
+        real, imaginary = (half.scalar(0, dtype) for half in halves)
+        return (real | imaginary).access
+    parts = [half.scalar(0, dtype).access for half in halves]
+    return Pair(*parts) if is_complex(call.out) else parts[0]
+
+
+def product(call: Call, halves: Sequence[Call]) -> Value | Refused:
+    """Lower a sum of products of complex numbers: four of real ones."""
+    form = form_of(call.primitive)
+    assert isinstance(form, Contraction)
+    labels = form.record(call.shapes, call.params if form.labels else {"labels": call.params.get("labels")})
+    count = len(call.avals)
+    if count > 2:
+        return Refused("products of several complex numbers")
+
+    def summed(*parts: int) -> Scalar | Refused:
+        args = [halves[part].args[i] for i, part in enumerate(parts)]
+        found = contraction(replace(halves[0], args=args))
+        if isinstance(found, Refused):
+            return found
+        flips = sum([part and flag for part, flag in zip(parts, labels.conjugated, strict=True)])
+        term = Scalar(call.nodes, found, call.out.shape)
+        return -term if flips % 2 else term
+
+    terms = [summed(*parts) for parts in np.ndindex((2,) * count)]
+    if any(isinstance(term, Refused) for term in terms):
+        return next(term for term in terms if isinstance(term, Refused))
+    known = [term for term in terms if isinstance(term, Scalar)]
+    if count == 1:
+        return Pair(known[0].access, known[1].access)
+    return Pair((known[0] - known[3]).access, (known[1] + known[2]).access)
+
+
+# Expressions
+
+
+def multiplied(x: Parts, y: Parts) -> Parts:
+    """Return a product as NumPy computes it."""
+    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
+
+
+def divided(x: Parts, y: Parts) -> Parts:
+    """Return a quotient as NumPy computes it: Smith, Algorithm 116: Complex division, CACM 5 (1962) 435."""
+    (a, b), (c, d) = x, y
+    wide = operate("absolute", c) >= operate("absolute", d)
+    zero = c.equals(0) & d.equals(0)
+    large, small = select(wide, c, d), select(wide, d, c)
+    ratio = small / large
+    scale = 1 / (large + small * ratio)
+    real = select(wide, a + b * ratio, a * ratio + b) * scale
+    imaginary = select(wide, b - a * ratio, b * ratio - a) * scale
+    size = operate("absolute", c)
+    return select(zero, a / size, real), select(zero, b / size, imaginary)
+
+
+def exponential(x: Parts) -> Parts:
+    """Return exp(a) (cos b + i sin b); in two factors, the first of which does not overflow before the product does."""
+    half = operate("exp", x[0] * 0.5)
+    plain, gone = x[1].equals(0), x[0].equals(-math.inf)
+    real = select(plain, operate("exp", x[0]), (half * operate("cos", x[1])) * half)
+    imaginary = select(plain, x[1], (half * operate("sin", x[1])) * half)
+    return select(gone, 0, real), select(gone, 0, imaginary)
+
+
+def each(name: str) -> Callable[[Parts], Scalar]:
+    """Return what tells something of both parts."""
+
+    def told(x: Parts) -> Scalar:
+        sizes = [operate("absolute", part) for part in x]
+        if name == "isnan":
+            return x[0].differs(x[0]) | x[1].differs(x[1])
+        if name == "isinf":
+            return sizes[0].equals(math.inf) | sizes[1].equals(math.inf)
+        return (sizes[0] < math.inf) & (sizes[1] < math.inf)
+
+    return told
+
+
+EXPRESSIONS: dict[str, Callable[..., Scalar | Parts]] = {
+    "multiply": multiplied,
+    "complex_product": multiplied,
+    "divide": divided,
+    "square": lambda x: multiplied(x, x),
+    "conjugate": lambda x: (x[0], -x[1]),
+    "absolute": lambda x: operate("hypot", *x),
+    "complex_size": lambda x: operate("hypot", *x),
+    "exp": exponential,
+    "equal": lambda x, y: x[0].equals(y[0]) & x[1].equals(y[1]),
+    "not_equal": lambda x, y: x[0].differs(y[0]) | x[1].differs(y[1]),
+    "isreal": lambda x: x[1].equals(0),
+    "iscomplex": lambda x: x[1].differs(0),
+    **{name: each(name) for name in ("isnan", "isinf", "isfinite")},
+}
+"""By the names of primitives, in terms of the parts."""
+
+
+def literal_parts(nodes: Nodes, value: Any) -> Pair:
+    """Return a complex number or array of the graph."""
+    array = np.asarray(value)
+    return Pair(nodes.array(array.real), nodes.array(array.imag))

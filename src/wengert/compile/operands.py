@@ -1,0 +1,93 @@
+"""Operands: what a rule of lowering is given of an equation, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.compile.index_maps import aligned
+from wengert.compile.nodes import Access, Nodes, Shape
+from wengert.compile.scalars import Scalar, convert
+from wengert.core.aval import Aval
+from wengert.core.graph import Variable
+from wengert.core.primitive import Primitive
+
+__all__ = ["Call", "Found", "Pair", "Refused", "Rule", "Value"]
+
+DType = np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Say why an equation is not computed in a kernel."""
+
+    reason: str
+
+
+Found = Access | Refused
+
+
+@dataclass(frozen=True)
+class Call:
+    """Hold an equation while it is lowered.
+
+    Attributes:
+        nodes: what makes nodes.
+        primitive, params: what it does.
+        operands: variables and literals.
+        args: what the operands read.
+        avals: shapes and dtypes of the operands.
+        out: those of the result.
+        alone: for each operand whether no other equation reads it.
+    """
+
+    nodes: Nodes
+    primitive: Primitive
+    params: Mapping[str, Any]
+    operands: Sequence[Any]
+    args: Sequence[Access]
+    avals: Sequence[Aval]
+    out: Aval
+    alone: Sequence[bool]
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of the operands."""
+        return [aval.shape for aval in self.avals]
+
+    def has_only(self, *names: str) -> bool:
+        """Tell whether all parameters that say something are among some names."""
+        return all(name in names or value is None or value == () for name, value in self.params.items())
+
+    def scalar(self, i: int, dtype: DType, shape: Shape | None = None) -> Scalar:
+        """Return an operand at a point of the result, or of another space, as a value of a dtype."""
+        space = self.out.shape if shape is None else shape
+        x = self.args[i]
+        read = x.through(aligned(self.shapes[i], len(space))) if x.map else x
+        return convert(Scalar(self.nodes, read, space), dtype)
+
+    def converted(self, i: int, dtype: DType) -> Access:
+        """Return an operand, in its own shape, as values of a dtype."""
+        return self.scalar(i, dtype, self.shapes[i]).access
+
+    def literals(self, start: int) -> list[Any] | None:
+        """Return the operands from one on as arrays; None if one of them is not known."""
+        rest = self.operands[start:]
+        return None if any(type(x) is Variable for x in rest) else list(map(np.asarray, rest))
+
+
+Rule = Callable[[Call], Found]
+
+
+class Pair(NamedTuple):
+    """A complex array: what its real and its imaginary part read."""
+
+    real: Access
+    imaginary: Access
+
+
+Value = Access | Pair
+"""What stands for a variable."""
