@@ -106,6 +106,11 @@ remainder = elementwise("remainder", np.remainder, d=(lambda t, _out, _x, _y: t,
 fmod = elementwise("fmod", np.fmod, d=(lambda t, _out, _x, _y: t, lambda t, _out, x, y: -t * np.trunc(x / y)))
 
 
+def at(primitive: Elementwise, x: Any, **params: Any) -> Any:
+    """Apply a primitive for a rule: to an ndarray at once, which takes half of the time."""
+    return primitive.evaluate(x, **params) if type(x) is np.ndarray else apply(primitive, x, **params)
+
+
 # Exponentials and logarithms
 
 exp = elementwise("exp", np.exp, d=lambda t, out, _x: t * out)
@@ -119,13 +124,20 @@ sqrt = elementwise("sqrt", np.sqrt, d=lambda t, out, _x: t / (2 * out), singular
 cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), singular=True)
 
 
+EXPONENT, ROOT = 11, 200
+"""Sizes of arguments up to which no exponential and no square overflows, in whatever precision."""
+
+
+def largest(x: Any) -> Any:
+    """Return the greatest absolute value among elements; NaN if one is."""
+    return np.absolute(x).max(initial=0.0)
+
+
 def logistic_value(x: Any, *, base: int, sign: int) -> Any:
     """Evaluate 1 / (1 + b**(-sign x)), for b = e (base 1) or 2, where no tail loses accuracy or overflows."""
     exponential = np.exp2 if base == 2 else np.exp
-    with np.errstate(over="ignore"):
-        power = exponential(-sign * x)
-    if not np.isinf(power).any():
-        return 1 / (1 + power)
+    if largest(x) < EXPONENT:
+        return 1 / (1 + exponential(-sign * x))
     power = exponential(-np.abs(x))
     return np.where(sign * x >= 0, 1, power) / (1 + power)
 
@@ -141,6 +153,8 @@ logistic: Elementwise = elementwise("logistic", logistic_value, d=logistic_rule)
 
 def share(t: Any, x: Any, y: Any, base: int, sign: int) -> Any:
     """Return the part of t that x (sign 1) or y (sign -1) has in b**x + b**y; equal ones where both are infinite."""
+    if type(x) is np.ndarray and x.dtype.kind == "f" and largest(x) < np.inf:
+        return t * at(logistic, x - y, base=base, sign=sign)
     tied = (x == y) & np.isinf(x)
     difference = np.where(tied, 0.0, x) - np.where(tied, 0.0, y)
     return t * apply(logistic, difference, base=base, sign=sign)
@@ -175,33 +189,25 @@ tanh = elementwise("tanh", np.tanh, d=lambda t, out, _x: t * (1 - out * out))
 
 def arcsin_derivative_value(x: Any) -> Any:
     """Evaluate (1 - x^2)^(-1/2), on the side of the cuts on which `numpy.arcsin` is."""
-    if np.iscomplexobj(x):
+    if x.dtype.kind == "c":
         return 1 / (np.sqrt(-(x - 1)) * np.sqrt(x - (-1)))
     return 1 / np.sqrt((1 - x) * (1 + x))
 
 
 def arctan_derivative_value(x: Any) -> Any:
     """Evaluate 1 / (1 + x^2), without overflow of the square."""
-    if np.iscomplexobj(x):
+    if x.dtype.kind == "c":
         return 1 / (x - 1j) / (x + 1j)
-    square = squared(x)
-    if not np.isinf(square).any():
-        return 1 / (1 + square)
+    if largest(x) < ROOT:
+        return 1 / (1 + x * x)
     length = np.hypot(x, 1)
     return 1 / length / length
 
 
-def squared(x: Any) -> Any:
-    """Return x^2, or infinity."""
-    with np.errstate(over="ignore"):
-        return x * x
-
-
 def arcsinh_derivative_value(x: Any) -> Any:
     """Evaluate (1 + x^2)^(-1/2), without overflow of the square; for complex x by arcsinh(x) = -i arcsin(i x)."""
-    if not np.iscomplexobj(x):
-        square = squared(x)
-        return 1 / (np.hypot(x, 1) if np.isinf(square).any() else np.sqrt(1 + square))
+    if x.dtype.kind != "c":
+        return 1 / (np.sqrt(1 + x * x) if largest(x) < ROOT else np.hypot(x, 1))
     turned = np.empty_like(x)
     turned.real, turned.imag = -x.imag, x.real
     return arcsin_derivative_value(turned)
@@ -233,12 +239,12 @@ arctanh_derivative = elementwise(
     "arctanh_derivative", arctanh_derivative_value, d=lambda t, out, x: t * (2 * (x * out)) * out, singular=True
 )
 
-arcsin = elementwise("arcsin", np.arcsin, d=lambda t, _out, x: t * apply(arcsin_derivative, x), singular=True)
-arccos = elementwise("arccos", np.arccos, d=lambda t, _out, x: -(t * apply(arcsin_derivative, x)), singular=True)
-arctan = elementwise("arctan", np.arctan, d=lambda t, _out, x: t * apply(arctan_derivative, x), singular=True)
-arcsinh = elementwise("arcsinh", np.arcsinh, d=lambda t, _out, x: t * apply(arcsinh_derivative, x), singular=True)
-arccosh = elementwise("arccosh", np.arccosh, d=lambda t, _out, x: t * apply(arccosh_derivative, x), singular=True)
-arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t * apply(arctanh_derivative, x), singular=True)
+arcsin = elementwise("arcsin", np.arcsin, d=lambda t, _out, x: t * at(arcsin_derivative, x), singular=True)
+arccos = elementwise("arccos", np.arccos, d=lambda t, _out, x: -(t * at(arcsin_derivative, x)), singular=True)
+arctan = elementwise("arctan", np.arctan, d=lambda t, _out, x: t * at(arctan_derivative, x), singular=True)
+arcsinh = elementwise("arcsinh", np.arcsinh, d=lambda t, _out, x: t * at(arcsinh_derivative, x), singular=True)
+arccosh = elementwise("arccosh", np.arccosh, d=lambda t, _out, x: t * at(arccosh_derivative, x), singular=True)
+arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t * at(arctanh_derivative, x), singular=True)
 
 
 # Angles and lengths
