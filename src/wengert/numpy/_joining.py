@@ -71,8 +71,11 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor:
     """Return arrays joined along their second axis, or their only one; see `numpy.hstack`."""
-    xs = [x if x.ndim else np.atleast_1d(x) for x in operands("hstack", tup)]
-    return concatenate(xs, 0 if xs and xs[0].ndim == 1 else 1, dtype=dtype, casting=casting)
+    xs = operands("hstack", tup)
+    ranks = [x.ndim for x in xs]
+    if 0 in ranks:
+        xs = [x if ndim else np.atleast_1d(x) for x, ndim in zip(xs, ranks, strict=True)]
+    return concatenate(xs, 0 if xs and ranks[0] < 2 else 1, dtype=dtype, casting=casting)
 
 
 @implements(np.vstack)

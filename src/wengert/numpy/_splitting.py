@@ -33,10 +33,13 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     x = array_operand("array_split", ary)
     along = normalize_axis_index(axis, x.ndim)
     length = x.shape[along]
-    try:
-        points = [0, *map(operator.index, indices_or_sections), length]
-    except TypeError:
-        points = division_points(int(indices_or_sections), length)
+    if type(indices_or_sections) is int:
+        points = division_points(indices_or_sections, length)
+    else:
+        try:
+            points = [0, *map(operator.index, indices_or_sections), length]
+        except TypeError:
+            points = division_points(int(indices_or_sections), length)
     before = (slice(None),) * along
     return [x[(*before, slice(start, end))] for start, end in pairwise(points)]
 
@@ -45,7 +48,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Return views of the parts of an array, of equal lengths or between indices; see `numpy.split`."""
     x = array_operand("split", ary)
-    if np.ndim(indices_or_sections) == 0:
+    if type(indices_or_sections) is int or np.ndim(indices_or_sections) == 0:
         length = x.shape[normalize_axis_index(axis, x.ndim)]
         if length % int(indices_or_sections):
             raise ShapeError(

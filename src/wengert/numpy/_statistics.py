@@ -320,9 +320,10 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
         aweights = sample_weights("aweights", aweights, count)
         weight = aweights if weight is None else weight * aweights
     if weight is None:
-        center, divisor = mean(rows, 1), count - ddof
+        center, divisor = mean(rows, 1, keepdims=True), count - ddof
     else:
         center, total = average(rows, 1, weight, returned=True)
+        center = center[:, None]
         divisor = freedom(ddof, total[0], weight, aweights)
     known = is_concrete(divisor)
     if known and raw(divisor) <= 0:
@@ -330,11 +331,12 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
         divisor = np.where(divisor > 0, divisor, 0.0)
     elif not known:
         divisor = np.where(divisor <= 0, 0.0, divisor)
-    centered = rows - center[:, None]
+    centered = rows - center
     transposed = (centered if weight is None else centered * weight).T
     if transposed.dtype.kind == "c":
         transposed = np.conjugate(transposed)
-    return squeeze(dot(centered, transposed) * at_users_line(np.true_divide, 1, divisor))
+    found = dot(centered, transposed) * at_users_line(np.true_divide, 1, divisor)
+    return squeeze(found) if 1 in found.shape else found
 
 
 def clipped(x: Any) -> Any:

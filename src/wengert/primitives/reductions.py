@@ -21,7 +21,7 @@ from wengert.core.form import Reduction
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.primitives.accumulations import accumulate_vjp
 
-__all__ = ["Axes", "Names", "count_along", "options_of", "restore_axes", "restored_shape", "spread"]
+__all__ = ["ADD", "Axes", "Names", "count_along", "options_of", "restore_axes", "restored_shape", "spread"]
 
 Axes = tuple[int, ...]
 Names = tuple[str, ...]

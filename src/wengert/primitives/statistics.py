@@ -18,6 +18,7 @@ from wengert.core.dispatch import apply
 from wengert.core.form import Reduction
 from wengert.core.primitive import Primitive
 from wengert.primitives.reductions import (
+    ADD,
     Axes,
     Names,
     count_along,
@@ -118,12 +119,22 @@ def dispersion_jvp(
 
 
 def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, root: bool) -> Any:
-    """Declare a variance or a standard deviation: the method of this name, or NumPy's function that skips NaN."""
+    """Declare a variance or a standard deviation: the method of this name, or NumPy's function that skips NaN.
+
+    Of doubles the former is done in the same steps in half of the time: the method is written in Python.
+    """
     skipna = evaluate is not None
 
     def evaluation(
         x: Any, *rest: Any, axis: Axes, keepdims: bool, ddof: float, extras: Names = (), dtype: Any = None
     ) -> Any:
+        if evaluate is None and not rest and dtype is None and x.dtype.char == "d":
+            count = count_along(x.shape, axis)
+            if count > ddof:  # NumPy warns of less
+                deviation = np.subtract(x, ADD(x, axis, None, None, True) / count)
+                found = ADD(deviation * deviation, axis, None, None, keepdims)
+                found /= count - ddof  # in place: how axes of length one lie in memory is NumPy's, too
+                return np.sqrt(found, out=found if type(found) is np.ndarray else None) if root else found
         options = options_of(extras, rest)
         if evaluate is None:
             return getattr(x, name)(axis, dtype, None, ddof, keepdims, **options)
