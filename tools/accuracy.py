@@ -2,6 +2,9 @@
 
 Without names all are measured. Expressions are evaluated in NumPy, which native code equals bit for bit. References are
 NumPy's functions of 80-bit numbers where the processor has them, else, and where NumPy has no function, mpmath's.
+
+`--every 1` takes all arguments of single precision instead, `--every 100` one in a hundred, and compares this machine's
+native code with that of double precision.
 """
 
 from __future__ import annotations
@@ -13,12 +16,18 @@ from typing import Any
 import mpmath
 import numpy as np
 
+from wengert.emission.executable import Executable
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
+from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
 
 __all__ = ["PROCESSORS", "REFERENCES", "errors", "measured", "points_of"]
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[np.random.Generator, int], Array]
+LEAST = {"lgamma": 0.0, "digamma": 0.25}
+"""The size of results from which errors of functions with mirror formulas are measured."""
+BLOCK = 2**18
+"""How many numbers native code takes at once."""
 LONG = np.finfo(np.longdouble).nmant >= 63
 PROCESSORS = {
     "AVX-512": Features(fma=True, scaling=True),
@@ -163,10 +172,10 @@ def points_of(name: str, dtype: Any, count: int, seed: int = 0) -> list[Array]:
 def unit(name: str, arguments: Sequence[Array], value: Array, dtype: Any) -> Array:
     """Return the unit in the last place of what errors are compared with."""
     size = np.abs(value)
-    if name in ("lgamma", "digamma"):
+    if name in LEAST:
         negative = arguments[0] < 0
         mirrored = np.abs(REFERENCES[name](1 - arguments[0][negative].astype(np.longdouble)))
-        size = size if name == "lgamma" else np.maximum(size, 0.25)
+        size = np.maximum(size, LEAST[name])
         size[negative] = np.maximum(size[negative], mirrored)
     if name in ("logaddexp", "logaddexp2"):
         size = np.maximum(size, np.maximum(1, np.maximum(*map(np.abs, arguments))))
@@ -207,13 +216,49 @@ def measured(name: str, dtype: Any, count: int, seed: int = 0) -> Iterator[tuple
         yield processor, bounds[not features.fma], float(off[worst]), [float(x[worst]) for x in arguments]
 
 
+def native(name: str, dtype: Any) -> Executable:
+    """Return native code for `BLOCK` values of a function of one argument."""
+    kind, at = np.dtype(dtype), Affine(0, (0, 1))
+    operations = Operation("load", (), kind, buffer="x", at=at), Operation(name, (0,), kind)
+    stage = Stage((1, BLOCK), operations, (Store("y", at, 1),), lane=1)
+    buffers = Buffer("x", (BLOCK,), kind, "input"), Buffer("y", (BLOCK,), kind, "output")
+    return Executable(Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),)))
+
+
+def compared(name: str, step: int) -> tuple[float, float]:
+    """Return the greatest error of single precision among all arguments, or one in so many, and where it is."""
+    single, double = native(name, np.float32), native(name, np.float64)
+    worst = 0.0, 0.0
+    for start in range(0, 2**32, BLOCK * step):
+        x = (start + step * np.arange(BLOCK)).astype(np.uint32).view(np.float32)
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            found, exact = single([x])[0], double([x.astype(np.float64)])[0]
+        size = np.abs(exact)
+        if name in LEAST:  # as in `unit`
+            mirrored = np.where(x < 0, double([1 - np.minimum(x, 0).astype(np.float64)])[0], LEAST[name])
+            size = np.maximum(size, np.abs(mirrored))
+        with np.errstate(all="ignore"):
+            off = np.abs(found - exact) / np.ldexp(1.0, np.maximum(np.frexp(size)[1] - 24, -149))
+            same = (found == exact.astype(np.float32)) | (np.isnan(found) & np.isnan(exact))
+        off = np.where(same & ~np.isfinite(found), 0, np.where(np.isnan(off), np.inf, off))
+        place = int(np.argmax(off))
+        worst = max(worst, (float(off[place]), float(x[place])))
+    return worst
+
+
 def main() -> None:
     """Print a line for each function and dtype."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(FUNCTIONS))
     parser.add_argument("--points", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", type=int)
     options = parser.parse_args()
+    if options.every:
+        for name in (name for name in options.names if FUNCTIONS[name].arity == 1):
+            off, place = compared(name, options.every)
+            print(f"{name:11s} float32 {off:5.2f} of {FUNCTIONS[name].single[0]:4.2f} at {place}", flush=True)
+        return
     for name in options.names:
         for dtype in (np.float64, np.float32):
             found = list(measured(name, dtype, options.points, options.seed))

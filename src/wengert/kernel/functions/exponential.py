@@ -92,12 +92,15 @@ def small_itself(b: Builder, x: Term, found: Term) -> Term:
 
 
 def tanh(b: Builder, x: Term) -> Term:
-    """Return h / (h + 1), h = (exp(2 |x|) - 1) / 2."""
+    """Return h / (h + 2), h = exp(2 |x|) - 1.
+
+    With h and h + 2 in two parts the error would be 1 ulp instead of 2.5, and the time a quarter longer.
+    """
     size = abs(x)
     limit = SATURATED[x.dtype.name] / 2
-    high, low = expm1_part(b, b.select(size > limit, limit, size) * 2, 1)
+    high, low = expm1_part(b, b.select(size > limit, limit, size) * 2, 0)
     h = high + low
-    return small_itself(b, x, b.copysign(h / (h + 1), x))
+    return b.copysign(h / (h + 2), x)
 
 
 def sinh(b: Builder, x: Term) -> Term:
