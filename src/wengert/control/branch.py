@@ -16,10 +16,10 @@ from wengert.compile.partition import Halves
 from wengert.control.sequence import zeros
 from wengert.control.subgraphs import (
     batched_graph,
-    chosen,
     closed,
     dependent,
     filled,
+    flagged,
     halves,
     one_of,
     pushed_graph,
@@ -75,7 +75,7 @@ class Branch(Structured):
         super().__init__("cond", self.choose, form=Region(self.results))
 
     def choose(self, index: Any, *operands: Any, branches: Sequence[Graph]) -> tuple[Any, ...]:
-        """Run the chosen branch on values that have elements."""
+        """Run the flagged branch on values that have elements."""
         if is_concrete(index):
             return evaluate(branches[int(raw(index))], operands)
         functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in branches]
@@ -109,7 +109,7 @@ class Branch(Structured):
         flags = [part is not None for part in parts]
         results = self.reach(flags, params, True)
         branches = tuple(pushed_graph(graph, flags[1:], results, order) for graph in params["branches"])
-        found = apply(self, *values, *chain(*chosen(parts, flags)), branches=branches)
+        found = apply(self, *values, *chain(*flagged(parts, flags)), branches=branches)
         return found[: len(results)], spread_parts(found[len(results) :], results, order)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
@@ -153,7 +153,7 @@ class Branch(Structured):
         return [pick(index, size, column) for column in zip(*found, strict=True)]
 
     def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
-        """Run the forward half of the chosen branch; the pullback runs its backward half."""
+        """Run the forward half of the flagged branch; the pullback runs its backward half."""
         results = self.reach(wanted, params, True)
         graphs = params["branches"]
         steady, nothing = [True] * len(values[1:]), [False] * len(values[1:])
@@ -182,14 +182,14 @@ class Branch(Structured):
         )
         residuals = found[len(outs) :]
         near = staged_among(values)
-        cts_avals = [a.firm for a in chosen(outs, results)]
+        cts_avals = [a.firm for a in flagged(outs, results)]
         backward = tuple(
             backward_branch(item, [*inputs, *slots, *cts_avals], len(inputs), len(slots), place)
             for item, place in zip(cuts, places, strict=True)
         )
 
         def pull(cts: Any) -> list[Any]:
-            given = [zeros(a, near) if c is None else c for c, a in zip(chosen(cts, results), cts_avals, strict=True)]
+            given = [zeros(a, near) if c is None else c for c, a in zip(flagged(cts, results), cts_avals, strict=True)]
             pulled = apply(self, index, *operands, *residuals, *given, branches=backward)
             return [None, *spread_out(pulled, wanted[1:])]
 

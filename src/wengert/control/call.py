@@ -15,8 +15,8 @@ from wengert.control.sequence import zeros
 from wengert.control.staged import Flat
 from wengert.control.subgraphs import (
     batched_graph,
-    chosen,
     dependent,
+    flagged,
     halves,
     pushed_graph,
     spread_out,
@@ -71,7 +71,7 @@ class Call(Structured):
         flags = [part is not None for part in parts]
         results = self.reach(flags, params, True)
         pushed = pushed_graph(params["graph"], flags, results, order)
-        found = apply(self, *values, *chain(*chosen(parts, flags)), **{**params, "graph": pushed})
+        found = apply(self, *values, *chain(*flagged(parts, flags)), **{**params, "graph": pushed})
         return found[: len(results)], spread_parts(found[len(results) :], results, order)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
@@ -89,10 +89,10 @@ class Call(Structured):
         )
         found = apply(self, *values, **{**params, "graph": cuts.forward})
         count = len(graph.outputs)
-        avals, near = [aval_of(x).firm for x in chosen(graph.outputs, results)], staged_among(values)
+        avals, near = [aval_of(x).firm for x in flagged(graph.outputs, results)], staged_among(values)
 
         def pull(cts: Any) -> list[Any]:
-            given = [zeros(a, near) if c is None else c for c, a in zip(chosen(cts, results), avals, strict=True)]
+            given = [zeros(a, near) if c is None else c for c, a in zip(flagged(cts, results), avals, strict=True)]
             read = [values[i] for i in cuts.read]
             pulled = apply(self, *read, *found[count:], *given, **{**params, "graph": cuts.backward})
             return spread_out(pulled, wanted)
@@ -144,7 +144,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
     if not any(staged):
         return called_with("call (fun)", fun, "*args", args)
     name = getattr(fun, "__qualname__", repr(fun))
-    inputs = chosen(leaves, staged)
+    inputs = flagged(leaves, staged)
     running = (
         fun,
         structure,

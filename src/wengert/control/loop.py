@@ -26,10 +26,10 @@ from wengert.control.loop_operands import LoopSpec, Parts, backward_body, interl
 from wengert.control.sequence import collected, sequence_aval, zeros
 from wengert.control.subgraphs import (
     batched_graph,
-    chosen,
     closed,
     dependent,
     filled,
+    flagged,
     halves,
     one_of,
     pushed_graph,
@@ -141,7 +141,7 @@ class Loop(Structured):
         avals = self.avals(inputs, params)[count:]
         return values + [stack_of(aval, x) for aval, x in zip(avals, ends[count:], strict=True)]
 
-    def settled(self, flags: Parts, params: Params, *, smooth: bool) -> tuple[list[bool], list[bool]]:
+    def dependents(self, flags: Parts, params: Params, *, smooth: bool) -> tuple[list[bool], list[bool]]:
         """Return which carried values and which sequences left behind depend on the flagged operands, in the end."""
         carried = list(flags.carried)
         while True:
@@ -161,7 +161,7 @@ class Loop(Structured):
 
     def reach(self, flags: Flags, params: Params, smooth: bool) -> list[bool]:
         """Return which results depend on the flagged operands."""
-        carried, left = self.settled(parts(flags, params), params, smooth=smooth)
+        carried, left = self.dependents(parts(flags, params), params, smooth=smooth)
         return [*carried, *left]
 
     def trimmed(self, used: Flags, params: Params) -> tuple[Flags, Flags, Params] | None:
@@ -201,7 +201,7 @@ class Loop(Structured):
         """Carry values and what moves with them."""
         given, moving = parts(values, params), parts(given_parts, params)
         flags = parts([part is not None for part in given_parts], params)
-        carried, left = self.settled(flags, params, smooth=True)
+        carried, left = self.dependents(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
         width = 1 if order is None else order
         near = staged_among((*values, *chain(*(part for part in given_parts if part is not None))))
@@ -210,8 +210,8 @@ class Loop(Structured):
             for x, part in zip(given.carried, moving.carried, strict=True)
         ]
         constants, moved = (
-            list(chain(*chosen(moving.constants, flags.constants))),
-            list(chain(*chosen(starts, carried))),
+            list(chain(*flagged(moving.constants, flags.constants))),
+            list(chain(*flagged(starts, carried))),
         )
         results = apply(
             self,
@@ -221,7 +221,7 @@ class Loop(Structured):
             *given.carried,
             *moved,
             *given.sequences,
-            *chain(*chosen(moving.sequences, flags.sequences)),
+            *chain(*flagged(moving.sequences, flags.sequences)),
             **{
                 **params,
                 "body": interleaved(
@@ -256,7 +256,7 @@ class Loop(Structured):
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Run until all lanes are done."""
         given, flags = parts(values, params), parts(batched, params)
-        carried, left = self.settled(flags, params, smooth=False)
+        carried, left = self.dependents(flags, params, smooth=False)
         wide = Parts(flags.limit, flags.constants, carried, flags.sequences)
         starts = [
             np.broadcast_to(x, (size, *aval_of(x).shape)) if flag and not was else x
@@ -341,7 +341,7 @@ class Loop(Structured):
     def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
         """Run the forward loop; the pullback runs the backward one."""
         given, flags = parts(values, params), parts(wanted, params)
-        carried, left = self.settled(flags, params, smooth=True)
+        carried, left = self.dependents(flags, params, smooth=True)
         wide = Parts([], flags.constants, carried, flags.sequences)
         own, there = params["spec"].constants, params["spec"].constants + params["spec"].carried
         total = len(params["body"].inputs)
@@ -362,11 +362,11 @@ class Loop(Structured):
         near = staged_among(values)
         body = backward_body(cuts.backward, len(constants), len(sequences), len(saved), carried, left, wide)
         avals = self.avals(values, params)
-        out_avals = [a.firm for a in chosen(avals, [*carried, *left])]
-        sums = [aval_of(x).firm for x in chosen(given.constants, wide.constants)]
+        out_avals = [a.firm for a in flagged(avals, [*carried, *left])]
+        sums = [aval_of(x).firm for x in flagged(given.constants, wide.constants)]
 
         def pull(cts: Any) -> list[Any]:
-            given_cts = chosen(cts, [*carried, *left])
+            given_cts = flagged(cts, [*carried, *left])
             given_cts = [zeros(a, near) if c is None else c for c, a in zip(given_cts, out_avals, strict=True)]
             moving = sum(carried)
             found = apply(

@@ -22,7 +22,7 @@ from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.order import Strides, joined, row_strides, stacked_strides, strides_of, ways_of
 from wengert.core.primitive import Structured
 from wengert.core.stores import called
-from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, settled
+from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, unwrapped
 from wengert.core.trace import Trace, next_level
 from wengert.core.views import current
 from wengert.core.watch import Watch
@@ -155,16 +155,16 @@ def pushed_graph(graph: Graph, moving: Flags, results: Flags, order: int | None)
             for v, flag in zip(values, moving, strict=True)
         ]
         with trace:
-            found = [standing(x) for x in evaluate(graph, given)]
+            found = [current_value(x) for x in evaluate(graph, given)]
         moved = [
             part
             for x, flag in zip(found, results, strict=True)
             if flag
             for part in (parts_of(x, trace, width) or [zeros(aval_of(x), args[0])] * width)
         ]
-        return [*(settled(trace.value_below(x)) for x in found), *moved]
+        return [*(unwrapped(trace.value_below(x)) for x in found), *moved]
 
-    moved = (a for v in chosen(graph.inputs, moving) for a in (v.aval,) * width)
+    moved = (a for v in flagged(graph.inputs, moving) for a in (v.aval,) * width)
     return closed(both, [*graph.inputs, *moved], "jvp")
 
 
@@ -209,8 +209,10 @@ def batched_graph(
         batch = Batch(next_level(), size, "vmap of a graph")
         given = [make_batched(x, batch) if flag else x for x, flag in zip(args, batched, strict=True)]
         with batch:
-            found = [standing(x) for x in function(*given)]
-        return [spread(x, batch) if flag else lowered(x, batch) for x, flag in zip(found, results, strict=True)]
+            found = [current_value(x) for x in function(*given)]
+        return [
+            for_all_lanes(x, batch) if flag else batch.value_below(x) for x, flag in zip(found, results, strict=True)
+        ]
 
     return closed(everywhere, [wide(x, size) if flag else x for x, flag in zip(examples, batched, strict=True)], "vmap")
 
@@ -223,11 +225,11 @@ def wide(example: Any, size: int) -> Variable:
     return Variable(wider, dtype, "", strides)
 
 
-def spread(value: Any, batch: Batch) -> Any:
+def for_all_lanes(value: Any, batch: Batch) -> Any:
     """Return a value for all lanes, batch axis in front, one level below."""
     if type(value) is Tensor and value._trace is batch:
         return value._value
-    below = lowered(value, batch)
+    below = batch.value_below(current_value(value))
     aval = aval_of(below)
     if UNKNOWN in aval.shape:  # the zeros of a branch without this sequence
         return zeros(Aval(lane_shape(aval.shape, batch.size), aval.dtype), below)
@@ -244,7 +246,7 @@ def filled(value: Any, active: Any) -> Any:
         value: anything.
         active: a boolean in each lane, of which at least one is true.
     """
-    mask = standing(active)
+    mask = current_value(active)
     part = batched_part(value, mask._trace)
     if part is None or not mask._trace.size:
         return value
@@ -255,12 +257,12 @@ def filled(value: Any, active: Any) -> Any:
 
 def batched_part(value: Any, batch: Trace) -> Any:
     """Return what is batched by a trace in a value that newer traces may differentiate; None if nothing is."""
-    found = standing(value)
+    found = current_value(value)
     while type(found) is Tensor and found._trace is not batch:
         trace = found._trace
         if trace is None or trace.staged:
             return None
-        found = standing(trace.below(found))
+        found = current_value(trace.below(found))
     return found if type(found) is Tensor and UNKNOWN not in found.shape else None
 
 
@@ -309,7 +311,7 @@ def halves(
         tape = Tape(next_level(), name)
         leaves = {i: make_leaf(kept(x), tape) for i, x in enumerate(primals) if wanted[i]}
         with tape:
-            outs = [standing(x) for x in evaluate(graph, [leaves.get(i, x) for i, x in enumerate(primals)])]
+            outs = [current_value(x) for x in evaluate(graph, [leaves.get(i, x) for i, x in enumerate(primals)])]
         pairs = zip([x for x, flag in zip(outs, results, strict=True) if flag], cts, strict=True)
         seeds = [(x._node, ct) for x, ct in pairs if type(x) is Tensor and x._trace is tape]
         seeds += [(leaves[i]._node, next(sums)) for i in leaves if summed[i]]
@@ -318,18 +320,18 @@ def halves(
         cotangents = [
             zeros(aval_of(primals[i]).firm, args[0]) if ct is None else ct for i, ct in zip(leaves, found, strict=True)
         ]
-        return [*(lowered(x, tape) for x in outs), *cotangents]
+        return [*(tape.value_below(x) for x in outs), *cotangents]
 
     outs = [aval_of(x) for x in graph.outputs]
     added = [v.aval for v, want, flag in zip(graph.inputs, wanted, summed, strict=True) if want and flag]
-    whole = closed(joint, [*graph.inputs, *(a.firm for a in (*chosen(outs, results), *added))], name)
+    whole = closed(joint, [*graph.inputs, *(a.firm for a in (*flagged(outs, results), *added))], name)
     return cut(whole, count, len(outs), at_hand, fixed)
 
 
 # Small helpers
 
 
-def chosen(values: Sequence[Any], flags: Flags) -> list[Any]:
+def flagged(values: Sequence[Any], flags: Flags) -> list[Any]:
     """Return the values whose flags are set."""
     return [x for x, flag in zip(values, flags, strict=True) if flag]
 
@@ -345,15 +347,9 @@ def staged_among(values: Sequence[Any]) -> Any:
     return next(x for x in values if is_staged(x))
 
 
-def standing(value: Any) -> Any:
+def current_value(value: Any) -> Any:
     """Return the Tensor that a value stands for; others as they are."""
     return current(value) if type(value) is Tensor else value
-
-
-def lowered(value: Any, trace: Trace) -> Any:
-    """Return a value as seen one level below a trace."""
-    found = standing(value)
-    return found._value if type(found) is Tensor and found._trace is trace else settled(found)
 
 
 def kept(tensor: Tensor) -> Tensor:

@@ -92,14 +92,14 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note, known:
     """
     while True:
         regions = [known.get(run) or traced(note, heap, run) for run in (body, orelse)]
-        promoted, found = chosen(test, heap, regions, note)
+        promoted, found = choice_of(test, heap, regions, note)
         if not promoted:
             return found
         heap.promote(promoted, note)
         known = NO_REGIONS
 
 
-def chosen(test: Any, heap: Heap, regions: Sequence[Region], note: Note) -> tuple[Sequence[int], Any]:
+def choice_of(test: Any, heap: Heap, regions: Sequence[Region], note: Note) -> tuple[Sequence[int], Any]:
     """Do what `choose` does, or return the ndarrays in whose place Tensors are needed, by identity."""
     arrays = {x: None for region in regions for x in region.arrays}
     if arrays:
@@ -459,7 +459,7 @@ def and_(value: Any, *rest: Thunk) -> Any:
     """Carry out `and`."""
     for k, thunk in enumerate(rest):
         if is_traced(value):
-            return joined(value, lambda: and_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_and)  # noqa: B023 - called at once
+            return combined(value, lambda: and_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_and)  # noqa: B023 - called at once
         if not value:
             return value
         value = thunk()
@@ -470,14 +470,14 @@ def or_(value: Any, *rest: Thunk) -> Any:
     """Carry out `or`."""
     for k, thunk in enumerate(rest):
         if is_traced(value):
-            return joined(value, lambda: or_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_or)  # noqa: B023 - called at once
+            return combined(value, lambda: or_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_or)  # noqa: B023 - called at once
         if value:
             return value
         value = thunk()
     return value
 
 
-def joined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) -> Any:
+def combined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) -> Any:
     """Combine a traced operand with those after it, which are evaluated only where they count."""
     name = "and" if function is np.logical_and else "or"
     heap = Heap(thunks)

@@ -199,7 +199,7 @@ def traced(
     stage = Stage(next_level(), note[0])
     region = Region(stage, heap, note)
     try:
-        with noted(*note), Watch(heap) as watch:
+        with with_note(*note), Watch(heap) as watch:
             if begin is not None:
                 begin(stage)
                 region.starts = heap.contents()
@@ -310,7 +310,7 @@ def one_element(name: str, value: Any) -> Any:
 
 
 @contextmanager
-def noted(name: str, what: str, position: Any) -> Iterator[None]:
+def with_note(name: str, what: str, position: Any) -> Iterator[None]:
     """Let errors that are raised while a piece of the user's program is traced say so.
 
     Those of the program become errors of ours: an `except` around the piece must not take them for a decision.

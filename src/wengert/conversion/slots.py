@@ -169,7 +169,7 @@ class Slot:
                 grown = True
         return grown
 
-    def spread(self, region: Region) -> bool:
+    def lie_anew(self, region: Region) -> bool:
         """Take in how what an iteration leaves lies in memory; tell whether that is new."""
         news = False
         places = [k for k, aval in enumerate(self.carried) if aval is not None]

@@ -135,7 +135,7 @@ class StagedLoop:
             news = [slot.grow(self.found(slot), self.heap.holders, self.certain) for slot in self.slots.values()]
             if self.arrays_shared():
                 continue
-            news += [slot.spread(self.region) for slot in self.slots.values()]
+            news += [slot.lie_anew(self.region) for slot in self.slots.values()]
             news += [self.others_changed(), self.others_written(), self.others_lost(), self.others_aliased()]
             if optional and (self.writes_rows() or any(slot.spoiled for slot in defined)):
                 return False

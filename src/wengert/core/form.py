@@ -101,7 +101,7 @@ class Form:
         """
         raise misdeclared(primitive.name, "no form was declared", "View(...) is needed to write through it in lanes")
 
-    def joined(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
+    def composed(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
         """Return the views that are, one after the other, `before` and this one, in fewer steps or in the usual order.
 
         Args:

@@ -272,9 +272,9 @@ class Labels(Composite):
                 pairs += [x, [short[label] for label in own]]
             large = len(xs) > 1 and math.prod([self.lengths[label] for label in short]) >= WORTH_A_PATH
             found = np.einsum(*pairs, [short[label] for label in kept], optimize=large)
-        return self.spread(found, kept)
+        return self.stretched(found, kept)
 
-    def spread(self, found: Any, kept: Names) -> Any:
+    def stretched(self, found: Any, kept: Names) -> Any:
         """Repeat what was found along the labels that it lacks, and put it on the diagonals of repeated ones."""
         distinct = tuple(dict.fromkeys(self.result))
         shape = self.lengths_of(distinct)

@@ -36,11 +36,11 @@ def extended(shape: tuple[int, ...], path: Path, primitive: Primitive, params: d
     if not path or primitive.form is None or UNKNOWN in shape:
         return (*path, step)
     *earlier, last = path
-    joined = primitive.form.joined(primitive, params, shape_after(shape, earlier), last)
-    if joined is None:
+    composed = primitive.form.composed(primitive, params, shape_after(shape, earlier), last)
+    if composed is None:
         return (*path, step)
     found = tuple(earlier)
-    for part, changed in joined:
+    for part, changed in composed:
         found = extended(shape, found, part, changed)
     return found
 

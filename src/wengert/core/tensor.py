@@ -39,7 +39,7 @@ __all__ = [
     "is_staged",
     "make_tensor",
     "raw",
-    "settled",
+    "unwrapped",
     "wrapped_constant",
 ]
 
@@ -348,7 +348,7 @@ class Tensor(ArrayMethods):
 
     def __repr__(self) -> str:
         if is_staged(self):
-            found = standing(self)
+            found = current(self)
             known = found._trace.describe(found) if found._trace is not None else ""
             return f"tensor(shape={self.shape}, dtype={self.dtype}, {known})"
         value = raw(self)
@@ -356,13 +356,13 @@ class Tensor(ArrayMethods):
         details = []
         if value.dtype not in (np.float64, np.int64, np.bool_):
             details.append(f"dtype={value.dtype}")
-        found = standing(self)
+        found = current(self)
         if found._trace is not None:
             details.append(found._trace.describe(found))
         return f"tensor({', '.join([body, *details])})"
 
     def __reduce__(self) -> Any:
-        found = standing(self)
+        found = current(self)
         state = None if found._trace is None else found._trace.state(found)
         value = raw(self)
         is_scalar = isinstance(value, np.generic) and not hasattr(found, "_array")
@@ -372,7 +372,7 @@ class Tensor(ArrayMethods):
         return call("copy", self, "K")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        found = standing(self)
+        found = current(self)
         if found._trace is None or found._trace.is_leaf(found):
             return restore(*self.__reduce__()[1])
         return call("copy", self, "K")
@@ -487,7 +487,7 @@ def constant_tensor(value: Any) -> Tensor:
 
 def innermost_trace(value: Any) -> Trace | None:
     """Return the trace that decides what an operation on a value means; None for plain values."""
-    return standing(value)._trace if type(value) is Tensor else None
+    return current(value)._trace if type(value) is Tensor else None
 
 
 def is_ended(trace: Trace) -> bool:
@@ -495,9 +495,9 @@ def is_ended(trace: Trace) -> bool:
     return getattr(trace, "ended", False)
 
 
-def standing(tensor: Tensor) -> Tensor:
-    """Return the Tensor that a handle stands for: itself, unless it is a view."""
-    return tensor if tensor._trace is None else tensor._trace.standing(tensor)
+def current(tensor: Tensor) -> Tensor:
+    """Return the Tensor that a handle stands for: itself, unless it is a view (as `views.current`, which is above)."""
+    return tensor if tensor._trace is None else tensor._trace.current(tensor)
 
 
 def raw(value: Any) -> Any:
@@ -584,7 +584,7 @@ def check_dtype(name: str, dtype: np.dtype[Any]) -> None:
         )
 
 
-def settled(out: Any) -> Any:
+def unwrapped(out: Any) -> Any:
     """Return a value from below without the Tensor around it if it is a plain one."""
     return out._value if type(out) is Tensor and out._trace is None else out
 

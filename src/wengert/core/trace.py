@@ -53,7 +53,7 @@ class Trace:
         """Return the strides of a Tensor of this trace; see `wengert.core.order`."""
         return strides_of(tensor._value)
 
-    def standing(self, tensor: Tensor) -> Tensor:
+    def current(self, tensor: Tensor) -> Tensor:
         """Return the Tensor that a handle of this trace stands for: itself, unless it is a view."""
         return tensor
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALIAS",
-    "View",
+    "Derivation",
     "apply_view",
     "base_and_path",
     "current",
@@ -47,7 +47,7 @@ SHARING: Cache[Any, bool] = Cache()
 Dispatch = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
 
 
-class View:
+class Derivation:
     """Hold what a view handle stands for: a base, the steps from it, and the Tensor they gave last time.
 
     Whether a view is differentiated was settled when it was made (not if under `no_grad`), whatever the mode is when
@@ -117,7 +117,7 @@ def window_on(
     tensor: Tensor,
 ) -> Tensor:
     """Return the view handle for the Tensor that some steps from a base have given, the last of them apart."""
-    view = View()  # whose slots are filled here: a call of its own would take as long as all the rest
+    view = Derivation()  # whose slots are filled here: a call of its own would take as long as all the rest
     view.dispatch = dispatch
     view.base = base
     view.earlier = earlier
@@ -148,7 +148,7 @@ class Alias(Trace):
         """Return the strides of the Tensor that a view stands for; a view is an array, never a scalar."""
         return strides_of(current(tensor)) if tensor.ndim else ()
 
-    def standing(self, tensor: Tensor) -> Tensor:
+    def current(self, tensor: Tensor) -> Tensor:
         """Return the Tensor that a view stands for."""
         return current(tensor)
 

@@ -23,7 +23,7 @@ __all__ = [
     "is_over",
     "lose",
     "lost_text",
-    "noted",
+    "note_write",
     "rebound",
     "snapshot",
 ]
@@ -118,7 +118,7 @@ class Witness(Watch):
         WATCHING.stack.pop()
 
 
-def noted(handle: Tensor) -> None:
+def note_write(handle: Tensor) -> None:
     """Let the innermost watch of this thread know of a write that is about to happen."""
     if WATCHING.stack:
         WATCHING.stack[-1].note(handle)

@@ -266,8 +266,8 @@ def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
             return
         index = concrete_index(indices)
         window = np.empty(a.shape, np.bool_)[index].shape
-        spread: Any = None if b is None else np.broadcast_to(as_tensor(b), window)
-        values = None if b is None else flattened(spread)
+        operand: Any = None if b is None else np.broadcast_to(as_tensor(b), window)
+        values = None if b is None else flattened(operand)
         for places, positions in parts_in_turn(a.shape, index):
             key = np.unravel_index(places, a.shape) if a.ndim else np.True_
             operands = (a[key],) if values is None else (a[key], values[positions])

@@ -25,7 +25,7 @@ __all__ = ["concatenate", "pick"]
 
 # Joining
 
-joined = several_function(joining.concatenate)
+concatenating = several_function(joining.concatenate)
 piled = several_function(joining.stack)
 
 
@@ -45,7 +45,7 @@ def concatenate(
     shapes = [x.shape for x in xs]
     along = normalize_axis_index(axis, len(shapes[0])) if shapes and shapes[0] else 0
     lengths = tuple([shape[along] if len(shape) > along else 1 for shape in shapes])
-    result = joined(xs, {"axis": along, "lengths": lengths, "dtype": dtype, "casting": casting})
+    result = concatenating(xs, {"axis": along, "lengths": lengths, "dtype": dtype, "casting": casting})
     return result if out is None else with_out("concatenate", result, out)  # type: ignore[no-any-return]  # a Tensor
 
 

@@ -123,10 +123,10 @@ def pairs(values: Any, ndim: int) -> Sequence[Pair]:
     if given.size == 1 or (given.size == 2 and given.ndim < 3 and given.shape != (2, 1)):
         flat = np.ravel(given)
         return ((flat[0], flat[-1]),) * ndim
-    spread = np.broadcast_to(given, (ndim, 2))
-    if isinstance(spread, np.ndarray):
-        return tuple((left, right) for left, right in spread.tolist())
-    return tuple((row[0], row[1]) for row in spread)
+    pairs = np.broadcast_to(given, (ndim, 2))
+    if isinstance(pairs, np.ndarray):
+        return tuple((left, right) for left, right in pairs.tolist())
+    return tuple((row[0], row[1]) for row in pairs)
 
 
 def width_pairs(pad_width: Any, ndim: int) -> tuple[tuple[int, int], ...]:

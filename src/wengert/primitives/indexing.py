@@ -28,7 +28,7 @@ from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_concrete, make_tensor
 from wengert.core.variable import Variable
 from wengert.core.views import base_and_path, current, lasting, resolved, share
-from wengert.core.watch import WATCHES, Lost, noted
+from wengert.core.watch import WATCHES, Lost, note_write
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.primitives.index_layout import OPERAND, batched_index
 from wengert.primitives.index_maps import composed_index, index_before, unit_axes
@@ -127,7 +127,7 @@ class Index(Form):
         """Read the same basic index behind the batch axis."""
         return [(primitive, {"index": (slice(None), *params["index"])})]
 
-    def joined(
+    def composed(
         self, primitive: Primitive, params: Mapping[str, Any], shape: tuple[int, ...], before: Step
     ) -> list[tuple[Primitive, dict[str, Any]]] | None:
         """Join an index to what is one, and put it before a permutation."""
@@ -456,7 +456,7 @@ def write(target: Tensor, value: Any, *arrays: Any, path: Sequence[Step], index:
     require_writable(target)
     trace, _ = innermost((target, *operands))
     if WATCHES:
-        noted(target)
+        note_write(target)
     if trace is None:
         values = [x._value if type(x) is Tensor else x for x in operands]
         target._value = rewrite_part(target._value, target._kept, *values, path=path, index=index, add=add)
@@ -560,7 +560,7 @@ def rebind(target: Tensor, result: Any) -> None:
         return
     require_writable(target)
     if WATCHES:
-        noted(target)
+        note_write(target)
     found = current(result)
     trace, _ = innermost((target, found))
     if trace is None:

@@ -21,7 +21,7 @@ from wengert.core.form import Reduction
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.primitives.accumulations import accumulate_vjp
 
-__all__ = ["ADD", "Axes", "Names", "count_along", "options_of", "restore_axes", "restored_shape", "spread"]
+__all__ = ["ADD", "Axes", "Names", "count_along", "options_of", "repeated_along", "restore_axes", "restored_shape"]
 
 Axes = tuple[int, ...]
 Names = tuple[str, ...]
@@ -43,7 +43,7 @@ def restore_axes(ct: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) ->
     return ct if keepdims else ct.reshape(restored_shape(shape, axis))
 
 
-def spread(ct: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Any:
+def repeated_along(ct: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) -> Any:
     """Repeat a reduced value along the axes that were reduced: the transpose of a sum.
 
     Arrays are spread without copying by strides of 0. Building the ndarray directly takes 0.5 us, where reshaping
@@ -94,8 +94,8 @@ def transpose_sum(
     ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None, accurate: bool = False
 ) -> Any:
     """Spread the cotangent over the axes that were summed."""
-    spread_ct = spread(ct, aval.shape, axis, keepdims)
-    return np.where(mask[0], spread_ct, 0.0) if mask else spread_ct
+    repeated = repeated_along(ct, aval.shape, axis, keepdims)
+    return np.where(mask[0], repeated, 0.0) if mask else repeated
 
 
 sum_ = linear(
@@ -143,7 +143,7 @@ def evaluate_mean(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = N
 def transpose_mean(ct: Any, aval: Aval, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:
     """Spread the cotangent, divided by the number of elements."""
     if not mask:
-        return spread(ct / count_along(aval.shape, axis), aval.shape, axis, keepdims)
+        return repeated_along(ct / count_along(aval.shape, axis), aval.shape, axis, keepdims)
     count = count_along(aval.shape, axis, mask[0])
     return np.where(mask[0], match_dtype(restore_axes(ct, aval.shape, axis, keepdims) / count, ct.dtype), 0.0)
 

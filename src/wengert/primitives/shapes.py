@@ -26,7 +26,7 @@ def transpose_reshape(ct: Any, aval: Aval, *, shape: Shape, order: str) -> Any:
     return ct.reshape(aval.shape) if order == "C" else ct.reshape(aval.shape, order=order)
 
 
-def spread(x: Any, *, shape: Shape) -> Any:
+def broadcast(x: Any, *, shape: Shape) -> Any:
     """Evaluate `broadcast_to`."""
     return np.broadcast_to(x, shape)
 
@@ -51,7 +51,7 @@ class Reshape(View):
             (transpose, {"axes": (0, *range(len(target), 0, -1))}),
         ]
 
-    def joined(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
+    def composed(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
         """Leave a reshape in C order before another out: where both are views, so is the other alone."""
         other, step = before
         plain = other is primitive and params["order"] == "C" == dict(step)["order"]
@@ -62,7 +62,7 @@ class Reshape(View):
 class Permutation(View):
     """Permutations of axes: one after another is one."""
 
-    def joined(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
+    def composed(self, primitive: Primitive, params: Params, shape: Shape, before: Step) -> Steps | None:
         """Join a permutation to a permutation."""
         other, step = before
         if other is not primitive:
@@ -91,7 +91,7 @@ reshape = linear(
 )
 broadcast_to = linear(
     "broadcast_to",
-    spread,
+    broadcast,
     transpose=lambda ct, aval, shape: unbroadcast(ct, aval.shape),
     view=True,
     form=Broadcast(),

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.dispatch import as_tensor
 from wengert.core.memory import BORROWED, keep, may_overwrite
-from wengert.core.tensor import Tensor, constant_tensor, make_tensor, settled
+from wengert.core.tensor import Tensor, constant_tensor, make_tensor, unwrapped
 from wengert.core.views import base_and_path, current
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.traces.modes import enable_grad, no_grad
@@ -249,10 +249,10 @@ def accumulate(node: Node, ct: Any, create_graph: bool) -> None:
             holder = hooks_of(node)
         if holder.grad is None:
             holder.grad = constant_tensor(ct)
-        elif create_graph or type(settled(ct)) is Tensor or holder.grad._trace is not None:
+        elif create_graph or type(unwrapped(ct)) is Tensor or holder.grad._trace is not None:
             holder.grad = holder.grad + ct
         else:
-            add_in_place(holder.grad, settled(ct))
+            add_in_place(holder.grad, unwrapped(ct))
 
 
 def add_in_place(total: Tensor, ct: Any) -> None:

@@ -22,7 +22,7 @@ from wengert.core.graph import Variable
 from wengert.core.order import Joined, Strides, arranged, lie_alike, permuted, row_strides, strides_of
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import asker, caller, position_of
-from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe
 from wengert.primitives.indexing import Update
 from wengert.traces.transient import Transient
@@ -393,5 +393,5 @@ def rearranged(out: Any, strides: Strides) -> Any:
 
 def array_below(out: Any) -> Any:
     """Return a computed value as an array or Tensor."""
-    found = settled(out)
+    found = unwrapped(out)
     return found if type(found) is Tensor else np.asarray(found)

@@ -21,7 +21,7 @@ from wengert.core.form import Region
 from wengert.core.order import strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, settled, wrapped_constant
+from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, raw, unwrapped, wrapped_constant
 from wengert.core.trace import Trace, next_level
 from wengert.core.variable import Variable
 from wengert.core.views import current
@@ -168,7 +168,7 @@ class UserCall(Primitive):
         forgive(before)
         lanes = [None if x is None else lead(trace.value_below(x), trace.is_batched(x), trace.size) for x in values]
         found = self.one_by_one(lambda xs: self.seen(rule, xs), lanes, [True] * len(lanes), trace.size)
-        return [None if x is None else make_batched(settled(x), trace) for x in found]
+        return [None if x is None else make_batched(unwrapped(x), trace) for x in found]
 
     def one_by_one(self, rule: Callable[[Values], Values], values: Values, flags: Sequence[bool], size: int) -> Values:
         """Return what a rule of one lane gives for all, in front, where the flagged values have lanes in front."""
@@ -456,7 +456,7 @@ def in_lanes(value: Any, trace: Batch) -> Any:
     """Return a value with lanes in front as one lane sees it."""
     if value is None:
         return None
-    below = settled(current(value)) if type(value) is Tensor else value
+    below = unwrapped(current(value)) if type(value) is Tensor else value
     return readable(make_batched(below, trace))
 
 
@@ -464,7 +464,7 @@ def lane(value: Any, i: int) -> Any:
     """Return one lane of a value, in memory that is not written to."""
     if value is None:
         return None
-    found = (settled(current(value)) if type(value) is Tensor else value)[i]
+    found = (unwrapped(current(value)) if type(value) is Tensor else value)[i]
     return readable(current(found)) if type(found) is Tensor else found
 
 
@@ -476,7 +476,7 @@ def in_front(value: Any, trace: Batch) -> Tensor:
         result: Tensor = wrapped_constant(found._value)
         result._kept = result._kept or found._kept or found is not tensor
         return result
-    return wrapped_constant(trace.spread(settled(found)))  # type: ignore[no-any-return]  # a Tensor
+    return wrapped_constant(trace.spread(unwrapped(found)))  # type: ignore[no-any-return]  # a Tensor
 
 
 def is_refusal(error: Exception) -> bool:

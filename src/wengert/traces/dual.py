@@ -20,7 +20,7 @@ from wengert.core.dispatch import apply, weakened
 from wengert.core.memory import copied
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
 from wengert.core.source import asker, caller
-from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.traces.linearity import require_linear
@@ -101,7 +101,7 @@ class Dual(Transient):
             tangents.append(tangent)
         if isinstance(primitive, Structured):
             found, moved = primitive.tangent(values, tangents, params)
-            return tuple(self.paired(settled(o), t) for o, t in zip(found, moved, strict=True))
+            return tuple(self.paired(unwrapped(o), t) for o, t in zip(found, moved, strict=True))
         if numbers and primitive.firm:
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         if isinstance(primitive, Elementwise):
@@ -111,8 +111,8 @@ class Dual(Transient):
             return wrapped_constant(out)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if primitive.outputs == 1:
-                return self.paired(settled(out), propagate(primitive, tangents, settled(out), values, params))
-            outs = tuple(map(settled, out))
+                return self.paired(unwrapped(out), propagate(primitive, tangents, unwrapped(out), values, params))
+            outs = tuple(map(unwrapped, out))
             moved = propagate(primitive, tangents, outs, values, params)
         return tuple(self.paired(o, t) for o, t in zip(outs, moved, strict=True))
 
@@ -120,7 +120,7 @@ class Dual(Transient):
         self, primitive: Elementwise, values: Sequence[Any], tangents: Sequence[Any], params: Mapping[str, Any]
     ) -> Tensor:
         """Compute an elementwise operation; only rules of singular ones can divide by zero without meaning it."""
-        out = settled(apply(primitive, *values, **params))
+        out = unwrapped(apply(primitive, *values, **params))
         if type(out) in NUMBERS:  # rules calculate as NumPy does, without Python's exceptions
             values, tangents = list(map(strong, values)), list(map(strong, tangents))
         if not primitive.singular:
@@ -138,12 +138,12 @@ class Dual(Transient):
             return self.paired_numbers(out, tangent)
         if tangent is None or not is_differentiable(out.dtype):
             return wrapped_constant(out)  # type: ignore[no-any-return]  # a Tensor
-        tangent = strong(settled(tangent))
+        tangent = strong(unwrapped(tangent))
         if tangent.shape != out.shape:
             tangent = np.broadcast_to(tangent, out.shape)
         if tangent.dtype != out.dtype:
             tangent = match_dtype(tangent, out.dtype)
-        return make_dual(out, settled(tangent), self, asker(3))
+        return make_dual(out, unwrapped(tangent), self, asker(3))
 
     def paired_numbers(self, out: Any, tangent: Any) -> Tensor:
         """Return a Python number with its tangent, which is one too."""
@@ -152,7 +152,7 @@ class Dual(Transient):
         dtype = aval_of(out).dtype
         if tangent is None or not is_differentiable(dtype):
             return wrapped_constant(out)  # type: ignore[no-any-return]  # a Tensor
-        return make_dual(out, settled(weakened(match_dtype(strong(settled(tangent)), dtype))), self, asker(3))
+        return make_dual(out, unwrapped(weakened(match_dtype(strong(unwrapped(tangent)), dtype))), self, asker(3))
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Replace part of a value, and the same part of its tangent."""

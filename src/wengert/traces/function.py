@@ -19,7 +19,7 @@ from wengert.core.form import Pointwise
 from wengert.core.identity import identity
 from wengert.core.primitive import Constant
 from wengert.core.signatures import NONE, called_with
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, settled
+from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, unwrapped
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.primitives.indexing import rebind
 from wengert.traces.calls import UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
@@ -428,7 +428,7 @@ class Call(UserCall):
                 )
             )
         moved = [
-            None if r is None else settled(self.fitting("jvp", f"result {i}", r, aval.shape))
+            None if r is None else unwrapped(self.fitting("jvp", f"result {i}", r, aval.shape))
             for i, (r, aval) in enumerate(zip(results, self.out_avals, strict=True))
         ]
         return (*moved, *[None] * (self.outputs - self.shown)) if self.outputs > 1 else moved[0]

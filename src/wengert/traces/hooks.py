@@ -73,7 +73,7 @@ class Hooks:
         """Pass a complete cotangent through the tensor hooks."""
         lifted = type(ct) is Tensor
         for hook in list(self.tensor.values()):
-            result = hook(shown(ct))
+            result = hook(visible(ct))
             if result is not None:
                 ct = fitting("register_hook", plain(result, lifted), node.shape, node.dtype)
         return ct
@@ -82,14 +82,14 @@ class Hooks:
         """Pass the cotangents of an operation's results through the hooks that run before it."""
         cts: Sequence[Any] = ct if type(ct) is list else [ct]
         for hook in list(self.before.values()):
-            cts = replaced("register_prehook", hook(tuple(map(shown, cts))), cts)
+            cts = replaced("register_prehook", hook(tuple(map(visible, cts))), cts)
         return cts if type(ct) is list else cts[0]
 
     def replace_after(self, cts: Sequence[Any], ct: Any) -> Sequence[Any]:
         """Pass the cotangents of an operation's operands through the hooks that run after it."""
         outputs = ct if type(ct) is list else [ct]
         for hook in list(self.after.values()):
-            cts = replaced("grad_fn.register_hook", hook(tuple(map(shown, cts)), tuple(map(shown, outputs))), cts)
+            cts = replaced("grad_fn.register_hook", hook(tuple(map(visible, cts)), tuple(map(visible, outputs))), cts)
         return cts
 
 
@@ -129,10 +129,10 @@ def fitting(name: str, new: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -
     return match_dtype(new, dtype)
 
 
-def shown(ct: Any) -> Any:
+def visible(ct: Any) -> Any:
     """Return a cotangent as hooks see it: a Tensor whose writes do not reach the sweep; None stays None.
 
-    Complex ones are shown as everywhere in the tape API: conjugated, the direction of descent.
+    Complex ones are visible as everywhere in the tape API: conjugated, the direction of descent.
     """
     if ct is None:
         return None

@@ -27,7 +27,7 @@ from wengert.core.memory import own_memory
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
 from wengert.core.source import asker, caller
-from wengert.core.tensor import Tensor, make_tensor, raw, settled, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, raw, unwrapped, wrapped_constant
 from wengert.core.views import current
 from wengert.traces.dual import propagate
 from wengert.traces.modes import SPECIAL, stopped
@@ -59,7 +59,7 @@ class Series:
 
     def __getitem__(self, k: int) -> Any:
         while len(self.known) <= k:
-            self.known.append(settled(self.compute(len(self.known))))
+            self.known.append(unwrapped(self.compute(len(self.known))))
         return self.known[k]
 
 
@@ -133,7 +133,7 @@ class Jet(Transient):
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant":
             return wrapped_constant(out)
-        out = tuple(map(settled, out)) if isinstance(out, tuple) else settled(out)
+        out = tuple(map(unwrapped, out)) if isinstance(out, tuple) else unwrapped(out)
         self.depth += 1
         try:
             result = self.build(primitive, operands, params, out)
@@ -151,11 +151,11 @@ class Jet(Transient):
         parts = [None if s is None else tuple(s[k] for k in range(1, self.order + 1)) for s in series]
         found, moved = primitive.moved([self.value_below(x) for x in operands], parts, params, self.order)
         results = []
-        for out, coefficients in zip(map(settled, found), moved, strict=True):
+        for out, coefficients in zip(map(unwrapped, found), moved, strict=True):
             if coefficients is None or not is_differentiable(aval_of(out).dtype):
                 results.append(wrapped_constant(out))
             else:
-                rest = map(settled, coefficients)
+                rest = map(unwrapped, coefficients)
                 results.append(self.tensor(aval_of(out), Series([out, *rest], zeros_like(out), place=asker())))
         return tuple(results)
 
@@ -192,7 +192,7 @@ class Jet(Transient):
             if found.dtype != dtype:
                 found = match_dtype(found, dtype)
             if weak:
-                return settled(weakened(found))
+                return unwrapped(weakened(found))
             return found if found.shape == shape else np.broadcast_to(found, shape)
 
         place = asker(4) if self.depth == 1 else (None, 0)

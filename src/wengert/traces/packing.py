@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.tensor import Tensor, settled, wrapped_constant
+from wengert.core.tensor import Tensor, unwrapped, wrapped_constant
 from wengert.core.views import share
 from wengert.errors import UsageError, describe
 from wengert.traces.modes import STATE
@@ -70,4 +70,4 @@ def checked_residual(found: Any, shape: tuple[int, ...]) -> Any:
                 "Return what pack was given",
             )
         )
-    return settled(found)
+    return unwrapped(found)

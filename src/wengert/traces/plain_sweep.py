@@ -19,7 +19,7 @@ from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.memory import own
 from wengert.core.primitive import Elementwise
 from wengert.core.source import speaks_for
-from wengert.core.tensor import Tensor, is_staged, make_tensor, raw
+from wengert.core.tensor import Tensor, is_staged, make_tensor, raw, unwrapped
 from wengert.core.views import current, share
 from wengert.errors import GraphError, NumericalError, describe
 from wengert.native.elementwise import LARGE
@@ -343,7 +343,7 @@ class Sweep:
         elif kind == "elementwise" and self.masked and node.number > self.masked:
             primitive = primitive.guarded
         if kind != "elementwise":
-            self.spread(node, parents, primitive.vjp(ct, out, operands, parents, params), ct, fresh=primitive.fresh)
+            self.hand_out(node, parents, primitive.vjp(ct, out, operands, parents, params), ct, fresh=primitive.fresh)
             return
         for rule, parent in zip(primitive.rules, parents, strict=True):
             if parent is not None and rule is not None:
@@ -524,7 +524,7 @@ class Sweep:
             cts = node.hooks.replace_after(cts, ct)
         if STATE.anomaly:
             check_finite(node, cts)
-        self.spread(node, parents, cts, ct, fresh=primitive.fresh and not hooked)
+        self.hand_out(node, parents, cts, ct, fresh=primitive.fresh and not hooked)
 
     def pull_in_place(
         self, node: Node, parents: Sequence[Node | None], ct: Any, owns: bool, operands: Sequence[Any]
@@ -552,7 +552,7 @@ class Sweep:
         cts = primitive.consume(ct, parents, *constants, **params)
         if STATE.anomaly:
             check_finite(node, cts)
-        self.spread(node, parents, cts, ct, fresh=True)
+        self.hand_out(node, parents, cts, ct, fresh=True)
         return True
 
     def mask_rule(self, node: Node) -> None:
@@ -564,7 +564,7 @@ class Sweep:
         if self.masked >= 0:
             self.masked = FOR_GOOD if tangent is None else tangent.number
 
-    def spread(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
+    def hand_out(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
         """Hand the cotangents of an operation's operands to their nodes."""
         for parent, c in zip(parents, cts, strict=True):
             if parent is not None and c is not None:
@@ -615,11 +615,6 @@ def as_number(value: Any, node: Node | None) -> Any:
 def wrapped(value: Any) -> Any:
     """Return an array as a Tensor, and everything else as it is."""
     return make_tensor(value, None, None) if type(value) is ndarray else value
-
-
-def unwrapped(value: Any) -> Any:
-    """Return the array of a Tensor that no trace follows, and everything else as it is."""
-    return value._value if type(value) is Tensor and value._trace is None else value
 
 
 def has_mask(residuals: Sequence[Any]) -> bool:

@@ -125,7 +125,7 @@ class RecordedSweep(Sweep):
         x = None if x is None else lifted(x, node.parent, tape)
         out = None if out is None else lifted(out, node, tape)
         (c,) = node.primitive.vjp(ct, out, (x,), (node.parent,), node.keywords)
-        self.spread(node, (node.parent,), (c,), ct, fresh=node.primitive.fresh)
+        self.hand_out(node, (node.parent,), (c,), ct, fresh=node.primitive.fresh)
 
     @speaks_for("node")
     def pull_part(self, node: Part, ct: Any, owns: bool) -> None:

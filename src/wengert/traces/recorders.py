@@ -18,7 +18,7 @@ from wengert.core.memory import lend, lent
 from wengert.core.paths import Path, extended
 from wengert.core.primitive import Primitive
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor, settled, wrapped_constant
+from wengert.core.tensor import Tensor, unwrapped, wrapped_constant
 from wengert.core.views import ALIAS, is_window, resolved, window_on, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
@@ -67,7 +67,7 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             if type(out) is not ndarray and not isinstance(out, generic):  # an object, which is refused there
                 return apply(primitive, a, **params)
         elif kind is Tensor and not constant:
-            out = settled(operate(x, params))
+            out = unwrapped(operate(x, params))
         else:
             return apply(primitive, a, **params)
         if kind is Tensor and out.dtype.kind not in "fc":
@@ -205,7 +205,7 @@ def several_function(
             return apply(primitive, *operands, **params)
         try:
             if nested:
-                out = settled(operate(values, params))
+                out = unwrapped(operate(values, params))
             else:
                 out = evaluate(*values, **params) if params else evaluate(*values)
         except ValueError:  # which says more there

@@ -23,7 +23,7 @@ from wengert.core.evaluation import evaluated
 from wengert.core.memory import fixed, lend
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, make_tensor, settled, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, describe
 from wengert.traces.modes import SPECIAL, STATE, enable_grad, recording
 from wengert.traces.packing import pack
@@ -392,7 +392,7 @@ class Tape(Transient):
         if primitive.outputs == 1:
             if type(out) is not ndarray:
                 if not plain:
-                    out = settled(out)
+                    out = unwrapped(out)
                 elif not isinstance(out, ARRAYS):
                     out = checked(primitive.name, out)
             shape, dtype = ((), NUMBERS[type(out)]) if type(out) in NUMBERS else (out.shape, out.dtype)
@@ -403,7 +403,7 @@ class Tape(Transient):
             result = make_tensor(out, self, node)
             result._kept = kept
             return result
-        outs = tuple(map(settled, out))
+        outs = tuple(map(unwrapped, out))
         node, kept = self.record(primitive, operands, tuple(inputs), outs, params)
         return tuple(self.output(node, i, item, kept) for i, item in enumerate(outs))
 
@@ -430,7 +430,7 @@ class Tape(Transient):
         outs, active, pullback = primitive.linearized(values, wanted, params)
         node = new_record(pullback, inputs, {})
         return tuple(
-            self.output(node, i, settled(out), True) if flag else wrapped_constant(out)
+            self.output(node, i, unwrapped(out), True) if flag else wrapped_constant(out)
             for i, (out, flag) in enumerate(zip(outs, active, strict=True))
         )
 

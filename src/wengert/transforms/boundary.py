@@ -27,13 +27,13 @@ __all__ = [
     "A_TENSOR",
     "as_given",
     "inner_value",
-    "lowered",
     "name_of",
     "narrowed",
     "positions",
     "require_argument",
     "require_complex",
     "require_sequences",
+    "result_below",
     "result_example",
     "returned",
     "selected",
@@ -181,12 +181,11 @@ def inner_value(value: Any) -> Any:
     return snapshot
 
 
-def lowered(value: Any, trace: Trace) -> Any:
+def result_below(value: Any, trace: Trace) -> Any:
     """Return a result as seen one level below a trace."""
     if type(value) is not Tensor:
         return value
-    found = returned(value, trace)
-    return found._value if found._trace is trace or found._trace is None else found
+    return trace.value_below(returned(value, trace))
 
 
 def returned(value: Tensor, trace: Trace) -> Tensor:

@@ -17,7 +17,7 @@ from wengert.core.identity import identity
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, shown
 from wengert.core.signatures import called_with
-from wengert.core.tensor import Tensor, constant_tensor, settled
+from wengert.core.tensor import Tensor, constant_tensor, unwrapped
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
@@ -243,7 +243,7 @@ class CustomCall(UserCall):
             self.require_linear_pushforward(args, operands)
         results: list[Any] = [None] * len(operands)
         for i, value in zip(varying, found, strict=True):
-            results[i] = settled(current(as_tensor(value)))
+            results[i] = unwrapped(current(as_tensor(value)))
         return results
 
     def completed(self, ct: Any, output: Any) -> Any:
@@ -294,7 +294,7 @@ class CustomCall(UserCall):
                         "Broadcast it as the function does",
                     )
                 )
-            moved.append(settled(tensor))
+            moved.append(unwrapped(tensor))
         return tuple(moved) if self.outputs > 1 else moved[0]
 
     def pushed(self, args: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
@@ -344,7 +344,7 @@ class CustomCall(UserCall):
                         "Sum over what the function broadcast",
                     )
                 )
-            results.append(settled(tensor))
+            results.append(unwrapped(tensor))
         return results
 
     def matched(self, argument: Any, ct: Any) -> list[Any]:

@@ -15,7 +15,7 @@ from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, require_flag, require_number
 from wengert.core.stores import called
-from wengert.core.tensor import Tensor, settled
+from wengert.core.tensor import Tensor, unwrapped
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, describe
@@ -23,10 +23,10 @@ from wengert.traces.dual import Dual, make_dual
 from wengert.transforms.boundary import (
     as_given,
     inner_value,
-    lowered,
     name_of,
     require_argument,
     require_sequences,
+    result_below,
     result_example,
     selected,
     split_aux,
@@ -145,7 +145,7 @@ def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
         )
     if tangent.dtype != aval.dtype:
         tangent = tangent.astype(aval.dtype)
-    return make_dual(value, settled(weakened(tangent)) if aval.weak else tangent, trace, trace.place)
+    return make_dual(value, unwrapped(weakened(tangent)) if aval.weak else tangent, trace, trace.place)
 
 
 def mismatch(given: str, needed: str) -> ShapeError:
@@ -155,7 +155,7 @@ def mismatch(given: str, needed: str) -> ShapeError:
 
 def value_of(leaf: Any, trace: Dual, example: Any) -> Any:
     """Return a leaf of a result as given."""
-    return as_given(lowered(leaf, trace), example) if type(leaf) is Tensor else leaf
+    return as_given(result_below(leaf, trace), example) if type(leaf) is Tensor else leaf
 
 
 def tangent_of(leaf: Any, trace: Dual, example: Any) -> Any:

@@ -29,7 +29,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.requirements import require_callable, require_number
 from wengert.core.source import Position, user_stacklevel
 from wengert.core.stores import called
-from wengert.core.tensor import Tensor, make_tensor, settled
+from wengert.core.tensor import Tensor, make_tensor, unwrapped
 from wengert.core.views import current, resolved
 from wengert.errors import DtypeError, RangeError, UsageError, describe
 from wengert.traces.modes import STATE, recording
@@ -137,7 +137,7 @@ class GraphCall(Primitive):
             found = evaluate(halves.backward, (*[operands[i] for i in halves.read], *out, *given))
         results: list[Any] = [None] * len(operands)
         for i, value in zip((i for i, want in enumerate(self.wanted) if want), found, strict=True):
-            results[i] = settled(current(value)) if type(value) is Tensor else np.asarray(value)[()]
+            results[i] = unwrapped(current(value)) if type(value) is Tensor else np.asarray(value)[()]
         return results
 
     def completed(self, ct: Any, index: int) -> Any:

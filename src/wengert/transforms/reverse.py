@@ -23,11 +23,11 @@ from wengert.traces.tape import Node, Tape, make_leaf
 from wengert.transforms.boundary import (
     as_given,
     inner_value,
-    lowered,
     name_of,
     positions,
     require_argument,
     require_complex,
+    result_below,
     result_example,
     returned,
     selected,
@@ -99,7 +99,7 @@ class Recording:
             self.aux = None
             if has_aux:
                 result, aux = split_aux(name, result)
-                self.aux = map_leaves(self.unwrapped, aux)
+                self.aux = map_leaves(self.in_given_form, aux)
             found, self.structure = leaves_of_result(result)
             self.outputs = [returned(leaf, self.tape) if type(leaf) is Tensor else leaf for leaf in found]
         finally:
@@ -112,19 +112,19 @@ class Recording:
         written = {i: place_of(x) for i, x in enumerate(leaves) if id(x) in changed}
         require_apart(self.name, flatten(tuple(args))[0], written)
 
-    def unwrapped(self, leaf: Any) -> Any:
+    def in_given_form(self, leaf: Any) -> Any:
         """Return a leaf of a result in the form in which the differentiated leaves were given."""
         if type(leaf) is not Tensor:
             return leaf
-        return as_given(lowered(leaf, self.tape), result_example(self.leaves))
+        return as_given(result_below(leaf, self.tape), result_example(self.leaves))
 
     def values(self) -> list[Any]:
         """Return the leaves of the function's result as they are one level below."""
-        return [lowered(leaf, self.tape) for leaf in self.outputs]
+        return [result_below(leaf, self.tape) for leaf in self.outputs]
 
     def result(self) -> Any:
         """Return the function's result."""
-        return unflatten(self.structure, [self.unwrapped(leaf) for leaf in self.outputs])
+        return unflatten(self.structure, [self.in_given_form(leaf) for leaf in self.outputs])
 
     def cotangents(
         self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None

@@ -14,7 +14,7 @@ from wengert.core.dispatch import strengthened, weakened
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import require_callable, require_number
 from wengert.core.stores import called
-from wengert.core.tensor import Tensor, settled
+from wengert.core.tensor import Tensor, unwrapped
 from wengert.core.trace import next_level
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.jet import Jet, Series
@@ -105,7 +105,7 @@ def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
         step = step.astype(aval.dtype)
     zero = np.zeros(aval.shape, aval.dtype)[()]
     if aval.weak:
-        step, zero = settled(weakened(step)), weakened(zero)
+        step, zero = unwrapped(weakened(step)), weakened(zero)
     return trace.tensor(aval, Series([value, step, *[zero] * max(0, trace.order - 1)], lambda k: zero, 1))
 
 
