@@ -164,9 +164,9 @@ def test_what_was_caught_before_the_next_try_is_forgotten():
 
 
 def iterated(x):
-    total = np.sum(x)
+    total, pairs = np.sum(x), enumerate(x)
     try:
-        for i, v in enumerate(x):
+        for i, v in pairs:
             if v > 0.5:
                 break
             total = total + i

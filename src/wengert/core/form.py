@@ -202,7 +202,7 @@ class Reduction(Form):
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Leave the axes out; masks and starting values decide about neither shape nor dtype."""
         shape, axis = aval_of(inputs[0]).shape, params["axis"]
-        if self.combine is None or 0 in shape:  # what has no identity cannot reduce nothing: NumPy says so
+        if 0 in shape:  # what has no identity cannot reduce nothing: NumPy says so
             return super().results(primitive, inputs, params)
         kept = [1 if i in axis else n for i, n in enumerate(shape) if params["keepdims"] or i not in axis]
         return resized(primitive.strict, inputs, params, tuple(kept))
