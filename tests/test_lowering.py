@@ -120,8 +120,8 @@ ROUTINES = {
     *("sort", "partition", "argsort", "argpartition", "lexsort", "argmax", "argmin", "nanargmax", "nanargmin"),
     *("searchsorted", "digitize", "isin", "interp", "unwrap", "linspace", "cross", "recurrence", "extremum_partials"),
     *("inv", "solve", "det", "slogdet", "cofactors", "cumsum", "accumulate", "constant_accumulate"),
-    *("median", "norm", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect", "sum_from"),
-    *("convolve", "correlate", "unravel_index", "array_equal", "array_equiv", "ufunc_reduce"),
+    *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect"),
+    *("unravel_index", "array_equal", "array_equiv", "ufunc_reduce"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
     *("histogram", "histogram_counts", "histogram_bin_edges"),
     *("call", "cond", "while_loop", "scan", "zero_sequence"),
@@ -193,6 +193,21 @@ OF_DTYPES = {
         i.prod(0),
     ],
     "of all": lambda i, s, b, f, d: [b.all(), b.any(), i.any(1), np.count_nonzero(f), d.max(), s.min(), i.max(0)],
+    "masked sums": lambda i, s, b, f, d: [f.sum(where=b), i.sum(0, where=b), d.mean(where=b), i.prod(1, where=b)],
+    "starting values": lambda i, s, b, f, d: [
+        i.sum(initial=2),
+        d.max(initial=0.5),
+        f.min(where=b, initial=9),
+        s.prod(initial=2),
+    ],
+    "convolutions": lambda i, s, b, f, d: (
+        [np.convolve(d, f, m) for m in ("full", "same", "valid")] + [np.correlate(f, d, "full")]
+    ),
+    "norms": lambda i, s, b, f, d: [
+        np.linalg.norm(f),
+        np.linalg.norm(i, axis=1),
+        np.linalg.norm(i, "fro", keepdims=True),
+    ],
     "dtypes": lambda i, s, b, f, d: [i.sum(dtype=float), f.sum(dtype=float), s.sum(dtype=np.int8), f.mean(dtype=float)],
     "products": lambda i, s, b, f, d: [i @ i.T, s @ s, f @ f, i @ d, np.outer(s, f), np.einsum("ij,j->i", i, s)],
     "choices": lambda i, s, b, f, d: [np.where(b, i, f), np.where(i, 1.5, f), np.clip(i, -1, 2), np.clip(f, -1, 2.0)],
@@ -316,8 +331,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "empty": (lambda x: x[:0] + 1, (SINGLE,), "arrays without elements"),
     "Python's integers": (lambda n: n * n, (3,), "whole numbers of Python's, which have no size"),
     "running": (np.cumsum, (SINGLE,), "results that follow one from the other"),
-    "where=": (lambda x: np.max(x, where=FLAGS, initial=0), (SINGLE,), "starting values or masks"),
-    "initial=": (lambda x: np.sum(x, initial=1.0), (SINGLE,), "starting values or masks"),
+    "NaN left out": (np.nanmax, (SINGLE,), "reductions that leave NaN out"),
     "computed places": (lambda x, i: x[i], (SINGLE, np.array([0, 2])), "places that are computed, which may be out of"),
     "repeated places": (
         lambda x: added_at(x, [0, 0]),

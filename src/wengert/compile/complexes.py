@@ -150,7 +150,7 @@ def product(call: Call, halves: Sequence[Call]) -> Value | Refused:
     """Lower a sum of products of complex numbers: four of real ones."""
     form = form_of(call.primitive)
     assert isinstance(form, Contraction)
-    labels = form.record(call.shapes, call.params if form.labels else {"labels": call.params.get("labels")})
+    labels = form.record(call.shapes, call.params)
     count = len(call.avals)
     if count > 2:
         return Refused("products of several complex numbers")

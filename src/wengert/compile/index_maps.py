@@ -14,6 +14,7 @@ __all__ = [
     "flattened",
     "identity_map",
     "is_within",
+    "span",
     "strides_for",
 ]
 

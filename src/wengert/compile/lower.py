@@ -19,7 +19,7 @@ from wengert.compile.joins import assign, concatenate, pad, place_windows, stack
 from wengert.compile.nodes import Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.pointwise import pointwise
-from wengert.compile.sums import count_nonzero, logsumexp, mean, reduction, trace, variance
+from wengert.compile.sums import count_nonzero, logsumexp, mean, norm, reduction, trace, variance
 from wengert.compile.views import difference, imaginary, part, triangle, view
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.form import Contraction, Form, Pointwise, Reduction, Region, Routine, Scan, Selection, View, form_of
@@ -172,6 +172,7 @@ def refusing(reason: str) -> Rule:
 NAMED: dict[str, Rule] = {
     "mean": mean,
     "count_nonzero": count_nonzero,
+    "norm": norm,
     "var": variance,
     "std": variance,
     "logaddexp_reduce": logsumexp,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.pointwise import BOOLEAN
 from wengert.compile.scalars import Scalar, convert, operate, select
 from wengert.compile.views import reshaped, viewed
-from wengert.core.form import form_of
+from wengert.core.form import Reduction, form_of
 
-__all__ = ["count_nonzero", "logsumexp", "mean", "reduced", "reduction", "restored", "trace", "variance"]
+__all__ = ["count_nonzero", "logsumexp", "mean", "norm", "reduced", "reduction", "restored", "trace", "variance"]
 
 
 def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[int]) -> Access:
@@ -107,27 +108,65 @@ COMBINING = {
 
 def reduction(call: Call) -> Found:
     """Lower a sum, product, extremum, or a predicate of all elements or any."""
-    combine = call.params.get("ufunc", getattr(form_of(call.primitive), "combine", None))
-    if combine not in COMBINING:
+    form = form_of(call.primitive)
+    assert isinstance(form, Reduction)
+    ufunc = call.params.get("ufunc", form.combine)
+    if ufunc not in COMBINING:
         return Refused("several passes over its operand")
-    if len(call.args) > 1 and call.primitive.name != "sum":
-        return Refused("starting values or masks")
-    if not call.has_only("axis", "keepdims", "accurate", "ufunc", "dtype", "skipna") or call.params.get("skipna"):
+    if not call.has_only("axis", "keepdims", "accurate", "ufunc", "dtype", "extras", "skipna"):
         return Refused(f"the parameters {', '.join(call.params)}")
-    logical = combine in (np.logical_and, np.logical_or)
-    return reduced_call(call, COMBINING[combine], call.converted(0, BOOL if logical else call.out.dtype))
+    if call.params.get("skipna"):
+        return Refused("reductions that leave NaN out")
+    logical = ufunc in (np.logical_and, np.logical_or)
+    x = call.converted(0, BOOL if logical else call.out.dtype)
+    return reduced_call(call, COMBINING[ufunc], x, call.params.get("extras", form.operands))
 
 
-def reduced_call(call: Call, combine: str, x: Access) -> Found:
-    """Return the combination of an array in the shape of the first operand; a mask is the second."""
+IDENTITY = {"add": 0, "multiply": 1, "or": False, "and": True}
+
+
+def reduced_call(call: Call, combine: str, x: Access, extras: Sequence[str] = ("where",)) -> Found:
+    """Return the combination of an array in the shape of the first operand.
+
+    Args:
+        call: the equation.
+        combine: the opcode.
+        x: the array.
+        extras: what the operands after the first are: a mask ("where"), a starting value ("initial").
+    """
     shape, axis = call.shapes[0], call.params["axis"]
     if x.node.dtype.kind == "b" and combine not in ("and", "or"):
         combine = BOOLEAN[combine]
-    if len(call.args) > 1:
-        mask = call.scalar(1, BOOL, shape)
-        x = select(mask, Scalar(call.nodes, x, shape), 0).access
+    places = {name: i for i, name in enumerate(extras, 1) if i < len(call.args)}
+    if "where" in places:
+        start = call.scalar(places["initial"], x.node.dtype, shape) if "initial" in places else IDENTITY.get(combine)
+        fill = IDENTITY.get(combine, start)
+        if fill is None:
+            return Refused("extrema of elements that a mask tells, without a starting value")
+        mask = call.scalar(places["where"], BOOL, shape)
+        x = select(mask, Scalar(call.nodes, x, shape), fill).access
     found = reduced(call.nodes, combine, x, shape, axis)
-    return restored(found, call.out.shape, axis) if call.params["keepdims"] else found
+    if call.params["keepdims"]:
+        found = restored(found, call.out.shape, axis)
+    if "initial" in places:
+        start = call.scalar(places["initial"], x.node.dtype)
+        found = operate(combine, start, Scalar(call.nodes, found, call.out.shape)).access
+    return found
+
+
+def norm(call: Call) -> Found:
+    """Lower the length of vectors: the root of a sum of squares."""
+    order, axis, dtype = call.params["order"], call.params["axis"], call.out.dtype
+    rank = len(call.shapes[0])
+    axes = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if order is not None and not (order == 2 and len(axes) == 1) and order not in ("fro", "f"):
+        return Refused(f"the norm of order {order}")
+    x = Scalar(call.nodes, call.converted(0, dtype), call.shapes[0])
+    own = replace(call, params={"axis": tuple([k % rank for k in axes]), "keepdims": call.params["keepdims"]})
+    total = reduced_call(own, "add", (x * x).access)
+    if isinstance(total, Refused):
+        return total
+    return operate("sqrt", Scalar(call.nodes, total, call.out.shape)).access
 
 
 def mean(call: Call) -> Found:
