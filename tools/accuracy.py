@@ -72,8 +72,6 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "log2": either(np.log2, lambda x: mpmath.log(x, 2)),
     "expit": either(lambda x: 1 / (1 + np.exp(-x)), lambda x: 1 / (1 + mpmath.exp(-x))),
     "log_expit": either(lambda x: -np.log1p(np.exp(-x)), lambda x: -mpmath.log1p(mpmath.exp(-x))),
-    "logaddexp": np.logaddexp,
-    "logaddexp2": np.logaddexp2,
     "erf": exact(mpmath.erf),
     "erfc": exact(mpmath.erfc),
     "lgamma": exact(mpmath.loggamma),
@@ -153,8 +151,6 @@ def drawn(name: str, rng: np.random.Generator, count: int) -> list[Array]:
         other = np.clip(size + rng.uniform(-3, 3, count), -305, 305)
         x, y, z, w = rng.normal(size=(4, count))
         return [np.r_[x, z * 10.0**size], np.r_[y, w * 10.0**other]]
-    if FUNCTIONS[name].arity == 2:
-        return list(5 * rng.normal(size=(2, count)))
     return [np.concatenate([draw(rng, count) for draw in DOMAINS[name]])]
 
 
@@ -177,8 +173,6 @@ def unit(name: str, arguments: Sequence[Array], value: Array, dtype: Any) -> Arr
         mirrored = np.abs(REFERENCES[name](1 - arguments[0][negative].astype(np.longdouble)))
         size = np.maximum(size, LEAST[name])
         size[negative] = np.maximum(size[negative], mirrored)
-    if name in ("logaddexp", "logaddexp2"):
-        size = np.maximum(size, np.maximum(1, np.maximum(*map(np.abs, arguments))))
     limits = np.finfo(dtype)
     power = np.floor(np.log2(np.maximum(size, np.longdouble(limits.smallest_normal))))
     found: Array = np.exp2(power - limits.nmant)

@@ -64,8 +64,6 @@ FUNCTIONS = table(
     Function("arccosh", logarithm.arccosh, (1.5, 1.5), (1.5, 1.5)),
     Function("arctanh", logarithm.arctanh, (1.5, 1.5), (1.5, 1.5)),
     Function("log_expit", logarithm.log_expit, (2, 2), (2, 2)),
-    Function("logaddexp", logarithm.logaddexp, (2, 2), (2, 2), arity=2),
-    Function("logaddexp2", logarithm.logaddexp2, (2, 2), (2, 2), arity=2),
     Function("sin", trigonometric.sincos, (1.2, 1.5), (1.2, 0.51)),
     Function("cos", trigonometric.sincos, (1.2, 1.5), (1.2, 0.51), result=1),
     Function("tan", trigonometric.tan, (1.8, 2.2), (1.8, 0.51)),
@@ -85,8 +83,7 @@ FUNCTIONS = table(
 
 A unit in the last place is that of the exact result, at least the smallest number. It is that of the value at 1 - x, if
 that is greater, for lgamma and digamma of x < 0, which have zeros between their poles; at least that of 1/4 for
-digamma; for logaddexp and logaddexp2 that of the greatest of the result, the arguments and 1. tools/accuracy.py
-measures them."""
+digamma. tools/accuracy.py measures them."""
 
 
 def expression_of_results(name: str, dtype: np.dtype[np.generic], features: Features) -> Expression:

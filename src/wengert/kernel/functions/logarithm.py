@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from wengert.kernel.functions.coefficients import LN2, LOG, LOG2_E, LOG10_2, LOG10_E
-from wengert.kernel.functions.exponential import exp, exp2
+from wengert.kernel.functions.exponential import exp
 from wengert.kernel.functions.expression import Builder, Table, Term
 
 __all__ = [
@@ -23,8 +23,6 @@ __all__ = [
     "log2",
     "log10",
     "log_expit",
-    "logaddexp",
-    "logaddexp2",
 ]
 
 LARGE = {"float64": 2.0**28, "float32": 2.0**13}
@@ -168,15 +166,3 @@ def arctanh(b: Builder, x: Term) -> Term:
 def log_expit(b: Builder, x: Term) -> Term:
     """Return log(1 / (1 + exp(-x)))."""
     return -(log1p(b, exp(b, -abs(x))) - b.select(x < 0, x, 0.0))
-
-
-def logaddexp(b: Builder, x: Term, y: Term) -> Term:
-    """Return log(exp(x) + exp(y)); equal numbers may be infinite."""
-    found = b.select(x > y, x, y) + log1p(b, exp(b, -abs(x - y)))
-    return b.select(x.equals(y), x + math.log(2), b.select(x.equals(x), found, x))
-
-
-def logaddexp2(b: Builder, x: Term, y: Term) -> Term:
-    """Return log2(2**x + 2**y); equal numbers may be infinite."""
-    found = b.select(x > y, x, y) + log1p(b, exp2(b, -abs(x - y))) * (1 / math.log(2))
-    return b.select(x.equals(y), x + 1, b.select(x.equals(x), found, x))
