@@ -24,7 +24,7 @@ from wengert.native import native_entry
 from wengert.native.builder import Builder, Function, Value, external, native, program
 from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
 from wengert.native.engine import emit_object, host, loaded, machine_code
-from wengert.native.kinds import ArrayKind, ContainerKind, Kind, NumberKind, SameKind, leaves
+from wengert.native.kinds import ArrayKind, ContainerKind, Kind, NumberKind, SameKind, kind_of, leaves
 from wengert.native.native_entry import NativeEntry, NativeVariant
 from wengert.native.structs import F64, I8, I64, VOID, Pointer
 from wengert.native.tables import KERNEL, MANY_VARIANTS
@@ -229,6 +229,57 @@ def test_several_arguments_are_told_apart(way: tuple[Any, Any]) -> None:
         assert function(*values[:place], object(), *values[place + 1 :])[0] == "python"
 
 
+NO_KIND = {
+    "an array of another byte order": numbers.astype(">f8"),
+    "an array of objects": np.array([None]),
+    "an array of dates": np.zeros(1, "M8[s]"),
+    "a long double": np.zeros(1, np.longdouble),
+    "an array of a subclass": numbers.view(Array),
+    "an array between numbers": unaligned,
+    "a long int": 2**63,
+    "an int of a subclass": Whole(3),
+    "text": "relu",
+    "a set": {1.0},
+    "a tuple with text": (1.0, ("relu",)),
+    "a dictionary with other keys": {1: 1.0},
+}
+
+
+@pytest.mark.parametrize("case", NO_KIND)
+def test_what_native_code_cannot_look_at_has_no_kind(case: str) -> None:
+    assert kind_of(NO_KIND[case]) is None
+
+
+def test_values_are_of_their_kinds(way: tuple[Any, Any]) -> None:
+    for name, (kind, suiting, _) in CASES.items():
+        for value in suiting:
+            found = kind_of(value)
+            if found is not None and name not in ("short axes", "one int", "one float", "not a number", "true"):
+                assert repr(found) == repr(kind)
+                assert same(made(way, echo(way, found))(value), (value,))
+    values = [value for _, suiting, _ in CASES.values() for value in suiting if kind_of(value) is not None]
+    assert len(values) > 20
+    assert repr(kind_of((values[0], [None]))) == repr(
+        ContainerKind(tuple, (TEN, ContainerKind(list, (SameKind(None),))))
+    )
+
+
+def test_dtypes_that_say_the_same_are_the_same(way: tuple[Any, Any]) -> None:
+    function = made(way, echo(way, TEN))
+    unpickled = pickle.loads(pickle.dumps(numbers))
+    assert unpickled.dtype is not REAL
+    for array in (unpickled, unpickled.astype(np.dtype(float, metadata={"unit": "m"}))):
+        assert same(function(array), (numbers,))
+        assert repr(kind_of(array)) == repr(TEN)
+    integers = ArrayKind(np.dtype(np.int64), (1,))
+    long = [
+        np.dtype(char) for char in "lq" if np.dtype(char).itemsize == 8 and np.dtype(char).num != integers.dtype.num
+    ]
+    for dtype in (">f8", "M8[s]", "S8", "V8", np.uint64, *long):
+        for kind in (integers, ArrayKind(REAL, (1,))):
+            assert made(way, echo(way, kind))(np.zeros(1, dtype))[0] == "python"
+
+
 def test_arguments_by_name(way: tuple[Any, Any]) -> None:
     function = made(way, echo(way, NumberKind(int), TEN, NumberKind(float), names=("x", "rate")))
     assert same(function(1, x=numbers, rate=0.5), (1, numbers, 0.5))
@@ -319,7 +370,7 @@ def test_a_kernel_learns_where_the_team_is(way: tuple[Any, Any]) -> None:
     memory = ctypes.c_int64(77)
     place = ctypes.c_void_p(ctypes.addressof(memory))
     assert made(way, way[1]((), NumberKind(int), address))() == -1
-    function = made(way, way[1]((), NumberKind(int), address, team=ctypes.addressof(place)))
+    function = made(way, way[1]((), NumberKind(int), address, team=place))
     assert function() == 77
     place.value = None
     assert function() == -1
@@ -367,6 +418,22 @@ def test_methods_get_their_instance_first(way: tuple[Any, Any]) -> None:
     assert model.step(numbers) == ("python", (model, numbers), {})
     assert same(Model.step(None, numbers), (None, numbers))
     assert model.step.__self__ is model
+
+
+class Simple(WAYS[next(iter(WAYS))][0]):  # type: ignore[misc]
+    def __init__(self) -> None:
+        self.rate = 0.5
+
+    def __call__(self, *args: Any) -> Any:
+        return args
+
+
+def test_a_pickled_entry_has_no_variants() -> None:
+    function = Simple()
+    function.add(sized(WAYS[next(iter(WAYS))], 3))
+    found = pickle.loads(pickle.dumps(function))
+    assert (type(found), found.rate, found.variants()) == (Simple, 0.5, [])
+    assert same(found(1.0), (1.0,))
 
 
 @pytest.mark.skipif("native" not in WAYS, reason="entries go through ctypes here")

@@ -9,7 +9,7 @@ what was found in containers, which other threads could empty.
 from __future__ import annotations
 
 from wengert.native.builder import Builder, Value, external, native
-from wengert.native.objects import ARRAY, OBJECT
+from wengert.native.objects import ARRAY, DTYPE, OBJECT
 from wengert.native.structs import BOOL, F64, I8, I32, I64, LINE, POINTER, VOID, Pointer
 from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, VARIANT, Way
 
@@ -193,8 +193,13 @@ def fits(b: Builder, node: Value, array: Value) -> None:
     """Whether an array has the dtype, the shape and the order that a node describes."""
     flags = node.get("flags")
     lacking = (array.get("flags") & flags).differs(flags)
-    with b.when(lacking | array.get("dtype").differs(node.get("dtype")) | array.get("rank").differs(node.get("rank"))):
+    with b.when(lacking | array.get("rank").differs(node.get("rank"))):
         b.give(False)
+    dtype, own = node.get("dtype").to(DTYPE), array.get("dtype").to(DTYPE)
+    with b.when(own.differs(dtype)):  # an unpickled array's, or another
+        same = [own.get(field).equals(dtype.get(field)) for field in ("type", "characters", "number")]
+        with b.when((same[0] & same[1] & same[2]).equals(False)):
+            b.give(False)
     rank, shape, wanted = node.get("rank").widened(I64), array.get("shape"), node.get("shape")
     with b.loop(rank) as axes, b.when(shape.at(axes.index).load().differs(wanted.at(axes.index).load())):
         b.give(False)

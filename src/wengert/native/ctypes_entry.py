@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wengert.native.kinds import ArrayKind, ContainerKind, Kind, NumberKind, SameKind, check_leaves, leaves
+from wengert.native.kinds import LONGEST, ArrayKind, ContainerKind, Kind, NumberKind, SameKind, check_leaves, leaves
 from wengert.native.memory import aligned
 
 __all__ = ["CtypesEntry", "CtypesVariant"]
@@ -19,7 +19,6 @@ __all__ = ["CtypesEntry", "CtypesVariant"]
 MANY_VARIANTS = 64
 MISMATCH = object()
 WORDS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-LONGEST = 1 << 63
 
 
 class CtypesVariant:
@@ -33,7 +32,7 @@ class CtypesVariant:
         *,
         names: Sequence[str] = (),
         arena: np.ndarray[Any, Any] | None = None,
-        team: int = 0,
+        team: ctypes.c_void_p | None = None,
         releases: bool = False,
         owner: Any = None,
     ) -> None:
@@ -59,7 +58,7 @@ class CtypesVariant:
 
     def run(self, addresses: Any) -> None:
         """Run the kernel, in a copy of the arena if another thread has it."""
-        team = ctypes.c_void_p.from_address(self.team).value if self.team else None
+        team = None if self.team is None else self.team.value
         own = self.lock.acquire(blocking=False)
         arena = self.arena if own else aligned(self.arena)
         try:
@@ -92,6 +91,10 @@ class CtypesEntry:
     def forget(self) -> None:
         """Forget all variants."""
         self.__dict__.pop("known", None)
+
+    def __getstate__(self) -> Any:
+        """Return what a copy in another process has: no variants."""
+        return {name: value for name, value in self.__dict__.items() if name != "known"}
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Return a method of an instance, as functions do."""
@@ -129,7 +132,9 @@ def matches(kind: Kind, value: Any, inputs: list[Any]) -> bool:
             return False
         inputs.append(np.array(value, np.dtype(kind.type)))
         return True
-    if type(value) is not np.ndarray or value.dtype is not kind.dtype or value.shape != kind.shape:
+    if type(value) is not np.ndarray or value.shape != kind.shape:
+        return False
+    if value.dtype != kind.dtype or value.dtype.num != kind.dtype.num:
         return False
     inputs.append(value)
     return value.flags.aligned and in_order(kind, value)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 __all__ = [
+    "LONGEST",
     "MANY_LEAVES",
     "NUMBERS",
     "ArrayKind",
@@ -17,8 +18,12 @@ __all__ = [
     "NumberKind",
     "SameKind",
     "check_leaves",
+    "kind_of",
     "leaves",
 ]
+
+LONGEST = 1 << 63
+"""The first int that is too long for native code."""
 
 MANY_LEAVES = 256
 """How many arrays and numbers arguments and results may have together."""
@@ -37,7 +42,7 @@ class ArrayKind:
     """An ndarray, and none of its subclasses, that is aligned.
 
     Attributes:
-        dtype: as an argument's, this very object.
+        dtype: one of numbers in the processor's byte order.
         shape: its shape.
         strides: bytes from one element to the next; None for elements side by side in C order.
     """
@@ -80,6 +85,23 @@ class SameKind:
 
 
 Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind
+
+
+def kind_of(value: Any) -> Kind | None:
+    """Return the kind that a value is of, as an argument; None for what native code cannot look at."""
+    if type(value) is np.ndarray:
+        if value.dtype.type not in NUMBERS or not value.dtype.isnative or not value.flags.aligned:
+            return None
+        return ArrayKind(np.dtype(value.dtype.type), value.shape, None if value.flags.c_contiguous else value.strides)
+    if type(value) in NUMBERS:
+        return NumberKind(type(value)) if type(value) is not int or -LONGEST <= value < LONGEST else None
+    if type(value) not in (tuple, list, dict):
+        return SameKind(None) if value is None else None
+    names = tuple(value) if type(value) is dict else ()
+    items = [kind_of(item) for item in (value.values() if type(value) is dict else value)]
+    if None in items or any(type(name) is not str for name in names):
+        return None
+    return ContainerKind(type(value), tuple([item for item in items if item is not None]), names)
 
 
 def leaves(kinds: Sequence[Kind]) -> Iterator[ArrayKind | NumberKind]:

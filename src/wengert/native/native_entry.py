@@ -115,7 +115,7 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
         names: of the arguments given by name, in their order.
         arena: what memory for the kernel contains at first, its constants. One call at a time uses it; others get a
             copy, in which nothing but the constants is as it was.
-        team: the address of a place where the address of a team's memory stands, for the kernel; 0 for no team.
+        team: where the address of a team's memory stands, for the kernel; none for no team.
         releases: whether other threads may run Python meanwhile, which is worth while above 5 microseconds of work.
         owner: what the kernel's code belongs to.
 
@@ -133,7 +133,7 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
         *,
         names: Sequence[str] = (),
         arena: np.ndarray[Any, Any] | None = None,
-        team: int = 0,
+        team: ctypes.c_void_p | None = None,
         releases: bool = False,
         owner: Any = None,
     ) -> None:
@@ -145,9 +145,9 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
         view.arguments, view.positional = len(arguments), len(arguments) - len(names)
         view.inputs, view.outputs = len(list(leaves(arguments))), len(list(leaves((result,))))
         view.arena, view.size = memory.ctypes.data, memory.nbytes
-        view.team, view.releases = team, releases
+        view.team, view.releases = None if team is None else ctypes.addressof(team), releases
         view.holds = any(isinstance(kind, ContainerKind) for kind in arguments)
-        self.kept = tables.kept, memory, owner
+        self.kept = tables.kept, memory, team, owner
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied: the addresses hold in this process only."""
@@ -193,6 +193,10 @@ class NativeEntry(EntryBase):  # type: ignore[misc]  # its base is made at run t
         """Forget all variants."""
         if hasattr(self, "first"):
             del self.first
+
+    def __getstate__(self) -> Any:
+        """Return what a copy in another process has: no variants."""
+        return getattr(self, "__dict__", None)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Return a method of an instance, as functions do."""

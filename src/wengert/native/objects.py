@@ -8,7 +8,7 @@ import numpy as np
 
 from wengert.native.structs import I8, I32, I64, POINTER, Array, Pointer, Struct
 
-__all__ = ["ALIGNED", "ARRAY", "CONTIGUOUS", "HEAD", "OBJECT", "TYPE", "check_layout"]
+__all__ = ["ALIGNED", "ARRAY", "CONTIGUOUS", "DTYPE", "HEAD", "OBJECT", "TYPE", "check_layout"]
 
 HEAD = Array(I64, object.__basicsize__ // 8)
 """What every Python object begins with."""
@@ -55,6 +55,10 @@ ARRAY = Struct(
 )
 CONTIGUOUS, ALIGNED = 0x1, 0x100
 
+DTYPE = Struct("Dtype", head=HEAD, type=POINTER, characters=I32, number=I32)
+"""A dtype, up to its number: the type of its scalars; its characters for kind, type and byte order. These say all of a
+number's dtype; arrays that were unpickled have dtypes of their own, which say the same as NumPy's."""
+
 
 def check_layout() -> None:
     """Raise a RuntimeError unless arrays are as ARRAY has them."""
@@ -63,6 +67,13 @@ def check_layout() -> None:
     found = view.data, view.rank, view.dtype, view.flags & (CONTIGUOUS | ALIGNED)
     if found != (array.ctypes.data, array.ndim, id(array.dtype), CONTIGUOUS | ALIGNED):
         raise RuntimeError("the layout of arrays is unknown")
+    known = array.dtype
+    for dtype in (known, known.newbyteorder("="), known.newbyteorder("S")):
+        seen, one = DTYPE.view(id(dtype)), DTYPE.view(id(known))
+        if (seen.type, seen.number) != (id(dtype.type), dtype.num) or (
+            seen.characters == one.characters
+        ) != dtype.isnative:
+            raise RuntimeError("the layout of dtypes is unknown")
     for address, expected in ((view.shape, array.shape), (view.strides, array.strides)):
         if tuple((ctypes.c_int64 * array.ndim).from_address(address)) != expected:
             raise RuntimeError("the layout of arrays is unknown")
