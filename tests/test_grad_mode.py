@@ -453,6 +453,40 @@ def repeated(x):
     return np.sum(wg.fori_loop(0, 2, body, x))
 
 
+def viewed(x):
+    y = x * 1.0
+    with wg.no_grad():
+        v = y[:1]
+    y[0] = x[1] * 3.0
+    return np.sum(v * x[0]) + np.sum(y)
+
+
+def view_written(x):
+    y = x * 1.0
+    with wg.no_grad():
+        v = y[:1]
+        w = v.reshape(1, 1)
+    v[0] = x[0] * 5.0
+    return np.sum(w * x[1]) + np.sum(y)
+
+
+def constant_viewed(x):
+    with wg.no_grad():
+        y = x * 2.0
+        v = y[1:]
+    y[1] = x[0] * 5.0
+    return np.sum(v * x[1:])
+
+
+def view_read_first_under_no_grad(x):
+    y = x * 1.0
+    v = y[:1]
+    y[0] = x[1] * 3.0
+    with wg.no_grad():
+        v * 2.0
+    return np.sum(v * x[0])
+
+
 def along_axes(f):
     return lambda x: np.array([wg.taylor(f, (x,), (d,), 1)[1] for d in np.eye(2)])
 
@@ -467,6 +501,10 @@ def along_axes(f):
         (written_through_a_view, [4.0, 4.0]),
         (chosen, [2.0, 4.0]),
         (repeated, [1.0, 1.0]),
+        (viewed, [6.0, 4.0]),
+        (view_written, [5.0, 6.0]),
+        (constant_viewed, [0.0, 5.0]),
+        (view_read_first_under_no_grad, [6.0, 3.0]),
     ],
 )
 def test_no_grad_stops_derivatives_in_every_mode(function, expected):
@@ -478,3 +516,30 @@ def test_no_grad_stops_derivatives_in_every_mode(function, expected):
         np.testing.assert_array_equal(mode(wg.jit(function))(x), expected)
         np.testing.assert_array_equal(wg.jit(mode(function))(x), expected)
     assert wg.jit(function)(x) == value
+
+
+def test_tasks_that_take_turns_have_modes_of_their_own() -> None:
+    x = wg.tensor([1.0, 2.0], requires_grad=True)
+
+    async def quiet() -> list[bool]:
+        found = []
+        with wg.no_grad():
+            for _ in range(3):
+                found.append((x * 2).requires_grad)
+                await asyncio.sleep(0)
+        return [*found, not (x * 2).requires_grad]
+
+    async def loud() -> list[bool]:
+        found = []
+        for _ in range(4):
+            found.append(not (x * 2).requires_grad)
+            with wg.no_grad():
+                found.append((x * 2).requires_grad)
+            await asyncio.sleep(0)
+        return found
+
+    async def together() -> list[list[bool]]:
+        return await asyncio.gather(quiet(), loud(), quiet())
+
+    assert not any(map(any, asyncio.run(together())))
+    assert (x * 2).requires_grad

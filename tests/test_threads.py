@@ -12,7 +12,7 @@ import pytest
 
 import wengert as wg
 from wengert import autograd
-from wengert.traces.modes import SPECIAL
+from wengert.core.recording import SPECIAL
 
 ROUNDS = 10_000
 

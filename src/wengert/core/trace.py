@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -102,10 +101,6 @@ class Trace:
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Re-bind `handle` to the result of a primitive that replaces part of it (operand 0)."""
         raise NotImplementedError
-
-    def deriving(self) -> AbstractContextManager[Any]:
-        """Return a context in which views are derived anew from a base of this trace, whatever the mode is."""
-        return nullcontext()
 
     def require_writable(self, handle: Tensor) -> None:
         """Raise if a handle of this trace must not be written to now."""

@@ -7,19 +7,20 @@ the operators' fast paths, which test that slot anyway, cost ordinary Tensors no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wengert.core.cache import Cache
-from wengert.core.memory import BORROWED, copied, forbid_writes, keep
+from wengert.core.memory import BORROWED, copied, keep
 from wengert.core.order import Joined, Strides, example, strides_of, ways_of
 from wengert.core.paths import Path, Step, extended
+from wengert.core.recording import SPECIAL, recording_from, settings
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
-from wengert.core.tensor import WATCHES, WATCHING, Tensor, is_concrete, is_staged, make_tensor, raw, wrapped_constant
+from wengert.core.tensor import WATCHES, WATCHING, Tensor, is_concrete, is_staged, make_tensor, raw
 from wengert.core.trace import Trace
 from wengert.errors import describe
 
@@ -44,6 +45,9 @@ __all__ = [
 SHARING: Cache[Any, bool] = Cache()
 """Whether steps from an array of some shape give a view: functions that are traced take the same steps many times."""
 
+EVERYTHING = -math.inf
+"""The level from which on everything is recorded."""
+
 Dispatch = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
 
 
@@ -51,12 +55,12 @@ class Derivation:
     """Hold what a view handle stands for: a base, the steps from it, and the Tensor they gave last time.
 
     Whether a view is differentiated was settled when it was made (not if under `no_grad`), whatever the mode is when
-    it has to be derived anew.
+    it has to be derived anew: `floor` is the level from which on was recorded.
     """
 
     __slots__ = (
-        *("base", "base_node", "base_value", "composed", "cut", "dispatch"),
-        *("earlier", "params", "primitive", "tensor"),
+        *("base", "base_node", "base_value", "composed", "dispatch"),
+        *("earlier", "floor", "params", "primitive", "tensor"),
     )
 
     dispatch: Dispatch
@@ -68,7 +72,7 @@ class Derivation:
     tensor: Tensor
     base_value: Any
     base_node: Any
-    cut: bool
+    floor: float
 
     @property
     def path(self) -> Path:
@@ -99,11 +103,9 @@ class Derivation:
         base = self.base
         if base._node is not self.base_node or base._value is not self.base_value:
             tensor = base
-            with nullcontext() if base._trace is None else base._trace.deriving():
+            with recording_from(self.floor):
                 for primitive, params in self.path:
                     tensor = self.dispatch(primitive, (tensor,), dict(params))
-            if self.cut:
-                tensor = wrapped_constant(tensor._value)
             self.bind(tensor, shares_memory(tensor, base, base, self.path))
         return self.tensor
 
@@ -127,8 +129,7 @@ def window_on(
     view.tensor = tensor
     view.base_value = base._value
     view.base_node = base._node
-    trace = base._trace
-    view.cut = trace is not None and tensor._trace is not trace
+    view.floor = settings().floor if SPECIAL else EVERYTHING
     handle = Tensor()
     handle._value = view
     handle._trace = ALIAS
@@ -281,10 +282,7 @@ def share(tensor: Tensor) -> Tensor:
     keep(tensor)
     found = current(tensor)
     other = make_tensor(found._value, found._trace, found._node)
-    base = base_and_path(tensor)[0]
-    other._kept = base._kept
-    if hasattr(base, "_fixed"):
-        forbid_writes(other)
+    other._kept = base_and_path(tensor)[0]._kept
     if hasattr(found, "_array"):
         other._array = found._array
     return other

@@ -19,12 +19,13 @@ from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, weakened
 from wengert.core.memory import copied
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
+from wengert.core.recording import SPECIAL
 from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.traces.linearity import require_linear
-from wengert.traces.modes import SPECIAL, stopped
+from wengert.traces.modes import stopped
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient

@@ -26,11 +26,12 @@ from wengert.core.identity import registered_name
 from wengert.core.memory import own_memory
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
+from wengert.core.recording import SPECIAL
 from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, make_tensor, raw, unwrapped, wrapped_constant
 from wengert.core.views import current
 from wengert.traces.dual import propagate
-from wengert.traces.modes import SPECIAL, stopped
+from wengert.traces.modes import stopped
 from wengert.traces.transient import Transient
 
 __all__ = ["Jet", "Series"]

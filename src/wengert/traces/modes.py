@@ -1,26 +1,19 @@
-"""Modes of recording, per thread: grad mode, saved-tensor hooks, anomaly detection.
-
-The compact operator paths must not pay for a thread-local look-up, so `SPECIAL` holds a token for each thread in
-which recording differs from the default; while it is empty, everything is recorded plainly everywhere.
-"""
+"""Modes of recording, per thread and task: grad mode, saved-tensor hooks, anomaly detection."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import math
-import threading
-import weakref
 from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
+from wengert.core.recording import change, settings
 from wengert.core.requirements import require_callable, require_flag
 from wengert.core.trace import Trace, next_level
 
 __all__ = [
-    "SPECIAL",
-    "STATE",
     "Mode",
     "detect_anomaly",
     "enable_grad",
@@ -29,7 +22,6 @@ __all__ = [
     "is_grad_enabled",
     "no_grad",
     "recording",
-    "recording_from",
     "reviving",
     "saved_tensors_hooks",
     "set_grad_enabled",
@@ -37,40 +29,6 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
-SPECIAL: list[weakref.ref[Token]] = []
-
-
-class Token:
-    """Stand for a thread in which recording differs from the default; it goes with the thread."""
-
-
-class State(threading.local):
-    """Hold the modes of one thread.
-
-    Attributes:
-        floor: the level from which on traces record.
-        forward: the level from which on traces belong to the `forward` that is running, and whose that is.
-    """
-
-    def __init__(self) -> None:
-        self.floor = -math.inf
-        self.forward: tuple[float, str] = (-math.inf, "")
-        self.packing: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = ()
-        self.anomaly = False
-        self.reviving = False
-        self.token: Token | None = None
-
-    def refresh(self) -> None:
-        """Enter this thread among the special ones, or remove it."""
-        special = self.floor > -math.inf or bool(self.packing)
-        if special and self.token is None:
-            self.token = Token()
-            SPECIAL.append(weakref.ref(self.token, SPECIAL.remove))
-        elif not special:
-            self.token = None
-
-
-STATE = State()
 
 
 def recording(trace: Trace) -> bool:
@@ -79,12 +37,12 @@ def recording(trace: Trace) -> bool:
     A trace that is newer than the innermost `no_grad` does: a transformation inside `no_grad` differentiates, while
     `no_grad` inside the function being transformed switches its tape off.
     """
-    return trace.level >= STATE.floor
+    return trace.level >= settings().floor
 
 
 def stopped(trace: Trace) -> bool:
     """Tell whether `no_grad` stops a trace that is no tape; `forward` of a Function refuses its values instead."""
-    return STATE.forward[0] <= trace.level < STATE.floor
+    return settings().forward[0] <= trace.level < settings().floor
 
 
 def is_grad_enabled() -> bool:
@@ -94,7 +52,7 @@ def is_grad_enabled() -> bool:
     ...     is_grad_enabled()
     False
     """
-    return STATE.floor <= 0
+    return settings().floor <= 0
 
 
 class Mode:
@@ -188,7 +146,7 @@ def drive(again: Callable[[], Mode], steps: Any) -> Generator[Any, Any, Any]:
 
 
 class _Setting(Mode):
-    """Set one attribute of this thread's state, and restore it; a mode may be entered again inside itself."""
+    """Set one of the modes of this context, and restore it; a mode may be entered again inside itself."""
 
     attribute: ClassVar[str]
 
@@ -200,14 +158,12 @@ class _Setting(Mode):
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        self.before.append(getattr(STATE, self.attribute))
-        setattr(STATE, self.attribute, self.value())
-        STATE.refresh()
+        self.before.append(getattr(settings(), self.attribute))
+        change(self.attribute, self.value())
         return self
 
     def __exit__(self, *_: object) -> None:
-        setattr(STATE, self.attribute, self.before.pop())
-        STATE.refresh()
+        change(self.attribute, self.before.pop())
 
     def again(self) -> Mode:
         """Return a fresh one."""
@@ -253,7 +209,7 @@ class in_forward(_Setting):  # noqa: N801 - named like the modes around it
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
-        self.outer = STATE.forward
+        self.outer = settings().forward
 
     def value(self) -> float:
         """Every trace that exists now stops recording."""
@@ -265,11 +221,11 @@ class in_forward(_Setting):  # noqa: N801 - named like the modes around it
 
     def __enter__(self) -> Self:
         super().__enter__()
-        STATE.forward = STATE.floor, self.name
+        change("forward", (settings().floor, self.name))
         return self
 
     def __exit__(self, *error: object) -> None:
-        STATE.forward = self.outer
+        change("forward", self.outer)
         super().__exit__(*error)
 
 
@@ -295,24 +251,6 @@ class enable_grad(_GradMode):  # noqa: N801 - PyTorch's name
         return -math.inf
 
 
-class recording_from(_Setting):  # noqa: N801 - named like the modes above
-    """Record as it was done when the floor was at a level."""
-
-    attribute = "floor"
-
-    def __init__(self, level: float) -> None:
-        super().__init__()
-        self.level = level
-
-    def value(self) -> float:
-        """Return the level."""
-        return self.level
-
-    def again(self) -> Mode:
-        """Return a fresh one."""
-        return recording_from(self.level)
-
-
 class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
     """Switch recording on or off in this thread: at once, and until the end of the block if used in a `with`.
 
@@ -329,21 +267,19 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
     def __init__(self, mode: bool) -> None:
         require_flag("set_grad_enabled", mode=mode)
         self.mode = mode
-        self.before = STATE.floor
+        self.before = settings().floor
         self.switch()
 
     def switch(self) -> None:
         """Set the mode."""
-        STATE.floor = -math.inf if self.mode else next_level()
-        STATE.refresh()
+        change("floor", -math.inf if self.mode else next_level())
 
     def __enter__(self) -> Self:
         self.switch()
         return self
 
     def __exit__(self, *_: object) -> None:
-        STATE.floor = self.before
-        STATE.refresh()
+        change("floor", self.before)
 
     def again(self) -> Mode:
         """Return a fresh one."""
@@ -351,8 +287,7 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
 
     def __call__(self, function: F) -> F:
         """Return a function that runs in this mode; the switch made on construction is undone."""
-        STATE.floor = self.before
-        STATE.refresh()
+        change("floor", self.before)
         return super().__call__(function)
 
 
@@ -382,7 +317,7 @@ class saved_tensors_hooks(_Setting):  # noqa: N801 - PyTorch's name
 
     def value(self) -> tuple[Any, ...]:
         """Return the pairs around this one, and this one."""
-        return (*STATE.packing, self.pair)
+        return (*settings().packing, self.pair)
 
     def again(self) -> Mode:
         """Return a fresh one."""

@@ -25,13 +25,13 @@ from wengert.core.memory import BORROWED, fixed
 from wengert.core.objects import holds_objects, read_objects
 from wengert.core.order import is_scalar
 from wengert.core.primitive import Elementwise, Primitive
+from wengert.core.recording import SPECIAL
 from wengert.core.source import RECENT, caller, is_users
 from wengert.core.tensor import Tensor, make_tensor
 from wengert.core.views import ALIAS, resolved
 from wengert.core.watch import WATCHES
 from wengert.native.elementwise import LARGE
 from wengert.traces.batch import Batch, make_batched
-from wengert.traces.modes import SPECIAL
 from wengert.traces.recorders import REAL
 from wengert.traces.tape import CREATED, Binary, LargeBinary, LargeUnary, Unary
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wengert.core.recording import change, settings
 from wengert.core.tensor import Tensor, unwrapped, wrapped_constant
 from wengert.core.views import share
 from wengert.errors import UsageError, describe
-from wengert.traces.modes import STATE
 
 if TYPE_CHECKING:
     from wengert.traces.tape import Record
@@ -31,14 +31,14 @@ class _Packed:
 
 def pack(node: Record) -> None:
     """Pass the residuals of a new node through the innermost pair of saved-tensor hooks."""
-    packing = STATE.packing
+    packing = settings().packing
     pack_one, unpack_one = packing[-1]
-    STATE.packing = packing[:-1]  # what the hooks compute themselves is not packed again
+    change("packing", packing[:-1])  # what the hooks compute themselves is not packed again
     try:
         node.operands = tuple(packed(x, pack_one) for x in node.operands)
         node.out = packed(node.out, pack_one)
     finally:
-        STATE.packing = packing
+        change("packing", packing)
     node.unpack = functools.partial(unpacked, unpack_one)
 
 

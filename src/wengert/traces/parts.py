@@ -17,6 +17,7 @@ from wengert.core.dispatch import dispatch
 from wengert.core.memory import lent, may_overwrite
 from wengert.core.order import strides_of
 from wengert.core.paths import Path, extended
+from wengert.core.recording import SPECIAL
 from wengert.core.sharing import SHARES
 from wengert.core.source import RECENT, asker, caller, is_users
 from wengert.core.tensor import Tensor
@@ -26,7 +27,6 @@ from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
 from wengert.traces.batch import Batch, make_batched, rearranged
-from wengert.traces.modes import SPECIAL
 from wengert.traces.recorders import single_function
 from wengert.traces.tape import CREATED, Leaf, Node
 

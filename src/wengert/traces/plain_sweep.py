@@ -18,6 +18,7 @@ from numpy import ndarray
 from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.memory import own
 from wengert.core.primitive import Elementwise
+from wengert.core.recording import settings
 from wengert.core.source import speaks_for
 from wengert.core.tensor import Tensor, is_staged, make_tensor, raw, unwrapped
 from wengert.core.views import current, share
@@ -26,7 +27,6 @@ from wengert.native.elementwise import LARGE
 from wengert.primitives.elementwise import multiply, negated, passed
 from wengert.primitives.indexing import add_at, full_of_zeros
 from wengert.primitives.selection import guarded
-from wengert.traces.modes import STATE
 from wengert.traces.parts import Gathered, Part, Written
 from wengert.traces.tape import (
     RELEASED,
@@ -208,7 +208,7 @@ class Sweep:
     def to_the_leaves(self) -> None:
         """Run the pending nodes, newest first, until only leaves are left."""
         heap, pending, cts, owned = self.heap, self.pending, self.cts, self.owned
-        plainly = self.watch is None and not STATE.anomaly
+        plainly = self.watch is None and not settings().anomaly
         guarded = self.guarded or None
         pulls = self.pulls
         while True:
@@ -522,7 +522,7 @@ class Sweep:
         if hooked:
             assert node.hooks is not None
             cts = node.hooks.replace_after(cts, ct)
-        if STATE.anomaly:
+        if settings().anomaly:
             check_finite(node, cts)
         self.hand_out(node, parents, cts, ct, fresh=primitive.fresh and not hooked)
 
@@ -550,7 +550,7 @@ class Sweep:
         if type(traced) is Tensor and type(ct) is not Tensor:
             ct = make_tensor(ct, None, None)
         cts = primitive.consume(ct, parents, *constants, **params)
-        if STATE.anomaly:
+        if settings().anomaly:
             check_finite(node, cts)
         self.hand_out(node, parents, cts, ct, fresh=True)
         return True

@@ -17,12 +17,12 @@ from wengert.core.dispatch import apply, dispatch
 from wengert.core.memory import lend, lent
 from wengert.core.paths import Path, extended
 from wengert.core.primitive import Primitive
+from wengert.core.recording import SPECIAL
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, unwrapped, wrapped_constant
 from wengert.core.views import ALIAS, is_window, resolved, window_on, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
-from wengert.traces.modes import SPECIAL
 from wengert.traces.tape import CREATED, Node, Record, Single
 
 __all__ = ["REAL", "pair_function", "several_function", "single_function"]

@@ -15,6 +15,7 @@ from wengert.core.graph import Equation, Graph, Variable, aval_text, literal
 from wengert.core.memory import keep, lend, own_memory
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
+from wengert.core.recording import SPECIAL
 from wengert.core.sharing import Plain
 from wengert.core.source import Position, caller, expression_at, position_of, use_at
 from wengert.core.tensor import Tensor, is_staged, make_tensor
@@ -23,7 +24,7 @@ from wengert.core.views import lasting
 from wengert.core.watch import snapshot
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.barriers import barrier, overwritten
-from wengert.traces.modes import SPECIAL, stopped
+from wengert.traces.modes import stopped
 from wengert.traces.transient import Transient
 
 __all__ = ["Stage", "staged"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from itertools import count
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -22,10 +21,11 @@ from wengert.core.dispatch import ARRAYS, apply, checked
 from wengert.core.evaluation import evaluated
 from wengert.core.memory import fixed, lend
 from wengert.core.primitive import Linear, Primitive, Structured
+from wengert.core.recording import SPECIAL, settings
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, describe
-from wengert.traces.modes import SPECIAL, STATE, enable_grad, recording
+from wengert.traces.modes import recording
 from wengert.traces.packing import pack
 from wengert.traces.transient import Transient
 
@@ -409,7 +409,7 @@ class Tape(Transient):
 
     def require_outside_of_forward(self, out: Any) -> None:
         """Raise a GraphError if a newer `forward` of a Function runs: it captured what this result depends on."""
-        level, name = STATE.forward
+        level, name = settings().forward
         outs = out if type(out) is tuple else (out,)
         if self.level < level and any(is_differentiable(aval_of(x).dtype) for x in outs):
             raise GraphError(
@@ -457,7 +457,7 @@ class Tape(Transient):
             node.operands = tuple(residuals)
         if need_out:
             node.out = primitive.kept_output(out)
-        if SPECIAL and STATE.packing:
+        if SPECIAL and settings().packing:
             pack(node)
         return node, need_out
 
@@ -526,10 +526,6 @@ class Tape(Transient):
             handle._kept = result._kept = True
             return
         super().rebind(handle, result)
-
-    def deriving(self) -> AbstractContextManager[Any]:
-        """Return a context in which everything is recorded."""
-        return enable_grad()
 
     def require_writable(self, handle: Tensor) -> None:
         """Raise a GraphError if a handle is a leaf of the base tape, which is recording."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, ClassVar, Self
 
+from wengert.core.recording import settings
 from wengert.core.source import position_of
 from wengert.core.tensor import Tensor
 from wengert.core.trace import Trace
 from wengert.errors import EscapedValueError, GraphError, describe
-from wengert.traces.modes import STATE
 
 __all__ = ["Transient"]
 
@@ -59,7 +59,7 @@ class Transient(Trace):
 
     def require_alive(self, operands: Sequence[Any]) -> None:
         """Raise an EscapedValueError if the transformation is over."""
-        if self.ended and not STATE.reviving:
+        if self.ended and not settings().reviving:
             raise self.escaped(operands)
 
     def escaped(self, operands: Sequence[Any]) -> EscapedValueError:

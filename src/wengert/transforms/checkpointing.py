@@ -18,13 +18,14 @@ from wengert.core.graph import Equation, Variable
 from wengert.core.identity import identity, identity_of_params
 from wengert.core.memory import lend
 from wengert.core.primitive import Primitive
+from wengert.core.recording import recording_from, settings
 from wengert.core.requirements import require_callable
 from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
 from wengert.core.views import base_and_path, lasting
 from wengert.core.watch import Witness, rebound
 from wengert.errors import GraphError, describe
 from wengert.traces.calls import InGraph
-from wengert.traces.modes import STATE, recording_from, reviving, saved_tensors_hooks
+from wengert.traces.modes import reviving, saved_tensors_hooks
 from wengert.traces.staging import Stage
 from wengert.transforms.boundary import name_of
 
@@ -41,8 +42,8 @@ class _Frame:
 
     def __init__(self, function: Function, args: Any, kwargs: Any) -> None:
         self.function = function
-        self.packing = STATE.packing[-1] if STATE.packing else None
-        self.floor = STATE.floor
+        self.packing = settings().packing[-1] if settings().packing else None
+        self.floor = settings().floor
         self.arguments = map_leaves(self.snapshot, (args, kwargs))
         self.running = True
         self.count = 0

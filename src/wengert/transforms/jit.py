@@ -26,13 +26,14 @@ from wengert.core.numbers import LARGEST
 from wengert.core.objects import leaves_of_result
 from wengert.core.order import Strides, in_normal_form, strides_of
 from wengert.core.primitive import Primitive
+from wengert.core.recording import settings
 from wengert.core.requirements import require_callable, require_number
 from wengert.core.source import Position, user_stacklevel
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, unwrapped
 from wengert.core.views import current, resolved
 from wengert.errors import DtypeError, RangeError, UsageError, describe
-from wengert.traces.modes import STATE, recording
+from wengert.traces.modes import recording
 from wengert.traces.staging import Stage, staged
 from wengert.traces.tape import Tape, new_record
 from wengert.transforms.boundary import A_TENSOR, as_given, name_of, narrowed
@@ -154,7 +155,7 @@ def call_entry(entry: Entry, operands: Sequence[Any]) -> Sequence[Any]:
         return evaluate(entry.graph, [x._value if type(x) is Tensor else x for x in values])
     tape = next(iter(traces))
     below = [x._value if type(x) is Tensor else x for x in values]
-    plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not STATE.packing
+    plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not settings().packing
     if len(traces) == 1 and plain and not any(type(x) is Tensor for x in below):
         return resolved(lambda *xs: recorded(entry, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]  # a tuple
     return evaluate(entry.graph, values)
