@@ -335,3 +335,15 @@ def test_views_of_what_is_written_to_while_tracing_are_literals_of_their_own() -
 
     x = np.ones((3, 2))
     assert np.array_equal(trace(f)(x)(x)[0], f(x))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["mean", "var", "std", "median", "nanmean", "norm"])
+@pytest.mark.parametrize("options", [{}, {"axis": -1}, {"axis": 0, "keepdims": True}], ids=str)
+def test_statistics_of_any_axes_are_traced(name: str, options: dict[str, Any]) -> None:
+    function = np.linalg.norm if name == "norm" else getattr(np, name)
+    x = np.arange(20.0).reshape(4, 5)
+    for more in ({}, {"ddof": 2}) if name in ("var", "std") else ({},):
+        np.testing.assert_array_equal(
+            trace(lambda x, more=more: function(x, **options, **more))(x)(x)[0], function(x, **options, **more)
+        )

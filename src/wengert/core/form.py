@@ -202,7 +202,8 @@ class Reduction(Form):
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Leave the axes out; masks and starting values decide about neither shape nor dtype."""
         shape, axis = aval_of(inputs[0]).shape, params["axis"]
-        if 0 in shape:  # what has no identity cannot reduce nothing: NumPy says so
+        plain = axis is not None and all(i >= 0 for i in axis)  # which norm's need not be
+        if 0 in shape or not plain or params.get("ddof", 0) >= 2:  # of nothing, or of two elements, NumPy complains
             return super().results(primitive, inputs, params)
         kept = [1 if i in axis else n for i, n in enumerate(shape) if params["keepdims"] or i not in axis]
         return resized(primitive.strict, inputs, params, tuple(kept))
