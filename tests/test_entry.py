@@ -19,6 +19,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import wengert as wg
+from wengert.compile.passes import inlined
+from wengert.compile.segments import segmented
+from wengert.emission.executable import Executable
+from wengert.kernel.schedule import chosen
+from wengert.kernel.tiling import scheduled
 from wengert.native import entry as entries
 from wengert.native import native_entry
 from wengert.native.builder import Builder, Function, Value, external, native, program
@@ -28,6 +34,7 @@ from wengert.native.kinds import ArrayKind, ContainerKind, Kind, NumberKind, Sam
 from wengert.native.native_entry import NativeEntry, NativeVariant
 from wengert.native.structs import F64, I8, I64, VOID, Pointer
 from wengert.native.tables import KERNEL, MANY_VARIANTS
+from wengert.native.team import team_of
 
 PYTHON = "python"
 REAL = np.dtype(float)
@@ -374,6 +381,41 @@ def test_a_kernel_learns_where_the_team_is(way: tuple[Any, Any]) -> None:
     assert function() == 77
     place.value = None
     assert function() == -1
+
+
+def compiled(way: tuple[Any, Any], fun: Callable[..., Any], *arrays: Any, **options: Any) -> Any:
+    """Return a function of arrays as an entry: its graph as one program of kernels."""
+    (part,) = segmented(inlined(wg.graph.trace(fun)(*arrays))).parts
+    assert part.program is not None
+    made_of = Executable(scheduled(part.program, chosen(part.program)))
+    results = [ArrayKind(v.dtype, v.shape) if v.shape else NumberKind(v.dtype.type) for v in part.graph.outputs]
+    kinds, code = [ArrayKind(x.dtype, x.shape) for x in arrays], made_of.code
+    options |= {"arena": made_of.memory, "owner": code}
+    return made(way, way[1](kinds, ContainerKind(tuple, tuple(results)), code.addresses["run"], **options))
+
+
+def test_a_graph_is_called(way: tuple[Any, Any]) -> None:
+    def rosenbrock(x: Any) -> Any:
+        return wg.numpy.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    function = wg.value_and_grad(rosenbrock)
+    for found, expected in zip(compiled(way, function, numbers)(numbers), function(numbers), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_graph_has_the_same_bits_with_every_number_of_threads(way: tuple[Any, Any]) -> None:
+    def likelihood(x: Any, y: Any) -> Any:
+        return wg.numpy.sum(wg.numpy.log(x) + x * y)
+
+    rng, place = np.random.default_rng(0), ctypes.c_void_p()
+    x, y = rng.random(100_000) + 0.5, rng.random(100_000)
+    function = compiled(way, wg.value_and_grad(likelihood), x, y, team=place, releases=True)
+    alone = function(x, y)
+    place.value = team_of(2).address
+    for _ in range(5):
+        assert same(function(x, y), alone)
+    np.testing.assert_allclose(alone[0], np.sum(np.log(x) + x * y), rtol=1e-12)
+    np.testing.assert_allclose(alone[1], 1.0 / x + y, rtol=1e-12)
 
 
 # -------------------------------------------------------------------------------------------------- what is an object
