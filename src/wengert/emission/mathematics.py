@@ -1,4 +1,8 @@
-"""Functions that are expressions of opcodes, written out: once for each kind of argument, then pasted."""
+"""Functions that are expressions of opcodes, written out: once for each kind of argument, then pasted.
+
+What an expression computes rarely (sines of huge numbers) is a function that programs call: it is compiled once, since
+it takes longer to compile than most programs do.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,14 @@ from wengert.emission.instructions import Case, in_register, instructions_of, li
 from wengert.kernel.functions import FUNCTIONS, Expression, Features, Rare, expression_of_results
 from wengert.kernel.functions.coefficients import TABLES
 from wengert.kernel.kernel import Operation
-from wengert.native.builder import Builder, Function, Table, Template, Value, element, like, template
-from wengert.native.engine import Target
+from wengert.native.builder import Builder, Function, Table, Template, Value, element, like, program, template
+from wengert.native.engine import Target, emit_object, host, kept_object, loaded
 from wengert.native.structs import BOOL, I64, Integer, Signature, Type, Vector
 
-__all__ = ["Form", "body_of", "template_of"]
+__all__ = ["Form", "address_of", "body_of", "called_outside", "template_of"]
 
 Dtype = np.dtype[np.generic]
+RARE = ".rare"
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,17 @@ class Form:
 
     def rare(self, number: int) -> Form:
         """Return the form of what is computed instead where one of its conditions holds."""
-        return replace(self, name=f"{self.name}.rare{number}")
+        return replace(self, name=f"{self.name}{RARE}{number}")
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is computed rarely, by a function that programs call and do not have."""
+        return self.name.count(RARE) == 1
+
+    @property
+    def text(self) -> str:
+        """Its name in native code."""
+        return f"{self.name}.{self.dtype.name}x{self.width}"
 
 
 def body_of(name: str) -> tuple[str, int]:
@@ -112,17 +127,26 @@ def table_of(name: str, table: str, dtype: Dtype) -> Table:
 def replaced(
     b: Builder, form: Form, rare: Rare, condition: Value, operands: Sequence[Value], results: list[Value]
 ) -> list[Value]:
-    """Write what replaces results where a condition holds: calls, if it does for any lane."""
+    """Write what replaces results where a condition holds: a call, if it does for any lane."""
     some = condition
     if isinstance(condition.type, Vector):
         some = b.intrinsic("vector.reduce.or", BOOL, condition, of=(condition.type,))
 
     def yes() -> list[Value]:
-        found = b.call(rare_function(form, rare.expression), *operands)
+        called = declared(form) if form.is_outside else rare_function(form, rare.expression)
+        found = b.call(called, *operands)
         others = [part(b, found, n, form.width) for n in range(len(results))] if len(results) > 1 else [found]
         return [b.select(condition, other, x) for other, x in zip(others, results, strict=True)]
 
     return b.either(some, yes, lambda: results)
+
+
+def part(b: Builder, found: Value, number: int, width: int) -> Value:
+    """Return one of several results."""
+    return b.shuffled(found, range(number * width, (number + 1) * width)) if width else b.extract(found, number)
+
+
+# What is computed rarely: functions of their own, compiled once for all programs
 
 
 def rare_function(form: Form, expression: Expression) -> Function:
@@ -137,9 +161,37 @@ def rare_function(form: Form, expression: Expression) -> Function:
     returns = Vector(in_register(form.dtype), max(form.width, 1) * count) if count > 1 else form.kind
     parameters = tuple(f"x{n}" for n in range(expression.arity))
     signature = Signature(returns, (form.kind,) * expression.arity)
-    return Function(f"{form.name}.{form.dtype.name}x{form.width}", signature, body, parameters, rare=True)
+    return Function(form.text, signature, body, parameters, rare=True)
 
 
-def part(b: Builder, found: Value, number: int, width: int) -> Value:
-    """Return one of several results."""
-    return b.shuffled(found, range(number * width, (number + 1) * width)) if width else b.extract(found, number)
+@functools.cache
+def rare_of(form: Form) -> Function:
+    """Return the function of one of a function's conditions."""
+    name, number = form.name.split(RARE)
+    expression = expression_of_results(name, form.dtype, features(form.target))
+    return rare_function(form, expression.rare[int(number)].expression)
+
+
+@functools.cache
+def declared(form: Form) -> Function:
+    """Return the same function as others call it, who do not have its body."""
+    return replace(rare_of(form), body=None)
+
+
+def called_outside(form: Form) -> list[Form]:
+    """Return the functions that are not in a program which has another."""
+    expression = expression_of_results(form.name, form.dtype, features(form.target))
+    return [form.rare(number) for number in range(len(expression.rare))]
+
+
+@functools.cache
+def address_of(form: Form) -> int:
+    """Return the address of a function that programs call, which is compiled once, or taken from the cache."""
+
+    def write() -> str:
+        return program(rare_of(form))
+
+    is_host = form.target == host()
+    code = loaded(kept_object(f"function {form.text}", write) if is_host else emit_object(write(), form.target))
+    code.stay()
+    return code.addresses[form.text]

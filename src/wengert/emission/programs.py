@@ -8,8 +8,10 @@ import numpy as np
 
 from wengert.emission.arena import Arena, laid_out
 from wengert.emission.instructions import in_memory
+from wengert.emission.mathematics import Form
 from wengert.emission.rows import anonymous, kernel_function, merge_function, row_bytes
 from wengert.emission.sharing import Step, steps
+from wengert.emission.vectors import Module
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native import builder
 from wengert.native.builder import Builder, Function, Value
@@ -30,10 +32,12 @@ class Emitted:
     Attributes:
         text: the module; its function `run` is a RUN.
         arena: where buffers lie in the arena; those of constants must hold them before the first call.
+        outside: the functions that it calls and does not have: `mathematics.address_of` has their addresses.
     """
 
     text: str
     arena: Arena
+    outside: tuple[Form, ...]
 
 
 def emitted(program: Program, target: Target) -> Emitted:
@@ -58,6 +62,7 @@ class Emission:
         self.target = target
         self.given = (*program.inputs, *program.outputs)
         self.steps, self.buffers = steps(program, target)
+        self.module = Module(target, self.buffers)
         self.functions: dict[object, Function] = {}
         self.calls = [self.call(step) for step in self.steps]
         tiles = {
@@ -68,7 +73,8 @@ class Emission:
 
     def emitted(self) -> Emitted:
         """Return the text, and the memory that it needs."""
-        return Emitted(builder.program(Function("run", RUN, self.run, ("addresses", "memory", "team"))), self.arena)
+        text = builder.program(Function("run", RUN, self.run, ("addresses", "memory", "team")))
+        return Emitted(text, self.arena, tuple(self.module.outside.values()))
 
     def used(self, step: Step, order: tuple[str, ...]) -> list[str]:
         """Return the buffers that must be there during a step."""
@@ -83,9 +89,7 @@ class Emission:
         known = key, step.parts > 1
         if known not in self.functions:
             name = f"kernel{len(self.functions)}"
-            self.functions[known] = kernel_function(
-                name, step.kernel, self.buffers, order, self.target, whole=step.parts == 1
-            )
+            self.functions[known] = kernel_function(name, step.kernel, self.module, order, whole=step.parts == 1)
         return self.functions[known], order
 
     def run(self, b: Builder, addresses: Value, memory: Value, team: Value) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from wengert.emission.arena import LINE
 from wengert.emission.instructions import Case, in_memory, instructions_of, literal
 from wengert.emission.stages import Span, identity, write_stage
-from wengert.emission.vectors import Frame, Index, moved, registered
+from wengert.emission.vectors import Frame, Index, Module, moved, registered
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
 from wengert.native.builder import Builder, Function, Value
 from wengert.native.engine import Target
@@ -16,9 +16,7 @@ from wengert.native.structs import BOOL, I8, I64, VOID, Pointer, Signature, Vect
 __all__ = ["anonymous", "kernel_function", "merge_function", "row_bytes"]
 
 
-def kernel_function(
-    name: str, kernel: Kernel, buffers: dict[str, Buffer], order: tuple[str, ...], target: Target, whole: bool
-) -> Function:
+def kernel_function(name: str, kernel: Kernel, module: Module, order: tuple[str, ...], whole: bool) -> Function:
     """Return the function of a kernel: its buffers' addresses, where to start and where to stop.
 
     These are rows; for a kernel of one row, places in the outermost loop of its only stage.
@@ -26,11 +24,11 @@ def kernel_function(
     Args:
         name: of the function.
         kernel: the kernel.
-        buffers: those of the program, by name.
-        order: those that the kernel uses.
-        target: the processor.
+        module: what the program's kernels share.
+        order: the names of its buffers.
         whole: whether it is always carried out as a whole.
     """
+    buffers = module.buffers
     kinds = [Pointer(in_memory(buffers[buffer].dtype)) for buffer in order]
     names = [f"b{n}" for n in range(len(order))]
 
@@ -40,7 +38,7 @@ def kernel_function(
             buffer: copies(address, buffers[buffer], kernel.tile)
             for buffer, address in zip(order, addresses, strict=True)
         }
-        write_rows(Frame(b, target, buffers, bases, {}), kernel, first, stop, whole)
+        write_rows(Frame(b, module, bases, {}), kernel, first, stop, whole)
 
     return Function(name, Signature(VOID, (*kinds, I64, I64)), body, (*names, "first", "stop"))
 
@@ -86,8 +84,8 @@ def clear(frame: Frame, stage: Stage, reduction: Reduction) -> None:
     dtype = stage.operations[reduction.value].dtype
     (place,) = frame.bases[reduction.into]
     start = literal(dtype, identity(reduction.combine, dtype))
-    size = frame.buffers[reduction.into].size
-    width = frame.target.vector_bytes // dtype.itemsize
+    size = frame.module.buffers[reduction.into].size
+    width = frame.module.target.vector_bytes // dtype.itemsize
     whole = size - size % width
     if whole:
         with frame.b.loop(whole, step=width) as cells:

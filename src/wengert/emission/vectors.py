@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal
-from wengert.emission.mathematics import Form, body_of, template_of
+from wengert.emission.mathematics import Form, body_of, called_outside, template_of
 from wengert.emission.plans import Plan, accesses
 from wengert.emission.tails import Condition, Lanes, WrittenOut, all_of, chosen
 from wengert.kernel.functions import FUNCTIONS
@@ -18,10 +18,25 @@ from wengert.native.builder import Builder, Value, like
 from wengert.native.engine import Target
 from wengert.native.structs import BOOL, I8, I64, Type, Vector
 
-__all__ = ["Frame", "Index", "Values", "moved", "registered", "within"]
+__all__ = ["Frame", "Index", "Module", "Values", "moved", "registered", "within"]
 
 Index = Value | int
 """A place along a dimension: one that is known while the code is written, or not."""
+
+
+@dataclass
+class Module:
+    """What the kernels of a program share.
+
+    Attributes:
+        target: the processor.
+        buffers: by name.
+        outside: the functions that the code calls and does not have.
+    """
+
+    target: Target
+    buffers: dict[str, Buffer]
+    outside: dict[str, Form] = field(default_factory=dict)
 
 
 @dataclass
@@ -30,15 +45,13 @@ class Frame:
 
     Attributes:
         b: what the code is written with.
-        target: the processor.
-        buffers: of the program, by name.
+        module: what kernels share.
         bases: for each buffer of the kernel its address; for a buffer of the row one for each row of a tile.
         numbers: those of the rows, for each row of the tile.
     """
 
     b: Builder
-    target: Target
-    buffers: dict[str, Buffer]
+    module: Module
     bases: dict[str, list[Value]]
     numbers: dict[str, list[Value]]
 
@@ -54,8 +67,8 @@ class Values:
 
     def __init__(self, frame: Frame, stage: Stage, rows: list[Index]) -> None:
         self.frame, self.stage, self.rows = frame, stage, rows
-        self.b, self.target = frame.b, frame.target
-        self.plan = Plan(stage, frame.buffers, frame.target, len(rows))
+        self.b, self.target = frame.b, frame.module.target
+        self.plan = Plan(stage, frame.module.buffers, frame.module.target, len(rows))
         self.index: dict[int, Index] = {}
         self.lanes: Lanes = WrittenOut(0, self.plan.width, 1, self.b)
         self.found: dict[int, list[list[Value]]] = {}  # operation -> row -> unit
@@ -175,7 +188,7 @@ class Values:
 
         No mask is needed then; loads that follow masked stores would wait for them.
         """
-        found = self.frame.buffers[buffer]
+        found = self.frame.module.buffers[buffer]
         alone = sum(map(abs, at.coefficients)) == 1 and at.coefficients[self.plan.lane] == 1
         return alone and found.kind == "row" and not at.constant and found.size == self.stage.extents[self.plan.lane]
 
@@ -284,6 +297,7 @@ class Values:
         if key not in self.results:
             form = Form(name, operation.dtype, self.plan.width if wide else 0, self.target)
             self.results[key] = self.b.paste(template_of(form), *operands)
+            self.frame.module.outside.update((other.text, other) for other in called_outside(form))
         return self.results[key][result]
 
     def number(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:

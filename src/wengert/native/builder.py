@@ -158,9 +158,9 @@ def written(function: Function | Table, exported: Sequence[Function]) -> tuple[s
         b = Builder(VOID)
         values = listed([b.constant(function.scalar, value) for value in function.values])
         return f"@{function.name} = internal constant [{len(function.values)} x {function.scalar}] [{values}]\n", []
-    signature = function.signature
+    signature, attributes = function.signature, " cold noinline" if function.rare else ""
     if function.body is None:
-        return f"declare {signature.returns} @{function.name}({listed(signature.parameters)})\n", []
+        return f"declare {signature.returns} @{function.name}({listed(signature.parameters)}){attributes}\n", []
     b = Builder(signature.returns)
     code = function.body.__code__
     names = function.parameters or code.co_varnames[1 : code.co_argcount]
@@ -169,7 +169,6 @@ def written(function: Function | Table, exported: Sequence[Function]) -> tuple[s
     parameters = [Value(b, kind, f"%{name}") for kind, name in zip(signature.parameters, names, strict=True)]
     function.body(b, *parameters)
     linkage = "" if function in exported else "internal "
-    attributes = " cold noinline" if function.rare else ""
     head = f"define {linkage}{signature.returns} @{function.name}({listed(parameters)}){attributes} {{\nentry:\n"
     return head + "\n".join([*b.stacked, *b.finished()]) + "\n}\n", list(b.called)
 
