@@ -18,7 +18,7 @@ from wengert.kernel.functions.coefficients import TABLES
 from wengert.kernel.kernel import Operation
 from wengert.native.builder import Builder, Function, Table, Template, Value, element, like, program, template
 from wengert.native.engine import Target, emit_object, host, kept_object, loaded
-from wengert.native.structs import BOOL, I64, Integer, Signature, Type, Vector
+from wengert.native.structs import BOOL, I64, Integer, Signature, Type, Vector, vector_of
 
 __all__ = ["Form", "address_of", "body_of", "called_outside", "template_of"]
 
@@ -46,7 +46,7 @@ class Form:
     def kind(self) -> Type:
         """The type of its arguments and results."""
         scalar = in_register(self.dtype)
-        return Vector(scalar, self.width) if self.width else scalar
+        return vector_of(scalar, self.width) if self.width else scalar
 
     def rare(self, number: int) -> Form:
         """Return the form of what is computed instead where one of its conditions holds."""
@@ -115,7 +115,7 @@ def entry(b: Builder, operation: Operation, index: Value) -> Value:
     if not isinstance(index.type, Vector):
         return place.at(index).load()
     assert not isinstance(scalar, Integer)
-    return place.gather(index, b.constant(Vector(BOOL, index.type.count), 1))
+    return place.gather(index, b.constant(vector_of(BOOL, index.type.count), 1))
 
 
 @functools.cache
@@ -158,7 +158,7 @@ def rare_function(form: Form, expression: Expression) -> Function:
         b.give(functools.reduce(b.beside, vectors))
 
     count = len(expression.results)
-    returns = Vector(in_register(form.dtype), max(form.width, 1) * count) if count > 1 else form.kind
+    returns = vector_of(in_register(form.dtype), max(form.width, 1) * count) if count > 1 else form.kind
     parameters = tuple(f"x{n}" for n in range(expression.arity))
     signature = Signature(returns, (form.kind,) * expression.arity)
     return Function(form.text, signature, body, parameters, rare=True)

@@ -11,7 +11,7 @@ from wengert.emission.vectors import Frame, Index, Module, moved, registered
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
 from wengert.native.builder import Builder, Function, Value
 from wengert.native.engine import Target
-from wengert.native.structs import BOOL, I8, I64, VOID, Pointer, Signature, Vector
+from wengert.native.structs import BOOL, I8, I64, VOID, Pointer, Signature, vector_of
 
 __all__ = ["anonymous", "kernel_function", "merge_function", "row_bytes"]
 
@@ -89,7 +89,7 @@ def clear(frame: Frame, stage: Stage, reduction: Reduction) -> None:
     whole = size - size % width
     if whole:
         with frame.b.loop(whole, step=width) as cells:
-            place.at(cells.index).to(Vector(in_memory(dtype), width)).store(start)
+            place.at(cells.index).to(vector_of(in_memory(dtype), width)).store(start)
     if size - whole:
         with frame.b.loop(size, whole) as cells:
             place.at(cells.index).store(start)
@@ -108,7 +108,7 @@ def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target:
         with b.loop(stop, apart, step=1) as others:
             others.step = apart
             with b.loop(size, step=width) as cells:
-                kind = Vector(scalar, width)
+                kind = vector_of(scalar, width)
                 sums, more = (p.at(cells.index).to(kind) for p in (parts, parts.at(others.index)))
                 found = [registered(x.load(), dtype) for x in (sums, more)]
                 new = instructions_of(combine)(b, Case(dtype, dtype, target), *reversed(found))

@@ -11,7 +11,7 @@ from wengert.emission.tails import Clean, Condition, Masked, WrittenOut, all_of
 from wengert.emission.vectors import Frame, Index, Values, within
 from wengert.kernel.kernel import Operation, Reduction, Stage
 from wengert.native.builder import Value
-from wengert.native.structs import I64, Type, Vector
+from wengert.native.structs import I64, Type, Vector, vector_of
 
 __all__ = ["identity", "write_stage"]
 
@@ -184,7 +184,7 @@ class StageWriter(Values):
     def start(self, reduction: Reduction) -> Value:
         """Return what a sum begins with."""
         scalar = in_register(self.stage.operations[reduction.value].dtype)
-        kind: Type = Vector(scalar, self.plan.width) if self.plan.lane else scalar
+        kind: Type = vector_of(scalar, self.plan.width) if self.plan.lane else scalar
         return self.b.constant(kind, literal(self.dtype(reduction), identity(reduction.combine, self.dtype(reduction))))
 
     def dtype(self, reduction: Reduction) -> np.dtype[np.generic]:

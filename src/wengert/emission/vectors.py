@@ -16,7 +16,7 @@ from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage
 from wengert.native.builder import Builder, Value, like
 from wengert.native.engine import Target
-from wengert.native.structs import BOOL, I8, I64, Type, Vector
+from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
 
 __all__ = ["Frame", "Index", "Module", "Values", "moved", "registered", "within"]
 
@@ -153,7 +153,7 @@ class Values:
     def fetched(self, item: Operation, at: Affine, row: int, unit: int, wide: bool, there: Condition) -> Value:
         """Return what a buffer has: zero where it is not to be read."""
         b, scalar = self.b, in_memory(item.dtype)
-        kind = Vector(scalar, self.plan.width) if wide else scalar
+        kind = vector_of(scalar, self.plan.width) if wide else scalar
         if there is False:
             return registered(b.constant(kind, 0), item.dtype)
         place = self.place(item.buffer, at, row, unit)
@@ -261,7 +261,7 @@ class Values:
     def kind(self, operation: Operation, wide: bool) -> Type:
         """Return the type of an operation's value."""
         scalar = in_register(operation.dtype)
-        return Vector(scalar, self.plan.width) if wide else scalar
+        return vector_of(scalar, self.plan.width) if wide else scalar
 
     def compute(self, level: int) -> None:
         """Write the operations that stand in so many loops."""
@@ -369,5 +369,5 @@ def within(place: Index, low: int, high: int, extent: int) -> Condition:
 def mask(b: Builder, there: Condition, width: int) -> Value:
     """Return a condition as a vector."""
     if isinstance(there, bool):
-        return b.constant(Vector(BOOL, width), there)
+        return b.constant(vector_of(BOOL, width), there)
     return b.spread(there, width) if there.type is BOOL else there

@@ -37,6 +37,7 @@ from wengert.native.structs import (
     Type,
     Vector,
     Void,
+    vector_of,
 )
 
 __all__ = ["Builder", "Function", "Table", "Template", "Value", "external", "native", "program", "template"]
@@ -189,7 +190,7 @@ class Value:
         self.text = text
 
     def __str__(self) -> str:
-        return f"{self.type} {self.text}"
+        return f"{self.type.text} {self.text}"
 
     def __bool__(self) -> bool:
         raise TypeError("it is not known before the code runs; use `when`, `&` and `|`")
@@ -397,7 +398,7 @@ def element(kind: Type) -> Type:
 
 def like(kind: Type, scalar: Scalar) -> Type:
     """Return a type of other numbers: of as many, if it is a vector."""
-    return Vector(scalar, kind.count) if isinstance(kind, Vector) else scalar
+    return vector_of(scalar, kind.count) if isinstance(kind, Vector) else scalar
 
 
 def size(kind: Type) -> int:
@@ -474,7 +475,7 @@ class Builder:
             return Value(self, kind, str(int(value)))
         if isinstance(kind, Float) and isinstance(value, float | int):
             return Value(self, kind, f"0x{written_double(kind, value)}")
-        if isinstance(kind, Vector):
+        if isinstance(kind, Vector) and not isinstance(value, Value | Function):
             return Value(self, kind, f"splat ({self.constant(kind.element, value)})")
         raise TypeError(f"{value!r} is not {kind!r}")
 
@@ -552,7 +553,7 @@ class Builder:
 
     def spread(self, x: Value, count: int) -> Value:
         """Return a vector that has a number everywhere."""
-        kind = Vector(numeric(x.type), count)
+        kind = vector_of(numeric(x.type), count)
         one = self.new(kind, f"insertelement {kind} poison, {x}, i32 0")
         return self.new(kind, f"shufflevector {one}, {kind} poison, <{count} x i32> zeroinitializer")
 
@@ -565,7 +566,7 @@ class Builder:
         """Return a vector of some numbers of another."""
         kind = vector(x.type)
         wanted = listed([f"i32 {place}" for place in places])
-        found = Vector(kind.element, len(places))
+        found = vector_of(kind.element, len(places))
         return self.new(found, f"shufflevector {x}, {kind} poison, <{len(places)} x i32> <{wanted}>")
 
     def beside(self, x: Value, y: Value) -> Value:
@@ -762,8 +763,11 @@ class Builder:
 
     def new(self, kind: Type, instruction: str, of: str = "") -> Value:
         """Write an instruction and return the value that it gives."""
-        name = self.name(of)
-        self.put(f"{name} = {instruction}")
+        if self.block is None:
+            raise TypeError(f"the function has returned before: {instruction}")
+        self.names += 1
+        name = f"%{self.mark}{of}.{self.names}"
+        self.lines.append(f"  {name} = {instruction}")
         return Value(self, kind, name)
 
     def end(self, instruction: str) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 __all__ = [
     *("BOOL", "F32", "F64", "I8", "I32", "I64", "LINE", "POINTER", "VOID"),
     *("Array", "Float", "Integer", "OwnLine", "Pointer", "Scalar", "Signature", "Struct", "Type", "Vector", "Void"),
+    "vector_of",
 ]
 
 LINE = 128
@@ -47,8 +48,13 @@ class Integer:
         """What ctypes calls it."""
         return INTEGERS[self.bits]
 
-    def __repr__(self) -> str:
+    @functools.cached_property
+    def text(self) -> str:
+        """Its name in LLVM's language, which is written often."""
         return f"i{self.bits}"
+
+    def __repr__(self) -> str:
+        return self.text
 
     def holds(self, number: int) -> bool:
         """Whether a number can be represented."""
@@ -66,8 +72,13 @@ class Float:
         """What ctypes calls it."""
         return ctypes.c_float if self.bits == 32 else ctypes.c_double
 
-    def __repr__(self) -> str:
+    @functools.cached_property
+    def text(self) -> str:
+        """Its name in LLVM's language."""
         return "float" if self.bits == 32 else "double"
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -84,11 +95,17 @@ class Vector:
 
     @functools.cached_property
     def text(self) -> str:
-        """Its name, which kernels write often."""
-        return f"<{self.count} x {self.element!s}>"
+        """Its name in LLVM's language."""
+        return f"<{self.count} x {self.element.text}>"
 
     def __str__(self) -> str:
         return self.text
+
+
+@functools.cache
+def vector_of(element: Integer | Float | Pointer, count: int) -> Vector:
+    """Return the type of vectors of so many numbers: always the same object, which is compared sooner."""
+    return Vector(element, count)
 
 
 @dataclass(frozen=True)
@@ -97,12 +114,13 @@ class Pointer:
 
     to: Type | Signature | None = None
     ctype: ClassVar[Any] = ctypes.c_void_p
+    text: ClassVar[str] = "ptr"
 
     def __repr__(self) -> str:
         return "an address" if self.to is None else f"the address of {self.to!r}"
 
     def __str__(self) -> str:
-        return "ptr"
+        return self.text
 
     def accepts(self, other: object) -> bool:
         """Whether a value of a type may stand where this pointer is needed."""
@@ -121,8 +139,13 @@ class Array:
         """What ctypes calls it."""
         return self.element.ctype * self.count
 
+    @property
+    def text(self) -> str:
+        """Its name in LLVM's language."""
+        return f"[{self.count} x {self.element.text}]"
+
     def __str__(self) -> str:
-        return f"[{self.count} x {self.element}]"
+        return self.text
 
 
 class Struct:
@@ -158,8 +181,13 @@ class Struct:
         """Return the structure at an address for reading and writing its fields by name."""
         return self.ctype.from_address(address)
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """What stands for it in LLVM's language: its bytes."""
         return f"[{self.size} x i8]"
+
+    def __str__(self) -> str:
+        return self.text
 
     def __repr__(self) -> str:
         return self.name
