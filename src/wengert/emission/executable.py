@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wengert.emission.arena import LINE, Arena
-from wengert.emission.mathematics import address_of
+from wengert.emission.outside import address_of
 from wengert.emission.programs import emitted
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native.engine import Target, emit_object, host, loaded
@@ -46,7 +46,7 @@ class Executable:
         self.program = program
         self.text, self.arena = code.text, code.arena
         self.image = emit_object(code.text, target or host())
-        self.code = loaded(self.image, {form.text: address_of(form) for form in code.outside})
+        self.code = loaded(self.image, {name: address_of(name, target or host()) for name in code.outside})
         self.native = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(self.code.addresses["run"])
         self.lock = threading.Lock()  # the arena is for one call at a time
         buffers = {buffer.name: buffer for buffer in program.buffers}

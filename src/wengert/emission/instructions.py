@@ -11,7 +11,16 @@ from wengert.native.builder import Builder, Value, element, like
 from wengert.native.engine import Target
 from wengert.native.structs import BOOL, F32, F64, I8, I32, I64, Float, Integer, Scalar, Vector
 
-__all__ = ["INSTRUCTIONS", "Case", "in_memory", "in_register", "instructions_of", "literal", "multiply_add"]
+__all__ = [
+    "INSTRUCTIONS",
+    "Case",
+    "in_memory",
+    "in_register",
+    "instructions_of",
+    "literal",
+    "multiply_add",
+    "registered",
+]
 
 Dtype = np.dtype[np.generic]
 
@@ -49,6 +58,11 @@ def in_register(dtype: Dtype) -> Scalar:
 def in_memory(dtype: Dtype) -> Scalar:
     """Return what an element of an array is in memory."""
     return I8 if dtype.kind == "b" else in_register(dtype)
+
+
+def registered(x: Value, dtype: Dtype) -> Value:
+    """Return what was in memory as what it is computed with."""
+    return x.b.compare("ne", x, x.b.constant(x.type, 0)) if dtype.kind == "b" else x
 
 
 def literal(dtype: Dtype, value: float) -> float:

@@ -16,11 +16,11 @@ from wengert.emission.instructions import Case, in_register, instructions_of, li
 from wengert.kernel.functions import FUNCTIONS, Expression, Features, Rare, expression_of_results
 from wengert.kernel.functions.coefficients import TABLES
 from wengert.kernel.kernel import Operation
-from wengert.native.builder import Builder, Function, Table, Template, Value, element, like, program, template
-from wengert.native.engine import Target, emit_object, host, kept_object, loaded
+from wengert.native.builder import Builder, Function, Table, Template, Value, element, like, template
+from wengert.native.engine import Target
 from wengert.native.structs import BOOL, I64, Integer, Signature, Type, Vector, vector_of
 
-__all__ = ["Form", "address_of", "body_of", "called_outside", "template_of"]
+__all__ = ["Form", "body_of", "called_outside", "is_rare", "rare_of", "template_of"]
 
 Dtype = np.dtype[np.generic]
 RARE = ".rare"
@@ -61,6 +61,13 @@ class Form:
     def text(self) -> str:
         """Its name in native code."""
         return f"{self.name}.{self.dtype.name}x{self.width}"
+
+    @classmethod
+    def named(cls, text: str, target: Target) -> Form:
+        """Return the form of a name in native code."""
+        name, _, kind = text.rpartition(".")
+        dtype, _, width = kind.partition("x")
+        return cls(name, np.dtype(dtype), int(width), target)
 
 
 def body_of(name: str) -> tuple[str, int]:
@@ -178,20 +185,12 @@ def declared(form: Form) -> Function:
     return replace(rare_of(form), body=None)
 
 
-def called_outside(form: Form) -> list[Form]:
-    """Return the functions that are not in a program which has another."""
+def called_outside(form: Form) -> list[str]:
+    """Return the names of the functions that are not in a program which has another."""
     expression = expression_of_results(form.name, form.dtype, features(form.target))
-    return [form.rare(number) for number in range(len(expression.rare))]
+    return [form.rare(number).text for number in range(len(expression.rare))]
 
 
-@functools.cache
-def address_of(form: Form) -> int:
-    """Return the address of a function that programs call, which is compiled once, or taken from the cache."""
-
-    def write() -> str:
-        return program(rare_of(form))
-
-    is_host = form.target == host()
-    code = loaded(kept_object(f"function {form.text}", write) if is_host else emit_object(write(), form.target))
-    code.stay()
-    return code.addresses[form.text]
+def is_rare(name: str) -> bool:
+    """Whether the name of a function is that of what another computes rarely."""
+    return RARE in name

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from wengert.emission.arena import Arena, laid_out
 from wengert.emission.instructions import in_memory
-from wengert.emission.mathematics import Form
-from wengert.emission.rows import anonymous, kernel_function, merge_function, row_bytes
+from wengert.emission.outside import declared
+from wengert.emission.rows import anonymous, kernel_function, kernel_job, row_bytes
 from wengert.emission.sharing import Step, steps
 from wengert.emission.vectors import Module
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native import builder
 from wengert.native.builder import Builder, Function, Value
 from wengert.native.engine import Target
-from wengert.native.jobs import JOB, REFUSED, SHARED
+from wengert.native.jobs import SHARED
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 
 __all__ = ["RUN", "Emitted", "emitted"]
@@ -32,12 +30,12 @@ class Emitted:
     Attributes:
         text: the module; its function `run` is a RUN.
         arena: where buffers lie in the arena; those of constants must hold them before the first call.
-        outside: the functions that it calls and does not have: `mathematics.address_of` has their addresses.
+        outside: the functions that it calls and does not have; `outside.address_of` gives their addresses.
     """
 
     text: str
     arena: Arena
-    outside: tuple[Form, ...]
+    outside: tuple[str, ...]
 
 
 def emitted(program: Program, target: Target) -> Emitted:
@@ -74,7 +72,7 @@ class Emission:
     def emitted(self) -> Emitted:
         """Return the text, and the memory that it needs."""
         text = builder.program(Function("run", RUN, self.run, ("addresses", "memory", "team")))
-        return Emitted(text, self.arena, tuple(self.module.outside.values()))
+        return Emitted(text, self.arena, tuple(sorted(self.module.outside)))
 
     def used(self, step: Step, order: tuple[str, ...]) -> list[str]:
         """Return the buffers that must be there during a step."""
@@ -89,8 +87,16 @@ class Emission:
         known = key, step.parts > 1
         if known not in self.functions:
             name = f"kernel{len(self.functions)}"
-            self.functions[known] = kernel_function(name, step.kernel, self.module, order, whole=step.parts == 1)
+            if step.parts > 1:
+                self.functions[known] = kernel_job(name, step, self.module, order)
+            else:
+                self.functions[known] = kernel_function(name, step.kernel, self.module, order)
         return self.functions[known], order
+
+    def outside(self, name: str) -> Function:
+        """Return a function that the program does not have."""
+        self.module.outside.add(name)
+        return declared(name, self.target)
 
     def run(self, b: Builder, addresses: Value, memory: Value, team: Value) -> None:
         """Write what runs all steps."""
@@ -102,65 +108,17 @@ class Emission:
 
         for step, (function, order) in zip(self.steps, self.calls, strict=True):
             if step.parts == 1:
-                b.do(function, *(place(name) for name in order), 0, step.extent)
+                b.do(function, *(place(name) for name in order))
                 continue
             table = b.stack(Array(POINTER, len(order)))
             for n, name in enumerate(order):
                 table.at(n).store(place(step.own.get(name, name)))
-            share(b, self.job(function, step, order), Value(b, POINTER, table.text), step.parts, team)
+            b.do(self.outside("share"), team, function, Value(b, POINTER, table.text), step.parts)
             for reduction in step.summed:
                 source = self.buffers[step.own[reduction.into]]
                 size, apart = self.buffers[reduction.into].size, source.shape[1]
-                merge = self.merge(reduction.combine, source.dtype)
+                merge = self.outside(f"merge.{reduction.combine}.{source.dtype.name}")
                 b.do(merge, place(reduction.into), place(source.name), size, apart, source.size)
-
-    def merge(self, combine: str, dtype: np.dtype[np.generic]) -> Function:
-        """Return the function that combines what parts have given."""
-        key = combine, dtype
-        if key not in self.functions:
-            self.functions[key] = merge_function(f"merge.{combine}.{dtype.name}", combine, dtype, self.target)
-        return self.functions[key]
-
-    def job(self, function: Function, step: Step, order: tuple[str, ...]) -> Function:
-        """Return the job that does parts of a step; what it is given is a table of the buffers' addresses."""
-        apart = tuple(self.buffers[step.own[name]].shape[1] if name in step.own else 0 for name in order)
-        key = function, step.extent, step.each, apart
-        if key not in self.functions:
-            self.functions[key] = job_function(f"{function.name}.parts{len(self.functions)}", function, step, apart)
-        return self.functions[key]
-
-
-def job_function(name: str, function: Function, step: Step, apart: tuple[int, ...]) -> Function:
-    """Return the job that calls a kernel's function for some parts.
-
-    Args:
-        name: of the job.
-        function: the kernel's.
-        step: what is cut into parts.
-        apart: for each buffer how far the parts' own lie apart; 0 if they share it.
-    """
-
-    def body(b: Builder, table: Value, first: Value, stop: Value) -> None:
-        addresses = table.to(POINTER)
-        kinds = function.signature.parameters
-        places = [Value(b, kinds[n], addresses.at(n).load().text) for n in range(len(apart))]
-        with b.loop(stop, first) as parts:
-            part = parts.index
-            own = [place.at(part * far) if far else place for place, far in zip(places, apart, strict=True)]
-            start = part * step.each
-            b.do(function, *own, start, b.least(start + step.each, step.extent))
-
-    return Function(name, JOB, body)
-
-
-def share(b: Builder, job: Function, table: Value, parts: int, team: Value) -> None:
-    """Write the call of a job, on the threads of a team if there is one and it is free."""
-    with b.when(team.equals(None)) as otherwise:
-        b.do(job, table, 0, parts)
-    with otherwise:
-        raised = b.call(team.get("dispatch"), Value(b, POINTER, team.text), job, table, parts, 1)
-        with b.when(raised.equals(REFUSED)):
-            b.do(job, table, 0, parts)
 
 
 def bytes_of(buffer: Buffer, tile: int) -> int:

@@ -2,55 +2,84 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
 from wengert.emission.arena import LINE
-from wengert.emission.instructions import Case, in_memory, instructions_of, literal
+from wengert.emission.instructions import in_memory, literal
+from wengert.emission.sharing import Step
 from wengert.emission.stages import Span, identity, write_stage
-from wengert.emission.vectors import Frame, Index, Module, moved, registered
+from wengert.emission.vectors import Frame, Index, Module, moved
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
 from wengert.native.builder import Builder, Function, Value
-from wengert.native.engine import Target
-from wengert.native.structs import BOOL, I8, I64, VOID, Pointer, Signature, vector_of
+from wengert.native.jobs import JOB
+from wengert.native.structs import BOOL, I8, POINTER, VOID, Pointer, Signature, vector_of
 
-__all__ = ["anonymous", "kernel_function", "merge_function", "row_bytes"]
+__all__ = ["anonymous", "kernel_function", "kernel_job", "row_bytes"]
 
 
-def kernel_function(name: str, kernel: Kernel, module: Module, order: tuple[str, ...], whole: bool) -> Function:
-    """Return the function of a kernel: its buffers' addresses, where to start and where to stop.
-
-    These are rows; for a kernel of one row, places in the outermost loop of its only stage.
+def kernel_function(name: str, kernel: Kernel, module: Module, order: tuple[str, ...]) -> Function:
+    """Return the function of a kernel, which takes the addresses of its buffers.
 
     Args:
         name: of the function.
         kernel: the kernel.
         module: what the program's kernels share.
         order: the names of its buffers.
-        whole: whether it is always carried out as a whole.
     """
-    buffers = module.buffers
-    kinds = [Pointer(in_memory(buffers[buffer].dtype)) for buffer in order]
-    names = [f"b{n}" for n in range(len(order))]
+    kinds = kinds_of(module, order)
 
-    def body(b: Builder, *parameters: Value) -> None:
-        *addresses, first, stop = parameters
-        bases = {
-            buffer: copies(address, buffers[buffer], kernel.tile)
-            for buffer, address in zip(order, addresses, strict=True)
-        }
-        write_rows(Frame(b, module, bases, {}), kernel, first, stop, whole)
+    def body(b: Builder, *addresses: Value) -> None:
+        frame = Frame(b, module, bases_of(kernel, module, order, addresses), {})
+        write_rows(frame, kernel, 0, kernel.rows)
 
-    return Function(name, Signature(VOID, (*kinds, I64, I64)), body, (*names, "first", "stop"))
+    return Function(name, Signature(VOID, kinds), body, tuple(f"b{n}" for n in range(len(order))))
 
 
-def write_rows(frame: Frame, kernel: Kernel, first: Value, stop: Value, whole: bool) -> None:
+def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...]) -> Function:
+    """Return the job that does parts of a kernel: of its rows, or of the outermost loop of its only stage.
+
+    Args:
+        name: of the function.
+        step: the kernel, and how it is cut into parts.
+        module: what the program's kernels share.
+        order: the names of its buffers, whose addresses are in the table that the job is given.
+    """
+    kinds = kinds_of(module, order)
+    apart = [module.buffers[step.own[name]].shape[1] if name in step.own else 0 for name in order]
+
+    def body(b: Builder, table: Value, first: Value, stop: Value) -> None:
+        loads = [table.to(POINTER).at(n).load() for n in range(len(order))]
+        places = [Value(b, kind, x.text) for kind, x in zip(kinds, loads, strict=True)]
+        with b.loop(stop, first) as parts:
+            own = [place.at(parts.index * far) if far else place for place, far in zip(places, apart, strict=True)]
+            start = parts.index * step.each
+            end = b.least(start + step.each, step.extent)
+            write_rows(Frame(b, module, bases_of(step.kernel, module, order, own), {}), step.kernel, start, end)
+
+    return Function(name, JOB, body)
+
+
+def kinds_of(module: Module, order: tuple[str, ...]) -> tuple[Pointer, ...]:
+    """Return the types of the addresses of buffers."""
+    return tuple(Pointer(in_memory(module.buffers[name].dtype)) for name in order)
+
+
+def bases_of(
+    kernel: Kernel, module: Module, order: tuple[str, ...], addresses: Sequence[Value]
+) -> dict[str, list[Value]]:
+    """Return the addresses of buffers by name, for each row of a tile where rows have their own."""
+    pairs = zip(order, addresses, strict=True)
+    return {name: copies(address, module.buffers[name], kernel.tile) for name, address in pairs}
+
+
+def write_rows(frame: Frame, kernel: Kernel, first: Index, stop: Index) -> None:
     """Write the loop over the rows: so many together, and one at a time what is left."""
     for stage in kernel.stages:
         for reduction in stage.reductions:
             if reduction.kind in ("total", "column"):
                 clear(frame, stage, reduction)
     if kernel.rows == 1:
-        write_tile(frame, kernel, [0], None if whole else (first, stop))
+        write_tile(frame, kernel, [0], None if isinstance(stop, int) else (first, stop))
         return
     b, tile = frame.b, kernel.tile
     last = stop if kernel.rows % tile == 0 else stop - (stop - first) % tile
@@ -93,30 +122,6 @@ def clear(frame: Frame, stage: Stage, reduction: Reduction) -> None:
     if size - whole:
         with frame.b.loop(size, whole) as cells:
             place.at(cells.index).store(start)
-
-
-def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:
-    """Return the function that combines what parts have given, in their order: whole vectors, as parts have room for.
-
-    Its arguments are the address of the result, that of the first part's numbers, how many numbers there are, how far
-    parts lie apart, and where parts stop.
-    """
-    scalar = in_memory(dtype)
-    width = target.vector_bytes // dtype.itemsize
-
-    def body(b: Builder, target_place: Value, parts: Value, size: Value, apart: Value, stop: Value) -> None:
-        with b.loop(stop, apart, step=1) as others:
-            others.step = apart
-            with b.loop(size, step=width) as cells:
-                kind = vector_of(scalar, width)
-                sums, more = (p.at(cells.index).to(kind) for p in (parts, parts.at(others.index)))
-                found = [registered(x.load(), dtype) for x in (sums, more)]
-                new = instructions_of(combine)(b, Case(dtype, dtype, target), *reversed(found))
-                sums.store(b.convert("zext", new, I8) if dtype.kind == "b" else new)
-        with b.loop(size) as cells:
-            target_place.at(cells.index).store(parts.at(cells.index).load())
-
-    return Function(name, Signature(VOID, (Pointer(scalar), Pointer(scalar), I64, I64, I64)), body)
 
 
 def copies(address: Value, buffer: Buffer, tile: int) -> list[Value]:

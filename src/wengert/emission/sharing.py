@@ -39,8 +39,8 @@ PART = 15_000
 FEWEST = 4
 """Parts below which sharing does not pay."""
 
-FILLING = 50
-"""Cycles of a part for each number that rows add to, which it fills and others combine: a few per cent."""
+FILLING = 8
+"""Cycles of a part for each byte that it has of its own, which takes a few per cent of them to fill and to combine."""
 
 MEMORY = 1 << 22
 """Bytes, at most, for what parts have of their own."""
@@ -127,8 +127,7 @@ class Sharing:
         summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
         own = {r.into for r in summed} | {b for b in names(kernel) if self.is_own(b)}
         memory = max(1, sum(self.bytes_of_one(name, kernel.tile) for name in own))
-        cells = sum(self.buffers[r.into].size for r in summed)
-        parts = min(extent // grain, int(cycles / max(PART, cells * FILLING)), max(MEMORY // memory, 1))
+        parts = min(extent // grain, int(cycles / max(PART, memory * FILLING)), max(MEMORY // memory, 1))
         each = -(-extent // max(parts, 1))
         each = -(-each // grain) * grain
         if -(-extent // each) < FEWEST:

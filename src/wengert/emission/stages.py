@@ -22,7 +22,7 @@ Sums = list[list[Value]]
 """The accumulators of a reduction, for each row of the tile and each vector of a step."""
 
 
-Span = tuple[Value, Value]
+Span = tuple[Index, Index]
 """Where to start and to stop."""
 
 

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal
+from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal, registered
 from wengert.emission.mathematics import Form, body_of, called_outside, template_of
 from wengert.emission.plans import Plan, accesses
 from wengert.emission.tails import Condition, Lanes, WrittenOut, all_of, chosen
@@ -18,7 +16,7 @@ from wengert.native.builder import Builder, Value, like
 from wengert.native.engine import Target
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
 
-__all__ = ["Frame", "Index", "Module", "Values", "moved", "registered", "within"]
+__all__ = ["Frame", "Index", "Module", "Values", "moved", "within"]
 
 Index = Value | int
 """A place along a dimension: one that is known while the code is written, or not."""
@@ -31,12 +29,12 @@ class Module:
     Attributes:
         target: the processor.
         buffers: by name.
-        outside: the functions that the code calls and does not have.
+        outside: the names of the functions that the code calls and does not have.
     """
 
     target: Target
     buffers: dict[str, Buffer]
-    outside: dict[str, Form] = field(default_factory=dict)
+    outside: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -297,7 +295,7 @@ class Values:
         if key not in self.results:
             form = Form(name, operation.dtype, self.plan.width if wide else 0, self.target)
             self.results[key] = self.b.paste(template_of(form), *operands)
-            self.frame.module.outside.update((other.text, other) for other in called_outside(form))
+            self.frame.module.outside.update(called_outside(form))
         return self.results[key][result]
 
     def number(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
@@ -342,11 +340,6 @@ SPECIAL = {
     "index": Values.place_index,
 }
 """What reads memory and places."""
-
-
-def registered(x: Value, dtype: np.dtype[np.generic]) -> Value:
-    """Return what was in memory as what it is computed with."""
-    return x.b.compare("ne", x, x.b.constant(x.type, 0)) if dtype.kind == "b" else x
 
 
 def moved(place: Value, index: Index, coefficient: int) -> Value:

@@ -1,0 +1,89 @@
+"""Functions that programs call and do not have: compiled once for all of them, since they take as long as a program.
+
+Their names say what they are, so that code which was kept needs nothing but the names: `function_named` knows the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+
+from wengert.emission.instructions import Case, in_memory, instructions_of, registered
+from wengert.emission.mathematics import Form, is_rare, rare_of
+from wengert.native.builder import Builder, Function, Value, program
+from wengert.native.engine import Target, emit_object, host, kept_object, loaded
+from wengert.native.jobs import JOB, REFUSED, SHARED
+from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, vector_of
+
+__all__ = ["address_of", "declared", "function_named"]
+
+
+@functools.cache
+def declared(name: str, target: Target) -> Function:
+    """Return a function as programs call it, which do not have its body."""
+    return replace(function_named(name, target), body=None)
+
+
+@functools.cache
+def address_of(name: str, target: Target) -> int:
+    """Return the address of a function, which is compiled once, or taken from the cache.
+
+    Args:
+        name: of the function.
+        target: the processor; the code must be for this one if it is to be called.
+    """
+
+    def write() -> str:
+        return program(function_named(name, target))
+
+    code = loaded(kept_object(f"function {name}", write) if target == host() else emit_object(write(), target))
+    code.stay()
+    return code.addresses[name]
+
+
+def function_named(name: str, target: Target) -> Function:
+    """Return the function of a name: "share", "merge.add.float64", or what one of mathematics is called."""
+    if name == SHARE:
+        return share
+    if is_rare(name):
+        return rare_of(Form.named(name, target))
+    _, combine, dtype = name.split(".")
+    return merge_function(name, combine, np.dtype(dtype), target)
+
+
+def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value) -> None:
+    """Do all parts of a job, on the threads of a team if there is one and it is free."""
+    with b.when(team.differs(None)):
+        raised = b.call(team.get("dispatch"), Value(b, POINTER, team.text), job, table, parts, 1)
+        with b.when(raised.differs(REFUSED)):
+            b.give()
+    b.do(job, table, 0, parts)
+
+
+SHARE = "share"
+share = Function(SHARE, Signature(VOID, (Pointer(SHARED), Pointer(JOB), POINTER, I64)), share_parts)
+
+
+def merge_function(name: str, combine: str, dtype: np.dtype[np.generic], target: Target) -> Function:
+    """Return the function that combines what parts have given, in their order: whole vectors, as parts have room for.
+
+    Its arguments are the address of the result, that of the first part's numbers, how many numbers there are, how far
+    parts lie apart, and where parts stop.
+    """
+    scalar = in_memory(dtype)
+    kind = vector_of(scalar, target.vector_bytes // dtype.itemsize)
+    case = Case(dtype, dtype, target)
+
+    def body(b: Builder, result: Value, parts: Value, size: Value, apart: Value, stop: Value) -> None:
+        with b.loop(stop, apart) as others:
+            others.step = apart
+            with b.loop(size, step=kind.count) as cells:
+                sums, more = (place.at(cells.index).to(kind) for place in (parts, parts.at(others.index)))
+                new = instructions_of(combine)(b, case, *(registered(x.load(), dtype) for x in (more, sums)))
+                sums.store(b.convert("zext", new, I8) if dtype.kind == "b" else new)
+        with b.loop(size) as cells:
+            result.at(cells.index).store(parts.at(cells.index).load())
+
+    return Function(name, Signature(VOID, (Pointer(scalar), Pointer(scalar), I64, I64, I64)), body)
