@@ -167,7 +167,8 @@ def rare_function(form: Form, expression: Expression) -> Function:
     count = len(expression.results)
     returns = vector_of(in_register(form.dtype), max(form.width, 1) * count) if count > 1 else form.kind
     parameters = tuple(f"x{n}" for n in range(expression.arity))
-    signature = Signature(returns, (form.kind,) * expression.arity)
+    kinds = [in_register(o.dtype) for o in expression.operations if o.name == "argument"]
+    signature = Signature(returns, tuple(like(form.kind, scalar) for scalar in kinds))
     return Function(form.text, signature, body, parameters, rare=True)
 
 

@@ -39,7 +39,10 @@ PART = 15_000
 FEWEST = 4
 """Parts below which sharing does not pay."""
 
-FILLING = 8
+AT_ONCE = 4
+"""Operations that a processor carries out at once, about, so that the costs of opcodes become cycles."""
+
+FILLING = 16
 """Cycles of a part for each byte that it has of its own, which takes a few per cent of them to fill and to combine."""
 
 MEMORY = 1 << 22
@@ -110,7 +113,7 @@ class Sharing:
         for stage in kernel.stages:
             each = sum(OPCODES[o.name].cost + (o.name == "load") for o in stage.operations)
             points = math.prod(stage.extents) * (each + len(stage.stores) + len(stage.reductions))
-            found += points / (self.lanes if stage.lane else 1)
+            found += points / (self.lanes if stage.lane else 1) / AT_ONCE
         return found
 
     def cut(self, kernel: Kernel) -> None:
