@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +12,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.core.identity import identity, identity_of_static
+from wengert.core.identity import DIGESTS, identity, identity_of_static
 from wengert.graph import trace
 
 X = np.array([0.5, 0.6])
@@ -108,3 +111,65 @@ def test_static_arguments_compare_as_they_say():
     assert identity_of_static(("a", frozenset({1}))) == identity_of_static(("a", frozenset({1})))
     with pytest.raises(TypeError):
         identity_of_static(([],))
+
+
+PROGRAM = """
+import numpy as np, wengert as wg
+def step(x, w):
+    y = np.einsum("ij,j->i", w, x[1:]) + np.arange(2000.0)[:2]
+    y[0] = np.sum(np.where(y > 0, y, 0.5), keepdims=False)
+    return wg.fori_loop(0, 3, lambda i, z: np.sin(z) * big[:2], y)
+big = np.arange(3000.0)
+graph = wg.graph.trace(wg.jacrev(step))(np.ones(4), np.ones((2, 3)))
+"""
+
+
+def test_digests_of_graphs_are_the_same_in_all_processes():
+    code = PROGRAM + "print(graph.digest().hex())"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+    assert len(found.pop().strip()) == 64
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda x: x * 2, lambda x: x * 2.0),
+        (lambda x: x[1:], lambda x: x[2:]),
+        (lambda x: np.sum(x, keepdims=True), lambda x: np.sum(x)[None]),
+        (lambda x: x + np.arange(3000.0)[0:3], lambda x: x + np.arange(1.0, 3001.0)[0:3]),
+        (lambda x: np.tile(x, 1000) + np.zeros(3000), lambda x: np.tile(x, 1000) - np.zeros(3000)),
+        (lambda x: np.tile(x, 1000) * np.arange(3000), lambda x: np.tile(x, 1000) * (np.arange(3000) + 1)),
+    ],
+)
+def test_digests_tell_graphs_apart(one, other):
+    graphs = [wg.graph.trace(f)(np.ones(3)) for f in (one, one, other)]
+    digests = [graph.digest() for graph in graphs]
+    assert digests[0] == digests[1] != digests[2]
+    assert graphs[0] == graphs[1] != graphs[2]
+    assert wg.graph.trace(one)(np.ones(3, np.float32)).digest() != digests[0]
+
+
+def test_graphs_with_functions_of_the_user_have_no_digest():
+    double = wg.custom_rule(lambda x: 2.0 * x)
+    double.defvjp(lambda x: (2.0 * x, None), lambda _, ct: 2.0 * ct)
+    assert wg.graph.trace(lambda x: double(x) + 1.0)(1.0).digest() is None
+
+
+def test_large_arrays_are_digested_once():
+    array = np.arange(3000.0)
+    array.flags.writeable = False
+    before = dict(DIGESTS)
+    assert identity(array) == identity(array.copy()) != identity(array + 1.0)
+    assert DIGESTS.keys() - before.keys() == {id(array)}
+    del array
+    assert DIGESTS.keys() == before.keys()
+    changing = np.arange(3000.0)
+    known = identity(changing)
+    changing[7] = 1.0
+    assert identity(changing) != known

@@ -18,7 +18,7 @@ from wengert.core.abstract import abstract
 from wengert.core.aval import aval_of, aval_text, united
 from wengert.core.complaints import attributed, returned
 from wengert.core.dispatch import apply, conformed
-from wengert.core.identity import Composite, identity, identity_of_params, registered_name
+from wengert.core.identity import Composite, digest, identity, identity_of_params, registered_name
 from wengert.core.memory import fixed
 from wengert.core.order import is_full
 from wengert.core.primitive import Primitive
@@ -147,16 +147,33 @@ class Graph(Composite):
             numbers: dict[Variable, int] = {variable: i for i, variable in enumerate(self.inputs)}
 
             def named(values: Sequence[Any]) -> tuple[Hashable, ...]:
-                return tuple([numbers[x] if type(x) is Variable else identity(x) for x in values])
+                return tuple([numbers[x] if type(x) is Variable else ("literal", identity(x)) for x in values])
 
-            rows: list[Hashable] = [tuple(variable.aval for variable in self.inputs)]
+            rows: list[Hashable] = [types_of(self.inputs)]
             for equation in self.equations:
-                steps = identity(equation.primitive), named(equation.inputs), identity_of_params(equation.params)
-                rows.append((*steps, tuple(v.aval for v in equation.outputs)))
-                for variable in equation.outputs:
+                primitive, outputs = equation.primitive, equation.outputs
+                name = primitive.name if primitive.registered else identity(primitive)
+                params = equation.params and identity_of_params(equation.params)
+                rows.append((name, named(equation.inputs), params or (), types_of(outputs)))
+                for variable in outputs:
                     numbers[variable] = len(numbers)
             self._key = (*rows, named(self.outputs))
         return self._key
+
+    def digest(self) -> bytes | None:
+        """Return 32 bytes that equal graphs share in all processes; None if it holds functions of the user.
+
+        >>> import wengert as wg
+        >>> one, other = (wg.graph.trace(lambda x: 2.0 * x)(1.0) for _ in range(2))
+        >>> one.digest() == other.digest() != wg.graph.trace(lambda x: 2 * x)(1.0).digest()
+        True
+        """
+        return digest(self.structure())
+
+
+def types_of(variables: Sequence[Variable]) -> tuple[Hashable, ...]:
+    """Return what the types of variables are, as plain values."""
+    return tuple([(v.shape, v.dtype.str, v.weak) for v in variables])
 
 
 # Values

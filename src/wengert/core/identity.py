@@ -1,30 +1,40 @@
 """Identity: a hashable stand-in for a primitive, a literal or a parameter, for caches and for comparing graphs.
 
 Two values have equal stand-ins only if one may take the other's place. Registered primitives are known by their
-names, which are unique; numbers, arrays and containers by type and content; everything else is the object itself,
+names, which are unique; numbers, arrays and containers by type and content (large arrays by a digest of it);
+everything else is the object itself,
 which the stand-in keeps alive: two functions may share a name, and an address is used again once its object is freed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import marshal
+import weakref
 from collections.abc import Hashable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from wengert.core.memory import may_change
 from wengert.core.order import axes_in_memory, is_full
 from wengert.core.primitive import Primitive
 
 __all__ = [
     "Composite",
+    "digest",
     "identity",
     "identity_of_params",
     "identity_of_static",
     "registered_name",
 ]
 
-PLAIN = frozenset({int, bool, str, bytes, type(None)})
+MOST_BYTES = 1 << 12
+"""Bytes of an array up to which its elements stand in its identity."""
+DIGESTS: dict[int, tuple[weakref.ref[Any], bytes]] = {}
+"""The digests of larger arrays that nobody can change, by the identity of these."""
 
 
 class Composite:
@@ -68,31 +78,77 @@ def identity(value: Any) -> Hashable:
     (False, False, True)
     """
     kind = type(value)
-    if kind in PLAIN:
-        return kind, value
+    if kind is int or kind is str or value is None:
+        return value  # type: ignore[no-any-return]  # they equal nothing else that is returned here
     if kind is tuple:
-        return tuple, tuple([x if type(x) is int else identity(x) for x in value])
+        for x in value:
+            if type(x) is not int:
+                return "tuple", tuple(map(identity, value))
+        return value  # type: ignore[no-any-return]  # as above
+    if kind is bool or kind is bytes:
+        return kind.__name__, value
     if kind is float:
-        return kind, value.hex()
+        return "float", value.hex()
     if kind is complex:
-        return kind, value.real.hex(), value.imag.hex()
+        return "complex", value.real.hex(), value.imag.hex()
     if kind is slice:
-        return kind, identity(value.start), identity(value.stop), identity(value.step)
+        return "slice", identity(value.start), identity(value.stop), identity(value.step)
     if kind is np.ndarray and is_full(value):
-        return kind, value.dtype.str, value.shape, value[(0,) * value.ndim].tobytes()
-    if isinstance(value, np.ndarray | np.generic):
-        return kind, value.dtype.str, value.shape, axes_in_memory(value), np.ascontiguousarray(value).tobytes()
+        return "full", value.dtype.str, value.shape, value[(0,) * value.ndim].tobytes()
+    if kind is np.ndarray or isinstance(value, np.generic):
+        return kind.__name__, value.dtype.str, value.shape, axes_in_memory(value), content(value)
     if isinstance(value, Primitive):
-        return Primitive, registered_name(value) or Object(value)
+        return "primitive", registered_name(value) or Object(value)
     if isinstance(value, np.dtype):
-        return np.dtype, value
+        return "dtype", value.str if value.kind in "biufc" else Object(value)
+    if kind is np.ufunc and getattr(np, name := str(value.__name__), None) is value:
+        return "ufunc", name
     if kind is list:
-        return list, tuple(map(identity, value))
+        return "list", tuple(map(identity, value))
     if kind is dict:
-        return dict, tuple([(identity(key), identity(item)) for key, item in value.items()])
+        return "dict", tuple([(identity(key), identity(item)) for key, item in value.items()])
     if isinstance(value, Composite):
-        return kind, value.structure()
+        return kind.__name__, value.structure()
     return Object(value)
+
+
+def content(array: Any) -> bytes:
+    """Return the elements of an array or scalar in C order; their digest where they are many, worked out once."""
+    if array.nbytes <= MOST_BYTES:
+        return np.ascontiguousarray(array).tobytes()
+    if may_change(array):
+        return digest_of(array)
+    known = DIGESTS.get(id(array))
+    if known is None:
+        found = digest_of(array)
+        DIGESTS[id(array)] = weakref.ref(array, partial(forget, id(array))), found
+        return found
+    return known[1]
+
+
+def digest_of(array: np.ndarray[Any, Any]) -> bytes:
+    """Return a digest of the elements of an array in C order."""
+    return hashlib.sha256(np.ascontiguousarray(array).data.cast("B")).digest()
+
+
+def forget(identity: int, _: weakref.ref[np.ndarray[Any, Any]]) -> None:
+    """Take out an array that is no more."""
+    DIGESTS.pop(identity, None)
+
+
+def digest(structure: Hashable) -> bytes | None:
+    """Return 32 bytes that what has an identity shares with its equals in every process, so with no others.
+
+    None if it holds something that is known by the object alone, such as a function of the user.
+
+    >>> digest(identity((1, "a"))) == digest(identity((1, "a"))) != digest(identity((1.0, "a")))
+    True
+    >>> digest(identity(object()))
+    """
+    try:
+        return hashlib.sha256(marshal.dumps(structure, 0)).digest()  # type: ignore[arg-type]  # plain values, written alike by format 0
+    except ValueError:
+        return None
 
 
 def identity_of_params(params: Mapping[str, Any]) -> Hashable:

@@ -140,8 +140,9 @@ class Labels(Composite):
                 raise ValueError(f"{self} with {self.relation}")
 
     def structure(self) -> Hashable:
-        """Return the record itself, which is known by what it holds."""
-        return self
+        """Return what it holds."""
+        relation = self.relation and (self.relation.labels, self.relation.signs, self.relation.constant)
+        return self.operands, self.result, self.lengths, self.conjugated, relation, self.merged
 
     @cached_property
     def shape(self) -> Shape:
