@@ -104,7 +104,7 @@ def below_one(rng: np.random.Generator, count: int) -> Array:
     return 1 - 10.0 ** rng.uniform(-15, 0, count)
 
 
-LOGARITHM = (positive(-323, 308), uniform(0.5, 2), uniform(0.99, 1.01))
+LOGARITHM = (positive(-323, 308), uniform(0.5, 2), uniform(0.99, 1.01), uniform(0.74, 0.76))
 PERIODIC = (uniform(-10, 10), uniform(-1e6, 1e6), sizes(-300, 308))
 HYPERBOLIC = (uniform(-710, 710), uniform(-3, 3), sizes(-323, 1))
 GAMMA = (uniform(0, 10), positive(-300, 300), uniform(-20, 0))
