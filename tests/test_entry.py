@@ -717,33 +717,30 @@ def begin(target=lambda: function(flag, numbers)):
 """
 
 PROGRAMS = {
-    "the end of the process while a daemon's thread is in a kernel": ("begin()\nprint('done')", "done\n"),
-    "the end of Python while a daemon's thread comes back from a kernel": (
-        "class Last:\n"
-        "    def __del__(self, flag=flag, sleep=time.sleep): flag[0] = 1; sleep(0.05)\n"
-        "last = Last()\nbegin()\nprint('done')",
-        "done\n",
-    ),
-    "an interrupt while the main thread is in a kernel": (
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "def interrupt():\n"
-        "    while not flag[1]: time.sleep(0.001)\n"
-        "    os.kill(os.getpid(), signal.SIGINT); time.sleep(0.05); flag[0] = 1\n"
-        "threading.Thread(target=interrupt).start()\n"
-        "try:\n"
-        "    function(flag, numbers)\n"
-        "    time.sleep(5)\n"
-        "except KeyboardInterrupt: print('interrupted', small(np.ones(3))[0].sum())",
-        "interrupted 3.0\n",
-    ),
-    "a fork while another thread is in a kernel": (
+    "a fork, and the end of the process, while a daemon's thread is in a kernel": (
         "begin()\n"
+        "done = np.array([1, 0])\n"
         "child = os.fork()\n"
-        "flag[0] = 1\n"
-        "right = same(function(flag, numbers), numbers) and small(np.ones(3))[0].sum() == 3\n"
+        "right = same(function(done, numbers), numbers) and small(np.ones(3))[0].sum() == 3\n"
         "if child == 0: os._exit(0 if right else 1)\n"
         "print(os.waitpid(child, 0)[1], right)",
         "0 True\n",
+    ),
+    "an interrupt in a kernel, and the end of Python while a daemon's thread comes back from one": (
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "def interrupt(other=np.zeros(2, np.int64)):\n"
+        "    while not other[1]: time.sleep(0.001)\n"
+        "    os.kill(os.getpid(), signal.SIGINT); time.sleep(0.05); other[0] = 1\n"
+        "threading.Thread(target=interrupt).start()\n"
+        "try:\n"
+        "    function(interrupt.__defaults__[0], numbers)\n"
+        "    time.sleep(5)\n"
+        "except KeyboardInterrupt: print('interrupted', small(np.ones(3))[0].sum())\n"
+        "class Last:\n"
+        "    def __del__(self, flag=flag, sleep=time.sleep): flag[0] = 1; sleep(0.05)\n"
+        "last = Last()\n"
+        "begin()",
+        "interrupted 3.0\n",
     ),
 }
 
