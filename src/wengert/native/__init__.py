@@ -1,1 +1,1 @@
-"""Native code that needs nothing of Wengert's values: how it is written, and threads that share large operations."""
+"""Native code that needs nothing of Wengert's values: how it is written, compiled, kept, loaded, called and shared."""
