@@ -589,3 +589,12 @@ def test_what_follows_an_order_that_a_branch_decides_is_written_to_as_in_numpy_o
                     continue
                 for one, other in zip(found, wanted, strict=True):
                     np.testing.assert_array_equal(one[lane], other)
+
+
+def test_elements_that_repeat_along_axes_are_read_in_numpys_order():
+    base = np.arange(6.0).reshape(3, 1, 2)
+    for stretched in (np.broadcast_to(base[0, 0], (3, 2)), np.broadcast_to(base, (3, 4, 2)).transpose(1, 2, 0)):
+        expected = stretched.ravel("K")
+        np.testing.assert_array_equal(wg.asarray(stretched).ravel("K").numpy(), expected)
+        np.testing.assert_array_equal(wg.jit(lambda x: x.ravel("K"))(stretched), expected)
+        np.testing.assert_array_equal(wg.grad(lambda x: x.ravel("K") @ expected)(stretched), stretched)

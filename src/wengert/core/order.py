@@ -20,6 +20,7 @@ __all__ = [
     "arranged",
     "arranged_as",
     "axes_in_memory",
+    "axes_of_iteration",
     "example",
     "grown",
     "in_normal_form",
@@ -201,6 +202,29 @@ def permuted(strides: Sequence[int]) -> list[int]:
     [1, 2, 0]
     """
     return sorted(range(len(strides)), key=lambda axis: (-abs(strides[axis]), axis))
+
+
+def axes_of_iteration(x: Any) -> list[int]:
+    """Return the axes from the slowest to the fastest in which NumPy goes through an array in order K.
+
+    Axes along which elements repeat, and those of length one, tell nothing and keep their place if they can.
+
+    >>> axes_of_iteration(np.ones((2, 3)).T), axes_of_iteration(np.broadcast_to(np.ones(3), (2, 3)))
+    ([1, 0], [0, 1])
+    """
+    strides = [0 if length == 1 else abs(stride) for length, stride in zip(x.shape, x.strides, strict=True)]
+    fastest_first: list[int] = []
+    for axis in reversed(range(len(strides))):  # as npyiter_find_best_axis_ordering inserts them
+        place = len(fastest_first)
+        for i in reversed(range(place)):
+            other = strides[fastest_first[i]]
+            if not other or not strides[axis]:
+                continue
+            if other <= strides[axis]:
+                break
+            place = i
+        fastest_first.insert(place, axis)
+    return fastest_first[::-1]
 
 
 def axes_in_memory(x: Any) -> tuple[int, ...] | None:

@@ -13,7 +13,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements, strengthened
 from wengert.core.memory import forbid_writes
-from wengert.core.order import axes_in_memory, is_scalar
+from wengert.core.order import axes_of_iteration, is_scalar
 from wengert.core.requirements import as_order, shown
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
@@ -131,7 +131,7 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
     if order == "C" and type(value) is np.ndarray and value.flags.c_contiguous:
         return reshaped(x, {"shape": (x.size,), "order": "C"})
     if order in ("K", "k"):
-        x = transpose(x, decided("ravel", x, lambda memory: axes_in_memory(memory) or tuple(range(memory.ndim))))
+        x = transpose(x, decided("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
         order = "C"
     chosen = resolved_order("ravel", x, order)
     result = apply(shapes.reshape, x, shape=(x.size,), order=chosen)
