@@ -110,3 +110,32 @@ def test_what_a_scan_leaves_behind_is_not_written_to_by_the_next_step(transform)
     _, (whole, part) = transform(lambda a, b: wg.scan(body, a, b))(np.zeros(2), np.ones(3))
     np.testing.assert_array_equal(whole, [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
     np.testing.assert_array_equal(part, [[1.0], [2.0], [3.0]])
+
+
+def logarithm_or_zeros(x):
+    try:
+        with np.errstate(all="raise"):
+            return np.log(x.reshape(-1))
+    except FloatingPointError:
+        return np.zeros_like(x)
+
+
+def test_errors_about_elements_that_are_not_there_yet_are_refused():
+    for x in (np.array([-1.0, 2.0]), np.array([1.0, 2.0])):
+        for transformed in (wg.jit(logarithm_or_zeros), wg.jit(wg.vmap(logarithm_or_zeros))):
+            with pytest.raises(
+                wg.errors.GraphError,
+                match=r"numpy\.errstate with 'raise' around an operation that is being traced; errors about elements "
+                r"cannot be raised before these are there\. Ask with numpy\.isfinite, or use errstate around the call "
+                r"of the traced function\.\n.*in logarithm_or_zeros: return np\.log",
+            ):
+                transformed(x[None])
+        np.testing.assert_array_equal(wg.vjp(logarithm_or_zeros, x)[0], logarithm_or_zeros(x))
+
+
+def test_errors_about_elements_are_raised_by_calls_of_traced_functions():
+    logarithm = wg.jit(lambda x: np.log(x))
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(logarithm(np.ones(2)), [0.0, 0.0])
+        with pytest.raises(FloatingPointError):
+            logarithm(-np.ones(2))

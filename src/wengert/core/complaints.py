@@ -25,7 +25,7 @@ from wengert._unregistered import UNREGISTERED, require_warning
 from wengert.core.cache import Cache
 from wengert.core.source import PACKAGE_PREFIX, Position, caller, position_of
 
-__all__ = ["at_users_line", "attributed", "returned", "strict", "warned"]
+__all__ = ["SETTINGS", "at_users_line", "attributed", "kinds_raised", "returned", "strict", "warned"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 __warningregistry__ = UNREGISTERED  # `at_users_line` meets what stops
@@ -83,6 +83,12 @@ def attributing(settings: Any) -> Any:
         return settings
     with np.errstate(**warned, call=COMPLAINTS):  # type: ignore[arg-type]  # the keys are those of errstate
         return SETTINGS.get()
+
+
+@functools.lru_cache(maxsize=32)
+def kinds_raised(settings: Any) -> frozenset[str]:
+    """Return the kinds of errors about numbers that the present settings, which are these, raise."""
+    return frozenset(kind for kind, mode in np.geterr().items() if mode == "raise")
 
 
 def attributed() -> tuple[Token[Any], Any] | None:

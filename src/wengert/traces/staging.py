@@ -11,6 +11,7 @@ import numpy as np
 
 from wengert.core.abstract import placed
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
+from wengert.core.complaints import SETTINGS, kinds_raised
 from wengert.core.graph import Equation, Graph, Variable, aval_text, literal
 from wengert.core.memory import keep, lend, own_memory
 from wengert.core.order import Strides, strides_of
@@ -49,7 +50,7 @@ class Stage(Transient):
     Tensors of the trace may be.
     """
 
-    __slots__ = ("captured", "constants", "equations", "inputs", "place", "plain", "written")
+    __slots__ = ("captured", "constants", "equations", "inputs", "place", "plain", "raised", "settings", "written")
     concrete: ClassVar[bool] = False
     staged: ClassVar[bool] = True
     remedy: ClassVar[str] = "Return it from the function"
@@ -63,6 +64,8 @@ class Stage(Transient):
         self.written: set[Variable] = set()
         self.constants: dict[Hashable, tuple[np.ndarray[Any, Any], Any]] = {}
         self.plain: dict[int, Tensor] = {}
+        self.settings = None if SETTINGS is None else SETTINGS.get()
+        self.raised = kinds_raised(self.settings)
 
     def made_at(self, tensor: Tensor) -> tuple[CodeType, int]:
         """Return where the equation was written that binds the variable; for inputs, where tracing was asked for."""
@@ -118,6 +121,8 @@ class Stage(Transient):
         """Append an equation."""
         if self.ended:
             raise self.escaped(operands)
+        if SETTINGS is not None and SETTINGS.get() is not self.settings:
+            self.require_no_more_raised(primitive)
         inputs = tuple([self.reference(x) for x in operands])
         avals, order = placed(primitive, inputs, params)
         outputs = tuple([Variable(shape, dtype, "", None, weak) for shape, dtype, weak in avals])
@@ -130,6 +135,23 @@ class Stage(Transient):
         if SPECIAL and stopped(self) and primitive not in (barrier, overwritten):
             found = tuple([self.process(barrier, (x,), NO_PARAMS) if is_differentiable(x.dtype) else x for x in found])
         return found[0] if primitive.outputs == 1 else found
+
+    def require_no_more_raised(self, primitive: Primitive) -> None:
+        """Raise if the function has asked for errors about numbers, which are not there yet: it may catch them."""
+        assert SETTINGS is not None
+        present = SETTINGS.get()
+        if not kinds_raised(present) - self.raised:
+            self.settings = present
+        elif not primitive.view:
+            raise GraphError(
+                describe(
+                    self.owner_name,
+                    "numpy.errstate with 'raise' around an operation that is being traced",
+                    "errors about elements cannot be raised before these are there",
+                    "Ask with numpy.isfinite, or use errstate around the call of the traced function",
+                )
+                + f"\n  {position_of(*caller())}"
+            )
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
         """Let a handle stand for the result of the assignment."""
