@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
-from wengert.core.memory import BORROWED, keep, may_overwrite
-from wengert.core.tensor import Tensor, constant_tensor, make_tensor, unwrapped
-from wengert.core.views import base_and_path, current
+from wengert.core.memory import may_overwrite
+from wengert.core.tensor import Tensor, constant_tensor, unwrapped
+from wengert.core.views import current
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.traces.modes import enable_grad, no_grad
 from wengert.traces.plain_sweep import Sweep, owned_copy
@@ -57,7 +57,7 @@ def backward(
         nodes = list(dict.fromkeys(node_of("backward", x) for x in as_list("backward", inputs)))
     run = run_sweep("backward", outputs, cotangents, retain_graph, create_graph, nodes)
     leaves = [node for node in run.cts if type(node) is Leaf] if nodes is None else nodes
-    results = [(node, handed(run, node, cotangents)) for node in leaves]
+    results = [(node, run.result(node, cotangents)) for node in leaves]
     asked = set(leaves)
     results += [(node, owned_copy(ct)) for node, ct in run.retained if node not in asked]
     for node, ct in results:
@@ -110,7 +110,7 @@ def grad(
     run = run_sweep("grad", targets, cotangents, retain_graph, create_graph, nodes)
     results: list[Tensor | None] = []
     for position, (x, node) in enumerate(zip(sources, nodes, strict=True)):
-        ct = handed(run, node, cotangents)
+        ct = run.result(node, cotangents)
         if ct is None and materialize_grads:
             ct = np.zeros(x.shape, x.dtype)
         elif ct is None and not allow_unused:
@@ -147,28 +147,6 @@ def run_sweep(
             lift_to=BASE_TAPE if create_graph else None,
             wanted=None if wanted is None else frozenset(wanted),
         )
-
-
-def handed(run: Sweep, node: Node, cotangents: Sequence[Any]) -> Any:
-    """Return the gradient of a node: in memory of its own, or, where many elements are a given cotangent's, as a share.
-
-    Whoever writes to one of those who share copies first.
-    """
-    ct = run.given(node)
-    if ct is None:
-        return run.result(node)
-    owner = ct if ct.base is None else ct.base
-    for given in cotangents:
-        lender = current(given) if type(given) is Tensor else None
-        if lender is None or lender._trace is not None or base_and_path(given)[0]._kept is BORROWED:
-            continue
-        memory = lender._value
-        if memory is owner or (type(memory) is np.ndarray and memory.base is owner):
-            keep(given)
-            result = make_tensor(ct, None, None)
-            result._kept = True
-            return result
-    return run.result(node)
 
 
 def node_of(name: str, tensor: Any) -> Node:

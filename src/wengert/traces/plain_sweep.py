@@ -16,12 +16,12 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
-from wengert.core.memory import own
+from wengert.core.memory import BORROWED, keep, own
 from wengert.core.primitive import Elementwise
 from wengert.core.recording import settings
 from wengert.core.source import speaks_for
 from wengert.core.tensor import Tensor, is_staged, make_tensor, raw, unwrapped
-from wengert.core.views import current, share
+from wengert.core.views import base_and_path, current, share
 from wengert.errors import GraphError, NumericalError, describe
 from wengert.native.elementwise import LARGE
 from wengert.primitives.elementwise import multiply, negated, passed
@@ -255,8 +255,11 @@ class Sweep:
             if self.watch is not None:
                 self.watch(leaf, self.cts[leaf])
 
-    def result(self, node: Node) -> Any:
-        """Return the cotangent that a leaf or wanted node received, in memory of its own; None if it got none."""
+    def result(self, node: Node, given: Sequence[Any] = ()) -> Any:
+        """Return the cotangent that a leaf or wanted node received; None if it got none.
+
+        It has memory of its own, or shares that of one of the cotangents that were given.
+        """
         ct = self.captured.get(node)
         if ct is None:
             ct = self.cts.get(node)
@@ -265,15 +268,9 @@ class Sweep:
             if node in self.owned:
                 self.owned.discard(node)  # whoever asks again gets a copy
                 return ct
+        if type(ct) is ndarray and ct.size >= MANY and (shared := share_of(ct, given)) is not None:
+            return shared
         return owned_copy(ct)
-
-    def given(self, node: Node) -> Any:
-        """Return the cotangent of a node if it has many elements and may be a window on one that was given."""
-        ct = self.captured.get(node)
-        if ct is None:
-            ct = self.cts.get(node)
-        shareable = type(ct) is ndarray and ct.size >= MANY and node not in self.owned and 0 not in ct.strides
-        return ct if shareable else None
 
     def hooked(self, node: Node, ct: Any) -> Any:
         """Pass a complete cotangent through the hooks of its value."""
@@ -630,6 +627,26 @@ def owned_copy(ct: Any) -> Any:
     if type(ct) is Tensor:
         return share(ct)
     return ct if isinstance(ct, np.generic) else own(ct)
+
+
+def share_of(ct: Any, given: Sequence[Any]) -> Tensor | None:
+    """Return a cotangent as a share of the memory of a given one if it is a window on that: who writes copies first.
+
+    None if it is not, if it repeats elements, or if the memory is an ndarray that its owner may write to.
+    """
+    owner = ct if ct.base is None else ct.base
+    for lender in given:
+        if type(lender) is not Tensor or 0 in ct.strides:
+            continue
+        found = current(lender)
+        memory = found._value
+        borrowed = found._trace is not None or base_and_path(lender)[0]._kept is BORROWED
+        if not borrowed and (memory is owner or (type(memory) is ndarray and memory.base is owner)):
+            keep(lender)
+            result = make_tensor(ct, None, None)
+            result._kept = True
+            return result
+    return None
 
 
 def released(node: Node) -> GraphError:
