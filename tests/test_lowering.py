@@ -20,7 +20,7 @@ from wengert.core.graph import Graph
 from wengert.errors import GraphError
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
-from wengert.kernel.kernel import Program
+from wengert.kernel.kernel import Program, Stage
 from wengert.kernel.printing import text
 from wengert.kernel.schedule import chosen, illegal
 from wengert.kernel.tiling import scheduled
@@ -158,6 +158,54 @@ def test_programs(way: str) -> None:
     for program in PROGRAMS.values():
         graph = trace(WAYS[way](lambda x, program=program: program(x, TRACED)))(POINT)
         require_same(graph, [POINT])
+
+
+# Size
+
+
+def stages_of(segments: Segments) -> list[Stage]:
+    return [stage for program in programs_of(segments) for kernel in program.kernels for stage in kernel.stages]
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_long_chains_are_cut_into_stages_of_one_kernel(gradient: bool) -> None:
+    def chain(x: Any) -> Any:
+        y = x
+        for _ in range(300):
+            y = np.sin(y) * 0.5 + x
+        return np.sum(y)
+
+    x = np.linspace(0.0, 1.0, 7)
+    segments = require_same(trace(wg.grad(chain) if gradient else chain)(x), [x])
+    assert max(len(stage.operations) for stage in stages_of(segments)) < 1500
+    (program,) = programs_of(segments)
+    assert len(program.kernels) == 1
+    assert {buffer.kind for buffer in program.buffers} <= {"input", "output", "row"}
+
+
+def test_what_is_read_under_several_maps_is_computed_once() -> None:
+    def smoothed(x: Any) -> Any:
+        for _ in range(20):
+            x = x + 0.1 * np.concatenate([x[1:], x[:1]])
+        return np.sum(x * x)
+
+    x = np.linspace(0.0, 1.0, 9)
+    segments = require_same(trace(wg.grad(smoothed))(x), [x])
+    assert sum(len(stage.operations) for stage in stages_of(segments)) < 600
+
+
+def test_sums_of_what_does_not_vary_are_products() -> None:
+    x = np.linspace(0.0, 1.0, 9)
+    graph = trace(lambda x: np.sum(np.broadcast_to(x[:, None], (9, 1000)) * 2.0, axis=1))(x)
+    assert not [r for stage in stages_of(require_same(graph, [x])) for r in stage.reductions]
+
+
+def test_factors_leave_sums_only_where_no_special_value_can_change() -> None:
+    """0 * inf is NaN in a sum of products; a product with the sum of no infinity would be 0."""
+    tiny, x = np.array(0.0), np.array([1.0, np.inf])
+    require_same(trace(lambda s, x: [np.sum(s * x), np.sum(x / s), np.sum(-x), np.sum(3.0 * x)])(tiny, x), [tiny, x])
+    large = np.full(4, 1e308)
+    require_same(trace(lambda x: np.sum(x * 0.25))(large), [large])
 
 
 # Dtypes

@@ -15,7 +15,7 @@ from wengert.compile.index_maps import Index, IndexMap, identity_map
 from wengert.compile.nodes import Node
 from wengert.compile.roots import Root, accesses_below, below
 
-__all__ = ["Group", "grouped"]
+__all__ = ["ROW_CACHE", "Group", "grouped"]
 
 ROW_CACHE = 1 << 18
 """Bytes of a row that are kept, rather than computed again."""
@@ -104,9 +104,12 @@ def set_levels(group: Group) -> None:
 
 
 def level_after(root: Root, need: Root, maps: Iterable[IndexMap]) -> int:
-    """Return the first stage in which a root can run that needs another: its own, if they meet point by point."""
+    """Return the first stage in which a root can run that needs another: its own, if they meet point by point.
+
+    What was too much for one stage is read from memory in the next.
+    """
     whole = identity_map(need.node.shape)
-    together = need.kind == "store" and need.inner == root.inner and need.outer == root.outer
+    together = need.kind == "store" and need.inner == root.inner and need.outer == root.outer and not need.node.heavy
     return need.level + (not (together and all(read == whole for read in maps)))
 
 

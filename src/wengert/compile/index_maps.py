@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
+
+from wengert.core.cache import MOST_KNOWN
 
 __all__ = [
     "Index",
@@ -49,7 +52,8 @@ def strides_for(shape: Sequence[int]) -> Shape:
     return tuple(reversed(found))
 
 
-def identity_map(shape: Sequence[int]) -> IndexMap:
+@lru_cache(maxsize=MOST_KNOWN)
+def identity_map(shape: Shape) -> IndexMap:
     """Return the map that reads each element where it is; along dimensions of one element nothing moves."""
     return tuple([Index(0, () if n == 1 else ((k, 1),)) for k, n in enumerate(shape)])
 

@@ -23,6 +23,8 @@ Box = tuple[tuple[int, int], ...]
 """For each dimension from where to where it goes."""
 
 Kind = Literal["buffer", "constant", "index", "point", "reduce", "choice", "pieces", "row", "gather"]
+LONGEST_PATH = 4000
+"""Processor cycles of what one stage computes one after the other, so that none has thousands of operations."""
 MANY = 64
 MOST_COMPARED = 1 << 12
 """Bytes of arrays of constants up to which equal ones are found to be one."""
@@ -51,10 +53,25 @@ class Node:
         value: of a constant; the contents of a buffer that is not an input.
         number: in order of creation, so that nodes come after what they read.
         cost: processor cycles for a vector, about, if nothing is read from memory; what is shared counts again.
-        depth: how many reductions stand one behind the other below it.
+        path: processor cycles of the longest chain of operations from what is in memory.
+        heavy: whether it is computed once and kept in memory, because nothing more fits into one stage.
     """
 
-    __slots__ = ("args", "axes", "boxes", "cost", "depth", "dtype", "kind", "name", "number", "shape", "space", "value")
+    __slots__ = (
+        "args",
+        "axes",
+        "boxes",
+        "cost",
+        "dtype",
+        "heavy",
+        "kind",
+        "name",
+        "number",
+        "path",
+        "shape",
+        "space",
+        "value",
+    )
 
     def __init__(self, kind: Kind, name: str, shape: Shape, dtype: DType, args: tuple[Access, ...], value: Any) -> None:
         self.kind = kind
@@ -68,7 +85,8 @@ class Node:
         self.boxes: tuple[Box, ...] = ()
         self.number = 0
         self.cost = 0.0
-        self.depth = 0
+        self.path = 0.0
+        self.heavy = False
 
     def __repr__(self) -> str:
         return f"<{self.number}: {self.kind} {self.name} {self.dtype}{list(self.shape)}>"
@@ -128,8 +146,9 @@ class Nodes:
             node = self.known[key] = Node(kind, name, tuple(shape), dtype, tuple(args), value)
             node.axes, node.space, node.boxes = axes, tuple(space), tuple(boxes)
             node.number = len(self.made)
-            node.depth = max([a.node.depth for a in args], default=0) + (kind == "reduce")
             node.cost = cost_of(node)
+            node.path = path_of(node)
+            node.heavy = node.path > LONGEST_PATH
             self.made.append(node)
         return node
 
@@ -159,11 +178,15 @@ class Nodes:
         return Access(self.make("index", "", (length,), LONG), (at,))
 
     def point(self, name: str, dtype: DType, shape: Sequence[int], *args: Access) -> Access:
-        """Return an opcode of arguments that are read by a space of some shape."""
-        flat = identity_map(shape)
+        """Return an opcode of arguments that are read by a space of some shape, once where none of them varies."""
+        flat = identity_map(tuple(shape))
         given = [a.through(flat) for a in args]
         known = self.simpler(name, dtype, shape, given)
-        return known or Access(self.make("point", name, shape, dtype, given), flat)
+        if known is not None:
+            return known
+        varying = {d for a in given for _, terms in a.map for d, _ in terms}
+        own = tuple([n if d in varying else 1 for d, n in enumerate(shape)])
+        return Access(self.make("point", name, own, dtype, given), identity_map(own))
 
     def simpler(self, name: str, dtype: DType, shape: Sequence[int], args: list[Access]) -> Access | None:
         """Return a simpler expression of the same bits, NaN and the sign of zero included; None if there is none."""
@@ -221,3 +244,11 @@ def cost_of(node: Node) -> float:
         own = 0 if node.name == "copy" else OPCODES[node.name].cost
         return own + sum([a.node.cost for a in node.args])
     return {"choice": 1.0, "pieces": 1.0, "gather": float(OPCODES["gather"].cost)}.get(node.kind, 0.0)
+
+
+def path_of(node: Node) -> float:
+    """Return how long the longest chain of operations is that ends with a node."""
+    if node.kind in ("reduce", "buffer", "constant", "index", "row"):
+        return 0.0
+    own = OPCODES[node.name].cost if node.kind == "point" and node.name != "copy" else 1
+    return own + max([0.0 if a.node.heavy else a.node.path for a in node.args], default=0.0)

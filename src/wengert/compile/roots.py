@@ -16,9 +16,6 @@ __all__ = ["Reads", "Root", "find_roots"]
 
 RECOMPUTED = 6
 """Processor cycles up to which values are computed again, rather than read from memory, where a loop needs several."""
-MOST_COST = 4000
-"""Processor cycles of what one loop computes at each point, so that no stage has thousands of operations."""
-
 Reads = set[tuple["Root", IndexMap]]
 
 
@@ -140,7 +137,7 @@ def is_worth_memory(node: Node, seen: Reads) -> bool:
         return False
     if node.kind in ("choice", "pieces") and any(len(index.terms) > 1 for _, read in seen for index in read):
         return True  # guards bound one dimension each
-    if node.cost > MOST_COST and node.kind == "point" and any(a.node.cost > MOST_COST / 2 for a in node.args):
+    if node.heavy:
         return True
     maps: dict[Root, set[IndexMap]] = {}
     for reader, read in seen:

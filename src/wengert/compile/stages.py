@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from wengert.compile.fuse import Group, grouped
+from wengert.compile.fuse import ROW_CACHE, Group, grouped
 from wengert.compile.index_maps import Index, IndexMap, compose, flattened, identity_map, is_within, strides_for
 from wengert.compile.lower import Lowered
 from wengert.compile.nodes import Access, Box, Node, Shape
@@ -112,10 +112,10 @@ class Memory:
             for root in group.roots:
                 if root.buffer:
                     continue
-                if root.kind == "store" or root in far or root.over_rows:
+                if root in far or root.over_rows or (root.kind == "store" and not fits_row(root)):
                     root.buffer = f"t{root.node.number}"
                     self.buffers[root.buffer] = Buffer(root.buffer, root.node.shape, root.node.dtype, "temporary")
-                elif root.kind == "kept" or not root.is_number:
+                elif root.kind != "reduce" or not root.is_number:
                     root.buffer = f"w{root.node.number}"
                     self.buffers[root.buffer] = Buffer(root.buffer, row_shape(root), root.node.dtype, "row")
 
@@ -131,6 +131,11 @@ class Memory:
 def row_shape(root: Root) -> Shape:
     """Return the shape of the part of a root's values that belongs to one row."""
     return tuple([n for k, n in enumerate(root.node.shape) if k != root.row])
+
+
+def fits_row(root: Root) -> bool:
+    """Tell whether the part of a root's values that belongs to one row is small enough for a buffer of the row."""
+    return prod(row_shape(root)) * root.node.dtype.itemsize <= ROW_CACHE
 
 
 class KernelWriter:
@@ -173,7 +178,7 @@ class StageWriter:
         self.extents = (rows, *inner)
         self.level = roots[0].level
         self.operations: list[Operation] = []
-        self.known: dict[Operation, int] = {}
+        self.known: dict[tuple[Operation, str], int] = {}
         self.values: dict[Key, int] = {}
         self.stores: list[Store] = []
         self.reductions: list[Reduction] = []
@@ -339,20 +344,12 @@ class StageWriter:
 
     def put(self, operation: Operation) -> int:
         """Write an operation, once; return its place."""
-        place = self.known.get(operation) if operation.name != "constant" else None
-        if operation.name == "constant":
-            place = self.same_constant(operation)
+        key = operation, repr(operation.value)  # 0.0 equals -0.0
+        place = self.known.get(key)
         if place is None:
             self.operations.append(operation)
-            place = self.known[operation] = len(self.operations) - 1
+            place = self.known[key] = len(self.operations) - 1
         return place
-
-    def same_constant(self, operation: Operation) -> int | None:
-        """Return the place of the same number, to the bit: 0.0 equals -0.0."""
-        for place, other in enumerate(self.operations):
-            if other == operation and repr(other.value) == repr(operation.value):
-                return place
-        return None
 
     # Places
 
@@ -428,6 +425,8 @@ def pruned(stage: Stage) -> Stage:
         if place not in used:
             used.add(place)
             todo += stage.operations[place].operands
+    if len(used) == len(stage.operations):
+        return stage
     places = {old: new for new, old in enumerate(sorted(used))}
     operations = [
         replace(stage.operations[old], operands=tuple([places[x] for x in stage.operations[old].operands]))
