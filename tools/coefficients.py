@@ -328,15 +328,11 @@ def parts(value: Number, bits: tuple[int, ...]) -> list[Number]:
     return found
 
 
-CHUNK = 24
-"""Bits in an entry of the table of 2 / pi."""
-
-
 def two_over_pi() -> list[int]:
-    """Return two zeros, the bits of 2 / pi by 24, and zeros up to where an index of six bits and eight more lead."""
-    with mpmath.workprec(1400):
-        whole = int(mpmath.floor(2 / mpmath.pi * mpf(2) ** (CHUNK * 50)))
-    return [0, 0, *(whole >> (CHUNK * (49 - k)) & (2**CHUNK - 1) for k in range(50)), *[0] * 20]
+    """Return 48 bits of 2 / pi from each 24th on, after two times 24 zeros; an index of six bits and 8 are the last."""
+    with mpmath.workprec(2000):
+        whole = int(mpmath.floor(2 / mpmath.pi * mpf(2) ** 1800))
+    return [whole >> (1800 + 24 * (2 - k) - 48) & (2**48 - 1) for k in range(72)]
 
 
 def hexadecimal(number: Number, dtype: str) -> str:
@@ -366,7 +362,7 @@ def module() -> str:
             lines += [f'        "{float(part).hex()}",' for part in parts(value(), bits)]
             lines += ["    ),"]
         lines += ["}"]
-    lines += ["", "TABLES = {", '    "two_over_pi": (  # two zeros, and the bits of 2 / pi by 24']
+    lines += ["", "TABLES = {", '    "two_over_pi": (  # 48 bits from each 24th on, from two zeros on']
     lines += [f"        {chunk}," for chunk in two_over_pi()]
     return "\n".join([*lines, "    ),", "}"]) + "\n"
 

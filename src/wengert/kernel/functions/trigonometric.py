@@ -37,41 +37,29 @@ def reduced(b: Builder, size: Term) -> Reduced:
 
 
 def reduced_large(b: Builder, size: Term) -> Reduced:
-    """Reduce a large argument m 2**s: products of m with 24 bits of 2 / pi each are exact, and summed modulo 4."""
-    magic = b.bits(b.constant(DOUBLE_MAGIC, DOUBLE))
+    """Reduce a large argument m 2**s by the bits of 2 / pi that matter: products with 48 are exact in two parts."""
     bits = b.bits(size)
-    place = b.number(((bits >> 52) - 1029) + magic, DOUBLE) - DOUBLE_MAGIC  # s + 46
+    place = b.number(((bits >> 52) - 1029) + b.bits(b.constant(DOUBLE_MAGIC, DOUBLE)), DOUBLE) - DOUBLE_MAGIC  # s + 46
     chunk = b.floor((place + 0.5) * (1 / 24))
     index = b.bits(chunk + DOUBLE_MAGIC) & 63  # within the table for any argument: other lanes may be small
-    scale = b.power_of_two(b.bits(place - chunk * 24 + DOUBLE_MAGIC), DOUBLE, -22)
-    whole = b.number((bits & (2**52 - 1)) | b.bits(b.constant(2.0**52, DOUBLE)), DOUBLE)
-    high = b.number(b.bits(whole) & -(2**27), DOUBLE)
-    factors = high * scale, (whole - high) * scale
+    scale = b.power_of_two(b.bits(place - chunk * 24 + DOUBLE_MAGIC), DOUBLE, -46)
+    m = b.number((bits & (2**52 - 1)) | b.bits(b.constant(2.0**52, DOUBLE)), DOUBLE) * scale
 
-    def product(factor: int, k: int) -> Term:
-        entry = b.entry("two_over_pi", index + k if k else index, DOUBLE)
-        return factors[factor] * (entry * 2.0 ** (-24 * k))
+    def factors(k: int) -> tuple[Term, Term]:
+        return m * 2.0 ** (-48 * k), b.entry("two_over_pi", index + 2 * k if k else index, DOUBLE)
 
     def modulo(x: Term) -> Term:
         return x - b.rint(x * 0.25) * 4
 
-    def cut(x: Term, unit: float) -> Pair:
-        upper = (x + unit * DOUBLE_MAGIC) - unit * DOUBLE_MAGIC
-        return upper, x - upper
-
-    first = modulo(product(1, 0)) + modulo(product(0, 1)) + modulo(product(1, 1)) + modulo(product(0, 2))
-    second, third = b.constant(0.0, DOUBLE), b.constant(0.0, DOUBLE)
-    for term in (product(1, 2), product(0, 3), product(1, 3), product(0, 4)):
-        upper, lower = cut(term, 2.0**-46)
-        first, second = first + upper, second + lower
-    for term in (product(1, 4), product(0, 5), product(1, 5), product(0, 6)):
-        upper, lower = cut(term, 2.0**-94)
-        second, third = second + upper, third + lower
-    for term in (product(1, 6), product(0, 7), product(1, 7), product(0, 8)):
-        third = third + term
-    n = b.rint(first)
-    turn, rest = b.total(first - n, second)
-    turn, rest = b.sum(turn, rest + third)
+    (high, low), (second, second_low), (third, third_low) = (b.product(*factors(k)) for k in range(3))
+    (m3, part3), (m4, part4) = factors(3), factors(4)
+    first, second = modulo(high) + modulo(low), modulo(second)
+    n = b.rint(first + second)
+    top, lost = b.total(first - n, second)
+    middle, middle_lost = b.total(second_low, third)
+    turn, turn_lost = b.total(top, middle)
+    turn, rest = b.total(turn, lost + turn_lost)
+    turn, rest = b.sum(turn, rest + (middle_lost + ((third_low + m3 * part3) + m4 * part4)))
     quarter, quarter_low = turn.coefficients(QUARTER_TURN)
     r, low = b.product(turn, quarter)
     low = low + (turn * quarter_low + rest * quarter)
