@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wengert.native import jobs
-from wengert.native.builder import Builder, Function, Value, external, native, program
+from wengert.native.builder import Builder, Function, Table, Value, external, native, program, template
 from wengert.native.engine import machine_code
 from wengert.native.structs import (
     BOOL,
+    F64,
     I8,
     I32,
     I64,
@@ -27,6 +28,7 @@ from wengert.native.structs import (
     Pointer,
     Signature,
     Struct,
+    Vector,
 )
 
 PAIR = Struct("Pair", first=I32, second=I64)
@@ -448,3 +450,83 @@ def test_integers_hold_what_their_bits_hold() -> None:
     assert Integer(8).holds(-128)
     assert not Integer(8).holds(128)
     assert not BOOL.holds(-1)
+
+
+# -------------------------------------------------------------------------------------------------- vectors
+
+
+FOUR = Vector(F64, 4)
+
+
+@native(F64, Pointer(F64), I64)
+def dot_with_itself(b: Builder, numbers: Value, count: Value) -> None:
+    """Sum the squares of numbers, four at a time, the last ones under a mask."""
+    steps = b.numbers(I64, range(4))
+    with b.loop(count, carry=[b.constant(FOUR, 0.0)], step=4) as loop:
+        there = b.compare("slt", steps, b.spread(count - loop.index, 4))
+        x = numbers.at(loop.index).to(FOUR).load_where(there)
+        loop.next(b.intrinsic("fma", FOUR, x, x, loop.values[0]))
+    low, high = (b.shuffled(loop.results[0], places) for places in ((0, 1), (2, 3)))
+    both = low + high
+    b.give(b.extract(both, 0) + b.extract(both, 1))
+
+
+@native(VOID, Pointer(F64), Pointer(F64))
+def every_other(b: Builder, numbers: Value, found: Value) -> None:
+    """Copy numbers with gaps, negated, and store the last two of them beside the others."""
+    x = numbers.gather(b.numbers(I64, (0, 2, 4, 6)), b.constant(Vector(BOOL, 4), 1))
+    found.to(FOUR).store_where(-x, b.numbers(BOOL, (1, 1, 0, 0)))
+    found.scatter(
+        b.beside(b.shuffled(x, (2, 3)), b.shuffled(x, (2, 3))),
+        b.numbers(I64, (2, 3, 4, 5)),
+        b.numbers(BOOL, (1, 1, 0, 0)),
+    )
+
+
+@native(F64, F64)
+def larger_root(b: Builder, x: Value) -> None:
+    """Return the larger of a number and its root, twice: a template is pasted."""
+
+    def write(b: Builder, x: Value) -> list[Value]:
+        return b.either(x < 1.0, lambda: [b.intrinsic("sqrt", F64, x)], lambda: [x])
+
+    made = template([F64], write)
+    (once,) = b.paste(made, x)
+    (twice,) = b.paste(made, once / 4.0)
+    b.give(once + twice * b.table(POWERS).at(2).load())
+
+
+POWERS = Table("powers", F64, (1.0, 10.0, 100.0))
+
+
+def test_vectors_masks_and_templates() -> None:
+    dot, gaps, root = compiled(dot_with_itself, every_other, larger_root)
+    numbers = (ctypes.c_double * 8)(1, 2, 3, 4, 5, 6, 7, 8)
+    assert [dot(ctypes.addressof(numbers), n) for n in (0, 1, 4, 7)] == [0, 1, 30, 140]
+    found = (ctypes.c_double * 6)()
+    gaps(ctypes.addressof(numbers), ctypes.addressof(found))
+    assert list(found) == [-1, -3, 5, 7, 0, 0]
+    assert root(0.25) == 0.5 + 100 * 0.125**0.5
+    assert root(16.0) == 16.0 + 100 * 4.0
+
+
+VECTORS: dict[str, tuple[Callable[[Builder, Value, Value], Any], str]] = {
+    "a number for a vector": (lambda b, x, y: x + b.extract(y, 0), "<4 x double> is needed, double was given"),
+    "another width": (lambda b, x, y: x + b.shuffled(y, (0, 1)), "<4 x double> is needed, <2 x double> was given"),
+    "floats under an operation on bits": (lambda b, x, y: b.binary("xor", x, y), "<4 x double> has no xor"),
+    "a choice by other lanes": (
+        lambda b, x, y: b.select(b.constant(Vector(BOOL, 2), 1), x, y),
+        "<4 x i1> is needed, <2 x i1> was given",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", VECTORS)
+def test_what_cannot_be_right_of_vectors_is_refused(case: str) -> None:
+    wrong, message = VECTORS[case]
+
+    def body(b: Builder, x: Value, y: Value) -> None:
+        wrong(b, x, y)
+
+    with pytest.raises(TypeError, match=message):
+        program(Function("wrong", Signature(VOID, (FOUR, FOUR)), body))

@@ -19,7 +19,7 @@ from wengert.emission.executable import Executable
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
-from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduction, Stage, Store
+from wengert.kernel.kernel import Affine, Buffer, Keep, Kernel, Operation, Program, Reduction, Stage, Store
 from wengert.native.engine import Target, emit_object, host
 from wengert.native.team import team_of
 
@@ -74,6 +74,64 @@ def test_a_sum_and_its_gradient_are_one_pass(target: Target) -> None:
         stage = Stage((1, n), square, (Store("gradient", Affine(0, (0, 1)), 2),), (total,), lane=1)
         made = program([Kernel(1, (stage,))], x=("input", (n,)), value=("output", ()), gradient=("output", (n,)))
         require_equal(made, [random.normal(size=n)], target)
+
+
+DTYPES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "?")
+
+
+def squares(dtype: Any, rows: int, columns: int) -> Program:
+    """Return x x, its sums over rows, columns and all, and the extremes of the rows of x in another dtype."""
+    along, each, wide = Affine(0, (columns, 1)), Affine(0, (1,)), np.dtype(np.float32)
+    operations = (
+        Operation("load", (), dtype, "x", along),
+        Operation("and" if dtype.kind == "b" else "multiply", (0, 0), dtype),
+        Operation("convert", (0,), wide),
+    )
+    add, most = ("or", "and") if dtype.kind == "b" else ("add", "maximum")
+    reductions = (
+        Reduction(add, 1, "row", (1,), "sum"),
+        Reduction(most, 0, "total", (0, 1), "most", Affine(0, (0, 0))),
+        Reduction(add, 1, "column", (0,), "columns", Affine(0, (0, 1))),
+        Reduction("minimum", 2, "row", (1,), "least"),
+    )
+    stage = Stage((rows, columns), operations, (Store("y", along, 1),), reductions, 1)
+    keeps = Keep("sum", "sums", each), Keep("least", "leasts", each)
+    shapes = {"y": (rows, columns), "most": (), "columns": (columns,), "sums": (rows,), "leasts": (rows,)}
+    buffers = [Buffer(n, shape, wide if n == "leasts" else dtype, "output") for n, shape in shapes.items()]
+    return Program(
+        ("x",),
+        tuple(shapes),
+        (Buffer("x", (rows, columns), dtype, "input"), *buffers),
+        (Kernel(rows, (stage,), keeps),),
+    )
+
+
+@pytest.mark.parametrize("code", DTYPES)
+def test_all_dtypes_and_extents(code: str) -> None:
+    dtype, random = np.dtype(code), np.random.default_rng(0)
+    for target in TARGETS.values():
+        for rows, columns in ((2, 1), (3, 7), (2, 100)):
+            require_equal(
+                squares(dtype, rows, columns), [random.integers(0, 11, (rows, columns)).astype(dtype)], target
+            )
+
+
+def test_sums_of_nothing_are_zero() -> None:
+    _, _, columns, sums, _ = Executable(squares(DOUBLE, 0, 3))([np.zeros((0, 3))])
+    assert (columns.tolist(), sums.tolist()) == ([0, 0, 0], [])
+    _, _, columns, sums, _ = Executable(squares(DOUBLE, 2, 0))([np.zeros((2, 0))])
+    assert (columns.tolist(), sums.tolist()) == ([], [0, 0])
+
+
+def test_maxima_keep_what_is_no_number() -> None:
+    for n in EXTENTS:
+        for place in {0, n // 2, n - 1}:
+            x = np.random.default_rng(n).normal(size=(1, n))
+            x[0, place] = np.nan
+            y, most, *_, leasts = Executable(squares(DOUBLE, 1, n))([x])
+            assert np.isnan(most)
+            assert np.isnan(leasts).all()
+            assert np.isnan(y).sum() == 1
 
 
 def rosenbrock(n: int) -> Program:

@@ -102,7 +102,7 @@ class Sharing:
         """Add the steps of a kernel."""
         kernel = dataclasses.replace(kernel, stages=tuple(s for stage in kernel.stages for s in separated(stage)))
         if self.cycles(kernel) < LARGE:
-            self.steps.append(Step(kernel, kernel.rows, kernel.rows, {}))
+            self.steps.append(Step(kernel, 1, 1, {}))
             return
         for part in [kernel] if kernel.rows > 1 else self.by_stages(kernel):
             self.cut(part)
@@ -124,7 +124,7 @@ class Sharing:
         if kernel.rows == 1:
             nest = nest_of_stage(first, self.buffers)
             if cycles < LARGE or others or not nest:
-                self.steps.append(Step(kernel, kernel.rows, kernel.rows, {}))
+                self.steps.append(Step(kernel, 1, 1, {}))
                 return
             extent, grain = first.extents[nest[0]], GRAIN if nest[0] == first.lane else 1
         summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
@@ -134,7 +134,7 @@ class Sharing:
         each = -(-extent // max(parts, 1))
         each = -(-each // grain) * grain
         if -(-extent // each) < FEWEST:
-            self.steps.append(Step(kernel, extent, extent, {}))
+            self.steps.append(Step(kernel, 1, 1, {}))
             return
         parts_of = {name: self.parts_of(name, kernel.tile, -(-extent // each)) for name in own}
         self.steps.append(Step(kernel, extent, each, parts_of, tuple(summed)))

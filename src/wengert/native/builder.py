@@ -500,6 +500,8 @@ class Builder:
         """Return what an operation on two numbers gives."""
         kind = x.type
         if isinstance(element(kind), Float):
+            if operation not in FLOATING:
+                raise TypeError(f"{kind!r} has no {operation}")
             operation = FLOATING[operation]
         elif not isinstance(element(kind), Integer):
             raise TypeError(f"{kind!r} is no number")

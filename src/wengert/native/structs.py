@@ -98,7 +98,7 @@ class Vector:
         """Its name in LLVM's language."""
         return f"<{self.count} x {self.element.text}>"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.text
 
 
