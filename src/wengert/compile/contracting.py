@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from wengert.compile.arrangement import reshaped
 from wengert.compile.index_maps import Index, identity_map, span
 from wengert.compile.joins import Part, added
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.scalars import Scalar, select
 from wengert.compile.sums import reduced
-from wengert.compile.views import reshaped
 from wengert.core.form import Contraction, form_of
 from wengert.core.labels import Labels
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from wengert.compile.arrangement import MOST_LITERAL, chosen, gathered, inverted, reshaped, window_on
 from wengert.compile.index_maps import Index, aligned, decomposed, identity_map, is_within
 from wengert.compile.nodes import Access, Box, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
-from wengert.compile.views import MOST_LITERAL, chosen, gathered, inverted, reshaped, window_on
 from wengert.primitives.indexing import join_index
 
 __all__ = [

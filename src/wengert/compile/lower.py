@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.compile.arrangement import difference, imaginary, part, triangle, view
 from wengert.compile.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.compile.contracting import contraction
 from wengert.compile.joins import assign, concatenate, pad, place_windows, stack
@@ -20,7 +21,6 @@ from wengert.compile.nodes import Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.pointwise import pointwise
 from wengert.compile.sums import count_nonzero, logsumexp, mean, norm, reduction, trace, variance
-from wengert.compile.views import difference, imaginary, part, triangle, view
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.form import Contraction, Form, Pointwise, Reduction, Region, Routine, Scan, Selection, View, form_of
 from wengert.core.graph import Equation, Graph, Variable

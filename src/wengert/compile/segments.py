@@ -16,7 +16,7 @@ from wengert.compile.complexes import is_complex, real_dtype
 from wengert.compile.equations import ordered
 from wengert.compile.lower import lower
 from wengert.compile.operands import Refused
-from wengert.compile.stages import program_of
+from wengert.compile.writing import program_of
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.order import example
 from wengert.kernel.kernel import Program

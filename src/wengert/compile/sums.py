@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from wengert.compile.arrangement import reshaped, viewed
 from wengert.compile.index_maps import Index, aligned, identity_map
 from wengert.compile.nodes import BOOL, Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.pointwise import BOOLEAN
 from wengert.compile.scalars import Scalar, convert, operate, select
-from wengert.compile.views import reshaped, viewed
 from wengert.core.form import Reduction, form_of
 
 __all__ = ["count_nonzero", "logsumexp", "mean", "norm", "reduced", "reduction", "restored", "trace", "variance"]
