@@ -334,6 +334,18 @@ def test_parts_of_python_numbers_are_python_numbers(part: Any, transform: Any) -
         np.testing.assert_array_equal(found, expected)
 
 
+def test_parts_of_traced_python_numbers_are_python_numbers() -> None:
+    seen = []
+
+    def f(x: Any, s: Any) -> Any:
+        found = x * np.real(s) + np.imag(s) * x
+        seen.append(found.dtype)
+        return found
+
+    assert wg.jit(f)(np.ones(2, np.float32), 2.5).dtype == np.float32
+    assert seen == [np.float32]
+
+
 SINGLE = np.float32(0.1)
 
 

@@ -4,6 +4,8 @@
 it after each pass. `WENGERT_THREADS` is the number of threads that share large operations; without it
 OMP_NUM_THREADS counts, which people set to run many processes side by side. `WENGERT_CACHE` is the folder in which
 machine code is kept; `0` or nothing keeps none.
+`WENGERT_NATIVE=1` lets jitted functions run as native code where kernels can; they will do so by themselves when all of
+the test suite passes with it.
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ import os
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["CACHE", "DEBUG", "LOGGED", "THREADS"]
+__all__ = ["CACHE", "DEBUG", "LOGGED", "NATIVE", "THREADS"]
 
 MOST_THREADS = 16  # memory feeds no more than this
 
 DEBUG = os.environ.get("WENGERT_DEBUG", "0") not in ("", "0")
 CACHE = os.environ.get("WENGERT_CACHE")
+NATIVE = os.environ.get("WENGERT_NATIVE", "0") not in ("", "0")
 LOGGED = frozenset(topic.strip() for topic in os.environ.get("WENGERT_LOG", "").split(",")) - {""}
 
 

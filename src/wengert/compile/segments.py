@@ -108,14 +108,14 @@ def segmented(graph: Graph) -> Segments:
     lowered = lower(whole)
     if not lowered.refused and whole.outputs:
         return Segments(graph, (Segment(whole, program_of(lowered), (), ()),))
-    return Segments(graph, tuple(cut(whole, lowered.refused)))
+    return Segments(graph, tuple(cut(whole, lowered.refused, ordered(graph.outputs))))
 
 
-def cut(graph: Graph, refused: Mapping[int, Refused]) -> list[Segment]:
-    """Return the segments of a graph, some of whose equations are refused."""
+def cut(graph: Graph, refused: Mapping[int, Refused], kept: Sequence[Variable]) -> list[Segment]:
+    """Return the segments of a graph, some of whose equations are refused; some variables are read in the end."""
     turns = turns_of(graph, refused)
     order = sorted(set(turns))
-    needed: dict[Variable, int] = dict.fromkeys(graph.outputs, len(order))
+    needed: dict[Variable, int] = dict.fromkeys(kept, len(order))
     for turn, equation in zip(turns, graph.equations, strict=True):
         for x in ordered(equation.inputs):
             needed[x] = max(needed.get(x, 0), order.index(turn))

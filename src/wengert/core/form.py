@@ -116,6 +116,18 @@ class Form:
         return None
 
 
+def is_of_numbers(primitive: Primitive, inputs: Inputs) -> bool:
+    """Tell whether an operation is one of Python's operators between Python's numbers."""
+    return primitive.operator is not None and all(aval_of(x).weak for x in inputs)
+
+
+def number_result(primitive: Primitive, inputs: Inputs) -> Results:
+    """Return the type of the Python number that an operator gives."""
+    assert primitive.operator is not None
+    number = calculated(primitive.name, primitive.operator, primitive.evaluate, list(map(small_example, inputs)))
+    return (aval_of(number),), None
+
+
 @dataclass(frozen=True)
 class Pointwise(Form):
     """Each element by itself, operands broadcast: ufuncs and all that is elementwise, without saying so.
@@ -133,11 +145,8 @@ class Pointwise(Form):
         if primitive.view:
             return super().results(primitive, inputs, params)
         shape = broadcast_shape(primitive.name, [aval_of(x).shape for x in inputs])
-        if primitive.operator is not None and all(aval_of(x).weak for x in inputs):
-            number = calculated(
-                primitive.name, primitive.operator, primitive.evaluate, list(map(small_example, inputs))
-            )
-            return (aval_of(number),), None
+        if is_of_numbers(primitive, inputs):
+            return number_result(primitive, inputs)
         if params or any(map(strides_of, inputs)):  # a parameter may name an order
             samples = list(map(small_example, inputs))
         else:
@@ -284,6 +293,8 @@ class View(Form):
 
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Ask for all of it: a view takes no time."""
+        if is_of_numbers(primitive, inputs):
+            return number_result(primitive, inputs)
         return super().results(primitive, list(map(unfilled, inputs)), params)
 
     def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:

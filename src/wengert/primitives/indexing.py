@@ -463,7 +463,7 @@ def write(target: Tensor, value: Any, *arrays: Any, path: Sequence[Step], index:
         target._kept = False
         target._mutated = True
     elif trace.staged:  # which refers to the operands from now on
-        resolved(lambda *xs: trace.assign(target, assign, xs, params), value, *arrays)
+        resolved(lambda _, *xs: trace.assign(target, assign, xs, params), target, value, *arrays)
     else:
         trace.assign(target, assign, operands, params)
     if SHARES:
