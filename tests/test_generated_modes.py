@@ -14,6 +14,7 @@ import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import Call, call_of, float_leaves, leaves_of, precision, random_like
+from tests.samples.running import over
 from wengert.errors import WengertError
 
 FACTORS = (1.0, 1.0625, 0.96875)  # of the lanes: near enough to stay in every domain
@@ -30,11 +31,6 @@ def _quiet() -> Iterator[None]:
         warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's mean of an empty slice
         warnings.filterwarnings("ignore", "vmap: .* has no batch rule")
         yield
-
-
-def over(samples: list[Sample]) -> Any:
-    """Parametrise a test over samples."""
-    return pytest.mark.parametrize("sample", samples, ids=[f"{s.name[:90]}" for s in samples])
 
 
 @contextlib.contextmanager

@@ -615,7 +615,7 @@ def test_mutated_files_are_refused_or_give_a_checked_graph(tmp_path):
     program = (
         "import resource, tests.test_graph_files as t\n"
         "resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
-        "print(*t.fuzz(10_000), t.peak_of_this_process())"
+        "print(*t.fuzz(3_000), t.peak_of_this_process())"
     )
     root = Path(__file__).resolve().parent.parent
     done = subprocess.run(
@@ -627,9 +627,9 @@ def test_mutated_files_are_refused_or_give_a_checked_graph(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     refused, loaded, peak = map(int, done.stdout.split())
-    assert refused + loaded == 10_000
-    assert refused > 5_000
-    assert loaded > 100
+    assert refused + loaded == 3_000  # more: the program above with another number
+    assert refused > 1_500
+    assert loaded > 30
     assert peak < 1 << 20, "more than 1 GiB"
     assert os.listdir(tmp_path) == []
 

@@ -4,6 +4,7 @@ An import inside a function counts like any other. `UPWARD` lists the few that a
 """
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -60,9 +61,20 @@ def type_checking_only(tree: ast.Module) -> set[ast.AST]:
     }
 
 
-def imported(module: str, source: str) -> list[tuple[int, str]]:
+@functools.cache
+def tree_of(module: str) -> ast.Module:
+    """The syntax tree of a module."""
+    return ast.parse(MODULES[module].read_text())
+
+
+@functools.cache
+def imports_of(module: str) -> list[tuple[int, str]]:
+    """What `imported` finds in a module of this package."""
+    return imported(module, tree_of(module))
+
+
+def imported(module: str, tree: ast.Module) -> list[tuple[int, str]]:
     """Lines and names of the modules of this package that a module imports when it runs."""
-    tree = ast.parse(source)
     skipped = type_checking_only(tree)
     found: list[tuple[int, str]] = []
     for node in ast.walk(tree):
@@ -88,14 +100,14 @@ def test_imports_point_downward(module):
     own = unit_of(module)
     upward = [
         f"{module}:{line} imports {name}"
-        for line, name in imported(module, MODULES[module].read_text())
+        for line, name in imports_of(module)
         if LEVEL.get(unit_of(name), len(LAYERS)) > LEVEL[own] and (module, unit_of(name)) not in UPWARD
     ]
     assert not upward, "\n".join(upward)
 
 
 def test_the_exceptions_are_in_use():
-    used = {(m, unit_of(name)) for m, path in MODULES.items() for _, name in imported(m, path.read_text())}
+    used = {(m, unit_of(name)) for m in MODULES for _, name in imports_of(m)}
     assert set(UPWARD) <= used
 
 
@@ -112,8 +124,7 @@ def test_module_level_imports_have_no_cycles():
 
 
 def top_level_imports(module: str) -> set[str]:
-    source = MODULES[module].read_text()
-    tree = ast.parse(source)
+    tree = tree_of(module)
     inside = {
         inner.lineno
         for node in ast.walk(tree)
@@ -121,7 +132,7 @@ def top_level_imports(module: str) -> set[str]:
         for inner in ast.walk(node)
         if isinstance(inner, ast.Import | ast.ImportFrom)
     }
-    return {name for line, name in imported(module, source) if line not in inside and name in MODULES}
+    return {name for line, name in imports_of(module) if line not in inside and name in MODULES}
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -150,14 +161,15 @@ def test_what_checkers_are_told_to_ignore_has_a_reason(module):
 
 def test_it_sees_imports_inside_functions():
     source = "def f():\n    from wengert import cli\n    import wengert.transforms.reverse\n"
-    assert imported("wengert.core.example", source) == [(2, "wengert"), (3, "wengert.transforms.reverse")] or imported(
-        "wengert.core.example", source
-    ) == [(2, "wengert.cli"), (3, "wengert.transforms.reverse")]
+    assert imported("wengert.core.example", ast.parse(source)) == [
+        (2, "wengert"),
+        (3, "wengert.transforms.reverse"),
+    ] or imported("wengert.core.example", ast.parse(source)) == [(2, "wengert.cli"), (3, "wengert.transforms.reverse")]
 
 
 def test_it_ignores_imports_for_type_checking():
     source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from wengert.cli import main\n"
-    assert imported("wengert.core.example", source) == []
+    assert imported("wengert.core.example", ast.parse(source)) == []
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())

@@ -13,6 +13,7 @@ import wengert.numpy as wnp
 from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like, same_bits
+from tests.samples.running import over
 from wengert.core import abstract as shapes
 from wengert.core.abstract import abstract
 from wengert.core.aval import Aval, aval_of
@@ -35,11 +36,6 @@ DECIDED_BY_ELEMENTS = {"array_equal", "array_equiv", "allclose", "real_if_close"
 def _without_floating_point_warnings() -> Iterator[None]:
     with np.errstate(all="ignore"):
         yield
-
-
-def over(samples: list[Sample]) -> Any:
-    """Parametrise a test over samples."""
-    return pytest.mark.parametrize("sample", samples, ids=[s.name[:90] for s in samples])
 
 
 def array(value: Any) -> Any:
