@@ -11,7 +11,7 @@ from wengert.compile.index_maps import Index, decomposed, identity_map
 from wengert.compile.nodes import LONG, Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.scalars import Scalar, select
-from wengert.primitives.indexing import join_index
+from wengert.primitives.index_layout import join_index
 
 __all__ = [
     "MOST_LITERAL",

@@ -12,7 +12,7 @@ from wengert.compile.arrangement import MOST_LITERAL, chosen, gathered, inverted
 from wengert.compile.index_maps import Index, aligned, decomposed, identity_map, is_within
 from wengert.compile.nodes import Access, Box, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
-from wengert.primitives.indexing import join_index
+from wengert.primitives.index_layout import join_index
 
 __all__ = [
     "Part",

@@ -1,4 +1,4 @@
-"""Indices with a batch axis: where NumPy puts the axes of an indexed array, and how to keep the batch axis first.
+"""Indices as static entries and arrays, and with a batch axis: where NumPy puts the axes of an indexed array.
 
 NumPy calls the arrays of an index (and the integers beside them) advanced. Their broadcast axes stand in the result
 where the first of them stood if they are adjacent, and in front of everything else if they are not.
@@ -6,15 +6,18 @@ where the first of them stood if they are adjacent, and in front of everything e
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.core.aval import shape_of
+from wengert.core.tensor import Tensor
+from wengert.core.views import lasting
 from wengert.errors import UsageError, describe
 
-__all__ = ["OPERAND", "BatchedIndex", "batched_index"]
+__all__ = ["OPERAND", "BatchedIndex", "batched_index", "join_index", "split_index"]
 
 Index = tuple[Any, ...]
 
@@ -30,6 +33,48 @@ class _Operand:
 
 
 OPERAND = _Operand()
+
+
+def split_index(index: Any) -> tuple[Index, list[Any]]:
+    """Split a NumPy index into its static form, with `OPERAND` in place of arrays, and those arrays.
+
+    >>> split_index((slice(2), [0, 1]))
+    ((slice(None, 2, None), array), [array([0, 1])])
+    """
+    arrays: list[Any] = []
+    entries = []
+    for entry in index if isinstance(index, tuple) else (index,):
+        kind = type(entry)
+        if kind is int or entry is None or entry is Ellipsis:
+            entries.append(entry)
+        elif kind is slice:
+            entries.append(fixed_slice(entry))
+        elif kind is Tensor and not (entry.ndim == 0 and entry._trace is None and entry.dtype.kind in "iu"):
+            entries.append(OPERAND)
+            arrays.append(lasting(entry))  # what is recorded may need the index as it is now
+        elif isinstance(entry, list | tuple | np.ndarray | bool | np.bool_):
+            array = np.asarray(entry)
+            entries.append(OPERAND)
+            arrays.append(array if array.size or kind is np.ndarray else array.astype(np.intp))
+        else:
+            entries.append(operator.index(entry) if hasattr(entry, "__index__") else entry)
+    return tuple(entries), arrays
+
+
+def fixed_slice(entry: slice) -> slice:
+    """Return a slice whose bounds are Python integers, which nobody can change later."""
+    bounds = (entry.start, entry.stop, entry.step)
+    if all(bound is None or type(bound) is int for bound in bounds):
+        return entry
+    return slice(*(bound if bound is None else operator.index(bound) for bound in bounds))
+
+
+def join_index(index: Index, arrays: Sequence[Any]) -> Any:
+    """Put the arrays back into the static form of an index."""
+    if not arrays:
+        return index
+    rest = iter(arrays)
+    return tuple(next(rest) if entry is OPERAND else entry for entry in index)
 
 
 class BatchedIndex(NamedTuple):

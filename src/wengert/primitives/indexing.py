@@ -27,10 +27,10 @@ from wengert.core.sharing import SHARES, PartPlace, found_again, part_of, reach_
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_concrete, make_tensor
 from wengert.core.variable import Variable
-from wengert.core.views import base_and_path, current, lasting, resolved, share
+from wengert.core.views import base_and_path, current, resolved, share
 from wengert.core.watch import WATCHES, Lost, note_write
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
-from wengert.primitives.index_layout import OPERAND, batched_index
+from wengert.primitives.index_layout import batched_index, join_index, split_index
 from wengert.primitives.index_maps import composed_index, index_before, unit_axes
 from wengert.primitives.shapes import reshape, transpose
 
@@ -50,48 +50,6 @@ __all__ = [
 
 
 Entries = tuple[Any, ...]
-
-
-def split_index(index: Any) -> tuple[Entries, list[Any]]:
-    """Split a NumPy index into its static form, with `OPERAND` in place of arrays, and those arrays.
-
-    >>> split_index((slice(2), [0, 1]))
-    ((slice(None, 2, None), array), [array([0, 1])])
-    """
-    arrays: list[Any] = []
-    entries = []
-    for entry in index if isinstance(index, tuple) else (index,):
-        kind = type(entry)
-        if kind is int or entry is None or entry is Ellipsis:
-            entries.append(entry)
-        elif kind is slice:
-            entries.append(fixed_slice(entry))
-        elif kind is Tensor and not (entry.ndim == 0 and entry._trace is None and entry.dtype.kind in "iu"):
-            entries.append(OPERAND)
-            arrays.append(lasting(entry))  # what is recorded may need the index as it is now
-        elif isinstance(entry, list | tuple | np.ndarray | bool | np.bool_):
-            array = np.asarray(entry)
-            entries.append(OPERAND)
-            arrays.append(array if array.size or kind is np.ndarray else array.astype(np.intp))
-        else:
-            entries.append(operator.index(entry) if hasattr(entry, "__index__") else entry)
-    return tuple(entries), arrays
-
-
-def fixed_slice(entry: slice) -> slice:
-    """Return a slice whose bounds are Python integers, which nobody can change later."""
-    bounds = (entry.start, entry.stop, entry.step)
-    if all(bound is None or type(bound) is int for bound in bounds):
-        return entry
-    return slice(*(bound if bound is None else operator.index(bound) for bound in bounds))
-
-
-def join_index(index: Entries, arrays: Sequence[Any]) -> Any:
-    """Put the arrays back into the static form of an index."""
-    if not arrays:
-        return index
-    rest = iter(arrays)
-    return tuple(next(rest) if entry is OPERAND else entry for entry in index)
 
 
 def take_part(x: Any, *arrays: Any, index: Entries) -> Any:

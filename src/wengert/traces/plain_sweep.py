@@ -20,14 +20,14 @@ from wengert.core.memory import BORROWED, keep, own
 from wengert.core.primitive import Elementwise
 from wengert.core.recording import settings
 from wengert.core.source import speaks_for
-from wengert.core.tensor import Tensor, is_staged, make_tensor, raw, unwrapped
+from wengert.core.tensor import Tensor, make_tensor, unwrapped
 from wengert.core.views import base_and_path, current, share
-from wengert.errors import GraphError, NumericalError, describe
 from wengert.native.elementwise import LARGE
 from wengert.primitives.elementwise import multiply, negated, passed
 from wengert.primitives.indexing import add_at, full_of_zeros
 from wengert.primitives.selection import guarded
 from wengert.traces.parts import Gathered, Part, Written
+from wengert.traces.sweep_errors import check_finite, misshapen, released
 from wengert.traces.tape import (
     RELEASED,
     Binary,
@@ -41,7 +41,7 @@ from wengert.traces.tape import (
     Unary,
 )
 
-__all__ = ["Sweep", "owned_copy", "released"]
+__all__ = ["Sweep", "owned_copy"]
 
 
 def behind(seeds: Iterable[Node]) -> set[Node]:
@@ -647,48 +647,3 @@ def share_of(ct: Any, given: Sequence[Any]) -> Tensor | None:
             result._kept = True
             return result
     return None
-
-
-def released(node: Node) -> GraphError:
-    """Return the error about a graph that has been swept before."""
-    return GraphError(
-        describe(
-            "backward",
-            f"a graph whose residuals were released by an earlier sweep (at {node.name}, {node.position}), which may "
-            "have ended with an error",
-            "a graph that was retained is needed to sweep it again",
-            "Pass retain_graph=True to the earlier sweep, or compute the output anew",
-        )
-    )
-
-
-def misshapen(node: Node, given: tuple[int, ...], needed: tuple[int, ...]) -> GraphError:
-    """Return the error about a vjp that gave a cotangent of the wrong shape."""
-    return GraphError(
-        describe(
-            node.name,
-            f"its vjp gave a cotangent of shape {given}",
-            f"the shape {needed} of the operand is needed",
-            "Correct the vjp of this primitive",
-        )
-    )
-
-
-def check_finite(node: Node, cts: Sequence[Any]) -> None:
-    """Raise a NumericalError at the first element of a cotangent that is NaN or infinite."""
-    for position, ct in enumerate(cts):
-        if ct is None or is_staged(ct):
-            continue
-        array = np.asarray(raw(ct))
-        bad = np.argwhere(~np.isfinite(array))
-        if len(bad):
-            element = tuple(map(int, bad[0]))
-            raise NumericalError(
-                describe(
-                    node.name,
-                    f"the cotangent of operand {position} became {array[element]} at element {element}, "
-                    f"recorded at {node.position}",
-                    "finite cotangents are needed while detect_anomaly is on",
-                    "Look at the values of the operands there",
-                )
-            )

@@ -15,8 +15,9 @@ from wengert.primitives.joining import pad
 from wengert.primitives.shapes import reshape
 from wengert.traces.lifting import lifted, lifted_output
 from wengert.traces.parts import Part
-from wengert.traces.plain_sweep import Sweep, released
+from wengert.traces.plain_sweep import Sweep
 from wengert.traces.recorders import single_function
+from wengert.traces.sweep_errors import released
 from wengert.traces.tape import RELEASED, Binary, LargeBinary, LargeUnary, Node, Record, Single, Tape, Unary
 
 __all__ = ["RecordedSweep"]
