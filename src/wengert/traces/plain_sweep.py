@@ -408,14 +408,16 @@ class Sweep:
             raise released(node)
         out, operands = node.residuals()
         primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
-        for position in reversed(range(len(operands))):
+        is_square = node.primitive is multiply and node.parents[0] is node.parents[1] and operands[0] is operands[1]
+        for position in (1,) if is_square else reversed(range(len(operands))):
             parent, rule = node.parents[position], primitive.rules[position]
             if parent is None or rule is None:
                 continue
             if position == 0 and owns and overwritable(node, primitive, ct, operands):
                 c = primitive.overwrite_large(ct, operands[1], ct)
             else:
-                c = unwrapped(rule(*map(wrapped, (ct, out, *operands))))
+                found = rule(*map(wrapped, (ct, out, *operands)))
+                c = unwrapped(found + found if is_square else found)
                 if c.shape != parent.shape:
                     c = unbroadcast(c, parent.shape)
             fresh = c is not ct or (position == 0 and owns)
