@@ -23,6 +23,7 @@ import wengert as wg
 import wengert.numpy as wnp
 from wengert import autograd, errors, extend, graph, testing
 from wengert.core import primitive
+from wengert.native.elementwise import SHARING
 
 FORM = re.compile(r"^[^;]+: .+; .+\. .+\.$", re.DOTALL)
 X = np.array([0.5, 0.6])
@@ -129,6 +130,14 @@ def with_jvp(rule: Any = lambda p, t: (np.sin(p[0]), t[0])) -> Any:
     return wg.jvp(function, (X,), (X,))
 
 
+def with_threads(threads: Any = 1) -> None:
+    before = SHARING.threads
+    try:
+        wg.set_num_threads(threads)
+    finally:
+        SHARING.set_threads(before)
+
+
 def with_batch(rule: Any = lambda size, batched, x: (np.sin(x), True)) -> Any:
     function = wg.custom_rule(np.sin)
     function.defbatch(rule)
@@ -208,6 +217,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "inference_mode": lambda fun=f: wg.inference_mode()(fun)(leaf()),
     "set_grad_enabled": lambda mode=True: in_mode(wg.set_grad_enabled(mode)),
     "is_grad_enabled": wg.is_grad_enabled,
+    "set_num_threads": with_threads,
     "explain": lambda fun=f, x=X: str(wg.explain(fun, x)),
     "fori_loop": lambda lower=0, upper=3, body=lambda i, s: s * 2, init=1.0: wg.fori_loop(lower, upper, body, init),
     "grad": lambda fun=f, argnums=0, has_aux=False, holomorphic=False, x=X: wg.grad(fun, argnums, has_aux, holomorphic)(

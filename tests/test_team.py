@@ -479,7 +479,7 @@ def test_the_number_of_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> No
 def test_set_num_threads_needs_a_positive_number(given: Any) -> None:
     with pytest.raises(UsageError) as caught:
         wg.set_num_threads(given)
-    text = f"set_num_threads: {given!r}; a positive number of threads is needed. Pass 1 to compute on one thread."
+    text = f"set_num_threads: {given!r}; a number of threads from 1 to 256 is needed. Pass 1 to compute on one thread."
     assert str(caught.value) == text
 
 

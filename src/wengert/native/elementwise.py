@@ -124,6 +124,7 @@ class Sharing:
             self.asked = 0
 
 
+MOST_THREADS = 256
 SHARING = Sharing(THREADS)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=SHARING.leave)
@@ -139,13 +140,13 @@ def set_num_threads(threads: int) -> None:
         threads: how many, the calling one included; 1 to compute on the calling thread alone.
 
     Raises:
-        UsageError: it is no positive whole number.
+        UsageError: it is no whole number from 1 to 256.
 
     >>> import wengert as wg
     >>> wg.set_num_threads(2)
     """
-    if type(threads) is not int or threads < 1:
-        needed = "a positive number of threads is needed"
+    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
+        needed = f"a number of threads from 1 to {MOST_THREADS} is needed"
         raise UsageError(describe("set_num_threads", repr(threads), needed, "Pass 1 to compute on one thread"))
     SHARING.set_threads(threads)
 

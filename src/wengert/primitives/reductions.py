@@ -190,21 +190,8 @@ def products_of_others(x: Any, axis: Axes) -> Any:
     return others
 
 
-MODERATE: dict[Any, tuple[float, float]] = {np.dtype(np.float64): (1e-290, 1e300), np.dtype(np.float32): (1e-30, 1e37)}
-"""Between which sizes the quotient of a product and a factor is the product of the others, but for rounding."""
-
-
-def is_divisible(out: Any, x: Any) -> bool:
-    """Tell whether products may be divided by their factors: none is zero, nothing is infinite or has lost bits."""
-    if type(x) is not np.ndarray or x.dtype is not out.dtype or x.dtype not in MODERATE:
-        return False
-    low, high = MODERATE[x.dtype]
-    size = np.abs(out)
-    return bool(low < size.min() and size.max() < high)
-
-
 def prod_vjp(
-    ct: Any, out: Any, x: Any, *rest: Any, axis: Axes, keepdims: bool, extras: Names = (), dtype: Any = None
+    ct: Any, _out: Any, x: Any, *rest: Any, axis: Axes, keepdims: bool, extras: Names = (), dtype: Any = None
 ) -> Any:
     """Multiply the cotangent by the product of the other factors, of which a starting value is one."""
     options = options_of(extras, rest)
@@ -213,8 +200,6 @@ def prod_vjp(
     if not x.size:
         cts = {"initial": None if initial is None else np.sum(ct)}
         return (np.zeros(x.shape, x.dtype), *(cts.get(name) for name in extras))
-    if not extras and is_divisible(out, x):
-        return restore_axes(out, x.shape, axis, keepdims) / x * ct
     factors = x if mask is None else np.where(mask, x, 1.0)
     ct_x = ct * products_of_others(factors, axis)
     cts = {}
