@@ -4,28 +4,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from wengert import _malloc
-from wengert import autograd as autograd
 from wengert import numpy as numpy
 from wengert.core.tensor import Tensor
 from wengert.creation import asarray, tensor
 from wengert.native.elementwise import set_num_threads
 from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
 from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-from wengert.transforms.batching import vmap
-from wengert.transforms.checkpointing import checkpoint
-from wengert.transforms.custom_rule import custom_rule
-from wengert.transforms.forward import jvp
-from wengert.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev, linearize
-from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
-from wengert.transforms.taylor import taylor
 
 if TYPE_CHECKING:
+    from wengert import autograd as autograd
     from wengert.control.call import call
     from wengert.control.cond import cond, switch
     from wengert.control.scan import scan
     from wengert.control.while_loop import fori_loop, while_loop
     from wengert.explanation import explain
+    from wengert.transforms.batching import vmap
+    from wengert.transforms.checkpointing import checkpoint
+    from wengert.transforms.custom_rule import custom_rule
+    from wengert.transforms.forward import jvp
+    from wengert.transforms.jacobian import hessian, hvp, jacfwd, jacobian, jacrev, linearize
     from wengert.transforms.jit import jit
+    from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
+    from wengert.transforms.taylor import taylor
 
 _malloc.tune()
 
@@ -66,13 +66,22 @@ __all__ = [
     "while_loop",
 ]
 
-# What many programs do without is imported when it is first asked for: a fifth of the time to import the package.
+# What a program may do without is imported when it is first asked for: a third of the time to import the package.
+_REVERSE = ("elementwise_grad", "grad", "stop_gradient", "value_and_grad", "vjp")
+_JACOBIAN = ("hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize")
 _ON_FIRST_USE = {
     **dict.fromkeys(("call", "cond", "fori_loop", "scan", "switch", "while_loop"), "wengert.control"),
+    **dict.fromkeys(_REVERSE, "wengert.transforms.reverse"),
+    **dict.fromkeys(_JACOBIAN, "wengert.transforms.jacobian"),
+    "checkpoint": "wengert.transforms.checkpointing",
+    "custom_rule": "wengert.transforms.custom_rule",
     "explain": "wengert.explanation",
     "jit": "wengert.transforms.jit",
+    "jvp": "wengert.transforms.forward",
+    "taylor": "wengert.transforms.taylor",
+    "vmap": "wengert.transforms.batching",
 }
-_MODULES = ("extend", "graph", "testing")
+_MODULES = ("autograd", "extend", "graph", "testing")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,6 @@ which the stand-in keeps alive: two functions may share a name, and an address i
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import weakref
 from collections.abc import Hashable, Mapping
@@ -128,7 +127,9 @@ def content(array: Any) -> bytes:
 
 def digest_of(array: np.ndarray[Any, Any]) -> bytes:
     """Return a digest of the elements of an array in C order."""
-    return hashlib.sha256(np.ascontiguousarray(array).data.cast("B")).digest()
+    from hashlib import sha256  # on first use: OpenSSL takes 4 ms to load
+
+    return sha256(np.ascontiguousarray(array).data.cast("B")).digest()
 
 
 def forget(identity: int, _: weakref.ref[np.ndarray[Any, Any]]) -> None:
@@ -146,7 +147,9 @@ def digest(structure: Hashable) -> bytes | None:
     >>> digest(identity(object()))
     """
     try:
-        return hashlib.sha256(marshal.dumps(structure, 0)).digest()  # type: ignore[arg-type]  # plain values, written alike by format 0
+        from hashlib import sha256
+
+        return sha256(marshal.dumps(structure, 0)).digest()  # type: ignore[arg-type]  # plain values, written alike by format 0
     except ValueError:
         return None
 
