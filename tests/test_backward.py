@@ -789,3 +789,9 @@ def test_the_square_of_a_difference_is_swept_once() -> None:
     (difference * difference).sum().backward()
     assert x.grad.tolist() == [[-12.0], [-8.0]]
     assert y.grad.tolist() == [6.0, 14.0]
+
+
+def test_recorded_sweeps_round_as_plain_ones():
+    x = wg.tensor([0.3, 1.7, 0.9, 2.2, 5.1, 0.77], requires_grad=True)
+    gradients = [wg.autograd.grad((x * x + np.sin(x)).sum(), x, create_graph=flag)[0] for flag in (False, True)]
+    np.testing.assert_array_equal(*(g.detach().numpy() for g in gradients))

@@ -1271,3 +1271,20 @@ def test_iterators_that_others_see_are_not_gone_through() -> None:
         jit(stops_early)(x)
     with pytest.raises(TracedTruthError):
         jit(some_of_a_generator)(x)
+
+
+def test_items_of_a_loop_are_given_to_nobody_else():
+    def f(x):
+        s = x * 0.0
+        if x > 0.0:
+            s = s + 1.0
+        for a in next(zip([x, 2.0 * x], [3.0 * x, x], strict=True)):
+            s = s + a
+        return s
+
+    assert wg.jit(f)(2.0) == f(2.0) == 9.0
+
+
+def test_a_default_is_for_one_iterable():
+    with pytest.raises(TypeError, match="default"):
+        wg.jit(lambda x: max(x, 2.0, default=5.0) + (1.0 if x > 0.0 else x))(1.0)

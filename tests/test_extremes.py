@@ -211,3 +211,10 @@ def test_complex_derivatives_are_on_numpys_side_of_branch_cuts(name: str) -> Non
         second = difference(slope, z)
         np.testing.assert_allclose(wg.jvp(slope, (point,), (direction,))[1], second, rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(wg.grad(slope, holomorphic=True)(point) * direction, second, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("f", [np.arctan, np.arcsinh, lambda x: np.logaddexp(x, 0.3), np.tanh])
+def test_a_derivative_does_not_depend_on_other_elements(f):
+    points = np.array([300.0, 0.123, 1.1, 2.7, 1e200, -1e200, np.inf])
+    gradient = wg.grad(f)
+    np.testing.assert_array_equal(wg.vmap(gradient)(points), [gradient(x) for x in points])

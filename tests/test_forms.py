@@ -226,3 +226,8 @@ def test_rules_that_do_not_follow_from_forms_are_few() -> None:
     ordinary = [p for p in PRIMITIVES.values() if not p.structured and p.name.isidentifier()]
     assert {p.name for p in ordinary if type(form_of(p)) is Form} == WITHOUT
     assert {p.name for p in ordinary if p.batch is not None} == OWN_BATCH.keys()
+
+
+def test_products_with_several_rows_and_no_columns_can_be_differentiated():
+    gradient = wg.grad(lambda c: np.sum(np.einsum("asb,si->sabi", c, np.arange(10.0).reshape(2, 5))))
+    np.testing.assert_array_equal(gradient(np.ones((3, 2, 4))), np.full((3, 2, 4), [[10.0], [35.0]]))

@@ -263,3 +263,18 @@ def test_large_residuals_that_are_one_cheap_operation_from_others_are_computed_a
     expected = wg.grad(softplus, (0, 1))(x, w)
     for found, want in zip(wg.grad(wg.jit(softplus), (0, 1))(x, w), expected, strict=True):
         np.testing.assert_array_equal(found, want)
+
+
+def test_results_that_are_equal_have_memory_of_their_own_and_views_share_it():
+    a, b, c = wg.jit(lambda x: (x * 2.0, np.copy(x * 2.0), (x * 2.0)[:1]))(np.ones(2))
+    a[:] = 99.0
+    np.testing.assert_array_equal(b, [2.0, 2.0])
+    np.testing.assert_array_equal(c, [2.0])
+
+    def shared(x):
+        y = x * 2.0
+        return y, y[:1], y
+
+    a, b, c = wg.jit(shared)(np.ones(2))
+    a[0] = 99.0
+    assert b[0] == c[0] == 99.0

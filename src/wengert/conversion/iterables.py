@@ -32,8 +32,8 @@ def choosing(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
     """Return `max` or `min`, which give the first of the best items: NaN is no better than anything, nor worse."""
 
     def choice(*args: Any, key: Callable[[Any], Any] | None = None, **default: Any) -> Any:
-        if not args:
-            return function()
+        if not args or default.keys() - {"default"} or (default and len(args) > 1):
+            return function(*args, **default)  # which says what is wrong
         items = list(args if len(args) > 1 else args[0])
         ranks = items if key is None else list(map(key, items))
         if not items:

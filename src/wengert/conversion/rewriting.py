@@ -82,6 +82,10 @@ def own_nodes(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+ITERATORS = ("enumerate", "zip", "reversed")
+"""Names of functions that go through items themselves, and give them to nobody else."""
+
+
 class Loop:
     """Hold the flags of one loop."""
 
@@ -272,7 +276,9 @@ class Scope(ast.NodeTransformer):
             return rewritten
         function = self.operation("callee_in_for", [self.visit(node.func)], node.func)
         keywords = [self.visit(x) for x in node.keywords]
-        return at(ast.Call(function, [self.gone_through(x) for x in node.args], keywords), node)
+        takes_all = isinstance(node.func, ast.Name) and node.func.id in ITERATORS  # others may use what they are given
+        arguments = [self.gone_through(x) if takes_all else self.visit(x) for x in node.args]
+        return at(ast.Call(function, arguments, keywords), node)
 
     def loop_body(self, node: ast.While | ast.For) -> tuple[Loop, list[ast.stmt], tuple[str, ...]]:
         """Rewrite the body of a loop; also return its flags, and which of them end it."""

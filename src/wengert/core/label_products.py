@@ -124,13 +124,18 @@ def multiplied(x: Any, y: Any, plan: Product) -> Any:
     )
     if shape is None:
         return x * y
-    if order is not None and x.ndim == y.ndim == len(shape) and x.dtype is y.dtype:  # each group is one label
+    if order is not None and x.dtype is y.dtype and x.ndim == y.ndim and shape_of_product(x, y) == shape:
         found = np.empty([shape[i] for i in order], x.dtype)
         np.matmul(x, y, found.transpose([order.index(i) for i in range(len(order))]))
         return found
     out = x @ y
     out = out if out.shape == shape else out.reshape(shape)
     return out if order is None else out.transpose(order)
+
+
+def shape_of_product(x: Any, y: Any) -> Shape:
+    """Return the shape of a product of stacked matrices, of which the second ones have all stacks."""
+    return (*y.shape[:-2], x.shape[-2], y.shape[-1]) if x.ndim > 1 else ()
 
 
 def as_matrices(x: Any, own: Shape | None, order: Names | None, shape: Shape) -> Any:

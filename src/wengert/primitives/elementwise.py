@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -124,10 +125,6 @@ sqrt = elementwise("sqrt", np.sqrt, d=lambda t, out, _x: t / (2 * out), singular
 cbrt = elementwise("cbrt", np.cbrt, d=lambda t, out, _x: t / (3 * out * out), singular=True)
 
 
-EXPONENT, ROOT = 11, 200
-"""Sizes of arguments up to which no exponential and no square overflows, in whatever precision."""
-
-
 def largest(x: Any) -> Any:
     """Return the greatest absolute value among elements; NaN if one is."""
     return np.absolute(x).max(initial=0.0)
@@ -136,8 +133,6 @@ def largest(x: Any) -> Any:
 def logistic_value(x: Any, *, base: int, sign: int) -> Any:
     """Evaluate 1 / (1 + b**(-sign x)), for b = e (base 1) or 2, where no tail loses accuracy or overflows."""
     exponential = np.exp2 if base == 2 else np.exp
-    if largest(x) < EXPONENT:
-        return 1 / (1 + exponential(-sign * x))
     power = exponential(-np.abs(x))
     return np.where(sign * x >= 0, 1, power) / (1 + power)
 
@@ -198,16 +193,26 @@ def arctan_derivative_value(x: Any) -> Any:
     """Evaluate 1 / (1 + x^2), without overflow of the square."""
     if x.dtype.kind == "c":
         return 1 / (x - 1j) / (x + 1j)
-    if largest(x) < ROOT:
-        return 1 / (1 + x * x)
-    length = np.hypot(x, 1)
-    return 1 / length / length
+    square = squared(x)
+    return but(1 / (1 + square), np.isinf(square), lambda: 1 / x / x)
+
+
+def squared(x: Any) -> Any:
+    """Return x^2, or infinity."""
+    with np.errstate(over="ignore"):
+        return x * x
+
+
+def but(found: Any, there: Any, other: Callable[[], Any]) -> Any:
+    """Return values but other ones where a condition holds; what an element is does not depend on its neighbours."""
+    return np.where(there, other(), found)[()] if there.any() else found
 
 
 def arcsinh_derivative_value(x: Any) -> Any:
     """Evaluate (1 + x^2)^(-1/2), without overflow of the square; for complex x by arcsinh(x) = -i arcsin(i x)."""
     if x.dtype.kind != "c":
-        return 1 / (np.sqrt(1 + x * x) if largest(x) < ROOT else np.hypot(x, 1))
+        square = squared(x)
+        return but(1 / np.sqrt(1 + square), np.isinf(square), lambda: 1 / np.abs(x))
     turned = np.empty_like(x)
     turned.real, turned.imag = -x.imag, x.real
     return arcsin_derivative_value(turned)

@@ -23,7 +23,7 @@ from wengert.core.source import speaks_for
 from wengert.core.tensor import Tensor, make_tensor, unwrapped
 from wengert.core.views import base_and_path, current, share
 from wengert.native.elementwise import LARGE
-from wengert.primitives.elementwise import multiply, negated, passed
+from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at, full_of_zeros
 from wengert.primitives.selection import guarded
 from wengert.traces.parts import Gathered, Part, Written
@@ -365,17 +365,10 @@ class Sweep:
         primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
         left_rule, right_rule = primitive.rules
         parent = node.right
-        if parent is node.left and x is y and node.primitive is multiply:  # a square
-            c = right_rule(ct, out, x, y)
-            self.add(parent, c + c, True)  # type: ignore[arg-type]  # some operand was recorded
-            return
         if parent is not None and right_rule is not None:
-            if right_rule is negated and ct.shape != parent.shape:
-                c = -unbroadcast(ct, parent.shape)  # of fewer elements
-            else:
-                c = ct if right_rule is passed else right_rule(ct, out, x, y)
-                if c.shape != parent.shape:
-                    c = unbroadcast(c, parent.shape)
+            c = ct if right_rule is passed else right_rule(ct, out, x, y)
+            if c.shape != parent.shape:
+                c = unbroadcast(c, parent.shape)
             if self.add(parent, c, c is not ct) and c is ct:
                 owns = False
         parent = node.left
@@ -408,16 +401,14 @@ class Sweep:
             raise released(node)
         out, operands = node.residuals()
         primitive = node.primitive.guarded if self.masked and node.number > self.masked else node.primitive
-        is_square = node.primitive is multiply and node.parents[0] is node.parents[1] and operands[0] is operands[1]
-        for position in (1,) if is_square else reversed(range(len(operands))):
+        for position in reversed(range(len(operands))):
             parent, rule = node.parents[position], primitive.rules[position]
             if parent is None or rule is None:
                 continue
             if position == 0 and owns and overwritable(node, primitive, ct, operands):
                 c = primitive.overwrite_large(ct, operands[1], ct)
             else:
-                found = rule(*map(wrapped, (ct, out, *operands)))
-                c = unwrapped(found + found if is_square else found)
+                c = unwrapped(rule(*map(wrapped, (ct, out, *operands))))
                 if c.shape != parent.shape:
                     c = unbroadcast(c, parent.shape)
             fresh = c is not ct or (position == 0 and owns)

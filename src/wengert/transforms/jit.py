@@ -65,9 +65,11 @@ class Entry:
         captured: the Tensors that the function captured.
         donated: pairs of (input, output): arguments that the function wrote to, and their last value.
         written: the positions of the arguments that it wrote to, and where it did.
+        merged: the positions of the results that share memory with others only since equal equations were merged.
     """
 
     written: Mapping[int, Position | None] = MappingProxyType({})
+    merged: frozenset[int] = frozenset()
 
     def __init__(
         self, name: str, graph: Graph, structure: Any, captured: Sequence[Tensor], donated: Sequence[tuple[int, int]]
@@ -275,6 +277,9 @@ class Jitted(Generic[P, R]):
         for position, index in entry.donated:
             write_back(given[position], results[index])
         found = [as_given(own(x, leaves), example) for x in results[:visible]]
+        for i in entry.merged:
+            if i < visible and type(found[i]) is np.ndarray:
+                found[i] = found[i].copy(order="K")
         return cast(R, unflatten(entry.structure, found))
 
     def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -349,8 +354,10 @@ class Jitted(Generic[P, R]):
             avals, orders = list(map(aval_of, leaves)), list(map(order_of_argument, leaves))
             graph, captured = staged(flat, avals, label, orders=orders)
         name = getattr(self.fun, "__name__", "jit")
-        entry = Entry(name, simplified(graph), out_structure, captured, donated)
+        simple = simplified(graph)
+        entry = Entry(name, simple, out_structure, captured, donated)
         entry.written = written
+        entry.merged = merged_results(graph, simple)
         return entry
 
     def statics_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -444,6 +451,27 @@ def own(value: Any, leaves: Sequence[Any]) -> Any:
         return array
     shared = any(isinstance(leaf, np.ndarray) and np.may_share_memory(array, leaf) for leaf in leaves)
     return array.copy() if shared or not array.flags.writeable else array
+
+
+def merged_results(before: Graph, after: Graph) -> frozenset[int]:
+    """Return the results that share memory with an earlier one only since equal equations were merged."""
+    owners, simple_owners = list(map(owner_of(before), before.outputs)), list(map(owner_of(after), after.outputs))
+    pairs = zip(owners, simple_owners, strict=True)
+    first: dict[Variable, Any] = {}
+    found = [i for i, (own, simple) in enumerate(pairs) if simple is not None and first.setdefault(simple, own) != own]
+    return frozenset(found)
+
+
+def owner_of(graph: Graph) -> Callable[[Any], Variable | None]:
+    """Return the function that finds the variable in whose memory an output lies; None for literals."""
+    made = {v: equation for equation in graph.equations for v in equation.outputs if equation.primitive.view}
+
+    def owner(value: Any) -> Variable | None:
+        while value in made if type(value) is Variable else False:
+            value = made[value].inputs[0]
+        return value if type(value) is Variable else None
+
+    return owner
 
 
 def write_back(target: Any, value: Any) -> None:
