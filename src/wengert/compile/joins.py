@@ -275,6 +275,8 @@ def assign(call: Call) -> Found:
     shapes = call.shapes[0], call.shapes[1]
     if add and call.out.dtype.kind == "b":
         return Refused("sums of bools")
+    if any(primitive.name in ("real", "imag") for primitive, _ in path):
+        return Refused("writes to parts of complex numbers")
 
     def window(whole: Any) -> Any:
         for primitive, params in path:
