@@ -135,3 +135,14 @@ def test_functions_and_methods_of_one(dtype: str, shape: tuple[int, ...]) -> Non
     for name, f in UNARY.items():
         if name != "sort" or shape:
             check(f, x, name, [mode for mode in MODES if shape or mode != "vmap"])
+
+
+def test_operators_of_scalars_on_the_left() -> None:
+    one, other = np.float64(2.341), np.complex128(1.3 + 0.2j)
+    for value in np.random.default_rng(0).normal(size=200):
+        number = np.complex128(complex(value, 0.3))
+        for mode in (lambda f: f, wg.jit):
+            found = mode(lambda s: (one ** (s * 1.0), np.power(one, s * 1.0)))(wg.tensor(value))
+            assert [float(x) for x in found] == [float(one**value), float(np.power(one, value))]
+            found = mode(lambda z: (other * (z * 1.0), np.multiply(other, z * 1.0)))(wg.tensor(number))
+            assert [complex(x) for x in found] == [complex(other * number), complex(np.multiply(other, number))]

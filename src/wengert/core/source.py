@@ -30,6 +30,7 @@ __all__ = [
     "asker",
     "caller",
     "expression_at",
+    "is_operator",
     "is_own",
     "is_users",
     "position_of",
@@ -43,6 +44,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE_PREFIX = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 NUMPY_PREFIX = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
 LONGEST_EXPRESSION = 60
+CACHE, BINARY_OPERATOR = dis.opmap.get("CACHE", 0), dis.opmap["BINARY_OP"]
 MARKS: dict[str, dict[str, str]] = {}
 """For files of the library the qualified names of functions marked by `speaks_for`, and where they hold operations."""
 
@@ -203,6 +205,19 @@ class Use(NamedTuple):
 
 
 @lru_cache(maxsize=256)
+def is_operator(code: CodeType, offset: int) -> bool:
+    """Tell whether an instruction is a binary operator, not a call.
+
+    >>> code = compile("a ** b", "", "eval")
+    >>> [is_operator(code, offset) for offset in range(0, len(code.co_code), 2)].count(True) > 0
+    True
+    """
+    instructions = code.co_code
+    while offset > 0 and instructions[offset] == CACHE:
+        offset -= 2
+    return instructions[offset] == BINARY_OPERATOR
+
+
 def use_at(code: CodeType, offset: int) -> Use:
     """Return what an instruction does with the values that it asks for numbers.
 

@@ -15,6 +15,7 @@ from wengert.core.foreign import any_decides, deferred, foreign
 from wengert.core.order import is_scalar, may_be_scalar
 from wengert.core.primitive import PRIMITIVES, Constant, Elementwise, Primitive
 from wengert.core.sharing import after
+from wengert.core.source import caller, is_operator
 from wengert.core.tensor import Tensor
 from wengert.errors import describe
 from wengert.numpy._naming import documented
@@ -41,6 +42,22 @@ def is_direct(x: Any) -> bool:
     return kind is Tensor or kind is float or (kind is ndarray and x.dtype.kind in REAL) or kind is int
 
 
+OPERATOR_OF = {
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+    "power": "__rpow__",
+    "remainder": "__rmod__",
+}
+"""The operators of scalars on the left: NumPy gives them as ufuncs, some of which round in other ways."""
+
+
+def are_scalars(x: Any, y: Any) -> bool:
+    """Tell whether operands are a scalar of NumPy and a Tensor that stands for one."""
+    return isinstance(x, np.generic) and type(y) is Tensor and is_scalar(y)
+
+
 def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
     """Return a function with a ufunc's signature that applies its primitive to Tensors."""
     name = ufunc.__name__
@@ -63,6 +80,8 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
                     return compact_binary(x, y)
             elif type(y) is Tensor and type(y._value) is ndarray and is_direct(x):
                 return reflected(y, x)  # type: ignore[misc]  # it is there as the other is
+            elif name in OPERATOR_OF and are_scalars(x, y) and is_operator(*caller()):
+                return getattr(y, OPERATOR_OF[name])(x)
         if any_decides(args):
             return ufunc(*args, out=out, where=where, **options)
         if len(args) > count + ufunc.nout:
