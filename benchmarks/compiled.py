@@ -95,19 +95,12 @@ def first_call(example: Example, threads: int, library: str) -> Program | None:
         return None
 
     def program() -> Times:
-        forget(library)
         start = time.perf_counter()
         function, arguments = compiled(example, threads, library)  # type: ignore[misc]  # asked above
         function(*arguments)
         return {"": time.perf_counter() - start}
 
     return program
-
-
-def forget(library: str) -> None:
-    """Let a library forget what it compiled, where a new function is not enough."""
-    if library == "torch-compile":
-        importlib.import_module("torch").compiler.reset()
 
 
 def compiled(example: Example, threads: int, library: str) -> tuple[Function, Sequence[Any]] | None:
@@ -156,6 +149,7 @@ def torch(example: Example, threads: int) -> tuple[Function, Sequence[Any]]:
     """Compile with PyTorch, whose gradients are those of its tape."""
     library = importlib.import_module("torch")
     library.set_num_threads(threads)
+    library.compiler.reset()  # it compiles few forms of what it takes for one function
     xp = namespace("torch")
     made = library.compile(functools.partial(example.function, xp))
     arguments = [library.as_tensor(x, dtype=library.float64) for x in example.arguments]
