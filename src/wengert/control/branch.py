@@ -75,7 +75,7 @@ class Branch(Structured):
         super().__init__("cond", self.choose, form=Region(self.results))
 
     def choose(self, index: Any, *operands: Any, branches: Sequence[Graph]) -> tuple[Any, ...]:
-        """Run the flagged branch on values that have elements."""
+        """Run the chosen branch on values that have elements."""
         if is_concrete(index):
             return evaluate(branches[int(raw(index))], operands)
         functions = [lambda *xs, graph=graph: evaluate(graph, xs) for graph in branches]
@@ -153,7 +153,7 @@ class Branch(Structured):
         return [pick(index, size, column) for column in zip(*found, strict=True)]
 
     def linearized(self, values: Sequence[Any], wanted: Flags, params: Params) -> Any:
-        """Run the forward half of the flagged branch; the pullback runs its backward half."""
+        """Run the forward half of the chosen branch; the pullback runs its backward half."""
         results = self.reach(wanted, params, True)
         graphs = params["branches"]
         steady, nothing = [True] * len(values[1:]), [False] * len(values[1:])

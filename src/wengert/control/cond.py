@@ -61,8 +61,8 @@ def cond(pred: Any, true_fun: Function, false_fun: Function, *operands: Any) -> 
     require_callable("cond", false_fun, "false_fun")
     check_scalar("cond", "predicate", pred)
     if is_concrete(pred):
-        flagged = (true_fun, "true_fun") if bool(raw(pred)) else (false_fun, "false_fun")
-        return run("cond", *flagged, operands)
+        chosen = (true_fun, "true_fun") if bool(raw(pred)) else (false_fun, "false_fun")
+        return run("cond", *chosen, operands)
     truth = pred if pred.dtype.kind == "b" else pred != 0
     return choose("cond", truth, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
 
@@ -124,7 +124,7 @@ def applied(name: str, own: str, function: Function, operands: Sequence[Any]) ->
 
 
 def run(name: str, function: Function, own: str, operands: Sequence[Any]) -> Any:
-    """Call the function that has been flagged."""
+    """Call the function that has been chosen."""
     leaves, structure = flatten(tuple(operands))
     inside = started(leaves)
     before = held(inside)

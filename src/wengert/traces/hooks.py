@@ -132,7 +132,7 @@ def fitting(name: str, new: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -
 def visible(ct: Any) -> Any:
     """Return a cotangent as hooks see it: a Tensor whose writes do not reach the sweep; None stays None.
 
-    Complex ones are visible as everywhere in the tape API: conjugated, the direction of descent.
+    Complex ones are shown as everywhere in the tape API: conjugated, the direction of descent.
     """
     if ct is None:
         return None
