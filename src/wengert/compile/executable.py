@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from wengert import _config
 from wengert.compile.passes import inlined
 from wengert.compile.segments import segmented
 from wengert.core.graph import Graph, evaluate
@@ -41,11 +41,9 @@ class Compiled:
         return self.programs[id(program)](arrays)
 
 
-def compiled(graph: Graph) -> Any:
-    """Return what computes a graph's outputs from a sequence of inputs: natively, or step by step."""
-    if _config.NATIVE:
-        try:
-            return Compiled(graph)
-        except ImportError:  # without LLVM
-            pass
-    return lambda values: evaluate(graph, values)
+def compiled(graph: Graph) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Return what computes a graph's outputs from a sequence of inputs: natively, or with NumPy where LLVM cannot."""
+    try:
+        return Compiled(graph)
+    except (ImportError, OSError, RuntimeError):  # LLVM is absent, or has no instructions for a kernel here
+        return partial(evaluate, graph)

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
+from wengert import _config
 from wengert._tree import flatten, unflatten
 from wengert.compile.partition import Halves, cut
 from wengert.compile.passes import simplified
@@ -79,17 +80,18 @@ class Entry:
         self.structure = structure
         self.captured = tuple(captured)
         self.donated = tuple(donated)
-        self.executables: dict[int, Callable[[Sequence[Any]], Sequence[Any]]] = {}
+        self.native: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self.partitions: dict[tuple[bool, ...], tuple[Graph, Halves]] = {}
 
-    def run(self, graph: Graph, values: Sequence[Any]) -> Sequence[Any]:
-        """Return the outputs of the graph, or of one of its halves, for arrays and numbers."""
-        found = self.executables.get(id(graph))
-        if found is None:
-            from wengert.compile.executable import compiled  # a third of the time that importing the library takes
+    def run(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Return the outputs of the graph for arrays and numbers."""
+        if not _config.NATIVE:
+            return evaluate(self.graph, values)
+        if self.native is None:
+            from wengert.compile.executable import compiled  # which takes a third of the time of importing the library
 
-            found = self.executables[id(graph)] = compiled(graph)
-        return found(values)
+            self.native = compiled(self.graph)
+        return self.native(values)
 
     def fits(self) -> bool:
         """Tell whether what the function captured still has the shapes and dtypes it was traced with."""
@@ -164,7 +166,7 @@ def call_entry(entry: Entry, operands: Sequence[Any]) -> Sequence[Any]:
     values = [current(x) if type(x) is Tensor else x for x in operands]
     traces = {x._trace for x in values if type(x) is Tensor and x._trace is not None}
     if not traces:
-        return entry.run(entry.graph, [x._value if type(x) is Tensor else x for x in values])
+        return entry.run([x._value if type(x) is Tensor else x for x in values])
     tape = next(iter(traces))
     below = [x._value if type(x) is Tensor else x for x in values]
     plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not settings().packing
