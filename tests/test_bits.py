@@ -146,3 +146,15 @@ def test_operators_of_scalars_on_the_left() -> None:
             assert [float(x) for x in found] == [float(one**value), float(np.power(one, value))]
             found = mode(lambda z: (other * (z * 1.0), np.multiply(other, z * 1.0)))(wg.tensor(number))
             assert [complex(x) for x in found] == [complex(other * number), complex(np.multiply(other, number))]
+
+
+def test_sums_of_what_is_repeated_and_was_written_to() -> None:
+    def program(x: Any) -> Any:
+        written = x * 1.0
+        np.copyto(written, x)
+        wide = np.broadcast_to(written, (3, 3))
+        return np.mean(wide), np.sum(wide.T), np.add.reduce(wide, axis=None)
+
+    for x in np.random.default_rng(1).normal(size=(50, 3)):
+        found = program(wg.tensor(x, requires_grad=True))
+        assert [part.item() for part in found] == [float(part) for part in program(x)]

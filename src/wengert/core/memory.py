@@ -90,6 +90,8 @@ def own(value: Any) -> Any:
 
 def copied(value: Any) -> Any:
     """Return a copy, in the same order, of a value that a Tensor holds; a Python number has no memory."""
+    if type(value) is ndarray and 0 in value.strides:  # sums go through the elements in the order of the strides
+        return dense_copy(value)
     return value.copy(order="K") if hasattr(value, "copy") else value
 
 
@@ -122,7 +124,16 @@ def may_change(array: np.ndarray[Any, Any]) -> bool:
 
 def fixed_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return a read-only copy in the same order; what is repeated along axes stays one element in memory."""
+    copy = dense_copy(array)
+    copy.flags.writeable = False
+    return copy
+
+
+def dense_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a copy in the same order; what is repeated along axes stays one element in memory, and read-only."""
     repeated = [n > 1 and not stride for n, stride in zip(array.shape, array.strides, strict=True)]
     narrow = np.array(array[tuple([slice(0, 1) if flag else slice(None) for flag in repeated])], order="K")
+    if not any(repeated):
+        return narrow
     narrow.flags.writeable = False
-    return np.broadcast_to(narrow, array.shape) if any(repeated) else narrow
+    return np.broadcast_to(narrow, array.shape)
