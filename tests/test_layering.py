@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"control"}),
     frozenset({"conversion"}),
     frozenset({"transforms"}),
-    frozenset({"numpy", "special", "autograd", "creation", "graph", "explanation", "testing", "extend"}),
+    frozenset({"numpy", "random", "special", "autograd", "creation", "graph", "explanation", "testing", "extend"}),
     frozenset({"nn", "optim", "interop", "distributed", "demo", "cli", "__main__"}),
     frozenset({"wengert"}),
 )

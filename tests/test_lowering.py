@@ -113,7 +113,7 @@ def test_samples_and_their_gradients(topic: str) -> None:
 NEVER = {
     *("floor_divide", "remainder", "fmod", "ldexp", "frexp", "modf", "nextafter", "spacing"),
     *("sinc", "sinc_derivative", "numpy.i0", "i0_derivative", "left_shift", "right_shift", "gcd", "lcm"),
-    *("bitwise_count", "direction", "angle", "ravel_multi_index", "whole", "laid_as"),
+    *("bitwise_count", "direction", "angle", "ravel_multi_index", "whole", "laid_as", "random_units", "random_normals"),
 }
 """Pointwise primitives for which there are no opcodes yet, or only of complex numbers, and what may raise."""
 ROUTINES = {
@@ -123,6 +123,7 @@ ROUTINES = {
     *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect"),
     *("unravel_index", "array_equal", "array_equiv", "ufunc_reduce"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
+    *("random_words", "random_draws"),
     *("histogram", "histogram_counts", "histogram_bin_edges"),
     *("call", "cond", "while_loop", "scan", "zero_sequence"),
 }

@@ -14,7 +14,7 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
 MODULES = (
     *("wengert", "wengert.autograd", "wengert.extend", "wengert.graph", "wengert.testing", "wengert.errors"),
-    *("wengert.special", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
+    *("wengert.random", "wengert.special", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
 )
 HEAD = """# Public names
 

@@ -81,7 +81,7 @@ _ON_FIRST_USE = {
     "taylor": "wengert.transforms.taylor",
     "vmap": "wengert.transforms.batching",
 }
-_MODULES = ("autograd", "extend", "graph", "testing")
+_MODULES = ("autograd", "extend", "graph", "random", "testing")
 
 
 def __getattr__(name: str) -> Any:

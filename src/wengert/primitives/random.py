@@ -1,0 +1,78 @@
+"""Random words and numbers: functions of keys, which are constant in all else (ADR 0027)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator, Philox
+from numpy.random.bit_generator import ISeedSequence
+
+from wengert.core.declare import constant
+from wengert.core.form import Pointwise, Routine
+
+__all__ = ["drawn", "normals", "units", "words"]
+
+Array = np.ndarray[Any, Any]
+
+
+class KeySeed(ISeedSequence):
+    """Seed a bit generator with a key; making one from entropy, to replace its key later, takes eight times as long."""
+
+    def __init__(self, key: Array) -> None:
+        self.key = key
+
+    def generate_state(self, _n_words: int, _dtype: Any = np.uint32) -> Array:
+        """Return the key."""
+        return self.key
+
+
+def generator(key: Array, start: Any = 0, domain: int = 0) -> Philox:
+    """Return NumPy's Philox4x64 for a key; its counter, four words long, stands before (start + 1, 0, 0, domain)."""
+    seed: Any = KeySeed(key)  # the stub knows SeedSequence alone
+    return Philox(seed, counter=np.array([start, 0, 0, domain], np.uint64))
+
+
+def evaluate_words(key: Array, start: Any, *, count: int, domain: int) -> Array:
+    """Evaluate `words`: the first words of a stream for each key and start."""
+    starts = np.asarray(start).astype(np.uint64)
+    stack = np.broadcast_shapes(key.shape[:-1], starts.shape)
+    keys, starts = np.broadcast_to(key, (*stack, 2)), np.broadcast_to(starts, stack)
+    found = np.empty((*stack, count), np.uint64)
+    for lane in np.ndindex(stack):
+        found[lane] = generator(keys[lane], starts[lane], domain).random_raw(count)
+    return found
+
+
+words = constant("random_words", evaluate_words, form=Routine("(k),()->(n)"))
+
+
+def evaluate_units(x: Any, *, dtype: Any) -> Any:
+    """Evaluate `units` as NumPy does: 53 bits of a word for a double, 24 of half a word for a float."""
+    if dtype == np.float32:
+        return (x >> np.uint64(8)).astype(np.float32) * np.float32(2.0**-24)
+    return (x >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def evaluate_normals(x: Any) -> Any:
+    """Evaluate `normals`: the quantile of the middle of one of 2**52 intervals, so that none is infinite."""
+    from scipy.special import ndtri
+
+    return ndtri(((x >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
+
+
+units = constant("random_units", evaluate_units, form=Pointwise())
+normals = constant("random_normals", evaluate_normals, form=Pointwise())
+
+
+def evaluate_drawn(key: Array, x: Array, *, method: str) -> Array:
+    """Evaluate `drawn`: one draw by NumPy's generator for each element of a row of parameters, for each key."""
+    stack = np.broadcast_shapes(key.shape[:-1], x.shape[:-1])
+    keys, rows = np.broadcast_to(key, (*stack, 2)), np.broadcast_to(x, (*stack, *x.shape[-1:]))
+    found = np.empty(rows.shape, np.int64 if method == "poisson" else x.dtype)
+    for lane in np.ndindex(stack):
+        found[lane] = getattr(Generator(generator(keys[lane])), method)(rows[lane])
+    return found
+
+
+drawn = constant("random_draws", evaluate_drawn, form=Routine("(k),(n)->(n)"))

@@ -1,0 +1,387 @@
+"""Random numbers with explicit keys: a key says which numbers come, in every mode and with any number of threads.
+
+The functions are those of NumPy's generators, with a key in front. A key is an array of two unsigned integers that
+batches and traces as others do; each is for one use, and `split` makes new ones of it.
+
+>>> import numpy as np
+>>> import wengert as wg
+>>> from wengert import random
+>>> first, second = random.split(random.key(0))
+>>> random.normal(first, size=3)
+tensor([ 1.16481315,  0.92670372, -1.09674179])
+>>> same = wg.jit(lambda key: random.normal(key, size=3))(first)
+>>> bool(np.all(same == random.normal(first, size=3)))
+True
+
+Draws are differentiable in what places and scales them, and in the shapes of gamma, beta and Dirichlet distributions.
+Words come from Philox4x64 with ten rounds, a function of the key and a counter, as `numpy.random.Philox` computes it:
+`uniform(key(seed), size=n)` is `numpy.random.Generator(numpy.random.Philox(seed)).random(n)`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import is_number
+from wengert.core.dispatch import apply, as_tensor
+from wengert.core.requirements import as_dtype, as_whole, shown
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.primitives import random as primitives
+
+__all__ = [
+    "bernoulli",
+    "bits",
+    "categorical",
+    "choice",
+    "exponential",
+    "fold_in",
+    "integers",
+    "key",
+    "normal",
+    "permutation",
+    "poisson",
+    "split",
+    "uniform",
+]
+
+DRAW, SPLIT, FOLD = 0, 1, 2
+"""The highest words of the counters of numbers, and of keys made of a key: their streams have nothing in common."""
+
+
+# Keys
+
+
+def key(seed: int) -> Any:
+    """Return the key of a seed: two words, those with which `numpy.random.Philox(seed)` begins.
+
+    Args:
+        seed: a whole number, 0 or more. Fold a traced number into a key with `fold_in`.
+
+    Raises:
+        UsageError: the seed is no such number.
+
+    >>> key(7).numpy()
+    array([16920295385781661272,   610735763742393210], dtype=uint64)
+    """
+    return as_tensor(np.random.SeedSequence(as_whole("key", "seed", seed, 0)).generate_state(2, np.uint64))
+
+
+def words_of(name: str, source: Any, count: int, domain: int = DRAW, start: Any = 0) -> Any:
+    """Return random words of a key."""
+    x = as_tensor(source)
+    if x.dtype != np.uint64 or x.shape != (2,):
+        raise DtypeError(
+            describe(
+                name,
+                f"{shown(source)}, of shape {x.shape} and dtype {x.dtype}, as the key",
+                "two words of dtype uint64 are needed",
+                "Make one with wengert.random.key or split; use vmap for one call for each of several keys",
+            )
+        )
+    return apply(primitives.words, x, start, count=count, domain=domain)
+
+
+def split(key: Any, num: int = 2) -> Any:
+    """Return new keys, whose numbers are independent of each other's and of those of the given one.
+
+    Args:
+        key: the key, which should not be used for anything else.
+        num: how many there shall be.
+
+    Returns:
+        A Tensor of shape (num, 2); its rows are keys.
+
+    >>> [row.shape for row in split(key(0), 3)]
+    [(2,), (2,), (2,)]
+    """
+    count = as_whole("split", "num", num, 0)
+    return words_of("split", key, 2 * count, SPLIT).reshape(count, 2)
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """Return a new key made of a key and an integer, such as the number of a step or of a lane; both may be traced.
+
+    Args:
+        key: the key, which may be folded with other integers too.
+        data: the integer.
+
+    Raises:
+        DtypeError: the data are no integer.
+
+    >>> wg_keys = [fold_in(key(0), step) for step in range(2)]
+    >>> bool(np.any(wg_keys[0] == wg_keys[1]))
+    False
+    """
+    x = data if is_number(data) else as_tensor(data)
+    if np.result_type(x).kind not in "iu" or np.shape(x) != ():
+        given = f"{shown(data)} of shape {np.shape(x)} and dtype {np.result_type(x)}"
+        raise DtypeError(describe("fold_in", given, "an integer is needed", "Use vmap for several"))
+    return words_of("fold_in", key, 2, FOLD, x)
+
+
+# Numbers
+
+
+def sized(size: Any, *parameters: Any) -> tuple[int, ...]:
+    """Return the shape of draws: as given, or what parameters broadcast to."""
+    if size is None:
+        return np.broadcast_shapes(*map(np.shape, parameters))
+    return (operator.index(size),) if not isinstance(size, tuple | list) else tuple(map(operator.index, size))
+
+
+def number(value: Any) -> Any:
+    """Return a parameter as a Python number or a Tensor."""
+    return value if is_number(value) else as_tensor(value)
+
+
+def floating(name: str, dtype: Any) -> np.dtype[Any]:
+    """Return a dtype of draws, which must be float64 or float32."""
+    found = as_dtype(name, dtype)
+    if found not in (np.float64, np.float32):
+        raise DtypeError(describe(name, f"dtype {found}", "float64 or float32 is needed", "Convert with .astype"))
+    return found
+
+
+def bits(key: Any, size: Any = ()) -> Any:
+    """Return random words, of dtype uint64.
+
+    Args:
+        key: the key.
+        size: the shape.
+
+    >>> bits(key(7), 2).numpy()
+    array([8648156199155761070, 7861003179181181637], dtype=uint64)
+    """
+    shape = sized(size)
+    return words_of("bits", key, math.prod(shape)).reshape(shape)
+
+
+def units(name: str, key: Any, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
+    """Return numbers from 0 on, less than 1."""
+    count = math.prod(shape)
+    if dtype == np.float64:
+        found = words_of(name, key, count)
+    else:  # two halves of each word, the lower one first
+        pairs = words_of(name, key, (count + 1) // 2)
+        found = np.stack([pairs & np.uint64(0xFFFFFFFF), pairs >> np.uint64(32)], axis=-1).reshape(-1)[:count]
+    return apply(primitives.units, found, dtype=dtype).reshape(shape)
+
+
+def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = float) -> Any:
+    """Return numbers that lie evenly between two bounds, in which they are differentiable.
+
+    Args:
+        key: the key.
+        low: the lower bound, which is included.
+        high: the upper bound.
+        size: the shape; that of the bounds, broadcast, if it is not given.
+        dtype: float64 or float32.
+
+    >>> uniform(key(7), size=3)
+    tensor([0.46881749, 0.42614584, 0.3629817 ])
+    """
+    low, high = number(low), number(high)
+    found = units("uniform", key, sized(size, low, high), floating("uniform", dtype))
+    return found if is_number(low) and is_number(high) and (low, high) == (0, 1) else low + (high - low) * found
+
+
+def normal(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Any:
+    """Return normal numbers, differentiable in mean and standard deviation.
+
+    Args:
+        key: the key.
+        loc: the mean.
+        scale: the standard deviation.
+        size: the shape; that of the parameters, broadcast, if it is not given.
+        dtype: float64 or float32.
+
+    >>> import wengert as wg
+    >>> round(wg.grad(lambda scale: normal(key(0), 0.0, scale, size=100).std())(2.0), 3)
+    1.073
+    """
+    loc, scale = number(loc), number(scale)
+    shape, dtype = sized(size, loc, scale), floating("normal", dtype)
+    found = apply(primitives.normals, words_of("normal", key, math.prod(shape))).reshape(shape).astype(dtype)
+    return found if is_number(loc) and is_number(scale) and (loc, scale) == (0, 1) else loc + scale * found
+
+
+def exponential(key: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Any:
+    """Return exponentially distributed numbers, differentiable in their mean.
+
+    Args:
+        key: the key.
+        scale: the mean.
+        size: the shape; that of the mean if it is not given.
+        dtype: float64 or float32.
+
+    >>> exponential(key(7), 2.0, size=2)
+    tensor([1.2652992 , 1.11075997])
+    """
+    scale = number(scale)
+    return scale * standard_exponential("exponential", key, sized(size, scale), floating("exponential", dtype))
+
+
+def standard_exponential(name: str, key: Any, shape: tuple[int, ...], dtype: Any = np.float64) -> Any:
+    """Return exponentially distributed numbers with the mean 1."""
+    return -np.log1p(-units(name, key, shape, dtype))
+
+
+def bernoulli(key: Any, p: Any = 0.5, size: Any = None) -> Any:
+    """Return truth values.
+
+    Args:
+        key: the key.
+        p: the probability of True.
+        size: the shape; that of p if it is not given.
+
+    >>> bernoulli(key(7), 0.4, size=4).tolist()
+    [False, False, True, True]
+    """
+    p = number(p)
+    return units("bernoulli", key, sized(size, p)) < p
+
+
+def categorical(key: Any, logits: Any, axis: int = -1, size: Any = None) -> Any:
+    """Return places along an axis, drawn by probabilities that are the softmax of logits.
+
+    Args:
+        key: the key.
+        logits: logarithms of probabilities, up to a constant.
+        axis: the axis of the alternatives.
+        size: the shape, to which that of the logits without the axis broadcasts; this if it is not given.
+
+    >>> categorical(key(7), np.log([0.1, 0.0001, 0.9]), size=5).tolist()
+    [2, 2, 2, 2, 2]
+    """
+    weights: Any = as_tensor(logits)
+    weights = np.moveaxis(weights, axis, -1)
+    shape = sized(size, np.zeros(weights.shape[:-1]))
+    noise = -np.log(standard_exponential("categorical", key, (*shape, weights.shape[-1])))
+    return np.argmax(weights + noise, axis=-1)
+
+
+def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
+    """Return integers from a lower bound on, less than an upper one.
+
+    Each comes with the same probability, to the number of integers times 2**-64.
+
+    Args:
+        key: the key.
+        low: the lower bound; the upper one, after 0, where it is alone.
+        high: the upper bound.
+        size: the shape; that of the bounds, broadcast, if it is not given.
+        dtype: the dtype of the integers.
+
+    Raises:
+        UsageError: there are no integers between the bounds.
+
+    >>> integers(key(7), 1, 7, size=6).tolist()
+    [3, 4, 4, 3, 4, 3]
+    """
+    low, high = (0, low) if high is None else (low, high)
+    low, high = number(low), number(high)
+    if is_number(low) and is_number(high) and low >= high:
+        raise UsageError(describe("integers", f"bounds {low} and {high}", "a lower one below is needed", "Swap them"))
+    shape = sized(size, low, high)
+    span = as_tensor(high - low).astype(np.uint64)
+    offset = words_of("integers", key, math.prod(shape)).reshape(shape) % span
+    return (offset.astype(np.int64) + low).astype(as_dtype("integers", dtype))
+
+
+def poisson(key: Any, lam: Any = 1.0, size: Any = None) -> Any:
+    """Return numbers of events, by NumPy's generator of this key.
+
+    Args:
+        key: the key.
+        lam: the expected number.
+        size: the shape; that of `lam` if it is not given.
+
+    >>> poisson(key(7), 3.0, size=5).tolist()
+    [3, 2, 4, 1, 1]
+    """
+    return draws("poisson", key, "poisson", lam, size)
+
+
+def draws(name: str, key: Any, method: str, parameter: Any, size: Any) -> Any:
+    """Return what a method of NumPy's generators draws for each element of a parameter, which is not followed."""
+    words_of(name, key, 0)
+    x = as_tensor(parameter)
+    x = x if x.dtype == np.float64 else x.astype(float)
+    shape = sized(size, x)
+    rows = np.broadcast_to(x, shape).reshape(-1)
+    return apply(primitives.drawn, as_tensor(key), rows, method=method).reshape(shape)
+
+
+# Orders and choices
+
+
+def permutation(key: Any, x: Any, axis: int = 0) -> Any:
+    """Return the slices of an array along an axis, or the integers below a number, in random order.
+
+    Args:
+        key: the key.
+        x: the array, which is differentiated, or the number.
+        axis: the axis.
+
+    >>> permutation(key(0), 5).tolist()
+    [0, 3, 1, 2, 4]
+    """
+    array = as_tensor(x)
+    if not array.ndim:
+        return order("permutation", key, operator.index(x))
+    return np.take(array, order("permutation", key, array.shape[axis]), axis=axis)
+
+
+def order(name: str, key: Any, count: int) -> Any:
+    """Return the numbers below one in random order."""
+    return np.argsort(words_of(name, key, count), kind="stable")
+
+
+def choice(key: Any, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0) -> Any:
+    """Return slices of an array along an axis, or integers below a number, chosen at random.
+
+    Args:
+        key: the key.
+        a: the array, which is differentiated, or the number.
+        size: how many, or the shape that they come in; one if it is not given.
+        replace: whether any may come more than once.
+        p: the probability of each; equal ones if it is not given.
+        axis: the axis.
+
+    Raises:
+        UsageError: more are wanted than there are, and none may come twice.
+        ShapeError: there are more probabilities than slices, or fewer.
+
+    >>> choice(key(1), [10.0, 20.0, 30.0], 4, p=[0.5, 0.3, 0.2])
+    tensor([10., 10., 10., 30.])
+    """
+    array = as_tensor(a)
+    length = array.shape[axis] if array.ndim else operator.index(a)
+    shape = sized(() if size is None else size)
+    places = chosen(key, length, shape, replace, None if p is None else as_tensor(p))
+    return np.take(array, places, axis=axis) if array.ndim else places
+
+
+def chosen(key: Any, length: int, shape: tuple[int, ...], replace: bool, p: Any) -> Any:
+    """Return the places of a choice."""
+    count = math.prod(shape)
+    if p is not None and p.shape != (length,):
+        raise ShapeError(
+            describe("choice", f"p of shape {p.shape} for {length} slices", "one for each is needed", "Correct p")
+        )
+    if replace and p is None:
+        return integers(key, length, size=shape)
+    if replace:
+        sums: Any = np.cumsum(p)
+        return np.searchsorted(sums / sums[-1], units("choice", key, shape), side="right")
+    if count > length:
+        given = f"{count} of {length} without replacement"
+        raise UsageError(describe("choice", given, "as many as there are, or fewer, are needed", "Pass replace=True"))
+    if p is None:
+        return order("choice", key, length)[:count].reshape(shape)
+    waits = standard_exponential("choice", key, (length,)) / p  # whoever waits least comes first
+    return np.argsort(waits, kind="stable")[:count].reshape(shape)

@@ -1,0 +1,155 @@
+"""Random numbers with keys: NumPy's words, the same numbers in every mode, and gradients of what they are scaled by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert import random
+from wengert.errors import DtypeError, ShapeError, UsageError
+
+KEY = random.key(3).numpy()
+LOGITS = np.array([[0.1, 2.0, -1.0], [0.0, -0.5, 0.5]])
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "bits": lambda key: random.bits(key, (2, 3)),
+    "bernoulli": lambda key: random.bernoulli(key, np.array([0.1, 0.5, 0.9])),
+    "categorical": lambda key: random.categorical(key, LOGITS),
+    "categorical, sized": lambda key: random.categorical(key, LOGITS, axis=0, size=(4, 3)),
+    "choice": lambda key: random.choice(key, 10, (2, 4)),
+    "choice by weights": lambda key: random.choice(key, np.arange(3.0), 4, p=np.array([0.2, 0.5, 0.3])),
+    "choice without replacement": lambda key: random.choice(key, 10, 4, replace=False),
+    "choice by weights without replacement": lambda key: random.choice(key, 3, 2, replace=False, p=[0.2, 0.5, 0.3]),
+    "exponential": lambda key: random.exponential(key, 2.0, size=3),
+    "fold_in": lambda key: random.fold_in(key, 7),
+    "integers": lambda key: random.integers(key, -2, 5, size=6),
+    "normal": lambda key: random.normal(key, 1.0, 2.0, size=(2, 2)),
+    "permutation": lambda key: random.permutation(key, np.arange(6.0).reshape(2, 3), axis=1),
+    "poisson": lambda key: random.poisson(key, np.array([1.0, 2.0, 30.0])),
+    "split": lambda key: random.split(key, 3),
+    "uniform": lambda key: random.uniform(key, -1.0, 1.0, size=3),
+    "uniform, single": lambda key: random.uniform(key, size=5, dtype=np.float32),
+}
+
+
+def numpys(seed: int) -> Any:
+    return np.random.Generator(np.random.Philox(seed))
+
+
+def test_words_and_uniform_numbers_are_numpys() -> None:
+    np.testing.assert_array_equal(random.bits(random.key(3), 9), np.random.Philox(3).random_raw(9))
+    np.testing.assert_array_equal(random.uniform(KEY, size=9), numpys(3).random(9))
+    np.testing.assert_array_equal(random.uniform(KEY, -2.0, 3.0, size=9), numpys(3).uniform(-2.0, 3.0, 9))
+    single = random.uniform(KEY, size=9, dtype=np.float32)
+    np.testing.assert_array_equal(single, numpys(3).random(9, dtype=np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_array_equal(random.poisson(KEY, 4.0, size=9), numpys(3).poisson(4.0, 9))
+    weights = [0.2, 0.5, 0.3]
+    np.testing.assert_array_equal(random.choice(KEY, 3, 9, p=weights), numpys(3).choice(3, 9, p=weights))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_numbers_are_the_same_in_every_mode(name: str) -> None:
+    call = CALLS[name]
+    keys = random.split(KEY, 3).numpy()
+    want = np.stack([call(key).numpy() for key in keys])
+    for mode in (wg.vmap(call), wg.jit(wg.vmap(call)), wg.vmap(wg.jit(call))):
+        found = np.asarray(mode(keys))
+        np.testing.assert_array_equal(found, want)
+        assert found.dtype == want.dtype
+    jitted = wg.jit(call)
+    for key, row in zip(keys, want, strict=True):
+        np.testing.assert_array_equal(jitted(key), row)
+    assert jitted.trace_count == 1
+    np.testing.assert_array_equal(wg.jit(lambda x: x * call(KEY))(1), call(KEY))
+
+
+def test_keys_of_a_key_differ_from_each_other_and_from_its_numbers() -> None:
+    made = [random.split(KEY, 100).numpy(), *[random.fold_in(KEY, i).numpy()[None] for i in range(-50, 50)]]
+    found = {tuple(key) for key in np.concatenate(made).tolist()}
+    assert len(found) == 200
+    assert found.isdisjoint({tuple(pair) for pair in random.bits(KEY, (100, 2)).tolist()})
+    folded = wg.vmap(random.fold_in, in_axes=(None, 0))(KEY, np.arange(3))
+    np.testing.assert_array_equal(folded, np.stack([random.fold_in(KEY, i).numpy() for i in range(3)]))
+    np.testing.assert_array_equal(wg.jit(random.fold_in)(KEY, 5), random.fold_in(KEY, 5))
+
+
+def test_distributions() -> None:
+    n = 20_000
+    x = random.normal(KEY, size=n).numpy()
+    np.testing.assert_allclose([x.mean(), x.var(), (x**3).mean(), (x**4).mean()], [0, 1, 0, 3], atol=0.1)
+    assert abs(random.normal(KEY, size=n, dtype=np.float32).numpy() - x).max() < 1e-6
+    np.testing.assert_allclose(random.exponential(KEY, 2.0, size=n).mean().item(), 2.0, rtol=0.03)
+    np.testing.assert_allclose(random.bernoulli(KEY, 0.3, size=n).mean().item(), 0.3, atol=0.01)
+    probabilities = np.exp(LOGITS[0]) / np.exp(LOGITS[0]).sum()
+    found = np.bincount(random.categorical(KEY, LOGITS[0], size=n).numpy()) / n
+    np.testing.assert_allclose(found, probabilities, atol=0.01)
+    assert set(random.integers(KEY, -2, 2, size=200).tolist()) == {-2, -1, 0, 1}
+    first = [random.choice(random.fold_in(KEY, i), 3, 2, replace=False, p=[0.7, 0.2, 0.1]).tolist() for i in range(500)]
+    assert all(a != b for a, b in first)
+    np.testing.assert_allclose(np.mean([a == 0 for a, _ in first]), 0.7, atol=0.06)
+
+
+def test_gradients_follow_parameters_and_what_is_chosen_from() -> None:
+    x = np.array([0.5, 2.0])
+    noise = random.normal(KEY, size=2).numpy()
+    low, scale = wg.grad(lambda a, b: np.sum(random.normal(KEY, a, b)), (0, 1))(x, x)
+    np.testing.assert_allclose((low, scale), ([1.0, 1.0], noise))
+    units = random.uniform(KEY, size=2).numpy()
+    np.testing.assert_allclose(wg.grad(lambda a: np.sum(random.uniform(KEY, a, 5.0)))(x), 1 - units)
+    np.testing.assert_allclose(
+        wg.grad(lambda a: np.sum(random.exponential(KEY, a)))(x), random.exponential(KEY, size=2)
+    )
+    order = random.permutation(KEY, 3).numpy()
+    weights = np.arange(1.0, 4.0)
+    permuted = wg.grad(lambda a: np.sum(random.permutation(KEY, a) * weights))(np.ones(3))
+    np.testing.assert_array_equal(permuted[order], weights)
+    counts = np.bincount(random.choice(KEY, 3, 10).numpy(), minlength=3)
+    np.testing.assert_array_equal(wg.grad(lambda a: np.sum(random.choice(KEY, a, 10)))(np.ones(3)), counts)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: random.key(-1), UsageError, "key: -1 for seed; a whole number, 0 or more, is needed. Pass an int."),
+        (
+            lambda: random.normal(7),
+            DtypeError,
+            "normal: 7, of shape () and dtype int64, as the key; two words of dtype uint64 are needed. Make one with "
+            "wengert.random.key or split; use vmap for one call for each of several keys.",
+        ),
+        (
+            lambda: random.fold_in(KEY, 0.5),
+            DtypeError,
+            "fold_in: 0.5 of shape () and dtype float64; an integer is needed. Use vmap for several.",
+        ),
+        (
+            lambda: random.uniform(KEY, dtype=int),
+            DtypeError,
+            "uniform: dtype int64; float64 or float32 is needed. Convert with .astype.",
+        ),
+        (
+            lambda: random.integers(KEY, 3, 3),
+            UsageError,
+            "integers: bounds 3 and 3; a lower one below is needed. Swap them.",
+        ),
+        (
+            lambda: random.choice(KEY, 3, 4, replace=False),
+            UsageError,
+            "choice: 4 of 3 without replacement; as many as there are, or fewer, are needed. Pass replace=True.",
+        ),
+        (
+            lambda: random.choice(KEY, 3, p=[1.0]),
+            ShapeError,
+            "choice: p of shape (1,) for 3 slices; one for each is needed. Correct p.",
+        ),
+    ],
+)
+def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value) == text
