@@ -23,7 +23,21 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"control"}),
     frozenset({"conversion"}),
     frozenset({"transforms"}),
-    frozenset({"numpy", "random", "special", "autograd", "creation", "graph", "explanation", "testing", "extend"}),
+    frozenset(
+        {
+            "numpy",
+            "scipy",
+            "random",
+            "tree",
+            "functional",
+            "autograd",
+            "creation",
+            "graph",
+            "explanation",
+            "testing",
+            "extend",
+        }
+    ),
     frozenset({"nn", "optim", "interop", "distributed", "demo", "cli", "__main__"}),
     frozenset({"wengert"}),
 )

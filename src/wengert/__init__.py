@@ -13,6 +13,7 @@ from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, n
 
 if TYPE_CHECKING:
     from wengert import autograd as autograd
+    from wengert import tree as tree
     from wengert.control.call import call
     from wengert.control.cond import cond, switch
     from wengert.control.scan import scan
@@ -81,7 +82,7 @@ _ON_FIRST_USE = {
     "taylor": "wengert.transforms.taylor",
     "vmap": "wengert.transforms.batching",
 }
-_MODULES = ("autograd", "extend", "graph", "random", "testing")
+_MODULES = ("autograd", "extend", "graph", "random", "testing", "tree")
 
 
 def __getattr__(name: str) -> Any:

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import atexit
+import collections
 import dataclasses
+import enum
 import functools
+import types
+import typing
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["NAMESPACE", "flatten", "flatten_prefix", "map_leaves", "nested_too_deeply", "unflatten", "unflatten_each"]
+__all__ = [
+    "NAMESPACE",
+    "STATIC",
+    "flatten",
+    "flatten_prefix",
+    "map_leaves",
+    "nested_too_deeply",
+    "place_of",
+    "register",
+    "unflatten",
+    "unflatten_each",
+]
 
 NAMESPACE = "wengert"
 IN_ORDER = "wengert, dictionaries in order"
+STATIC = "wengert.static"
+"""The key in the metadata of a dataclass's field that says whether it is static."""
+REGISTERED: set[type[Any]] = {collections.deque}
+"""Classes whose instances were found to be containers, or said to be."""
 
 
 def flatten(
@@ -37,7 +56,7 @@ def flatten(
     kind = type(tree)
     if kind is float or kind is np.ndarray:
         return [tree], None
-    if not issubclass(kind, dict | list | tuple) and not dataclasses.is_dataclass(kind) and tree is not None:
+    if tree is not None and not is_container(kind):
         return [tree], None
     import optree  # on first use: it costs more than the rest of the import
 
@@ -48,13 +67,13 @@ def flatten(
             leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=IN_ORDER if in_order else NAMESPACE)
         except RecursionError:
             raise nested_too_deeply("containers", tree) from None
-        unknown = {type(leaf) for leaf in leaves if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type)}
+        unknown = {type(leaf) for leaf in leaves if is_container(type(leaf))}
         if is_leaf is not None:
             unknown -= {type(leaf) for leaf in leaves if is_leaf(leaf)}
         if not unknown:
             return leaves, structure
         for found in unknown:
-            register_dataclass(found)
+            register_on_sight(found)
 
 
 def nested_too_deeply(name: str, tree: Any) -> UsageError:
@@ -85,23 +104,182 @@ def keep_order() -> None:
     atexit.register(mode.__exit__, None, None, None)
 
 
-def register_dataclass(kind: type[Any]) -> None:
-    """Let the fields of a dataclass be children."""
+def is_container(kind: type[Any]) -> bool:
+    """Tell whether instances of a class are containers."""
+    if issubclass(kind, dict | list | tuple):
+        return not issubclass(kind, enum.Enum)
+    return dataclasses.is_dataclass(kind) or kind in REGISTERED
+
+
+def register_on_sight(kind: type[Any]) -> None:
+    """Let the fields of a dataclass, or the items of a subclass of dict, list or tuple, be children."""
+    if dataclasses.is_dataclass(kind):
+        register_dataclass(kind)
+    elif issubclass(kind, dict):
+        register_mapping(kind)
+    else:
+        register_sequence(kind)
+
+
+def register(
+    kind: type[Any],
+    take_apart: Callable[[Any], tuple[Iterable[Any], Any]],
+    put_together: Callable[[Any, Iterable[Any]], Any],
+    entries: Callable[[Any], Sequence[Any]] | None = None,
+    entry: str = "SequenceEntry",
+) -> None:
+    """Let instances of a class be containers.
+
+    Args:
+        kind: the class.
+        take_apart: returns the children of an instance and its static data, which compare and hash.
+        put_together: makes an instance from static data and other children.
+        entries: returns what leads to each child of an instance, as in `instance[entry]`; by default their numbers.
+        entry: optree's name of how that is written.
+    """
     import optree
 
-    names = [field.name for field in dataclasses.fields(kind)]
+    def parts(instance: Any) -> tuple[Any, ...]:
+        children, static = take_apart(instance)
+        return (children, static) if entries is None else (children, static, entries(instance))
 
-    def take_apart(instance: Any) -> tuple[list[Any], None, list[str]]:
-        return [getattr(instance, name) for name in names], None, names
+    REGISTERED.add(kind)
+    way = getattr(optree, entry)
+    for namespace in (NAMESPACE, IN_ORDER):
+        optree.register_pytree_node(kind, parts, put_together, namespace=namespace, path_entry_type=way)
 
-    def put_together(_: Any, children: Iterable[Any]) -> Any:
+
+def register_dataclass(kind: type[Any]) -> None:
+    """Let the fields of a dataclass be children, but for static ones."""
+    fields = dataclasses.fields(kind)
+    hints = annotations_of(kind)
+    static = [f.name for f in fields if f.metadata.get(STATIC, is_static(hints.get(f.name)))]
+    names = [f.name for f in fields if f.name not in static]
+
+    def take_apart(instance: Any) -> tuple[list[Any], tuple[Any, ...]]:
+        fixed = tuple([getattr(instance, name) for name in static])
+        require_hashable(kind, static, fixed)
+        return [getattr(instance, name) for name in names], fixed
+
+    def put_together(fixed: tuple[Any, ...], children: Iterable[Any]) -> Any:
         instance = object.__new__(kind)
-        for name, child in zip(names, children, strict=True):
+        for name, child in zip((*names, *static), (*children, *fixed), strict=True):
             object.__setattr__(instance, name, child)
         return instance
 
-    for namespace in (NAMESPACE, IN_ORDER):
-        optree.register_pytree_node(kind, take_apart, put_together, namespace=namespace)
+    register(kind, take_apart, put_together, lambda _: names, "GetAttrEntry")
+
+
+def register_attributes(kind: type[Any]) -> None:
+    """Let the attributes of instances of a class be children, in the order of their names."""
+
+    def take_apart(instance: Any) -> tuple[list[Any], tuple[str, ...]]:
+        names = tuple(sorted(vars(instance)))
+        return [vars(instance)[name] for name in names], names
+
+    def put_together(names: tuple[str, ...], children: Iterable[Any]) -> Any:
+        instance = object.__new__(kind)
+        vars(instance).update(zip(names, children, strict=True))
+        return instance
+
+    register(kind, take_apart, put_together, lambda instance: sorted(vars(instance)), "GetAttrEntry")
+
+
+def require_hashable(kind: type[Any], names: Iterable[str], values: Iterable[Any]) -> None:
+    """Raise a UsageError if static data may change: what was traced with it would go on to hold what it was."""
+    for name, value in zip(names, values, strict=True):
+        try:
+            hash(value)
+        except TypeError:
+            raise UsageError(
+                describe(
+                    "tree",
+                    f"{kind.__name__}.{name}, which is static, is of type {type(value).__name__}",
+                    "what hashes and does not change is needed, such as a tuple",
+                    "Convert it, or make it a leaf: a field of a dataclass that is not static, or an item",
+                )
+            ) from None
+
+
+def annotations_of(kind: type[Any]) -> dict[str, Any]:
+    """Return the types of a dataclass's fields; none if they name what cannot be found."""
+    try:
+        return typing.get_type_hints(kind)
+    except (NameError, AttributeError, TypeError, SyntaxError):
+        return {}
+
+
+def is_static(hint: Any) -> bool:
+    """Tell whether values of an annotated type belong to the structure: integers, strings and the like.
+
+    >>> is_static(int), is_static(str | None), is_static(tuple[int, ...]), is_static(float), is_static(Any)
+    (True, True, True, False, False)
+    """
+    if typing.get_origin(hint) in (Literal, type, collections.abc.Callable):
+        return True
+    inside = [part for part in typing.get_args(hint) if part is not ...]
+    if typing.get_origin(hint) in (typing.Union, types.UnionType, tuple, frozenset):
+        return all(part is types.NoneType or is_static(part) for part in inside)
+    return isinstance(hint, type) and issubclass(hint, int | str | bytes | range | type | enum.Enum | np.dtype)
+
+
+def register_sequence(kind: type[Any]) -> None:
+    """Let the items of a subclass of list or tuple be children, and its attributes static."""
+    base = list if issubclass(kind, list) else tuple
+
+    def put_together(state: State, children: Iterable[Any]) -> Any:
+        instance = base.__new__(kind, *([children] if base is tuple else []))
+        if isinstance(instance, list):
+            list.extend(instance, children)
+        return state.given_to(instance)
+
+    register(kind, lambda instance: (base.__iter__(instance), State(instance)), put_together)
+
+
+def register_mapping(kind: type[Any]) -> None:
+    """Let the values of a subclass of dict be children, and its keys and attributes static."""
+    base: Any = next(b for b in kind.__mro__ if b in (dict, collections.OrderedDict, collections.defaultdict))
+
+    def take_apart(instance: Any) -> tuple[list[Any], State]:
+        keys = tuple(base.keys(instance))
+        return [base.__getitem__(instance, key) for key in keys], State(instance, keys)
+
+    def put_together(state: State, children: Iterable[Any]) -> Any:
+        instance = base.__new__(kind)
+        for key, child in zip(state.keys, children, strict=True):
+            base.__setitem__(instance, key, child)
+        return state.given_to(instance)
+
+    register(kind, take_apart, put_together, lambda instance: list(base.keys(instance)), "MappingEntry")
+
+
+class State:
+    """The keys and attributes of a container, which belong to the structure."""
+
+    __slots__ = ("attributes", "items_are_attributes", "keys")
+
+    def __init__(self, instance: Any, keys: tuple[Any, ...] = ()) -> None:
+        attributes = getattr(instance, "__dict__", {})
+        self.keys = keys
+        self.items_are_attributes = attributes is instance
+        self.attributes = {} if self.items_are_attributes else dict(attributes)
+        if isinstance(instance, collections.defaultdict):
+            self.attributes["default_factory"] = instance.default_factory
+        require_hashable(type(instance), self.attributes, self.attributes.values())
+
+    def given_to(self, instance: Any) -> Any:
+        """Return an instance after giving it the attributes."""
+        if self.items_are_attributes:
+            instance.__dict__ = instance
+        for name, value in self.attributes.items():
+            object.__setattr__(instance, name, value)
+        return instance
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and self.keys == other.keys and self.attributes == other.attributes
+
+    def __hash__(self) -> int:
+        return hash((self.keys, tuple(self.attributes.items())))
 
 
 def unflatten(structure: Any, leaves: Sequence[Any]) -> Any:
@@ -173,3 +351,16 @@ def flatten_prefix(name: str, prefix: Any, structure: Any, tree: Any) -> list[An
                 f"Build it alike ({error})",
             )
         ) from error
+
+
+def place_of(tree: Any, index: int, name: str) -> str:
+    """Return how one writes a leaf of nested containers that have a name.
+
+    >>> place_of({"layers": [1.0, (2.0, 3.0)]}, 2, "parameters")
+    "parameters['layers'][1][1]"
+    """
+    if flatten(tree)[1] is None:
+        return name
+    import optree
+
+    return str(optree.tree_accessors(tree, namespace=NAMESPACE)[index].codify(name))

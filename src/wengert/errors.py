@@ -18,6 +18,7 @@ __all__ = [
     "UsageError",
     "WengertError",
     "describe",
+    "placed",
 ]
 
 
@@ -84,3 +85,13 @@ def describe(name: str, given: str, needed: str, action: str) -> str:
     'backward: shape (3,) was given; one element is needed. Call vjp.'
     """
     return f"{name}: {given}; {needed}. {action}."
+
+
+def placed(error: WengertError, place: str) -> WengertError:
+    """Return an error of the house form that also says where what was given stands.
+
+    >>> print(placed(WengertError(describe("grad", "the integer 3", "a float is needed", "Write 3.0")), "p['n']"))
+    grad: the integer 3 at p['n']; a float is needed. Write 3.0.
+    """
+    given, semicolon, rest = str(error).partition("; ")
+    return type(error)(f"{given} at {place}{semicolon}{rest}")

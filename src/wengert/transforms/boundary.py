@@ -9,18 +9,20 @@ from __future__ import annotations
 import inspect
 import numbers
 from collections.abc import Callable, Iterable, Sequence
+from inspect import Parameter
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
+from wengert._tree import flatten, place_of
 from wengert.core.aval import aval_of, is_number
 from wengert.core.dispatch import is_weak, plain_array, weakened
 from wengert.core.memory import lend
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import current, lasting, share
-from wengert.errors import DtypeError, UsageError, describe
+from wengert.errors import DtypeError, UsageError, describe, placed
 from wengert.traces.transient import Transient
 
 __all__ = [
@@ -36,7 +38,8 @@ __all__ = [
     "result_below",
     "result_example",
     "returned",
-    "selected",
+    "selected_arguments",
+    "selected_leaves",
     "split_aux",
 ]
 
@@ -145,6 +148,49 @@ def selected(name: str, leaf: Any) -> Any:
         leaf = np.asarray(leaf)[()]
     check_dtype(name, aval_of(leaf).dtype)
     return leaf
+
+
+def selected_leaves(
+    name: str, function: Callable[..., Any], position: int, argument: Any, leaves: list[Any]
+) -> list[Any]:
+    """Return the leaves of a differentiated argument as `selected` does each; an error says where a leaf stands."""
+    found: list[Any] = []
+    try:
+        for leaf in leaves:
+            found.append(selected(name, leaf))
+    except DtypeError as error:
+        if argument is leaf:
+            raise
+        raise placed(error, place_of(argument, len(found), parameter_name(function, position))) from None
+    return found
+
+
+def selected_arguments(
+    name: str, function: Callable[..., Any], chosen: Sequence[int], arguments: Sequence[Any]
+) -> list[Any]:
+    """Return the leaves of the chosen arguments, as `selected_leaves` does those of one."""
+    return [
+        leaf
+        for position, argument in zip(chosen, arguments, strict=True)
+        for leaf in selected_leaves(name, function, position, argument, flatten(argument)[0])
+    ]
+
+
+def parameter_name(function: Callable[..., Any], position: int) -> str:
+    """Return what a function calls an argument; its number where that cannot be known.
+
+    >>> parameter_name(lambda x, y: x, 1), parameter_name(dict, 1)
+    ('y', 'argument 1')
+    """
+    try:
+        found = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return f"argument {position}"
+    fits = position < len(found) and found[position].kind in (
+        Parameter.POSITIONAL_ONLY,
+        Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    return found[position].name if fits else f"argument {position}"
 
 
 def require_argument(name: str, value: Any) -> None:

@@ -28,7 +28,7 @@ from wengert.transforms.boundary import (
     require_sequences,
     result_below,
     result_example,
-    selected,
+    selected_leaves,
     split_aux,
 )
 from wengert.transforms.results import require_differentiable_results
@@ -74,7 +74,7 @@ def pushed(
     require_flag(name, has_aux=has_aux)
     require_sequences(name, primals, tangents)
     trace = Dual(next_level(), functools.partial(name_of, name, fun))
-    arguments, leaves, inside = dual_arguments(trace, primals, tangents)
+    arguments, leaves, inside = dual_arguments(trace, fun, primals, tangents)
     before = held(inside)
     try:
         result = called(fun, arguments, {})
@@ -96,7 +96,7 @@ def pushed(
 
 
 def dual_arguments(
-    trace: Dual, primals: Sequence[Any], tangents: Sequence[Any]
+    trace: Dual, function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any], list[Any]]:
     """Return the primals as Tensors that carry the tangents, their leaves as given, and their leaves as Tensors."""
     if len(primals) != len(tangents):
@@ -104,7 +104,7 @@ def dual_arguments(
     arguments: list[Any] = []
     given: list[Any] = []
     inside: list[Any] = []
-    for primal, tangent in zip(primals, tangents, strict=True):
+    for position, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
         leaves, structure = flatten(primal)
         given += leaves
         if tangent is None:
@@ -115,8 +115,9 @@ def dual_arguments(
         directions, other = flatten(tangent)
         if other != structure:
             raise mismatch(f"a tangent of structure {other}", f"that of its primal, {structure}, is needed")
-        pairs = zip(leaves, directions, strict=True)
-        duals = [standing_for(dual_leaf(trace, leaf, direction), leaf) for leaf, direction in pairs]
+        chosen = selected_leaves("jvp", function, position, primal, leaves)
+        pairs = zip(chosen, directions, leaves, strict=True)
+        duals = [standing_for(dual_leaf(trace, value, direction), leaf) for value, direction, leaf in pairs]
         arguments.append(unflatten(structure, duals))
         inside += duals
     return arguments, given, inside
@@ -124,7 +125,7 @@ def dual_arguments(
 
 def dual_leaf(trace: Dual, leaf: Any, direction: Any) -> Tensor:
     """Return one differentiated leaf with its tangent."""
-    value = inner_value(selected("jvp", leaf))
+    value = inner_value(leaf)
     if type(value) is float and type(direction) is float:
         return make_dual(value, direction, trace, trace.place)
     require_number("jvp", "a tangent", direction)

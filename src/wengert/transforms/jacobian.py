@@ -22,7 +22,7 @@ from wengert.transforms.boundary import (
     require_complex,
     require_sequences,
     result_example,
-    selected,
+    selected_arguments,
 )
 from wengert.transforms.forward import pushed
 from wengert.transforms.reverse import copied, gradient_function, pulled
@@ -177,7 +177,7 @@ def forward_jacobian(name: str, fun: Function, argnums: int | Sequence[int], hol
     def jacobian_of(*args: Any) -> Any:
         function, selection = on_selected(fun, name, argnums, args)
         given, structure = flatten(selection)
-        leaves = [selected(name, leaf) for leaf in given]
+        leaves = selected_arguments(name, fun, positions(name, argnums, len(args)), selection)
         require_complex(name, "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
         primals = unflatten(structure, leaves)
 

@@ -30,7 +30,7 @@ from wengert.transforms.boundary import (
     result_below,
     result_example,
     returned,
-    selected,
+    selected_leaves,
     split_aux,
 )
 from wengert.transforms.results import require_differentiable_results
@@ -83,7 +83,8 @@ class Recording:
         for position in argnums:
             require_argument(name, args[position])
             found, structure = flatten(args[position])
-            traced = [make_leaf(inner_value(selected(name, leaf)), self.tape) for leaf in found]
+            chosen = selected_leaves(name, function, position, args[position], found)
+            traced = [make_leaf(inner_value(leaf), self.tape) for leaf in chosen]
             for leaf, tensor in zip(found, traced, strict=True):
                 tensor._kept = isinstance(leaf, np.ndarray | Tensor)
                 standing_for(tensor, leaf)

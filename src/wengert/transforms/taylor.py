@@ -25,7 +25,7 @@ from wengert.transforms.boundary import (
     require_sequences,
     result_example,
     returned,
-    selected,
+    selected_arguments,
 )
 from wengert.transforms.results import require_differentiable_results
 
@@ -72,8 +72,9 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
                 "Build the tangents like the primals",
             )
         )
-    pairs = zip(leaves, directions, strict=True)
-    arguments = [standing_for(line(trace, leaf, direction), leaf) for leaf, direction in pairs]
+    chosen = selected_arguments("taylor", fun, range(len(primals)), primals)
+    pairs = zip(chosen, directions, leaves, strict=True)
+    arguments = [standing_for(line(trace, value, direction), leaf) for value, direction, leaf in pairs]
     example = result_example(leaves)
     try:
         before = held(arguments)
@@ -88,7 +89,7 @@ def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order
 
 def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
     """Return an argument as the series of a point moving along a line."""
-    value = inner_value(selected("taylor", leaf))
+    value = inner_value(leaf)
     require_number("taylor", "a tangent", direction)
     step = inner_value(strengthened(direction) if isinstance(direction, Tensor) else np.asarray(direction)[()])
     aval = aval_of(value)

@@ -1,0 +1,331 @@
+"""Containers: nested dictionaries, lists, tuples and dataclasses, with arrays and numbers as leaves.
+
+Every function that takes or gives arrays takes or gives containers of them. What is a container: `dict`, `list`,
+`tuple` and their subclasses, named tuples, dataclasses, and classes that `register` names. `None` is a container
+without leaves. Of a dataclass, fields annotated as integers, strings, enumerations, types or functions (and unions and
+tuples of these) are static: they belong to the structure and are no leaves; `static` marks other fields.
+
+>>> import numpy as np
+>>> import wengert as wg
+>>> parameters = {"weights": np.ones((2, 2)), "bias": np.zeros(2)}
+>>> vector, back = wg.tree.ravel(parameters)
+>>> vector
+array([0., 0., 1., 1., 1., 1.])
+>>> back(2 * vector)["weights"]
+array([[2., 2.],
+       [2., 2.]])
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from wengert import _tree
+from wengert.core.aval import aval_of
+from wengert.core.requirements import require_callable
+from wengert.core.tensor import Tensor
+from wengert.errors import DtypeError, ShapeError, UsageError, describe, placed
+
+__all__ = ["Structure", "leaves", "map", "ravel", "register", "static", "structure"]
+
+Kind = TypeVar("Kind", bound=type[Any])
+IsLeaf = Callable[[Any], bool] | None
+
+
+class Structure:
+    """What containers are without their leaves; two of the same structure compare equal, and hash alike.
+
+    Attributes:
+        size: the number of leaves.
+
+    >>> structure([1.0, {"a": 2.0}]) == structure([3.0, {"a": None}])
+    False
+    >>> structure((1.0, 2.0)).unflatten([5.0, 6.0])
+    (5.0, 6.0)
+    """
+
+    __slots__ = ("_definition",)
+
+    def __init__(self, definition: Any) -> None:
+        self._definition = definition
+
+    @property
+    def size(self) -> int:
+        """Return the number of leaves."""
+        return 1 if self._definition is None else int(self._definition.num_leaves)
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """Return containers of this structure around leaves.
+
+        Args:
+            leaves: one for each leaf, in the order of `wengert.tree.leaves`.
+
+        Raises:
+            UsageError: there are more or fewer.
+
+        >>> structure({"b": 0.0, "a": 0.0}).unflatten([1.0, 2.0])
+        {'b': 2.0, 'a': 1.0}
+        """
+        given = list(leaves)
+        if len(given) != self.size:
+            raise UsageError(
+                describe(
+                    "tree.unflatten",
+                    f"{len(given)} leaves",
+                    f"{self.size} are needed",
+                    "Take them from containers of the same structure",
+                )
+            )
+        return _tree.unflatten(self._definition, given)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Structure) and bool(self._definition == other._definition)
+
+    def __hash__(self) -> int:
+        return hash(self._definition)
+
+    def __repr__(self) -> str:
+        text = "*" if self._definition is None else str(self._definition)
+        end = f", namespace='{_tree.NAMESPACE}')" if "namespace=" in text else ")"
+        return f"Structure({text.removeprefix('PyTreeSpec(').removesuffix(end)})"
+
+
+def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+    """Return the leaves of nested containers; those of dictionaries in the order of their sorted keys.
+
+    Args:
+        tree: the containers.
+        is_leaf: tells of containers that they are leaves.
+
+    Returns:
+        The leaves.
+
+    Raises:
+        UsageError: the containers contain themselves.
+
+    >>> leaves({"b": 1.0, "a": [2.0, None, 3.0]})
+    [2.0, 3.0, 1.0]
+    """
+    return _tree.flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: IsLeaf = None) -> Structure:
+    """Return what containers are without their leaves.
+
+    Args:
+        tree: the containers.
+        is_leaf: tells of containers that they are leaves.
+
+    Returns:
+        The structure, which compares, hashes, and puts other leaves together.
+
+    Raises:
+        UsageError: the containers contain themselves.
+
+    >>> structure([1.0, (2.0, 3.0)])
+    Structure([*, (*, *)])
+    """
+    return Structure(_tree.flatten(tree, is_leaf)[1])
+
+
+def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+    """Return the same containers around the function's results for each leaf.
+
+    Args:
+        function: of one leaf of each tree.
+        tree: the containers.
+        rest: more of the same structure.
+        is_leaf: tells of containers that they are leaves.
+
+    Returns:
+        Containers of the structure of `tree`.
+
+    Raises:
+        UsageError: structures differ.
+        DtypeError: `function` cannot be called.
+
+    >>> map(lambda p, g: p - 0.1 * g, {"w": 1.0, "b": [2.0]}, {"w": 10.0, "b": [20.0]})
+    {'w': 0.0, 'b': [0.0]}
+    """
+    require_callable("tree.map", function)
+    columns = [_tree.flatten(tree, is_leaf)]
+    for other in rest:
+        columns.append(_tree.flatten(other, is_leaf))
+        if columns[-1][1] != columns[0][1]:
+            raise UsageError(
+                describe(
+                    "tree.map",
+                    f"{Structure(columns[0][1])} and {Structure(columns[-1][1])}",
+                    "containers of one structure are needed",
+                    "Build them alike",
+                )
+            )
+    return _tree.unflatten(
+        columns[0][1], [function(*row) for row in zip(*(found for found, _ in columns), strict=True)]
+    )
+
+
+def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return all elements of all leaves as one vector, and the function that leads back.
+
+    For what asks for a vector: solvers of SciPy, line searches, covariance matrices. Both directions can be
+    differentiated, traced and batched.
+
+    Args:
+        tree: containers of numbers, arrays of any shape, or Tensors; floats or complex numbers of any precision,
+            whose common dtype the vector has.
+
+    Returns:
+        vector: of shape (n,), an ndarray, or a Tensor if some leaf is one.
+        back: takes a vector of shape (n,), and returns containers like `tree`, each leaf of its shape; of its dtype
+            also, but for complex vectors in the place of real leaves.
+
+    Raises:
+        DtypeError: some leaf has no elements that are real or complex numbers.
+
+    >>> import numpy as np
+    >>> vector, back = ravel({"a": 1.0, "b": np.array([[2.0, 3.0]])})
+    >>> vector
+    array([1., 2., 3.])
+    >>> back(vector + 1.0)
+    {'a': 2.0, 'b': array([[3., 4.]])}
+    """
+    found, definition = _tree.flatten(tree)
+    avals = []
+    for index, leaf in enumerate(found):
+        try:
+            avals.append(required(leaf))
+        except DtypeError as error:
+            raise error if definition is None else placed(error, _tree.place_of(tree, index, "tree")) from None
+    shapes = [aval.shape for aval in avals]
+    dtypes = [aval.dtype for aval in avals]
+    numbers = [type(leaf) in (float, complex) for leaf in found]
+    sizes = [math.prod(shape) for shape in shapes]
+    vector = np.concatenate([np.ravel(leaf) for leaf in found]) if found else np.zeros(0)
+
+    def back(vector: Any) -> Any:
+        if np.shape(vector) != (sum(sizes),):
+            raise ShapeError(
+                describe(
+                    "tree.ravel",
+                    f"shape {np.shape(vector)} for the way back",
+                    f"shape ({sum(sizes)},) is needed",
+                    "Pass a vector with the elements of all leaves",
+                )
+            )
+        parts, start = [], 0
+        for shape, dtype, size, number in zip(shapes, dtypes, sizes, numbers, strict=True):
+            part = np.reshape(vector[start : start + size], shape)
+            start += size
+            if part.dtype != dtype and (part.dtype.kind == dtype.kind or dtype.kind == "c"):
+                part = part.astype(dtype)
+            parts.append(part.item() if number and isinstance(part, np.ndarray | np.generic) else part)
+        return _tree.unflatten(definition, parts)
+
+    return vector, back
+
+
+def required(leaf: Any) -> Any:
+    """Return shape and dtype of a leaf of real or complex numbers; raise a DtypeError for any other."""
+    kind = None
+    if isinstance(leaf, np.ndarray | np.generic | float | complex | Tensor):
+        aval = aval_of(leaf)
+        kind = aval.dtype.kind
+    if kind not in ("f", "c"):
+        given = f"an array of dtype {aval.dtype}" if kind else f"a leaf of type {type(leaf).__name__}"
+        raise DtypeError(
+            describe(
+                "tree.ravel",
+                given,
+                "floats or complex numbers are needed",
+                "Convert it, or keep it out of the containers",
+            )
+        )
+    return aval
+
+
+def register(
+    kind: Kind | None = None,
+    *,
+    take_apart: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
+    put_together: Callable[[Any, Sequence[Any]], Any] | None = None,
+) -> Any:
+    """Let instances of a class be containers; to be called, or written above the class.
+
+    Without functions, the attributes in an instance's `__dict__` are its children, in the order of their names, and
+    `__init__` does not run when a copy is put together.
+
+    Args:
+        kind: the class.
+        take_apart: takes an instance; returns its children, and static data that compare and hash.
+        put_together: takes static data and children; returns an instance.
+
+    Returns:
+        The class.
+
+    Raises:
+        UsageError: `kind` is no class, is a container already, or only one of the functions is given.
+
+    >>> import wengert as wg
+    >>> @wg.tree.register
+    ... class Line:
+    ...     def __init__(self, slope, offset):
+    ...         self.slope, self.offset = slope, offset
+    >>> gradient = wg.grad(lambda line, x: line.slope * x + line.offset)(Line(2.0, 1.0), 5.0)
+    >>> gradient.slope, gradient.offset
+    (5.0, 1.0)
+    """
+    if kind is None:
+        return lambda found: register(found, take_apart=take_apart, put_together=put_together)
+    if not isinstance(kind, type) or (take_apart is None) != (put_together is None):
+        raise UsageError(
+            describe(
+                "tree.register",
+                f"{kind!r:.60}" if not isinstance(kind, type) else "one of take_apart and put_together",
+                "a class, and both functions or none, are needed",
+                "Write @wengert.tree.register above the class",
+            )
+        )
+    if _tree.is_container(kind):
+        raise UsageError(
+            describe(
+                "tree.register",
+                f"{kind.__name__}, which is a container already",
+                "another class is needed",
+                "Leave it out, or mark static fields with wengert.tree.static",
+            )
+        )
+    if take_apart is None or put_together is None:
+        _tree.register_attributes(kind)
+    else:
+        _tree.register(kind, take_apart, lambda data, children: put_together(data, list(children)))
+    return kind
+
+
+def static(value: bool = True, **options: Any) -> Any:
+    """Mark a field of a dataclass: it belongs to the structure and holds no leaves.
+
+    A traced function is traced anew for other static values, so they have to compare and hash.
+
+    Args:
+        value: False makes a leaf of a field that its annotation would make static, such as a counter under `jit`.
+        options: those of `dataclasses.field`, such as `default`.
+
+    Returns:
+        The field.
+
+    >>> import dataclasses
+    >>> import wengert as wg
+    >>> @dataclasses.dataclass
+    ... class Layer:
+    ...     weight: float
+    ...     scale: float = wg.tree.static(default=2.0)
+    >>> wg.tree.leaves(Layer(3.0))
+    [3.0]
+    """
+    return dataclasses.field(metadata={**options.pop("metadata", {}), _tree.STATIC: value}, **options)

@@ -1,0 +1,278 @@
+"""Containers: what is one, what is static in one, vectors of their elements, and where a leaf stands."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import pickle
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wengert as wg
+from wengert import tree
+from wengert.errors import DtypeError, ShapeError, UsageError
+
+X = np.array([0.5, 0.25])
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@dataclasses.dataclass
+class Layer:
+    weight: np.ndarray
+    width: int = 3
+    name: str | None = None
+    sizes: tuple[int, ...] = (1, 2)
+    mode: Literal["a", "b"] = "a"
+    colour: Colour = Colour.RED
+    activation: Callable[[Any], Any] = np.tanh
+    anything: Any = tree.static(default=None)  # noqa: RUF009 - it makes a field
+    steps: int = tree.static(False, default=0)
+
+
+class Point(NamedTuple):
+    a: Any
+    b: Any
+
+
+class Mapping(dict[str, Any]):
+    pass
+
+
+class Ordered(collections.OrderedDict[str, Any]):
+    pass
+
+
+class Sequence(list[Any]):
+    def __init__(self, *args: Any, tag: str = "") -> None:
+        super().__init__(*args)
+        self.tag = tag
+
+
+class Pair(tuple[Any, ...]):
+    pass
+
+
+class Attributes(dict[str, Any]):
+    def __init__(self, **items: Any) -> None:
+        super().__init__(**items)
+        self.__dict__ = self
+
+
+@tree.register
+class Line:
+    def __init__(self, slope: Any, offset: Any) -> None:
+        self.slope, self.offset = slope, offset
+
+
+CONTAINERS = {
+    "dict": {"w": X, "a": 1.0},
+    "ordered": collections.OrderedDict(w=X, a=1.0),
+    "default": collections.defaultdict(list, w=X, a=1.0),
+    "deque": collections.deque([X, 1.0]),
+    "mapping": Mapping(w=X, a=1.0),
+    "ordered subclass": Ordered(w=X, a=1.0),
+    "list subclass": Sequence([X, 1.0], tag="q"),
+    "tuple subclass": Pair([X, 1.0]),
+    "named tuple": Point(X, 1.0),
+    "items as attributes": Attributes(w=X, a=1.0),
+    "registered": Line(X, 1.0),
+    "inside": {"k": [Mapping(w=X), (Line(X, 1.0),)]},
+}
+
+
+def total(container: Any) -> Any:
+    return sum(np.sum(leaf**2) for leaf in tree.leaves(container))
+
+
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
+def test_gradients_come_in_the_same_container(container: Any) -> None:
+    for transformed in (wg.grad(total), wg.jit(wg.grad(total))):
+        found = transformed(container)
+        assert type(found) is type(container)
+        assert tree.structure(found) == tree.structure(container)
+        for mine, leaf in zip(tree.leaves(found), tree.leaves(container), strict=True):
+            np.testing.assert_allclose(mine, 2 * leaf)
+    vector, back = tree.ravel(container)
+    again = back(vector)
+    assert type(again) is type(container)
+    assert [type(leaf) for leaf in tree.leaves(again)] == [type(leaf) for leaf in tree.leaves(container)]
+
+
+def test_what_subclasses_have_beside_items_is_kept() -> None:
+    double = lambda x: 2 * x
+    assert tree.map(double, Sequence([1.0], tag="q")).tag == "q"
+    assert tree.map(double, collections.defaultdict(list, a=1.0))["new"] == []
+    assert tree.map(double, Attributes(w=1.0)).w == 2.0
+    assert list(tree.map(double, Mapping(z=1.0, a=2.0))) == ["z", "a"]
+    assert tree.structure(Sequence([1.0], tag="q")) != tree.structure(Sequence([1.0], tag="r"))
+    assert hash(tree.structure(Mapping(a=1.0))) == hash(tree.structure(Mapping(a=2.0)))
+
+
+def test_static_fields_belong_to_the_structure() -> None:
+    layer = Layer(X, name="first")
+    assert [type(leaf) for leaf in tree.leaves(layer)] == [np.ndarray, int]  # the weight and the steps
+    assert tree.structure(layer) != tree.structure(dataclasses.replace(layer, width=4))
+    assert tree.structure(layer) == tree.structure(dataclasses.replace(layer, steps=4))
+    traced = []
+
+    def run(layer: Layer) -> Any:
+        traced.append(layer.width)
+        return layer.activation(layer.weight) * layer.width
+
+    jitted = wg.jit(run)
+    for width in (3, 4, 3):
+        np.testing.assert_array_equal(jitted(dataclasses.replace(layer, width=width)), np.tanh(X) * width)
+    assert traced == [3, 4]
+    gradient = wg.grad(lambda layer: np.sum(layer.weight) * layer.width, argnums=0)(
+        dataclasses.replace(layer, steps=0.0)  # type: ignore[arg-type]  # a leaf that is differentiated is a float
+    )
+    assert (gradient.width, gradient.name, gradient.steps) == (3, "first", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("container", "text"),
+    [
+        (Layer(X, anything=[1]), "tree: Layer.anything, which is static, is of type list; what hashes"),
+        (Layer(X, anything=X), "tree: Layer.anything, which is static, is of type ndarray; what hashes"),
+        (Sequence([X], tag=[]), "tree: Sequence.tag, which is static, is of type list; what hashes"),  # type: ignore[arg-type]
+    ],
+)
+def test_static_data_that_may_change_is_refused(container: Any, text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        wg.jit(lambda x: x)(container)
+
+
+NESTED = st.recursive(
+    st.one_of(st.none(), st.floats(-2, 2), st.just(X), st.just(np.ones((2, 1), np.float32))),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+        st.tuples(inner, inner),
+        st.builds(Point, inner, inner),
+    ),
+    max_leaves=8,
+)
+
+
+@given(NESTED)
+def test_the_way_there_and_back(container: Any) -> None:
+    vector, back = tree.ravel(container)
+    again = back(vector)
+    assert tree.structure(again) == tree.structure(container)
+    for mine, leaf in zip(tree.leaves(again), tree.leaves(container), strict=True):
+        assert type(mine) is type(leaf)
+        assert np.asarray(mine).dtype == np.asarray(leaf).dtype
+        np.testing.assert_array_equal(mine, leaf)
+    assert tree.structure(container).unflatten(tree.leaves(container)) is not None or container is None
+
+
+def test_ravel_in_all_modes() -> None:
+    parameters = {"a": 1.0, "b": X}
+    vector, back = tree.ravel(parameters)
+
+    def loss(vector: Any) -> Any:
+        return back(vector)["a"] ** 3 * np.sum(back(vector)["b"] ** 2)
+
+    expected = np.concatenate([[3 * np.sum(X**2)], 2 * X])
+    for grad in (wg.grad(loss), wg.jit(wg.grad(loss)), wg.grad(wg.jit(loss)), wg.jacfwd(loss)):
+        np.testing.assert_allclose(grad(vector), expected)
+    lanes = wg.vmap(lambda v: back(v)["b"])(np.stack([vector, 2 * vector]))
+    np.testing.assert_array_equal(lanes, [X, 2 * X])
+    length = lambda p: np.sum(tree.ravel(p)[0] ** 2)
+    assert wg.grad(length)(parameters)["a"] == wg.jit(wg.grad(length))(parameters)["a"] == 2.0
+    assert isinstance(tree.ravel([wg.tensor(1.0), X])[0], wg.Tensor)
+    complex_vector = back(vector * 1j)
+    assert complex_vector["a"] == 1j
+    assert complex_vector["b"].dtype == complex
+
+
+def test_functions_of_several_trees() -> None:
+    assert tree.map(lambda p, g: p - g, {"a": [1.0]}, {"a": [0.25]}) == {"a": [0.75]}
+    assert tree.map(len, [(1, 2), (3,)], is_leaf=lambda x: isinstance(x, tuple)) == [2, 1]
+    assert tree.leaves([(1, 2), 3], is_leaf=lambda x: isinstance(x, tuple)) == [(1, 2), 3]
+    assert repr(tree.structure({"a": [1.0, None]})) == "Structure({'a': [*, None]})"
+    assert repr(tree.structure(1.0)) == "Structure(*)"
+    assert repr(tree.structure(Point(1.0, 2.0))) == "Structure(Point(a=*, b=*))"
+    assert pickle.loads(pickle.dumps(CONTAINERS["registered"])).offset == 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: tree.map(None, [1.0]), DtypeError, "tree.map: None as the function; something that can be called"),
+        (
+            lambda: tree.map(max, [1.0], (1.0,)),
+            UsageError,
+            r"tree.map: Structure\(\[\*\]\) and Structure\(\(\*,\)\); containers of one structure are needed",
+        ),
+        (lambda: tree.structure([1.0]).unflatten([]), UsageError, "tree.unflatten: 0 leaves; 1 are needed"),
+        (lambda: tree.ravel({"a": [1]}), DtypeError, r"tree.ravel: a leaf of type int at tree\['a'\]\[0\]; floats"),
+        (lambda: tree.ravel("x"), DtypeError, "tree.ravel: a leaf of type str; floats"),
+        (lambda: tree.ravel(np.arange(2)), DtypeError, "tree.ravel: an array of dtype int64; floats"),
+        (lambda: tree.ravel([1.0])[1](X), ShapeError, r"tree.ravel: shape \(2,\) for the way back; shape \(1,\)"),
+        (lambda: tree.register(dict), UsageError, "tree.register: dict, which is a container already"),
+        (lambda: tree.register(Line), UsageError, "tree.register: Line, which is a container already"),
+        (lambda: tree.register(3), UsageError, "tree.register: 3; a class, and both functions or none"),
+        (
+            lambda: tree.register(Colour, take_apart=max),
+            UsageError,
+            "tree.register: one of take_apart and put_together",
+        ),
+    ],
+)
+def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def first(parameters: Any, *more: Any) -> Any:
+    return np.sum(parameters["w"])
+
+
+DEEP = {"w": X, "layers": [1.0, {"b": Line(2.0, "two")}]}
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        wg.grad(first),
+        wg.value_and_grad(first),
+        lambda p: wg.vjp(first, p),
+        lambda p: wg.jvp(first, (p,), (p,)),
+        wg.jacfwd(first),
+        wg.jacrev(first),
+        wg.hvp,
+        lambda p: wg.taylor(first, (p,), (p,), 2),
+    ],
+)
+def test_errors_say_where_a_leaf_stands(transformed: Callable[..., Any]) -> None:
+    with pytest.raises(DtypeError, match=r"an argument of type str at .*\['layers'\]\[1\]\['b'\].offset; floats"):
+        transformed(DEEP) if transformed is not wg.hvp else wg.hvp(first, (DEEP,), (DEEP,))
+
+
+def test_a_parameter_has_its_name() -> None:
+    with pytest.raises(DtypeError, match=r"grad: the integer 3 at parameters\['k'\]; a float or complex number"):
+        wg.grad(first)({"w": X, "k": 3})
+    with pytest.raises(DtypeError, match=r"grad: the integer 3 at argument 1\[0\]; a float or complex number"):
+        wg.grad(first, argnums=1)({"w": X}, [3])
+    with pytest.raises(DtypeError, match=r"grad: the integer 3; a float or complex number"):
+        wg.grad(first, argnums=1)({"w": X}, 3)
+
+
+def test_classes_with_functions_of_their_own() -> None:
+    @tree.register(take_apart=lambda s: ((s.value,), s.unit), put_together=lambda unit, parts: Quantity(parts[0], unit))
+    class Quantity:
+        def __init__(self, value: Any, unit: str) -> None:
+            self.value, self.unit = value, unit
+
+    found = wg.grad(lambda q: q.value**2)(Quantity(3.0, "m"))
+    assert (found.value, found.unit) == (6.0, "m")
