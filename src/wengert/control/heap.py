@@ -267,7 +267,7 @@ class Heap:
                     + f"\n  {note[2]}"
                 )
             del self.arrays[identity], self.seen[identity]
-            tensor = tensors[identity] = make_tensor(found.array.copy(), None, None)
+            tensor = tensors[identity] = make_tensor(found.array.copy(order="K"), None, None)
             self.handles[id(tensor)] = tensor
             for holder, key in found.places:
                 holder.write(key, tensor)

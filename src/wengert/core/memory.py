@@ -70,7 +70,7 @@ def lend(tensor: Tensor) -> Any:
 
 def lent(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return an ndarray of the user for somebody who relies on it: a copy, unless nobody can write to its memory."""
-    return array.copy() if array.flags.writeable else fixed(array)
+    return array.copy(order="K") if array.flags.writeable else fixed(array)
 
 
 def may_overwrite(buffer: Any, kept: Any) -> bool:

@@ -142,7 +142,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
             tensor.imag, True, nan, posinf, neginf
         )
     elif tensor.dtype.kind != "f":
-        result = tensor.copy()
+        result = tensor.copy(order="K")
     elif any(type(fill) is Tensor for fill in (nan, posinf, neginf)):
         limits = np.finfo(tensor.dtype)
         result = np.where(np.isnan(tensor), nan, tensor)

@@ -427,7 +427,7 @@ def unshared(tensor: Tensor, taken: Sequence[Tensor]) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     borrowed = tensor._kept or tensor is not current(tensor)
-    return value.copy() if borrowed or any(np.may_share_memory(raw(x), value) for x in taken) else value
+    return value.copy(order="K") if borrowed or any(np.may_share_memory(raw(x), value) for x in taken) else value
 
 
 def belongs_to(value: Any, taken: Sequence[Tensor]) -> bool:

@@ -55,7 +55,7 @@ class _Frame:
     def snapshot(self, leaf: Any) -> Any:
         """Return what to keep of an argument so that no later write changes it."""
         if isinstance(leaf, np.ndarray):
-            return leaf.copy()
+            return leaf.copy(order="K")
         if type(leaf) is not Tensor:
             return leaf
         found = lasting(leaf)

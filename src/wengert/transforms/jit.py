@@ -452,7 +452,7 @@ def own(value: Any, leaves: Sequence[Any]) -> Any:
     if not isinstance(array, np.ndarray):
         return array
     shared = any(isinstance(leaf, np.ndarray) and np.may_share_memory(array, leaf) for leaf in leaves)
-    return array.copy() if shared or not array.flags.writeable else array
+    return array.copy(order="K") if shared or not array.flags.writeable else array
 
 
 def merged_results(before: Graph, after: Graph) -> frozenset[int]:
