@@ -1120,3 +1120,20 @@ def test_second_derivatives_beside_attributes_that_are_constant(keep: Any, read:
     cubed = keeping(keep, read)
     for second in (wg.grad(wg.grad(cubed)), wg.hessian(cubed), wg.grad(wg.jit(wg.grad(cubed)))):
         assert second(2.0) == 12.0
+
+
+@pytest.mark.parametrize("mode", [lambda f: f, wg.jit], ids=["eager", "jit"])
+def test_results_lie_in_memory_as_forward_leaves_them(mode: Any) -> None:
+    class Squared(Function):
+        @staticmethod
+        def forward(ctx: Any, t: Any) -> Any:
+            return 2.0 * t**2
+
+    def program(x: Any) -> Any:
+        squared = Squared.apply(x.T)
+        squared.reshape(-1)[1] += 100.0  # a copy, since they are in the order of columns
+        return squared
+
+    x = np.arange(6.0).reshape(2, 3)
+    for given in (x, wg.tensor(x)):
+        np.testing.assert_array_equal(np.asarray(mode(program)(given)), 2.0 * x.T**2)

@@ -2,6 +2,8 @@
 
 # ruff: noqa: SIM102, SIM108 - the programs use each form of statement on purpose
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -185,3 +187,21 @@ def test_writes_that_cannot_be_seen_by_all_are_refused(program, text, line):
     assert str(caught.value).startswith(text)
     assert str(caught.value).endswith(line)
     np.testing.assert_array_equal(TABLE, [1.0, 2.0, 3.0])
+
+
+def test_a_loop_whose_body_makes_the_ndarray_that_a_branch_chooses_ends() -> None:
+    def program(x: Any) -> Any:
+        total = x[0] * 1.0
+        for i in range(2):
+            total = total * i
+            made = np.ones((2, 3)) * 1.0
+            chosen = made[...]
+            if np.all(np.diff(x) <= 0.3):
+                chosen = chosen[::-1]
+            total = total + np.sum(made) + np.sum(chosen)
+            if total > x[1]:
+                break
+        return total
+
+    x = np.array([-0.6, -0.4, 0.5])
+    assert wg.jit(program)(x) == program(x)

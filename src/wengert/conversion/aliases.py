@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from wengert.conversion.regions import Region, enter
 from wengert.core.order import strides_of
-from wengert.core.sharing import SHARES, Share, may_share, memories_of, shared_with
+from wengert.core.sharing import SHARES, Plain, Share, may_share, memories_of, shared_with
 from wengert.core.tensor import Tensor
 from wengert.core.views import base_and_path
 
@@ -119,7 +119,12 @@ def shares_any(base: Tensor, others: Sequence[Tensor]) -> bool:
 def holders_outside(base: Tensor, region: Region) -> list[Tensor]:
     """Return the Tensors that a piece did not make and that may share memory with one."""
     found = [r() for memory in SHARES.get(id(base), ()) for r in memory.holders.values()]
-    return [x for x in (base, *found) if x is not None and not region.made(x)]
+    return [x for x in (base, *found) if x is not None and not region.made(x) and not stands_for_own(x, region)]
+
+
+def stands_for_own(handle: Tensor, region: Region) -> bool:
+    """Tell whether a handle stands for an ndarray that a piece made: each time it is traced there is another."""
+    return type(handle._trace) is Plain and not region.heap.overlapping(handle._value)
 
 
 def is_memory(value: Any) -> bool:

@@ -38,7 +38,9 @@ from wengert.traces.once import FirstOnly
 
 __all__ = ["Function"]
 
-_as_constant = Constant("as_constant", lambda x: x.copy(order="K") if isinstance(x, np.ndarray) else x, form=Pointwise())
+_as_constant = Constant(
+    "as_constant", lambda x: x.copy(order="K") if isinstance(x, np.ndarray) else x, form=Pointwise()
+)
 
 
 class Function:
