@@ -795,3 +795,14 @@ def test_recorded_sweeps_round_as_plain_ones():
     x = wg.tensor([0.3, 1.7, 0.9, 2.2, 5.1, 0.77], requires_grad=True)
     gradients = [wg.autograd.grad((x * x + np.sin(x)).sum(), x, create_graph=flag)[0] for flag in (False, True)]
     np.testing.assert_array_equal(*(g.detach().numpy() for g in gradients))
+
+
+@pytest.mark.parametrize("window", [slice(None), slice(None, None, -1)])
+def test_a_gradient_that_is_given_as_a_cotangent_is_read_before_it_grows(window: slice) -> None:
+    x, y, z = (wg.tensor([0.0, 0.0], requires_grad=True) for _ in range(3))
+    (x * [1.0, 2.0] + y * [10.0, 20.0]).sum().backward()
+    wg.autograd.backward([x + y + z], [x.grad[window]])
+    given = np.array([1.0, 2.0])[window]
+    np.testing.assert_array_equal(x.grad, np.array([1.0, 2.0]) + given)
+    np.testing.assert_array_equal(y.grad, np.array([10.0, 20.0]) + given)
+    np.testing.assert_array_equal(z.grad, given)

@@ -153,8 +153,12 @@ def strides_of(value: Any) -> Strides:
 def is_scalar(x: Tensor) -> bool:
     """Tell whether a value is a scalar of NumPy, which `+=` does not change, not an array without axes."""
     trace = x._trace
-    if type(x._value) is np.ndarray and (trace is None or trace.fast):
-        return False
+    if trace is None or trace.fast:
+        kind = type(x._value)
+        if kind is np.ndarray:
+            return False
+        if kind is np.float64:
+            return not hasattr(x, "_array")
     return x.ndim == 0 and strides_of(x) is None
 
 

@@ -74,7 +74,12 @@ def copy_method(x: Tensor, order: str) -> Any:
 
 
 def array_as(x: Tensor, result: Any) -> Any:
-    """Return a scalar that was computed from an array without axes, which may be held as one, as such an array."""
+    """Return a scalar newly computed from an array without axes, which may be held as one, as such an array."""
+    trace = result._trace
+    if type(result._value) is np.float64 and (trace is None or trace.fast):
+        if hasattr(x, "_array"):
+            result._array = ()
+        return result
     return result[...] if not x.ndim and is_scalar(result) and not is_scalar(x) else result
 
 

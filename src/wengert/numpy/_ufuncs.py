@@ -78,7 +78,11 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
             if type(x) is Tensor:
                 if is_direct(y):
                     return compact_binary(x, y)
-            elif type(y) is Tensor and type(y._value) is ndarray and is_direct(x):
+            elif (
+                type(y) is Tensor
+                and is_direct(x)
+                and (type(y._value) is ndarray or (type(y._value) is np.float64 and type(x) is ndarray))
+            ):
                 return reflected(y, x)  # type: ignore[misc]  # it is there as the other is
             elif name in OPERATOR_OF and are_scalars(x, y) and is_operator(*caller()):
                 return getattr(y, OPERATOR_OF[name])(x)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
-from wengert.core.memory import may_overwrite
+from wengert.core.memory import may_overwrite, own
 from wengert.core.tensor import Tensor, constant_tensor, unwrapped
 from wengert.core.views import current
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.traces.modes import enable_grad, no_grad
-from wengert.traces.plain_sweep import Sweep, owned_copy
+from wengert.traces.plain_sweep import Sweep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import BASE_TAPE, Leaf, Node
 
@@ -57,14 +57,13 @@ def backward(
         nodes = list(dict.fromkeys(node_of("backward", x) for x in as_list("backward", inputs)))
     run = run_sweep("backward", outputs, cotangents, retain_graph, create_graph, nodes)
     leaves = [node for node in run.cts if type(node) is Leaf] if nodes is None else nodes
-    results = [(node, run.result(node, cotangents)) for node in leaves]
+    received = [(node, ct) for node in leaves if (ct := run.received(node)) is not None]
     asked = set(leaves)
-    results += [(node, owned_copy(ct)) for node, ct in run.retained if node not in asked]
-    for node, ct in results:
-        if ct is not None:
-            accumulate(node, ct, create_graph)
-    for node, ct in results:
-        if ct is not None and type(node) is Leaf and node.hooks is not None:
+    received += [(node, ct) for node, ct in run.retained if node not in asked]
+    with _accumulation:
+        accumulate(run, received, cotangents, create_graph)
+    for node, _ in received:
+        if type(node) is Leaf and node.hooks is not None:
             tensor = node.tensor()
             if tensor is not None:
                 for hook in list(node.hooks.accumulated.values()):
@@ -216,21 +215,30 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
     return value if value.dtype == dtype else value.astype(dtype)
 
 
-def accumulate(node: Node, ct: Any, create_graph: bool) -> None:
-    """Add a cotangent into `.grad`: in place, unless the gradient itself is recorded."""
-    holder: Any = node if type(node) is Leaf else node.hooks
-    ct = conjugated(ct)
-    with _accumulation:
-        if holder is None:
-            from wengert.traces.hooks import hooks_of
-
-            holder = hooks_of(node)
-        if holder.grad is None:
-            holder.grad = constant_tensor(ct)
-        elif create_graph or type(unwrapped(ct)) is Tensor or holder.grad._trace is not None:
-            holder.grad = holder.grad + ct
+def accumulate(run: Sweep, received: Sequence[tuple[Node, Any]], given: Sequence[Any], create_graph: bool) -> None:
+    """Add what nodes received into their `.grad`: in place, unless the gradient itself is recorded."""
+    contributions: list[tuple[Tensor, Any]] = []
+    for node, ct in received:
+        holder = holder_of(node)
+        total = holder.grad
+        if total is None or create_graph or total._trace is not None or type(unwrapped(ct)) is Tensor:
+            ct = conjugated(run.handed_over(node, ct, given))
+            holder.grad = constant_tensor(ct) if total is None else total + ct
         else:
-            add_in_place(holder.grad, unwrapped(ct))
+            contributions.append((total, unwrapped(conjugated(ct))))
+    if len(contributions) > 1:  # one may be a gradient that was given and is now written to
+        written = {id(memory_of(total._value)) for total, _ in contributions}
+        contributions = [(t, own(ct) if id(memory_of(ct)) in written else ct) for t, ct in contributions]
+    for total, ct in contributions:
+        add_in_place(total, ct)
+
+
+def memory_of(array: Any) -> Any:
+    """Return what owns the memory of an array."""
+    base = getattr(array, "base", None)
+    while base is not None:
+        array, base = base, getattr(base, "base", None)
+    return array
 
 
 def add_in_place(total: Tensor, ct: Any) -> None:
@@ -240,6 +248,17 @@ def add_in_place(total: Tensor, ct: Any) -> None:
     else:
         total._value = total._value + ct
         total._kept = False
+
+
+def holder_of(node: Node) -> Any:
+    """Return what holds the `.grad` of a node."""
+    if type(node) is Leaf:
+        return node
+    if node.hooks is None:
+        from wengert.traces.hooks import hooks_of
+
+        return hooks_of(node)
+    return node.hooks
 
 
 def conjugated(ct: Any) -> Any:

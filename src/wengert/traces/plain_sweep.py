@@ -41,7 +41,7 @@ from wengert.traces.tape import (
     Unary,
 )
 
-__all__ = ["Sweep", "owned_copy"]
+__all__ = ["Sweep"]
 
 
 def behind(seeds: Iterable[Node]) -> set[Node]:
@@ -255,22 +255,29 @@ class Sweep:
             if self.watch is not None:
                 self.watch(leaf, self.cts[leaf])
 
+    def received(self, node: Node) -> Any:
+        """Return the cotangent that a leaf or wanted node received; None if it got none."""
+        ct = self.captured.get(node)
+        return self.cts.get(node) if ct is None else ct
+
     def result(self, node: Node, given: Sequence[Any] = ()) -> Any:
-        """Return the cotangent that a leaf or wanted node received; None if it got none.
+        """Return what a leaf or wanted node received, for somebody to keep; None if it got nothing."""
+        ct = self.received(node)
+        return None if ct is None else self.handed_over(node, ct, given)
+
+    def handed_over(self, node: Node, ct: Any, given: Sequence[Any]) -> Any:
+        """Return what a node received for somebody to keep: writes to it reach nobody else.
 
         It has memory of its own, or shares that of one of the cotangents that were given.
         """
-        ct = self.captured.get(node)
-        if ct is None:
-            ct = self.cts.get(node)
-            if ct is None:
-                return None
-            if node in self.owned:
-                self.owned.discard(node)  # whoever asks again gets a copy
-                return ct
+        if node in self.owned and self.cts.get(node) is ct:
+            self.owned.discard(node)  # whoever asks again gets a copy
+            return ct
         if type(ct) is ndarray and ct.size >= MANY and (shared := share_of(ct, given)) is not None:
             return shared
-        return owned_copy(ct)
+        if type(ct) is Tensor:
+            return share(ct)
+        return ct if isinstance(ct, np.generic) else own(ct)
 
     def hooked(self, node: Node, ct: Any) -> Any:
         """Pass a complete cotangent through the hooks of its value."""
@@ -613,13 +620,6 @@ def has_mask(residuals: Sequence[Any]) -> bool:
         if (type(x) is ndarray or type(x) is Tensor) and x.dtype.kind == "b":
             return True
     return False
-
-
-def owned_copy(ct: Any) -> Any:
-    """Return a cotangent for somebody to keep: writes to it reach nobody else."""
-    if type(ct) is Tensor:
-        return share(ct)
-    return ct if isinstance(ct, np.generic) else own(ct)
 
 
 def share_of(ct: Any, given: Sequence[Any]) -> Tensor | None:

@@ -149,7 +149,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                 return result
         elif not hasattr(source, "_array"):
             return result
-        if type(x) is not ndarray:
+        if type(x) is not ndarray and (path or type(out) is not ndarray):
             steps = extended(base.shape, path, primitive, params)
             if not would_share_memory(base, steps):  # `flip`, which gives a scalar there
                 return result
