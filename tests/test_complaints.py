@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import threading
 import unittest
@@ -255,3 +256,41 @@ def test_unittest_leaves_alone_what_stops_operations() -> None:
         with watching as caught:
             np.log(wg.tensor(X))
     assert caught.filename == __file__
+
+
+async def never_awaited() -> None:
+    """Be a coroutine."""
+
+
+class Finalized:
+    def __del__(self) -> None:
+        warnings.warn("finalized", UserWarning, stacklevel=2)
+
+
+def test_warnings_of_what_the_garbage_collector_finalizes_in_the_middle_of_an_operation_are_given(
+    monkeypatch: Any,
+) -> None:
+    unraisable: list[Any] = []
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+    x = wg.tensor(X, requires_grad=True)
+    count = 40
+    threshold = gc.get_threshold()
+    gc.collect()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gc.set_threshold(20)
+        try:
+            for _ in range(count):
+                for item in (never_awaited(), Finalized()):
+                    cycle = [item]
+                    cycle.append(cycle)  # type: ignore[arg-type]  # on purpose
+                del cycle, item
+                y = x
+                for _ in range(30):
+                    y = np.stack([y * 1.01, y])[0]
+        finally:
+            gc.set_threshold(*threshold)
+        gc.collect()
+    kinds = [w.category for w in caught]
+    assert (kinds.count(RuntimeWarning), kinds.count(UserWarning), unraisable) == (count, count, [])
+    assert any(w.filename != __file__ for w in caught), "none was in the middle of an operation"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import tracemalloc
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -954,3 +955,44 @@ def test_parts_at_a_traced_index_are_right_or_refused_by_line(program):
         else:
             with pytest.raises(GraphError, match=r"getitem: a part at a traced index(.|\n)*, in \w+: (row = )?a\[k\]"):
                 mode(x)
+
+
+def divide_at(a):
+    np.divide.at(a, [0, 0, 1], 0.0)
+
+
+RAISING = {
+    "a /= 0": lambda a: operator.itruediv(a, 0.0),
+    "view /= 0": lambda a: operator.itruediv(a[:2], 0.0),
+    "a[1:] /= 0": lambda a: operator.setitem(a, slice(1, None), operator.itruediv(a[1:], np.zeros(2))),
+    "a %= 0": lambda a: operator.imod(a, 0.0),
+    "out=": lambda a: np.log(a, out=a),
+    "out= and where=": lambda a: np.divide(a, 0.0, out=a, where=np.array([True, False, True])),
+    "out= of a reduction": lambda a: np.sum(np.full((2, 3), 1e308), 0, None, a),
+    "out= of a method": lambda a: (a.reshape(1, 3) * 1.7e308 * np.array([[1.0], [1.0]])).sum(0, out=a),
+    "divide.at": divide_at,
+    "add.at": lambda a: np.add.at(a, [0, 0], 1.7e308),
+    "a[...] = a / 0, which does not write": lambda a: operator.setitem(a, ..., a / 0.0),
+}
+
+
+@pytest.mark.parametrize("write", RAISING.values(), ids=RAISING.keys())
+@pytest.mark.parametrize("raised", [FloatingPointError, RuntimeWarning])
+def test_an_operation_in_place_writes_before_it_raises_as_numpy_does(write, raised):
+    def after(a):
+        error = None
+        with np.errstate(all="raise" if raised is FloatingPointError else "warn"), warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            try:
+                write(a)
+            except raised as found:
+                error = str(found)
+        return error, a
+
+    start = np.array([1.0, 0.0, -2.0])
+    error, wanted = after(start.copy())
+    assert error is not None
+    for a in (wg.tensor(start), wg.tensor(start, requires_grad=True) * 1.0):
+        message, found = after(a)
+        assert message == error
+        np.testing.assert_array_equal(found.detach(), wanted)

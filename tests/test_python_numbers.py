@@ -410,3 +410,54 @@ def test_numbers_without_room_and_complex_ones_are_no_integers() -> None:
         wg.jit(lambda x: int(x))(1j)
     with pytest.raises(DtypeError, match=r"^int: a Tensor of shape \(2,\)"):
         wg.jit(lambda x: int(x))(np.ones(2))
+
+
+def two_truths(a, b):
+    return (not a) + (not b)
+
+
+def signs_of_truths(a, b):
+    return -(not a) + 2 * (not b) - (~(not a)), (not a) - (not b), (not a) ** (not b), np.add(not a, not b)
+
+
+def truth_of_two(a, b):
+    both = (not a) and (not b)
+    return both + both + ((not a) == (not b))
+
+
+def truth_out_of_a_branch(a, b):
+    truth = not a
+    if b > 0.5:
+        truth = not truth
+    return truth + truth
+
+
+def truth_out_of_a_loop(a, b):
+    truth = bool(a)
+    for i in range(2):
+        if a + i > 1:
+            truth = not truth
+    return -truth
+
+
+def truth_that_ends_a_loop(a, b):
+    truth = not a
+    while truth + truth > 1:
+        truth = not truth
+    return truth + (not b)
+
+
+TRUTHS = (
+    *(two_truths, signs_of_truths, truth_of_two, truth_out_of_a_branch, truth_out_of_a_loop),
+    truth_that_ends_a_loop,
+)
+
+
+@pytest.mark.parametrize("program", TRUTHS, ids=lambda f: f.__name__)
+def test_truths_of_python_count_as_integers_in_lanes_too(program):
+    a, b = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of ~ on Python's truths
+        wanted = np.array([program(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)], float).T
+    for mode in (wg.vmap(wg.jit(program)), wg.jit(wg.vmap(program))):
+        np.testing.assert_array_equal(np.array(mode(a, b), float), wanted)

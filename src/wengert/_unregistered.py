@@ -1,16 +1,17 @@
 """Code that stops where it would warn, so that it can be done again where the warning belongs: at the user's line.
 
 Python and NumPy warn of the innermost line of Python, and note it in the `__warningregistry__` of its module. Where
-that is no dictionary they raise a TypeError instead: in the modules of the library that set it to `UNREGISTERED`.
+that is no dictionary they raise a TypeError instead: in the modules of the library that are given to `unregister`.
 This costs nothing where there is nothing to warn of. All such lines must meet the error, by `require_warning`.
 """
 
 from __future__ import annotations
 
+import gc
 import warnings
 from typing import Any
 
-__all__ = ["UNREGISTERED", "require_warning"]
+__all__ = ["UNREGISTERED", "require_warning", "unregister"]
 
 
 def text_of_stop() -> str:
@@ -24,7 +25,24 @@ def text_of_stop() -> str:
 
 STOPPED = text_of_stop()
 UNREGISTERED: Any = () if STOPPED else {}
-"""What modules set `__warningregistry__` to; false, since unittest empties those that are not."""
+"""What their `__warningregistry__` is; false, since unittest empties those that are not."""
+SPACES: list[tuple[dict[str, Any], dict[Any, Any]]] = []
+"""The global names of functions that stop, each with what has been warned of there meanwhile."""
+
+
+def unregister(names: dict[str, Any]) -> None:
+    """Let functions with these global names stop where they would warn."""
+    names["__warningregistry__"] = UNREGISTERED
+    SPACES.append((names, {}))
+
+
+def while_collecting(phase: str, _info: Any) -> None:
+    """Let what the garbage collector finalizes in the middle of such a function warn as it does anywhere."""
+    for names, registry in SPACES:
+        names["__warningregistry__"] = registry if phase == "start" else UNREGISTERED
+
+
+gc.callbacks.append(while_collecting)
 
 
 def require_warning(error: TypeError) -> None:

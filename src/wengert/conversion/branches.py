@@ -489,7 +489,7 @@ def combined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) ->
     if harmless and is_truth(value) and (is_truth(other) or isinstance(other, bool)):
         again = region.function([region.end_of(other)], [aval_of(other)])(*map(operand_of, heap.handles.values()))[0]
         if is_weak(value) and is_weak(again):  # one of Python's truths
-            return value & again if name == "and" else value | again
+            return weakened(value & again if name == "and" else value | again)
         return function(value, again)
     both_truths = is_truth(value) and (is_truth(other) or not is_array(other))
     last = function is np.logical_or if both_truths else value

@@ -21,14 +21,14 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from wengert._unregistered import UNREGISTERED, require_warning
+from wengert._unregistered import UNREGISTERED, require_warning, unregister
 from wengert.core.cache import Cache
 from wengert.core.source import PACKAGE_PREFIX, Position, caller, position_of
 
 __all__ = ["SETTINGS", "at_users_line", "attributed", "kinds_raised", "returned", "strict", "warned"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-__warningregistry__ = UNREGISTERED  # `at_users_line` meets what stops
+unregister(globals())  # `at_users_line` meets what stops
 
 
 def settings_of_numpy(module: str = "numpy._core.umath") -> ContextVar[Any] | None:
@@ -132,7 +132,10 @@ def strict(function: F) -> F:
     known = function.__globals__
     if known.get("__warningregistry__") is UNREGISTERED:
         return function
-    names = SCOPES.setdefault(function.__module__, {})
+    names = SCOPES.get(function.__module__)
+    if names is None:
+        names = SCOPES[function.__module__] = {}
+        unregister(names)
     names.update(known, __warningregistry__=UNREGISTERED)
     return cast(F, replaced(cast(FunctionType, function), function.__code__, names))
 

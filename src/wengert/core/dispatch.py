@@ -25,6 +25,7 @@ __all__ = [
     "as_tensor",
     "checked",
     "conformed",
+    "counted",
     "dispatch",
     "implements",
     "innermost",
@@ -189,6 +190,13 @@ def weakened(value: Any) -> Any:
     if type(value) is Tensor:
         return value if value.weak or value.shape != () else apply(PRIMITIVES["number"], value)
     return value.item() if isinstance(value, ARRAYS) and not value.ndim else value
+
+
+def counted(value: Any) -> Any:
+    """Return what stands for one of Python's truths as what stands for an integer; others as they are."""
+    if type(value) is Tensor and value.dtype == np.bool_:
+        return weakened(apply(PRIMITIVES["whole"], value))
+    return int(value) if type(value) is bool else value
 
 
 def conformed(value: Any, aval: Aval) -> Any:

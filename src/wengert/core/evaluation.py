@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy import ndarray
 
-from wengert._unregistered import UNREGISTERED, require_warning
+from wengert._unregistered import require_warning, unregister
 from wengert.core.aval import NUMBERS, strong
 from wengert.core.broadcast import check_broadcast
 from wengert.core.complaints import at_users_line, warned
@@ -18,7 +18,7 @@ from wengert.native.elementwise import LARGE
 
 __all__ = ["evaluated"]
 
-__warningregistry__ = UNREGISTERED
+unregister(globals())
 
 
 def evaluated(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> Any:

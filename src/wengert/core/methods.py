@@ -13,18 +13,34 @@ from wengert.errors import DtypeError, describe
 if TYPE_CHECKING:
     from wengert.core.tensor import Tensor
 
-__all__ = ["FUNCTIONS", "ArrayMethods", "call"]
+__all__ = ["FUNCTIONS", "RAISED", "ArrayMethods", "call", "carry_out"]
 
 Axis: TypeAlias = "int | Sequence[int] | None"
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """What a NumPy function (or ufunc) does with Tensors: filled by `implements`, used by protocols and methods."""
+RAISED = (FloatingPointError, RuntimeWarning)
+"""What NumPy raises about numbers where `numpy.errstate` or a filter of warnings asks for errors."""
 
 
 def call(function: Any, *args: Any, **kwargs: Any) -> Tensor:
     """Call what a NumPy function means for Tensors."""
-    result: Tensor = FUNCTIONS[function](*args, **kwargs)
+    meaning = FUNCTIONS[function]
+    try:
+        result: Tensor = meaning(*args, **kwargs)
+    except RAISED:
+        carry_out(meaning, *args, **kwargs)
+        raise
     return result
+
+
+def carry_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Call a function once more, without the error about numbers that it ended with.
+
+    NumPy raises it when all is computed, so what is written to (by `out=` or in place) holds the results.
+    """
+    with np.errstate(all="ignore"):
+        function(*args, **kwargs)
 
 
 class FlatElements:

@@ -14,7 +14,7 @@ from typing import Any
 from wengert.core.aval import NUMBERS, strong
 from wengert.errors import RangeError, describe
 
-__all__ = ["LARGEST", "OPERATORS", "calculated"]
+__all__ = ["COUNTING", "LARGEST", "OPERATORS", "calculated"]
 
 OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -46,6 +46,12 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "imag": operator.attrgetter("imag"),
 }
 """The primitives of operators, and of what Python's numbers tell of themselves, by name."""
+
+COUNTING = frozenset(OPERATORS) - {
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "real", "imag"),
+}
+"""The operators to which Python's truths are 0 and 1: `True + True` is 2, where NumPy's is true."""
 
 LARGEST = 2**63
 """The least integer that has no room in 64 bits."""

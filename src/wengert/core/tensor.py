@@ -18,7 +18,7 @@ from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
 from wengert.core.memory import BORROWED, forbid_writes, keep, may_change
-from wengert.core.methods import FUNCTIONS, ArrayMethods, call
+from wengert.core.methods import FUNCTIONS, RAISED, ArrayMethods, call, carry_out
 from wengert.core.source import caller, position_of
 from wengert.core.stores import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FUNCTIONS",
+    "TRUTH",
     "ArrayLike",
     "Tensor",
     "array_tensor",
@@ -110,6 +111,8 @@ class Tensor(ArrayMethods):
         """Whether the Tensor stands for a Python number, whose dtype gives way to that of arrays."""
         value: Any = self
         while type(value) is Tensor:
+            if type(value._node) is tuple and value._node[2:] == TRUTH:
+                return True
             value = value._value
         return type(value) in NUMBERS or getattr(value, "weak", False)
 
@@ -390,7 +393,12 @@ class Tensor(ArrayMethods):
             origin = "numpy." if getattr(np, ufunc.__name__, None) is ufunc else ""
             name = origin + ufunc.__name__ + ("" if method == "__call__" else f".{method}")
             return _call_plainly(name, getattr(ufunc, method), inputs, kwargs)
-        return function(*inputs, **kwargs)
+        try:
+            return function(*inputs, **kwargs)
+        except RAISED:
+            if kwargs.get("out") is not None:
+                carry_out(function, *inputs, **kwargs)
+            raise
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if len(types) > 1 and any(map(decides_functions, types)):
@@ -398,7 +406,12 @@ class Tensor(ArrayMethods):
         function = FUNCTIONS.get(func)
         if function is None:
             return _call_plainly(f"{func.__module__}.{func.__name__}", func, args, kwargs)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except RAISED:
+            if "out" in function.__code__.co_varnames:
+                carry_out(function, *args, **kwargs)
+            raise
 
 
 ours(Tensor)
@@ -444,6 +457,10 @@ def _result_of_numpy(value: Any) -> Any:
     tensor._kept = BORROWED if isinstance(value, np.ndarray) and may_change(value) else True
     read_only = isinstance(value, np.ndarray) and not value.flags.writeable  # a window on an operand, say
     return forbid_writes(tensor) if read_only else tensor
+
+
+TRUTH = ("truth",)
+"""What the nodes of lanes end with that stand for truths of Python's, which count as 0 and 1."""
 
 
 def make_tensor(value: Any, trace: Trace | None, node: Any) -> Tensor:

@@ -19,13 +19,13 @@ import numpy as np
 from numpy import ndarray
 
 from wengert._config import THREADS
-from wengert._unregistered import UNREGISTERED
+from wengert._unregistered import unregister
 from wengert.errors import UsageError, describe
 from wengert.native.processor import CONDITIONS
 
 __all__ = ["LARGE", "SHARING", "Sharing", "set_num_threads", "shared"]
 
-__warningregistry__ = UNREGISTERED  # `shared` says who meets what stops
+unregister(globals())  # `shared` says who meets what stops
 
 LARGE = 32_768
 """Elements from which an operation is worth sharing: about 8 microseconds of additions."""

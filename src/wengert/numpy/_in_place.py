@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.methods import RAISED, carry_out
 from wengert.core.tensor import Tensor
 from wengert.numpy._out import replace
 
@@ -59,7 +60,11 @@ def writing(name: str, function: Any) -> Callable[..., Tensor]:
     """Return a method that writes the result of a function over its Tensor."""
 
     def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
-        return replace(name, self, function(self, *args, **options))
+        try:
+            return replace(name, self, function(self, *args, **options))
+        except RAISED:
+            carry_out(method, self, *args, **options)
+            raise
 
     method.__doc__ = f"""Replace every element by what `numpy.{function.__name__}` gives; return the Tensor."""
     return method

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.methods import RAISED, carry_out
 from wengert.core.order import is_scalar, strides_of
 from wengert.core.tensor import Tensor, concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -264,6 +265,7 @@ def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
         if type(a) is not Tensor:
             plainly(ufunc.at, a, indices, *(() if b is None else (b,)))
             return
+        raised: Exception | None = None
         index = concrete_index(indices)
         window = np.empty(a.shape, np.bool_)[index].shape
         operand: Any = None if b is None else np.broadcast_to(as_tensor(b), window)
@@ -271,16 +273,36 @@ def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
         for places, positions in parts_in_turn(a.shape, index):
             key = np.unravel_index(places, a.shape) if a.ndim else np.True_
             operands = (a[key],) if values is None else (a[key], values[positions])
-            a[key] = ufunc(*operands)
+            try:
+                put_result(a, key, ufunc, operands)
+            except RAISED as error:  # which NumPy raises at the end
+                carry_out(put_result, a, key, ufunc, operands)
+                raised = raised or error
+        if raised is not None:
+            raise raised
 
     return at
+
+
+def put_result(a: Tensor, key: Any, ufunc: np.ufunc, operands: Sequence[Any]) -> None:
+    """Put what a ufunc gives into part of a Tensor."""
+    a[key] = ufunc(*operands)
+
+
+def added_at(a: Any, indices: Any, b: Any) -> None:
+    """Add to part of a Tensor."""
+    try:
+        add_at(a, indices, b)
+    except RAISED:
+        carry_out(add_at, a, indices, b)
+        raise
 
 
 @implements((np.add, "at"))
 def add_in_place(a: Any, indices: Any, b: Any, /) -> None:
     """Add to part of a Tensor; repeated indices add up; see `numpy.ufunc.at`."""
     if type(a) is Tensor:
-        add_at(a, indices, b)
+        added_at(a, indices, b)
     else:
         plainly(np.add.at, a, indices, b)
 
@@ -289,7 +311,7 @@ def add_in_place(a: Any, indices: Any, b: Any, /) -> None:
 def subtract_in_place(a: Any, indices: Any, b: Any, /) -> None:
     """Subtract from part of a Tensor; repeated indices add up; see `numpy.ufunc.at`."""
     if type(a) is Tensor:
-        add_at(a, indices, -as_tensor(b))
+        added_at(a, indices, -as_tensor(b))
     else:
         plainly(np.subtract.at, a, indices, b)
 

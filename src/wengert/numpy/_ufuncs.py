@@ -12,6 +12,7 @@ from numpy import ndarray
 from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
+from wengert.core.methods import RAISED, carry_out
 from wengert.core.order import is_scalar, may_be_scalar
 from wengert.core.primitive import PRIMITIVES, Constant, Elementwise, Primitive
 from wengert.core.sharing import after
@@ -119,7 +120,11 @@ def in_place(name: str, operate: Callable[[Any, Any], Any]) -> Callable[[Tensor,
     """Return the in-place form of a binary operator."""
 
     def operator_in_place(self: Tensor, other: Any) -> Any:
-        result = operate(self, other)
+        try:
+            result = operate(self, other)
+        except RAISED:
+            carry_out(operator_in_place, self, other)
+            raise
         if result is NotImplemented or is_scalar(self):
             return result
         decided = self._trace is None or not may_be_scalar(self)

@@ -13,16 +13,17 @@ from numpy import ndarray, ufunc
 
 from wengert._unregistered import require_warning
 from wengert.core.abstract import placed
-from wengert.core.aval import UNKNOWN, shape_of, strong
+from wengert.core.aval import UNKNOWN, Aval, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
 from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, counted, is_weak
 from wengert.core.form import form_of
 from wengert.core.graph import Variable
+from wengert.core.numbers import COUNTING
 from wengert.core.order import Joined, Strides, arranged, lie_alike, permuted, row_strides, strides_of
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import asker, caller, position_of
-from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant
+from wengert.core.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe
 from wengert.primitives.indexing import Update
 from wengert.traces.transient import Transient
@@ -42,7 +43,7 @@ def make_batched(value: Any, trace: Batch) -> Tensor:
     """Return a Tensor of a batch trace from a value one level below whose first axis is the batch axis.
 
     Its node is the place in the user's program that made it, for the error about values that escape; `ARRAY` behind
-    it tells lanes that are arrays without axes from scalars.
+    it tells lanes that are arrays without axes from scalars, and `TRUTH` truths of Python's, which count as 0 and 1.
     """
     return make_tensor(value, trace, asker(3))
 
@@ -151,19 +152,25 @@ class Batch(Transient):
         values = [self.value_below(x) for x in operands]
         if isinstance(primitive, Structured):
             found, lanes = primitive.lanes(self.size, values, batched, params)
-            order = placed(primitive, list(map(self.lane, operands)), params)[1] or (None,) * len(found)
+            avals, order = placed(primitive, list(map(self.lane, operands)), params)
             return tuple(
-                (self.lying(item, strides) if type(strides) is Joined else make_batched(item, self))
-                if flag
-                else wrapped_constant(item)
-                for item, flag, strides in zip(found, lanes, order, strict=True)
+                self.outcome(item, aval, strides) if flag else wrapped_constant(item)
+                for item, flag, aval, strides in zip(found, lanes, avals, order or (None,) * len(found), strict=True)
             )
         if primitive.firm:
             values = list(map(strong, values))
+        if primitive.gives_number and values[0].dtype == np.bool_:
+            return make_tensor(values[0], self, asker(2) + TRUTH)
         out = self.compute(primitive, values, batched, params)
         outs = tuple([array_below(item) for item in (out if isinstance(out, tuple) else (out,))])
         found = self.laid_out(primitive, outs, operands, params)
         return found if isinstance(out, tuple) else found[0]
+
+    def outcome(self, value: Any, aval: Aval, strides: Strides) -> Tensor:
+        """Return the lanes of what graphs gave, as they have it."""
+        if aval.weak and aval.dtype == np.bool_:
+            return make_tensor(value, self, asker(2) + TRUTH)
+        return self.lying(value, strides) if type(strides) is Joined else make_batched(value, self)
 
     def of_arrays(
         self, primitive: Primitive, values: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
@@ -272,9 +279,14 @@ class Batch(Transient):
 
     def aligned_elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
         """Compute an elementwise operation on operands of other traces too."""
+        numbers = primitive.operator is not None and all(map(is_weak, operands))
+        if numbers and primitive.name in COUNTING:
+            operands = list(map(counted, operands))
         batched = [self.is_batched(x) for x in operands]
         values = [self.value_below(x) for x in operands]
         out = array_below(apply(primitive, *aligned(values, batched), **params))
+        if numbers and out.dtype == np.bool_:
+            return make_tensor(out, self, asker(3) + TRUTH)
         return self.laid_out(primitive, (out,), operands, params)[0]
 
     def compute(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from wengert._unregistered import UNREGISTERED, require_warning
+from wengert._unregistered import require_warning, unregister
 from wengert.core.aval import NUMBERS, strong
 from wengert.core.broadcast import check_broadcast
 from wengert.core.complaints import strict
@@ -45,7 +45,7 @@ __all__ = [
     "unary_function",
 ]
 
-__warningregistry__ = UNREGISTERED  # what would warn goes the general way, and warns there
+unregister(globals())  # what would warn goes the general way, and warns there
 Operator = Callable[[Any, Any], Any]
 _getframe = sys._getframe
 array = np.array
@@ -115,7 +115,11 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             result._kept = False
             return result
         if SPECIAL or not trace.fast:
-            if type(trace) is Batch and (of_complex is None or is_double(a, b)):
+            if (
+                type(trace) is Batch
+                and (of_complex is None or is_double(a, b))
+                and (not function or type(a._value) is ndarray)
+            ):
                 return trace.process(primitive, (a, b), {})
             return general(a, b)
         x = a._value

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._unregistered import UNREGISTERED, require_warning
+from wengert._unregistered import require_warning, unregister
 from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, dispatch
 from wengert.core.memory import lend, lent
@@ -27,7 +27,7 @@ from wengert.traces.tape import CREATED, Node, Record, Single
 
 __all__ = ["REAL", "pair_function", "several_function", "single_function"]
 
-__warningregistry__ = UNREGISTERED  # what would warn goes by `apply`, and warns there
+unregister(globals())  # what would warn goes by `apply`, and warns there
 Operator = Callable[[Any, Any], Any]
 Params = dict[str, Any]
 ndarray, generic, float64 = np.ndarray, np.generic, np.float64

@@ -12,8 +12,10 @@ import numpy as np
 from wengert.core.abstract import placed
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.complaints import SETTINGS, kinds_raised
+from wengert.core.dispatch import counted
 from wengert.core.graph import Equation, Graph, Variable, aval_text, literal
 from wengert.core.memory import keep, lend, own_memory
+from wengert.core.numbers import COUNTING
 from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.recording import SPECIAL
@@ -125,6 +127,9 @@ class Stage(Transient):
             self.require_no_more_raised(primitive)
         inputs = tuple([self.reference(x) for x in operands])
         avals, order = placed(primitive, inputs, params)
+        if primitive.operator is not None and avals[0].weak and counts_truths(primitive, inputs):
+            # in the lanes of a batch truths are NumPy's
+            return self.process(primitive, list(map(counted, operands)), params)
         outputs = tuple([Variable(shape, dtype, "", None, weak) for shape, dtype, weak in avals])
         if order is not None:
             for variable, strides in zip(outputs, order, strict=True):
@@ -280,6 +285,11 @@ def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:
             "wengert.fori_loop"
         )
     return "Use wengert.numpy functions, or wengert.cond and wengert.while_loop for decisions"
+
+
+def counts_truths(primitive: Primitive, operands: Sequence[Any]) -> bool:
+    """Tell whether an operator between Python numbers takes a truth for 0 or 1."""
+    return primitive.name in COUNTING and any(aval_of(x).dtype == np.bool_ for x in operands)
 
 
 def read_only(value: Any) -> Any:
