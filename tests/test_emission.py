@@ -256,6 +256,16 @@ def test_functions_have_the_bits_of_their_expressions(target: Target, dtype: Any
         np.testing.assert_array_equal(got, expected, name)
 
 
+@pytest.mark.skipif(not HOST.masks, reason="masks cost here")
+@pytest.mark.parametrize("size", [100_096, 100_003])
+def test_what_takes_long_at_a_point_has_one_body(size: int) -> None:
+    made = functions_of(("power",), DOUBLE, size, 1)
+    run = Executable(made)
+    assert run.text.count("call <8 x double> @power.rare0") == 1
+    x, y = np.random.default_rng(0).random((2, size))
+    np.testing.assert_allclose(run([x, y])[0], x**y, rtol=1e-14)
+
+
 def test_sine_and_cosine_of_one_argument_are_one_evaluation() -> None:
     def lines(*names: str) -> int:
         return len(Executable(functions_of(names, DOUBLE, 8, 1)).text.splitlines())

@@ -173,3 +173,16 @@ def test_large_arrays_are_digested_once():
     known = identity(changing)
     changing[7] = 1.0
     assert identity(changing) != known
+
+
+def test_arrays_that_are_repeated_are_known_by_what_is_in_memory(monkeypatch):
+    looked_at = []
+    monkeypatch.setattr(
+        "wengert.core.identity.digest_of", lambda array: looked_at.append(array.nbytes) or array.tobytes()
+    )
+    row = np.arange(1_000.0)
+    one, other = np.broadcast_to(row, (10_000, 1_000)), np.broadcast_to(row.copy(), (10_000, 1_000))
+    assert identity(one) == identity(other) != identity(np.broadcast_to(row + 1.0, (10_000, 1_000)))
+    assert identity(np.broadcast_to(row, (2, 1_000))) != identity(np.broadcast_to(row, (3, 1_000)))
+    assert identity(np.broadcast_to([[1.0], [2.0]], (2, 2))) != identity(np.broadcast_to([1.0, 2.0], (2, 2)))
+    assert set(looked_at) == {row.nbytes}

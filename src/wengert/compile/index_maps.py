@@ -58,12 +58,14 @@ def identity_map(shape: Shape) -> IndexMap:
     return tuple([Index(0, () if n == 1 else ((k, 1),)) for k, n in enumerate(shape)])
 
 
-def aligned(source: Sequence[int], rank: int) -> IndexMap:
+@lru_cache(maxsize=MOST_KNOWN)
+def aligned(source: Shape, rank: int) -> IndexMap:
     """Return the map by which a space of some rank reads an array that is broadcast to it."""
     shift = rank - len(source)
     return tuple([Index(0, () if n == 1 else ((k + shift, 1),)) for k, n in enumerate(source)])
 
 
+@lru_cache(maxsize=MOST_KNOWN)  # few are different, and equations have several each
 def compose(inner: IndexMap, outer: IndexMap) -> IndexMap:
     """Return the map that goes through `outer`, which is of the reader, first.
 
@@ -107,7 +109,8 @@ def flattened(shape: Sequence[int], read: IndexMap) -> Index:
     return Index(offset, tuple(sorted([(d, step) for d, step in steps.items() if step])))
 
 
-def span(index: Index, extents: Sequence[int]) -> tuple[int, int]:
+@lru_cache(maxsize=MOST_KNOWN)
+def span(index: Index, extents: Shape) -> tuple[int, int]:
     """Return the least and the greatest place that a reader of some extents reads."""
     low = high = index.offset
     for d, step in index.terms:
@@ -116,7 +119,8 @@ def span(index: Index, extents: Sequence[int]) -> tuple[int, int]:
     return low, high
 
 
-def is_within(shape: Sequence[int], read: IndexMap, extents: Sequence[int]) -> bool:
+@lru_cache(maxsize=MOST_KNOWN)
+def is_within(shape: Shape, read: IndexMap, extents: Shape) -> bool:
     """Tell whether a reader of some extents reads nothing outside of a shape."""
     for n, index in zip(shape, read, strict=True):
         low, high = span(index, extents)
@@ -125,7 +129,8 @@ def is_within(shape: Sequence[int], read: IndexMap, extents: Sequence[int]) -> b
     return True
 
 
-def decomposed(shape: Sequence[int], row: Index, extents: Sequence[int]) -> IndexMap | None:
+@lru_cache(maxsize=MOST_KNOWN)
+def decomposed(shape: Shape, row: Index, extents: Shape) -> IndexMap | None:
     """Return the map that reads an array in C order as `row` reads it as one row; None if no map does.
 
     >>> decomposed((2, 3), Index(5, ((0, -1),)), (3,))

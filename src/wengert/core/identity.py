@@ -95,7 +95,8 @@ def identity(value: Any) -> Hashable:
     if kind is np.ndarray and is_full(value):
         return "full", value.dtype.str, value.shape, value[(0,) * value.ndim].tobytes()
     if kind is np.ndarray or isinstance(value, np.generic):
-        return kind.__name__, value.dtype.str, value.shape, axes_in_memory(value), content(value)
+        core = without_repetition(value)
+        return kind.__name__, value.dtype.str, value.shape, axes_in_memory(value), core.shape, content(core)
     if isinstance(value, Primitive):
         return "primitive", registered_name(value) or Object(value)
     if isinstance(value, np.dtype):
@@ -109,6 +110,12 @@ def identity(value: Any) -> Hashable:
     if isinstance(value, Composite):
         return kind.__name__, value.structure()
     return Object(value)
+
+
+def without_repetition(array: Any) -> Any:
+    """Return the part of an array that is in memory: one element of each axis along which it is repeated."""
+    repeated = [n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)]
+    return array[tuple([slice(0, 1) if flag else slice(None) for flag in repeated])] if any(repeated) else array
 
 
 def content(array: Any) -> bytes:

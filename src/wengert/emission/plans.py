@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from wengert.kernel.kernel import Affine, Buffer, Guard, Reduction, Stage
@@ -20,6 +21,9 @@ LARGE = 600
 
 REGISTERS = 12
 """Accumulators of a loop within the lanes."""
+
+HEAVY = 40
+"""Cycles of a vector from which on there is enough to do at once in one."""
 
 
 class Plan:
@@ -39,6 +43,8 @@ class Plan:
         width: how many lanes vectors have.
         units: how many vectors a step takes.
         starts: for each reduction the place in the nest from which on all loops are its own; none if there is no such.
+        masked_alone: whether the loop over the lanes has no body without masks, which would take as long: code that
+            is half as long is compiled in two thirds of the time.
         clean: for each dimension that something is guarded along the range where all guards are decided.
         fused: products that are added to a sum at once.
     """
@@ -53,11 +59,11 @@ class Plan:
         self.width = self.lanes(target)
         self.starts = [self.start(reduction) for reduction in stage.reductions]
         self.clean = clean_ranges(stage)
-        uses = list(used(stage))
-        self.once = {n for n in uses if uses.count(n) == 1}
+        self.once = {n for n, uses in Counter(used(stage)).items() if uses == 1}
         self.fused = {r.value for r in stage.reductions if r.combine == "add" and self.is_product(r.value)}
         self.spread = self.spread_operations()
         self.units = self.unrolled()
+        self.masked_alone = target.masks and self.units == 1 and self.weight() > HEAVY and not self.clean
         self.live = {clean: self.reached(clean) for clean in (False, True)}
 
     def lanes(self, target: Target) -> int:
@@ -105,7 +111,7 @@ class Plan:
             units = REGISTERS // self.tile
         else:
             weight = self.weight()
-            units = (4 if weight <= 4 else 2 if weight <= 40 else 1) // self.tile
+            units = (4 if weight <= 4 else 2 if weight <= HEAVY else 1) // self.tile
         while units > 1 and self.stage.extents[self.lane] < units * self.width:
             units //= 2
         return max(units, 1)

@@ -30,7 +30,7 @@ def kernel_function(name: str, kernel: Kernel, module: Module, order: tuple[str,
 
     def body(b: Builder, *addresses: Value) -> None:
         frame = Frame(b, module, bases_of(kernel, module, order, addresses), {})
-        write_rows(frame, kernel, 0, kernel.rows)
+        write_rows(frame, kernel, Span(0, kernel.rows, kernel.rows))
 
     return Function(name, Signature(VOID, kinds), body, tuple(f"b{n}" for n in range(len(order))))
 
@@ -54,7 +54,8 @@ def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...]) ->
             own = [place.at(parts.index * far) if far else place for place, far in zip(places, apart, strict=True)]
             start = parts.index * step.each
             end = b.least(start + step.each, step.extent)
-            write_rows(Frame(b, module, bases_of(step.kernel, module, order, own), {}), step.kernel, start, end)
+            frame = Frame(b, module, bases_of(step.kernel, module, order, own), {})
+            write_rows(frame, step.kernel, Span(start, end, step.each))
 
     return Function(name, JOB, body)
 
@@ -72,15 +73,16 @@ def bases_of(
     return {name: copies(address, module.buffers[name], kernel.tile) for name, address in pairs}
 
 
-def write_rows(frame: Frame, kernel: Kernel, first: Index, stop: Index) -> None:
+def write_rows(frame: Frame, kernel: Kernel, span: Span) -> None:
     """Write the loop over the rows: so many together, and one at a time what is left."""
     for stage in kernel.stages:
         for reduction in stage.reductions:
             if reduction.kind in ("total", "column"):
                 clear(frame, stage, reduction)
     if kernel.rows == 1:
-        write_tile(frame, kernel, [0], None if isinstance(stop, int) else (first, stop))
+        write_tile(frame, kernel, [0], None if isinstance(span.stop, int) else span)
         return
+    first, stop, _ = span
     b, tile = frame.b, kernel.tile
     last = stop if kernel.rows % tile == 0 else stop - (stop - first) % tile
     with b.loop(last, first, step=tile) as loop:

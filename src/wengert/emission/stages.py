@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,12 @@ Sums = list[list[Value]]
 """The accumulators of a reduction, for each row of the tile and each vector of a step."""
 
 
-Span = tuple[Index, Index]
-"""Where to start and to stop."""
+class Span(NamedTuple):
+    """A part of a loop: where to start and to stop, and how long all parts but the last are."""
+
+    start: Index
+    stop: Index
+    each: int
 
 
 def write_stage(frame: Frame, stage: Stage, rows: list[Index], span: Span | None = None) -> None:
@@ -90,7 +95,9 @@ class StageWriter(Values):
         some_clean = inside is not False and (
             (high - low) // step >= STEPS or (high - low == extent and extent % step == 0)
         )
-        all_clean = extent % step == 0 and not plan.clean and some_clean and isinstance(stop, int)
+        whole = isinstance(stop, int) or (self.span is not None and self.span.each % step == 0)
+        all_clean = extent % step == 0 and not plan.clean and some_clean and whole
+        some_clean = some_clean and (all_clean or not plan.masked_alone)
         limit = high - step if isinstance(stop, int) else b.least(stop, high) - step
         with b.loop(stop, first, carry=self.carried()) as loop:
             self.carry_on(loop.values)
@@ -119,7 +126,7 @@ class StageWriter(Values):
     def range_of(self, depth: int) -> tuple[Index, Index]:
         """Return where a loop starts and stops."""
         if depth == 0 and self.span is not None:
-            return self.span
+            return self.span.start, self.span.stop
         return 0, self.stage.extents[self.plan.nest[depth]]
 
     def in_clean_ranges(self) -> Condition:

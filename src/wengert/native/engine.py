@@ -49,6 +49,11 @@ class Target:
         return self.has("avx512dq") and self.has("avx512vl")
 
     @functools.cached_property
+    def masks(self) -> bool:
+        """Whether loads and stores of a part of a vector take no longer than those of a whole one."""
+        return self.vector_bytes == 64
+
+    @functools.cached_property
     def rounds(self) -> bool:
         """Whether it has instructions that round to whole numbers."""
         return self.has("sse4.1") or self.has("avx2") or not self.triple.startswith("x86_64")
