@@ -119,6 +119,7 @@ NEVER = {
 ROUTINES = {
     *("sort", "partition", "argsort", "argpartition", "lexsort", "argmax", "argmin", "nanargmax", "nanargmin"),
     *("searchsorted", "digitize", "isin", "interp", "unwrap", "linspace", "cross", "recurrence", "extremum_partials"),
+    *("cholesky", "scipy_cholesky", "solve_triangular", "cho_solve"),
     *("inv", "solve", "det", "slogdet", "cofactors", "cumsum", "accumulate", "constant_accumulate"),
     *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect"),
     *("unravel_index", "array_equal", "array_equiv", "ufunc_reduce"),

@@ -511,13 +511,13 @@ APART = {
 
 
 def public_names() -> Iterator[str]:
-    """Yield the public names that docs/public-names.md lists, but for errors and the mirror of NumPy."""
+    """Yield the public names that docs/public-names.md lists, but for errors and the mirrors of NumPy and SciPy."""
     page = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
     module = ""
     for line in page.read_text().splitlines():
         if line.startswith("## `"):
             module = line.split("`")[1]
-        elif line.startswith("- `") and module.split(".")[1:2] not in (["errors"], ["numpy"], ["special"]):
+        elif line.startswith("- `") and module.split(".")[1:2] not in (["errors"], ["numpy"], ["scipy"]):
             yield f"{module}.{line.split('`')[1]}".removeprefix("wengert.")
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
 MODULES = (
     *("wengert", "wengert.autograd", "wengert.extend", "wengert.graph", "wengert.testing", "wengert.errors"),
-    *("wengert.random", "wengert.special", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
+    *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
+    *("wengert.scipy", "wengert.scipy.linalg"),
 )
 HEAD = """# Public names
 
@@ -31,11 +32,11 @@ def first_line(thing: object) -> str:
 
 
 def section(module: str) -> str:
-    """Return the list of a module's public names; NumPy's own need no description."""
+    """Return the list of a module's public names; NumPy's and SciPy's own need no description."""
     namespace = importlib.import_module(module)
     lines = [f"## `{module}`", ""]
     for name in sorted(namespace.__all__):
-        summary = "" if module.startswith("wengert.numpy") else first_line(getattr(namespace, name))
+        summary = "" if module.startswith(("wengert.numpy", "wengert.scipy")) else first_line(getattr(namespace, name))
         lines.append(f"- `{name}`" + (f": {summary}" if summary else ""))
     return "\n".join(lines) + "\n"
 

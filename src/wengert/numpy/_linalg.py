@@ -15,7 +15,7 @@ from wengert.numpy import _contractions
 from wengert.numpy._contractions import array
 from wengert.numpy._contractions import outer as outer_product
 from wengert.numpy._out import with_out
-from wengert.primitives import linear_algebra
+from wengert.primitives import linear_algebra, triangular
 from wengert.traces.recorders import several_function, single_function
 
 __all__: list[str] = []
@@ -24,6 +24,7 @@ inverted = single_function(linear_algebra.inv)
 determined = single_function(linear_algebra.det)
 measured = single_function(linear_algebra.norm)
 solved = several_function(linear_algebra.solve)
+factored = single_function(triangular.cholesky)
 
 SlogdetResult: Any = type(np.linalg.slogdet(np.ones((1, 1))))  # NumPy has no public name for it
 
@@ -195,6 +196,15 @@ def det(a: Any) -> Any:
 def slogdet(a: Any) -> Any:
     """Return the sign and the logarithm of the absolute value of the determinant; see `numpy.linalg.slogdet`."""
     return SlogdetResult(*apply(linear_algebra.slogdet, square("slogdet", a)))
+
+
+# Decompositions
+
+
+@implements(np.linalg.cholesky)
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    """Return the Cholesky factor; see `numpy.linalg.cholesky`."""
+    return factored(square("cholesky", a), {"upper": bool(upper)})
 
 
 # Norms

@@ -1,0 +1,143 @@
+"""What rules about matrices share: adjoints, triangles, LAPACK's routines for one matrix or for stacks of them.
+
+Rules are written with gradients g = conj(ct), for which papers have their formulas: Re tr(g^H dA) is the change of the
+loss. Inside of the engine cotangents are transposes without conjugation (ADR 0002), so what they find is conjugated.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.primitives.contractions import conj
+
+__all__ = [
+    "adjoint",
+    "conj",
+    "diagonal_of",
+    "eye_like",
+    "half_lower",
+    "lapack",
+    "lower",
+    "on_diagonal",
+    "over_stacks",
+    "upper",
+]
+
+REMEMBERED = 256
+"""Up to how many rows a mask is kept for the next call: making one takes longer than using it."""
+
+
+def adjoint(x: Any) -> Any:
+    """Return the conjugate transpose of matrices."""
+    return conj(x.mT)
+
+
+# Triangles
+
+
+def made_mask(rows: int, columns: int, offset: int, dtype: str, half: bool) -> Any:
+    """Return a matrix of ones on and below a diagonal, with halves on it if asked for, and zeros above."""
+    mask = np.tri(rows, columns, offset, dtype=dtype)
+    if half:
+        np.fill_diagonal(mask, 0.5)
+    mask.flags.writeable = False
+    return mask
+
+
+remembered_mask = functools.lru_cache(maxsize=256)(made_mask)
+
+
+def mask_of(x: Any, offset: int, dtype: str = "?", half: bool = False) -> Any:
+    """Return the mask for the matrices of an array."""
+    rows, columns = x.shape[-2:]
+    make = remembered_mask if max(rows, columns) <= REMEMBERED else made_mask
+    return make(rows, columns, offset, dtype, half)
+
+
+def lower(x: Any, offset: int = 0) -> Any:
+    """Return matrices with zeros above a diagonal."""
+    return np.where(mask_of(x, offset), x, 0)
+
+
+def upper(x: Any, offset: int = 0) -> Any:
+    """Return matrices with zeros below a diagonal."""
+    return np.where(mask_of(x, offset - 1), 0, x)
+
+
+def half_lower(x: Any) -> Any:
+    """Return lower triangles with their diagonals halved; of a Hermitian matrix, which is this plus its adjoint.
+
+    >>> half_lower(np.full((2, 2), 2.0))
+    array([[1., 0.],
+           [2., 1.]])
+    """
+    return x * mask_of(x, 0, x.dtype.char.lower(), True)
+
+
+# Diagonals
+
+
+def diagonal_of(x: Any) -> Any:
+    """Return the diagonals of matrices."""
+    return np.diagonal(x, axis1=-2, axis2=-1)
+
+
+def eye_like(x: Any) -> Any:
+    """Return the identity with as many rows as matrices have, in their dtype."""
+    return np.eye(x.shape[-1], dtype=x.dtype)
+
+
+def on_diagonal(x: Any) -> Any:
+    """Return matrices with these diagonals."""
+    return x[..., None] * np.eye(x.shape[-1], dtype=x.dtype)
+
+
+# LAPACK
+
+
+@functools.cache
+def lapack(name: str, kind: str) -> Any:
+    """Return a routine of LAPACK for the kind of dtype, one of "fdFD"; SciPy is imported for the first.
+
+    >>> lapack("trtrs", "d").__name__
+    'function dtrtrs'
+    """
+    from scipy.linalg import lapack as routines
+
+    return getattr(routines, {"f": "s", "d": "d", "F": "c", "D": "z"}[kind] + name)
+
+
+def over_stacks(function: Callable[..., Any], cores: Sequence[int], *arrays: Any) -> Any:
+    """Return what a function of vectors and matrices gives for stacks of them, which broadcast.
+
+    Args:
+        function: from one array for each operand, with as many axes as `cores` says, to an array or a tuple of them.
+        cores: the number of last axes that one call takes of each operand.
+        *arrays: the operands.
+
+    >>> over_stacks(np.trace, [2], np.ones((4, 3, 3)))
+    array([3., 3., 3., 3.])
+    """
+    stacks = [x.shape[: x.ndim - core] for x, core in zip(arrays, cores, strict=True)]
+    if not any(stacks):
+        return function(*arrays)
+    stack = np.broadcast_shapes(*stacks)
+    shapes = [x.shape[x.ndim - core :] for x, core in zip(arrays, cores, strict=True)]
+    wide = [np.broadcast_to(x, stack + shape) for x, shape in zip(arrays, shapes, strict=True)]
+    found = [function(*[x[place] for x in wide]) for place in np.ndindex(stack)]
+    if not found:  # there are shapes and dtypes all the same
+        found = [function(*[example(shape, x.dtype) for shape, x in zip(shapes, arrays, strict=True)])]
+
+    def joined(items: Sequence[Any]) -> Any:
+        return np.resize(np.stack(items), (*stack, *np.shape(items[0])))
+
+    return tuple(map(joined, zip(*found, strict=True))) if isinstance(found[0], tuple) else joined(found)
+
+
+def example(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return an array on which every routine is defined."""
+    return np.eye(*shape, dtype=dtype) if len(shape) == 2 else np.ones(shape, dtype)

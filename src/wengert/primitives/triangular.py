@@ -1,0 +1,188 @@
+"""Triangular systems and Cholesky's decomposition."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.cotangent import unbroadcast
+from wengert.core.declare import opaque
+from wengert.core.dispatch import apply
+from wengert.core.form import Routine
+from wengert.core.primitive import Primitive
+from wengert.primitives.matrices import adjoint, conj, half_lower, lapack, lower, over_stacks, upper
+
+Tangents = Sequence[Any]
+
+
+# Triangular systems
+
+
+def solve_one_triangular(a: Any, b: Any, trans: int, lower: bool, unit_diagonal: bool) -> Any:
+    """Solve one triangular system with the call of LAPACK that `scipy.linalg.solve_triangular` makes."""
+    kind = np.result_type(a, b, np.float32).char
+    if not b.size:
+        return np.empty_like(b, dtype=kind)
+    trtrs = lapack("trtrs", kind)
+    if a.flags.f_contiguous or trans == 2:
+        x, info = trtrs(a, b, lower=lower, trans=trans, unitdiag=unit_diagonal)
+    else:  # LAPACK reads columns, so that it is given the transposed system
+        x, info = trtrs(a.T, b, lower=not lower, trans=not trans, unitdiag=unit_diagonal)
+    if info > 0:
+        raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {info - 1}")
+    return x
+
+
+def evaluate_solve_triangular(
+    a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal: bool, check_finite: bool
+) -> Any:
+    """Evaluate `solve_triangular`, of matrices on the right."""
+    if check_finite:
+        a, b = np.asarray_chkfinite(a), np.asarray_chkfinite(b)
+    solve = functools.partial(solve_one_triangular, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+    return over_stacks(solve, (2, 2), a, b)
+
+
+def triangular_solution(a: Any, b: Any, *, trans: int = 0, lower: bool = True, unit_diagonal: bool = False) -> Any:
+    """Return the solution of op(A) X = B, where op is nothing, the transpose (1) or the adjoint (2)."""
+    params = {"trans": trans, "lower": lower, "unit_diagonal": unit_diagonal, "check_finite": False}
+    return apply(solve_triangular, a, b, **params)
+
+
+def transposed_operator(x: Any, trans: int) -> Any:
+    """Return the matrix of which op is given, or the other way round, without conjugating op's transpose of it."""
+    return x if trans == 0 else x.mT if trans == 1 else adjoint(x)
+
+
+def half_read(x: Any, lower_half: bool, unit_diagonal: bool) -> Any:
+    """Return the triangle of a matrix that a solver reads."""
+    return lower(x, -int(unit_diagonal)) if lower_half else upper(x, int(unit_diagonal))
+
+
+def vjp_solve_triangular(
+    ct: Any, out: Any, a: Any, b: Any, *, trans: int, lower: bool, unit_diagonal: bool, check_finite: bool
+) -> tuple[Any, Any]:
+    """Solve with the transpose: for op(A) X = B, ct_B = op(A)^-T ct and ct_op(A) = -ct_B X^T."""
+    options: dict[str, Any] = {"lower": lower, "unit_diagonal": unit_diagonal}
+    if trans == 2:  # the transpose of A^H is conj(A)
+        ct_b = conj(triangular_solution(a, conj(ct), trans=0, **options))
+    else:
+        ct_b = triangular_solution(a, ct, trans=1 - trans, **options)
+    ct_a = half_read(transposed_operator(-(ct_b @ out.mT), trans), lower, unit_diagonal)
+    return unbroadcast(ct_a, a.shape), unbroadcast(ct_b, b.shape)
+
+
+def jvp_solve_triangular(
+    tangents: Tangents, out: Any, a: Any, _b: Any, *, trans: int, lower: bool, unit_diagonal: bool, check_finite: bool
+) -> Any:
+    """Solve with the same matrix: op(A) dX = dB - op(dA) X."""
+    da, db = tangents
+    change = None if da is None else transposed_operator(half_read(da, lower, unit_diagonal), trans) @ out
+    right = db if change is None else -change if db is None else db - change
+    return triangular_solution(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+
+
+solve_triangular: Primitive = opaque(
+    "solve_triangular",
+    evaluate_solve_triangular,
+    vjp=vjp_solve_triangular,
+    jvp=jvp_solve_triangular,
+    form=Routine("(n,n),(n,m)->(n,m)"),
+)
+
+
+# Cholesky's decomposition
+
+
+def vjp_cholesky(ct: Any, out: Any, _a: Any, *, upper: bool, **_options: Any) -> Any:
+    """Return the gradient by the triangle of A that is read, from that by its factor L.
+
+    With P = L^H g_L, halved on the diagonal and zero above, the gradient by all of A is the Hermitian part of
+    S = L^-H P L^-1; an element below the diagonal stands for two. (I. Murray, Differentiation of the Cholesky
+    decomposition, 2016, equations 8 to 10; S. P. Smith, Differentiation of the Cholesky algorithm, 1995.)
+    """
+    g = conj(ct)
+    factor, g = (adjoint(out), adjoint(g)) if upper else (out, g)
+    product = half_lower(adjoint(factor) @ g)
+    turned = triangular_solution(factor, product, trans=2)
+    doubled = triangular_solution(factor, adjoint(turned), trans=2)
+    found = half_lower(doubled + adjoint(doubled))
+    return found.mT if upper else conj(found)
+
+
+def jvp_cholesky(tangents: Tangents, out: Any, _a: Any, *, upper: bool, **_options: Any) -> Any:
+    """Return L times the half of L^-1 dA L^-H below its diagonal (Murray 2016, equation 8)."""
+    (t,) = tangents
+    factor, t = (adjoint(out), adjoint(t)) if upper else (out, t)
+    half = half_lower(t)
+    rows = triangular_solution(factor, half + adjoint(half))
+    both = triangular_solution(factor, adjoint(rows))
+    found = factor @ half_lower(adjoint(both))
+    return adjoint(found) if upper else found
+
+
+def evaluate_cholesky(a: Any, *, upper: bool) -> Any:
+    """Evaluate `numpy.linalg.cholesky`."""
+    return np.linalg.cholesky(a, upper=upper)
+
+
+cholesky = opaque("cholesky", evaluate_cholesky, vjp=vjp_cholesky, jvp=jvp_cholesky, form=Routine("(n,n)->(n,n)"))
+
+
+def evaluate_scipy_cholesky(a: Any, *, upper: bool, check_finite: bool) -> Any:
+    """Evaluate `scipy.linalg.cholesky`, whose bits may differ from NumPy's."""
+    from scipy import linalg
+
+    return over_stacks(lambda x: linalg.cholesky(x, lower=not upper, check_finite=check_finite), [2], a)
+
+
+scipy_cholesky = opaque(
+    "scipy_cholesky", evaluate_scipy_cholesky, vjp=vjp_cholesky, jvp=jvp_cholesky, form=Routine("(n,n)->(n,n)")
+)
+
+
+# Systems whose matrix is given by its Cholesky factor
+
+
+def evaluate_cho_solve(c: Any, b: Any, *, upper: bool, check_finite: bool) -> Any:
+    """Evaluate `cho_solve`, of matrices on the right."""
+    from scipy import linalg
+
+    def solve(c: Any, b: Any) -> Any:
+        return linalg.cho_solve((c, not upper), b, check_finite=check_finite)
+
+    return over_stacks(solve, (2, 2), c, b)
+
+
+def cholesky_solution(c: Any, b: Any, upper: bool) -> Any:
+    """Return the solution of A X = B for the matrix A with this factor."""
+    return apply(cho_solve, c, b, upper=upper, check_finite=False)
+
+
+def vjp_cho_solve(ct: Any, out: Any, c: Any, b: Any, *, upper: bool, check_finite: bool) -> tuple[Any, Any]:
+    """Solve with A again: g_B = A^-1 g, g_A = -g_B X^H, and by the factor of A = L L^H, g_L = (g_A + g_A^H) L."""
+    g_b = cholesky_solution(c, conj(ct), upper)
+    g_a = -(g_b @ adjoint(out))
+    both = g_a + adjoint(g_a)
+    factor = half_read(c, not upper, False)
+    g_c = half_read(factor @ both if upper else both @ factor, not upper, False)
+    return unbroadcast(conj(g_c), c.shape), unbroadcast(conj(g_b), b.shape)
+
+
+def jvp_cho_solve(tangents: Tangents, out: Any, c: Any, _b: Any, *, upper: bool, check_finite: bool) -> Any:
+    """Solve with A again: A dX = dB - dA X, where dA = dL L^H + L dL^H."""
+    dc, db = tangents
+    if dc is None:
+        return cholesky_solution(c, db, upper)
+    factor, moved = half_read(c, not upper, False), half_read(dc, not upper, False)
+    product = adjoint(moved) @ factor if upper else moved @ adjoint(factor)
+    change = (product + adjoint(product)) @ out
+    return cholesky_solution(c, -change if db is None else db - change, upper)
+
+
+cho_solve: Primitive = opaque(
+    "cho_solve", evaluate_cho_solve, vjp=vjp_cho_solve, jvp=jvp_cho_solve, form=Routine("(n,n),(n,m)->(n,m)")
+)

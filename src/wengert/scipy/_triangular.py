@@ -1,0 +1,64 @@
+"""Triangular systems and Cholesky's decomposition with SciPy's signatures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from wengert.core.dispatch import apply, implements
+from wengert.primitives import triangular
+from wengert.scipy._operands import array, of_columns, square, system
+
+__all__: list[str] = []
+
+TRANSPOSES = {"N": 0, "T": 1, "C": 2}
+
+
+@implements(scipy.linalg.solve_triangular)
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: Any = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """Return the solution of a triangular system; see `scipy.linalg.solve_triangular`."""
+    x = square("solve_triangular", a)
+    params = {
+        "trans": TRANSPOSES.get(trans, trans),
+        "lower": bool(lower),
+        "unit_diagonal": bool(unit_diagonal),
+        "check_finite": bool(check_finite),
+    }
+    right = system("solve_triangular", x.shape[-1], b)
+    return of_columns(lambda y: apply(triangular.solve_triangular, x, y, **params), right)
+
+
+@implements(scipy.linalg.cholesky)
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the Cholesky factor of a matrix; see `scipy.linalg.cholesky`."""
+    x = square("cholesky", a)
+    return apply(triangular.scipy_cholesky, x, upper=not lower, check_finite=bool(check_finite))
+
+
+@implements(scipy.linalg.cho_factor)
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the Cholesky factor of a matrix, the other triangle as it was; see `scipy.linalg.cho_factor`."""
+    x = square("cho_factor", a)
+    factor = apply(triangular.scipy_cholesky, x, upper=not lower, check_finite=bool(check_finite))
+    inside = np.tri(x.shape[-1], dtype=bool)
+    return np.where(inside if lower else inside.T, factor, x), lower
+
+
+@implements(scipy.linalg.cho_solve)
+def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """Return the solution of a system whose matrix has a Cholesky factor; see `scipy.linalg.cho_solve`."""
+    c, lower = c_and_lower
+    x = square("cho_solve", c)
+    params = {"upper": not lower, "check_finite": bool(check_finite)}
+    right = system("cho_solve", x.shape[-1], array("cho_solve", b))
+    return of_columns(lambda y: apply(triangular.cho_solve, x, y, **params), right)

@@ -1,0 +1,26 @@
+"""SciPy's names for linear algebra for Tensors: `wengert.scipy.linalg`.
+
+Every function has SciPy's signature, takes Tensors, arrays and numbers, and returns Tensors. Options that allow SciPy
+to overwrite its arguments are taken and not used: arguments are never overwritten here.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import scipy.linalg
+
+from wengert.numpy._namespace import exported
+from wengert.scipy import _triangular  # noqa: F401 - they enter their functions
+
+_EXPORTED = {"LinAlgError": scipy.linalg.LinAlgError, "LinAlgWarning": scipy.linalg.LinAlgWarning} | exported(
+    scipy.linalg
+)
+__all__ = sorted(_EXPORTED)
+globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+def __dir__() -> list[str]:
+    return __all__
