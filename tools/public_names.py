@@ -15,7 +15,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
 MODULES = (
     *("wengert", "wengert.autograd", "wengert.extend", "wengert.graph", "wengert.testing", "wengert.errors"),
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
-    *("wengert.scipy", "wengert.scipy.linalg"),
+    *("wengert.scipy", "wengert.scipy.linalg", "wengert.scipy.special"),
 )
 HEAD = """# Public names
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from wengert import _malloc
 from wengert import numpy as numpy
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import LATER, Tensor
 from wengert.creation import asarray, tensor
 from wengert.native.elementwise import set_num_threads
 from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
@@ -82,7 +82,8 @@ _ON_FIRST_USE = {
     "taylor": "wengert.transforms.taylor",
     "vmap": "wengert.transforms.batching",
 }
-_MODULES = ("autograd", "extend", "graph", "random", "testing", "tree")
+_MODULES = ("autograd", "extend", "graph", "random", "scipy", "testing", "tree")
+LATER["scipy.special"] = "wengert.scipy.special"
 
 
 def __getattr__(name: str) -> Any:

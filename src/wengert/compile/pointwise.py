@@ -235,6 +235,10 @@ EXPRESSIONS: dict[str, Expression] = {
     "arccosh_derivative": arccosh_derivative,
     "arctanh_derivative": lambda x: 1 / ((1 - x) * (1 + x)),
     "cosine": cosine,
+    "erf": lambda x: operate("erf", x),
+    "erfc": lambda x: operate("erfc", x),
+    "gammaln": lambda x: operate("lgamma", x),
+    "digamma": lambda x: operate("digamma", x),
 }
 """By the names of registered primitives; what gives None has parameters or operands that no opcode knows."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import operator
 import sys
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FUNCTIONS",
+    "LATER",
     "TRUTH",
     "ArrayLike",
     "Tensor",
@@ -43,6 +45,9 @@ __all__ = [
     "unwrapped",
     "wrapped_constant",
 ]
+
+LATER: dict[str, str] = {}
+"""Modules that enter what functions of packages mean for Tensors, by the package; see `known_later`."""
 
 ndarray = np.ndarray
 LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
@@ -389,6 +394,8 @@ class Tensor(ArrayMethods):
         if kwargs and any_decides(kwargs.get("out") or ()):
             return NotImplemented
         function = FUNCTIONS.get(ufunc if method == "__call__" else (ufunc, method))
+        if function is None and known_later():
+            return self.__array_ufunc__(ufunc, method, *inputs, **kwargs)
         if function is None:
             origin = "numpy." if getattr(np, ufunc.__name__, None) is ufunc else ""
             name = origin + ufunc.__name__ + ("" if method == "__call__" else f".{method}")
@@ -415,6 +422,19 @@ class Tensor(ArrayMethods):
 
 
 ours(Tensor)
+
+
+def known_later() -> bool:
+    """Import the meanings of functions of a package that the program has loaded meanwhile; tell whether there were any.
+
+    That is done when a function without a meaning is met, so that nothing is imported for packages not in use.
+    """
+    for package, meanings in list(LATER.items()):
+        if package in sys.modules:
+            importlib.import_module(meanings)
+            LATER.pop(package, None)  # which another thread may have done
+            return True
+    return False
 
 
 def _call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:

@@ -8,6 +8,7 @@ on; docs/graph-format.md lists them.
 from __future__ import annotations
 
 import binascii
+import importlib
 import math
 import re
 import struct
@@ -341,7 +342,10 @@ def dtype_of(form: JSON) -> np.dtype[Any]:
 
 def primitive_of(form: JSON) -> Primitive:
     """Return the primitive registered under a name."""
-    found = PRIMITIVES.get(string(form))
+    name = string(form)
+    if name not in PRIMITIVES:
+        importlib.import_module("wengert.primitives.special")  # which wait for their first use
+    found = PRIMITIVES.get(name)
     if found is None:
         raise FileFormatError(
             describe(

@@ -10,8 +10,8 @@ __all__ = ["documented"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def documented(name: str, summary: str) -> Callable[[F], F]:
-    """Return a decorator that gives a function its NumPy name, and a docstring that points to NumPy's.
+def documented(name: str, summary: str, module: str = "numpy") -> Callable[[F], F]:
+    """Return a decorator that gives a function its name in a module, and a docstring that points to the function there.
 
     >>> @documented("sinc", "Return sin(pi x) / (pi x)")
     ... def made(x): ...
@@ -21,7 +21,7 @@ def documented(name: str, summary: str) -> Callable[[F], F]:
 
     def give(function: F) -> F:
         function.__name__ = function.__qualname__ = name
-        function.__doc__ = f"{summary}; see `numpy.{name}`."
+        function.__doc__ = f"{summary}; see `{module}.{name}`."
         return function
 
     return give

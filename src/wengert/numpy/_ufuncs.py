@@ -34,7 +34,7 @@ from wengert.traces.operators import (
 from wengert.traces.parts import read_part, write_part
 from wengert.traces.recorders import REAL
 
-__all__ = ["OF_UFUNCS", "in_place", "install", "through_function"]
+__all__ = ["OF_UFUNCS", "in_place", "install", "through_function", "ufunc_function"]
 
 
 def is_direct(x: Any) -> bool:
@@ -59,8 +59,8 @@ def are_scalars(x: Any, y: Any) -> bool:
     return isinstance(x, np.generic) and type(y) is Tensor and is_scalar(y)
 
 
-def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
-    """Return a function with a ufunc's signature that applies its primitive to Tensors."""
+def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy") -> Callable[..., Any]:
+    """Return a function with the signature of a module's ufunc that applies its primitive to Tensors."""
     name = ufunc.__name__
     count = ufunc.nin
     compact = unary_function(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 1 else None
@@ -70,7 +70,7 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive) -> Callable[..., Any]:
     if isinstance(primitive, Constant) and count == 1:
         compact = constant_function(primitive, ufunc)
 
-    @documented(name, "Apply the ufunc to Tensors or arrays")
+    @documented(name, "Apply the ufunc to Tensors or arrays", module)
     def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
         if compact is not None and out is None and where is True and not options and len(args) == 1:
             return compact(args[0])

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-__all__ = ["linalg"]
+__all__ = ["linalg", "special"]
 
 
 def __getattr__(name: str) -> Any:

@@ -70,7 +70,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
     left_x, left_y = primitive.needs(0, 0), primitive.needs(0, 1)
     right_x, right_y = primitive.needs(1, 0), primitive.needs(1, 1)
     any_out = left_out or right_out
-    ufunc: np.ufunc = getattr(np, primitive.name)
+    ufunc: np.ufunc = compute if isinstance(compute, np.ufunc) else getattr(np, primitive.name)
 
     def operate(a: Any, b: Any) -> Any:
         node: Binary
@@ -217,7 +217,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
     compute_large = strict(primitive.evaluate_large or compute)
     converts = compute in ARITHMETIC
     needs_x, needs_y, needs_out = primitive.needs(1, 0), primitive.needs(1, 1), primitive.needs_out(1)
-    ufunc: np.ufunc = getattr(np, primitive.name)
+    ufunc: np.ufunc = compute if isinstance(compute, np.ufunc) else getattr(np, primitive.name)
 
     def operate(a: Any, b: Any) -> Any:
         node: Binary

@@ -1,0 +1,85 @@
+"""How special functions are declared, and what their rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert._refusals import refusal
+from wengert.core.declare import constant, elementwise, opaque
+from wengert.core.dispatch import apply
+from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
+from wengert.errors import DtypeError, describe
+
+__all__ = ["OF_SCIPY", "at", "flat", "refused", "several", "special", "stepwise"]
+
+Rule = Callable[..., Any]
+
+OF_SCIPY: dict[np.ufunc, Primitive] = {}
+"""The primitives of SciPy's ufuncs."""
+
+
+def special(ufunc: np.ufunc, *rules: Rule | None) -> Elementwise:
+    """Declare the primitive of one of SciPy's ufuncs, given the rule of each operand."""
+    name = ufunc.__name__.lstrip("_")
+    name = f"scipy.{name}" if name in PRIMITIVES else name
+    found = OF_SCIPY[ufunc] = elementwise(name, ufunc, d=rules, singular=True)
+    found.evaluate_large = None  # SciPy's loops report what they meet to Python, from the thread that calls them
+    return found
+
+
+def several(ufunc: np.ufunc, *slopes: Callable[[Any], Any]) -> Primitive:
+    """Declare the primitive of a ufunc of one operand with several results, given the derivative of each at x."""
+
+    def vjp(cts: Any, _out: Any, x: Any) -> Any:
+        """Sum over the results that have a cotangent."""
+        terms = [ct * slope(x) for ct, slope in zip(cts, slopes, strict=True) if ct is not None]
+        return sum(terms[1:], start=terms[0])
+
+    found = OF_SCIPY[ufunc] = opaque(ufunc.__name__, ufunc, vjp=vjp, outputs=ufunc.nout)
+    return found
+
+
+def stepwise(ufunc: np.ufunc) -> Primitive:
+    """Declare the primitive of a ufunc that is constant between jumps."""
+    name = ufunc.__name__
+    found = OF_SCIPY[ufunc] = constant(f"scipy.{name}" if name in PRIMITIVES else name, ufunc)
+    return found
+
+
+def refused(name: str, operand: str) -> Rule:
+    """Return the rule of an operand by which there is no derivative here: an error that says so."""
+
+    def rule(_t: Any, _out: Any, *_rest: Any, **_params: Any) -> Any:
+        raise refusal(
+            DtypeError(
+                describe(
+                    f"scipy.special.{name}",
+                    f"{operand}, which is being differentiated",
+                    "an operand without derivative is needed there",
+                    "Pass a number, or the value through stop_gradient",
+                )
+            )
+        )
+
+    rule.refuses = True  # type: ignore[attr-defined]  # read by the tests, which differentiate by all other operands
+    return rule
+
+
+def at(primitive: Elementwise, *operands: Any, **params: Any) -> Any:
+    """Apply a primitive for a rule: to ndarrays at once."""
+    if all(type(x) is np.ndarray for x in operands):
+        return primitive.evaluate(*operands, **params)
+    return apply(primitive, *operands, **params)
+
+
+def flat(*operands: Any) -> tuple[np.dtype[Any], list[Any]]:
+    """Return the dtype of a result, and operands of one shape in double precision, with an axis for points at the end.
+
+    Derivatives that SciPy has no function for are computed in double precision.
+    """
+    dtype = np.result_type(*operands)
+    arrays = np.broadcast_arrays(*[np.asarray(x, np.float64) for x in operands])
+    return (dtype if dtype.kind == "f" else np.dtype(float)), [x[..., np.newaxis] for x in arrays]

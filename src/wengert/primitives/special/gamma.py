@@ -1,0 +1,95 @@
+"""The gamma function and its relatives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+
+from wengert.core.declare import elementwise
+from wengert.core.primitive import Elementwise
+from wengert.primitives.special.declaration import at, flat, refused, special, stepwise
+from wengert.primitives.special.quadrature import LEGENDRE
+
+__all__ = ["cosine_of_pi", "digamma", "polygamma", "polygamma_difference", "polygamma_of"]
+
+
+def polygamma_of(n: int, x: Any) -> Any:
+    """Return the derivative of order n of the digamma function, in the dtype of x."""
+    return sp.digamma(x) if n == 0 else (-1.0) ** (n + 1) * math.factorial(n) * sp.zeta(float(n + 1), x)
+
+
+def cosine_of_pi(x: Any) -> Any:
+    """Return cos(pi x), with the argument reduced before it is multiplied."""
+    return np.cos(np.pi * np.remainder(x, 2))
+
+
+def rgamma_rule(t: Any, out: Any, x: Any) -> Any:
+    """Differentiate 1 / gamma(x); on the left as gamma(1 - x) sin(pi x) / pi, where zeros are no exception."""
+    if x.dtype.kind == "c":
+        return -(t * out) * sp.digamma(x)
+    left = x < 0.5
+    other = np.where(left, 1 - x, 1.0)
+    reflected = sp.gamma(other) * cosine_of_pi(x) - sp.digamma(other) * out
+    return t * np.where(left, reflected, -out * sp.digamma(np.where(left, 1.0, x)))
+
+
+# Each order of the polygamma functions is the derivative of the one before
+
+polygamma: Elementwise = elementwise(
+    "polygamma",
+    sp.polygamma,
+    d=(refused("polygamma", "the order n"), lambda t, _out, n, x: t * at(polygamma, n + 1, x)),
+    singular=True,
+)
+gamma = special(sp.gamma, lambda t, out, x: t * out * sp.digamma(x))
+digamma = special(sp.digamma, lambda t, _out, x: t * polygamma_of(1, x))
+special(sp.gammaln, lambda t, _out, x: t * sp.digamma(x))
+special(sp.loggamma, lambda t, _out, x: t * sp.digamma(x))
+special(sp.rgamma, rgamma_rule)
+stepwise(sp.gammasgn)
+
+
+# Differences of polygamma functions, which the derivatives of ratios of gamma functions are
+
+
+def polygamma_difference_value(x: Any, h: Any, *, order: int) -> Any:
+    """Evaluate psi(x + h) - psi(x) for a polygamma function; for small h as the integral of the next one.
+
+    With |h| <= x / 2 the pole at 0 is far from the interval, and 16 points are exact to rounding.
+    """
+    dtype, (y, k) = flat(x, h)
+    near = np.abs(k) <= y / 2
+    nodes, weights = LEGENDRE[16]
+    between = np.where(near, y + k * nodes, 1.0)
+    integral = k[..., 0] * (polygamma_of(order + 1, between) @ weights)
+    y, k, near = y[..., 0], k[..., 0], near[..., 0]
+    return np.where(near, integral, polygamma_of(order, y + k) - polygamma_of(order, y)).astype(dtype)[()]
+
+
+polygamma_difference: Elementwise = elementwise(
+    "polygamma_difference",
+    polygamma_difference_value,
+    d=(
+        lambda t, _out, x, h, *, order: t * at(polygamma_difference, x, h, order=order + 1),
+        lambda t, _out, x, h, *, order: t * polygamma_of(order + 1, x + h),
+    ),
+    singular=True,
+)
+special(
+    sp.poch,
+    lambda t, out, z, m: t * out * at(polygamma_difference, z, m, order=0),
+    lambda t, out, z, m: t * out * sp.digamma(z + m),
+)
+special(
+    sp.binom,
+    lambda t, out, n, k: t * out * at(polygamma_difference, n - k + 1, k, order=0),
+    lambda t, out, n, k: t * out * at(polygamma_difference, k + 1, n - 2 * k, order=0),
+)
+
+
+# The zeta function of Hurwitz
+
+special(sp._ufuncs._zeta, refused("zeta", "the exponent x"), lambda t, _out, x, q: -(t * x) * sp.zeta(x + 1, q))

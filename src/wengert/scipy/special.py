@@ -1,0 +1,24 @@
+"""SciPy's special functions for Tensors: `wengert.scipy.special`.
+
+Every function has SciPy's signature, takes Tensors, arrays and numbers, and returns Tensors. SciPy's own ufuncs do the
+same when they are given Tensors.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import scipy.special
+
+from wengert.numpy._namespace import exported
+from wengert.scipy import _special  # noqa: F401 - it enters its functions
+
+_EXPORTED = exported(scipy.special)
+__all__ = sorted(_EXPORTED)
+globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+def __dir__() -> list[str]:
+    return __all__
