@@ -19,12 +19,16 @@ from wengert.extend import apply, linear
 from wengert.graph import load, save, trace
 
 WITHOUT = frozenset(
-    {"array_equal", "array_equiv", "laid_as", "quantile", "quantile_collect", "quantile_spread", "unravel_index"}
+    {
+        *("array_equal", "array_equiv", "laid_as", "quantile", "quantile_collect", "quantile_spread", "reduceat"),
+        "unravel_index",
+    }
 )
 """Primitives of no form: of several axes at once, or of several operands with axes of their own."""
 
 OWN_BATCH = {
     "laid_as": "of the second operand only its memory order matters",
+    "reduceat": "the segments are rows of no lane",
     "norm": "the norm of a whole lane is one of its elements as a vector",
     "number": "numbers that differ from lane to lane are an array",
     "quantile": "the axes of q stand in front of all others",

@@ -11,7 +11,10 @@ import importlib.util
 import inspect
 from pathlib import Path
 
+from wengert.numpy._left_out import LEFT_OUT
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
+LEFT_OUT_PAGE = PAGE.with_name("left-out.md")
 MODULES = (
     *("wengert", "wengert.autograd", "wengert.extend", "wengert.graph", "wengert.testing", "wengert.errors"),
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
@@ -21,6 +24,15 @@ HEAD = """# Public names
 
 What may be imported from where. Names that are not listed here, and all that start with an underscore, may change
 without notice. `python -m tools.public_names` writes this page; a test holds it to be true.
+"""
+
+
+LEFT_OUT_HEAD = """# What is left out
+
+The names of NumPy that have no meaning here; asked for, each says so. `python -m tools.public_names` writes this page.
+`numpy.random` is there as it is in NumPy: it draws when Python runs, so once under `jit`;
+[`wengert.random`](public-names.md) traces and batches. `numpy.testing`, `numpy.exceptions` and `numpy.dtypes`
+are NumPy's own, too.
 """
 
 
@@ -47,9 +59,22 @@ def page() -> str:
     return "\n".join([HEAD, *map(section, present)])
 
 
+def left_out() -> str:
+    """Return the text of the page about names that are left out, with those of one reason together."""
+    lines = [LEFT_OUT_HEAD]
+    for module, reasons in LEFT_OUT.items():
+        lines += [f"## `{module}`", "", "| names | reason |", "|---|---|"]
+        for reason in dict.fromkeys(reasons.values()):
+            names = ", ".join(f"`{name}`" for name, own in reasons.items() if own == reason)
+            lines.append(f"| {names} | {reason} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Write the page."""
+    """Write the pages."""
     PAGE.write_text(page())
+    LEFT_OUT_PAGE.write_text(left_out())
 
 
 if __name__ == "__main__":

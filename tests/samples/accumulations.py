@@ -88,4 +88,8 @@ SAMPLES = [
     sample("sum", np.trapezoid, normal(2, 4), dx=0.5, axis=0),
     sample("sum", np.trapezoid, normal(2, 4), POINTS),
     sample("sum", np.trapezoid, normal(2, 4), normal(2, 4, seed=1)),
+    # segments
+    sample("reduceat", np.add.reduceat, normal(7, 2), fixed(np.array([1, 3, 4]))),
+    sample("reduceat", np.add.reduceat, normal(2, 7), fixed(np.array([3, 1, 1, 5])), axis=1),
+    sample("max", np.maximum.reduceat, spaced(7), fixed([0, 3])),
 ]

@@ -57,4 +57,6 @@ SAMPLES = [
     sample("astype", lambda x: np.zeros_like(x) + np.ones_like(x) * x.astype(float), normal(3)),
     sample("nan_to_num", np.nan_to_num, fixed(np.arange(3))),
     sample("number", lambda x: x * weakened(np.sum(x)), normal(3)),
+    sample("packbits", np.packbits, fixed(np.array([[1, 0, 1], [0, 1, 1]], np.uint8)), axis=1),
+    sample("unpackbits", np.unpackbits, fixed(np.array([7, 130], np.uint8)), count=12),
 ]

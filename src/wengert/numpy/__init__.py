@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 from wengert.core.dispatch import implements
 from wengert.numpy import (  # noqa: F401 - they enter their functions
     _accumulations,
+    _application,
     _contractions,
     _conversion,
     _creation,
     _differences,
+    _files,
+    _grids,
     _in_place,
     _indexing,
     _joining,
     _linalg,
     _padding,
+    _polynomials,
     _queries,
     _reductions,
     _selection,
@@ -31,9 +35,10 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     lib,
     linalg,
 )
+from wengert.numpy._left_out import NUMPYS_OWN, named_on_demand
 from wengert.numpy._namespace import exported
 
-_EXPORTED = exported() | {"lib": lib, "linalg": linalg}
+_EXPORTED = exported() | {"lib": lib, "linalg": linalg, "vectorize": _application.vectorize} | _grids.OBJECTS
 __all__ = sorted(_EXPORTED)
 implements("__array_namespace__")(lambda: sys.modules[__name__])
 globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
@@ -42,6 +47,9 @@ if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...
 
+else:
+    __getattr__ = named_on_demand("numpy", NUMPYS_OWN)
+
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted({*__all__, *NUMPYS_OWN})

@@ -263,7 +263,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", **options: Any) -> Any
     return np.einsum_path(*map(raw, operands), optimize=optimize, **options)
 
 
-# Signals, polynomials, interpolation
+# Signals, interpolation
 
 
 @implements(np.convolve)
@@ -290,16 +290,6 @@ def mode_name(mode: str) -> str:
         if mode and name.startswith(mode):
             return name
     raise UsageError(describe("convolve", f"mode {mode!r}", "'full', 'same' or 'valid' is needed", "Pass one of these"))
-
-
-@implements(np.polyval)
-def polyval(p: Any, x: Any) -> Any:
-    """Return the values of a polynomial, its coefficients given from the highest power; see `numpy.polyval`."""
-    coefficients, x = array("polyval", p), array("polyval", x)
-    result: Any = np.zeros_like(x)
-    for k in range(coefficients.shape[0]):
-        result = result * x + coefficients[k]
-    return result
 
 
 @implements(np.interp)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.order import is_scalar
@@ -217,3 +218,21 @@ predicate(np.isreal, conversion.isreal)
 predicate(np.iscomplex, conversion.iscomplex)
 predicate(np.isposinf, conversion.isposinf)
 predicate(np.isneginf, conversion.isneginf)
+
+
+# Bits of bytes
+
+
+@implements(np.packbits)
+def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Any:
+    """Return truth values as the bits of bytes; see `numpy.packbits`."""
+    x = as_tensor(a) if axis is not None else as_tensor(a).reshape(-1)
+    return apply(conversion.packbits, x, axis=normalize_axis_index(axis or 0, x.ndim), bitorder=bitorder)
+
+
+@implements(np.unpackbits)
+def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+    """Return the bits of bytes; see `numpy.unpackbits`."""
+    x = as_tensor(a) if axis is not None else as_tensor(a).reshape(-1)
+    along = normalize_axis_index(axis or 0, x.ndim)
+    return apply(conversion.unpackbits, x, axis=along, count=count, bitorder=bitorder)

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak
 from wengert.core.order import is_scalar
-from wengert.core.tensor import Tensor, constant_tensor, is_concrete
+from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._order import laid_as, laid_out, memories_of
@@ -50,6 +50,23 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """Return data as a Tensor in Fortran's order; see `numpy.asfortranarray`."""
     return array(a, dtype, copy=None, order="F")
+
+
+@implements(np.asarray_chkfinite)
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+    """Return data as a Tensor if they are finite; see `numpy.asarray_chkfinite`."""
+    found = asarray(a, dtype, order)
+    if not np.isfinite(concrete("asarray_chkfinite", found)).all():
+        raise UsageError(describe("asarray_chkfinite", "NaN or infinities", "finite numbers are needed", "Find them"))
+    return found
+
+
+@implements(np.require)
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """Return data as a Tensor that meets requirements about its order; see `numpy.require`."""
+    wanted = {name.upper()[:1] for name in ([requirements] if isinstance(requirements, str) else requirements or ())}
+    found = array(a, dtype, copy=None, order="C" if "C" in wanted else "F" if "F" in wanted else "K")
+    return np.copy(found) if wanted & {"W", "O"} else found
 
 
 @implements(np.array)
@@ -130,6 +147,18 @@ for _function in (
     np.bartlett,
 ):
     creating(_function)
+
+
+@implements(np.kaiser)
+def kaiser(M: int, beta: Any) -> Any:  # noqa: N803 - NumPy's name
+    """Return the Kaiser window of a length; see `numpy.kaiser`."""
+    if type(beta) is not Tensor:
+        return constants(np.kaiser(M, beta))
+    if M == 1:
+        return constants(np.ones(1))
+    center = (M - 1) / 2.0
+    places = np.arange(0, float(M))
+    return np.i0(beta * np.sqrt(1 - ((places - center) / center) ** 2.0)) / np.i0(beta)
 
 
 def lengths_of(shape: Any) -> tuple[int, ...]:

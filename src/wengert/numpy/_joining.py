@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import as_tensor, implements
-from wengert.core.tensor import Tensor, constant_tensor
+from wengert.core.tensor import Tensor, concrete, constant_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
 from wengert.numpy._out import with_out
@@ -358,3 +358,22 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N80
     if count <= 0:
         return constant_tensor(np.zeros((len(base), count), dtype))
     return stack(columns if increasing else columns[::-1], axis=1)
+
+
+@implements(np.trim_zeros)
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """Return an array without the zeros at the ends of its axes; see `numpy.trim_zeros`."""
+    x: Any = as_tensor(filt)
+    ends = trim.lower()
+    if ends not in ("fb", "bf", "f", "b"):
+        raise UsageError(describe("trim_zeros", f"trim={trim!r}", "'f', 'b' or 'fb' is needed", "Pass one of them"))
+    axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim, argname="axis")
+    places = np.argwhere(np.asarray(concrete("trim_zeros", x, "Take a slice of known ends")))
+    index = [slice(None)] * x.ndim
+    for along in axes:
+        first, last = (places[:, along].min(), places[:, along].max() + 1) if len(places) else (0, 0)
+        keeps_all = not len(places)
+        index[along] = slice(
+            int(first) if "f" in ends or keeps_all else None, int(last) if "b" in ends or keeps_all else None
+        )
+    return x[tuple(index)] if axes else x

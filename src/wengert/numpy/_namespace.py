@@ -14,14 +14,20 @@ from wengert.traces.recorders import REAL
 
 __all__ = ["exported"]
 
-CONSTANTS = ("e", "euler_gamma", "inf", "nan", "newaxis", "pi")
+CONSTANTS = ("False_", "True_", "e", "euler_gamma", "inf", "little_endian", "nan", "newaxis", "pi")
 DTYPES = (
-    *("bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intp"),
-    *("float16", "float32", "float64", "longdouble", "complex64", "complex128", "clongdouble", "dtype"),
+    *("bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "intp", "uintp"),
+    *("byte", "ubyte", "short", "ushort", "intc", "uintc", "int_", "uint", "long", "ulong", "longlong", "ulonglong"),
+    *("float16", "float32", "float64", "longdouble", "half", "single", "double", "float128"),
+    *("complex64", "complex128", "clongdouble", "csingle", "cdouble", "complex256", "dtype", "generic", "number"),
+    *("integer", "signedinteger", "unsignedinteger", "inexact", "floating", "complexfloating"),
+    *("ScalarType", "sctypeDict", "typecodes"),
 )
 PLAIN = (
     *("finfo", "iinfo", "isdtype", "issubdtype", "promote_types", "broadcast_shapes", "isscalar", "iterable"),
     *("s_", "index_exp", "ndindex", "errstate", "seterr", "geterr", "printoptions", "set_printoptions"),
+    *("get_printoptions", "seterrcall", "geterrcall", "setbufsize", "getbufsize", "mintypecode", "typename"),
+    *("base_repr", "binary_repr", "format_float_positional", "format_float_scientific"),
 )
 """What concerns dtypes, shapes and settings alone, and is NumPy's own."""
 
@@ -79,7 +85,7 @@ def wrapped(result: Any) -> Any:
 def exported(module: Any = np) -> dict[str, Any]:
     """Return the names of NumPy, or of a module of it, with what they mean for Tensors."""
     plain = (*CONSTANTS, *DTYPES, *PLAIN) if module is np else ()
-    names: dict[str, Any] = {name: getattr(np, name) for name in plain}
+    names: dict[str, Any] = {name: getattr(np, name) for name in plain if hasattr(np, name)}  # some are a platform's
     public: dict[int, Callable[..., Any]] = {}
     for name in sorted(vars(module)):  # not dir(np), whose names load the rest of NumPy
         function = getattr(module, name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -259,3 +261,63 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     bins = bins if isinstance(bins, int | str) else np.asarray(bins)
     edges = apply(selection.histogram_bin_edges, as_tensor(a), bins=bins, range=range)
     return as_tensor(given) if np.ndim(bins) else edges
+
+
+def grid_edges(x: Any, bins: Any, range: Any) -> Any:
+    """Return the edges of one axis of a histogram."""
+    if np.ndim(bins):
+        edges = as_tensor(bins)
+        if is_concrete(edges) and np.any(edges[:-1] > edges[1:]):
+            raise UsageError(describe("histogramdd", "edges that decrease", "edges in order are needed", "Sort them"))
+        return edges
+    return histogram_bin_edges(x, operator.index(bins), range)
+
+
+@implements(np.histogramdd)
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Any, list[Any]]:
+    """Count points in the cells of a grid, or add up their weights; see `numpy.histogramdd`.
+
+    The counts are constant in the points, as are the edges, and linear in the weights.
+    """
+    columns = columns_of(sample)
+    ranges = (None,) * len(columns) if range is None else range
+    many = list(bins) if np.iterable(bins) else [bins] * len(columns)
+    if len(many) != len(columns) or len(ranges) != len(columns):
+        given = f"bins for {len(many)} axes and ranges for {len(ranges)} of points with {len(columns)} coordinates"
+        raise UsageError(describe("histogramdd", given, "one for each coordinate is needed", "Correct them"))
+    edges = [grid_edges(x, b, r) for x, b, r in zip(columns, many, ranges, strict=True)]
+    shape = tuple(len(edge) + 1 for edge in edges)  # with a cell on each end for what lies outside
+    places = []
+    for x, edge in zip(columns, edges, strict=True):
+        found = np.searchsorted(edge, x, side="right")
+        places.append(np.where(x == edge[-1], found - 1, found))
+    counts: Any = as_tensor(np.zeros(shape))
+    np.add.at(counts, tuple(places), 1.0 if weights is None else as_tensor(weights))
+    counts = counts[(slice(1, -1),) * len(edges)]
+    if density:
+        total = counts.sum()
+        for axis, edge in enumerate(edges):
+            counts = counts / np.diff(edge).reshape((-1,) + (1,) * (len(edges) - axis - 1))
+        counts = counts / total
+    return counts, edges
+
+
+def columns_of(sample: Any) -> list[Any]:
+    """Return the coordinates of points: columns of one array, or a sequence with an array for each."""
+    if isinstance(sample, list | tuple):
+        return [as_tensor(x) for x in sample]
+    x: Any = as_tensor(sample)
+    x = x if x.ndim == 2 else np.atleast_2d(x).T
+    return [x[:, i] for i in builtins.range(x.shape[1])]
+
+
+@implements(np.histogram2d)
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Any, Any, Any]:
+    """Count points of the plane in the cells of a grid; see `numpy.histogram2d`."""
+    shared = np.iterable(bins) and len(list(bins)) not in (1, 2)
+    counts, (xedges, yedges) = histogramdd([x, y], [bins, bins] if shared else bins, range, density, weights)
+    return counts, xedges, yedges

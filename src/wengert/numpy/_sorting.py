@@ -242,6 +242,17 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     return values[isin(values, as_tensor(ar2), assume_unique=True, invert=True)]
 
 
+@implements(np.setxor1d)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """Return the distinct elements that are in one of two arrays alone; see `numpy.setxor1d`."""
+    left, right = (as_tensor(x) if assume_unique else unique(x) for x in (ar1, ar2))
+    ordered: Any = sort(np.concatenate([left, right], axis=None))
+    if not ordered.size:
+        return ordered
+    changes = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
+    return ordered[changes[1:] & changes[:-1]]
+
+
 @implements(np.intersect1d)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """Return the distinct elements that two arrays share, those of the first; see `numpy.intersect1d`."""

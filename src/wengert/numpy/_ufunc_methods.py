@@ -1,4 +1,4 @@
-"""The methods of binary ufuncs for Tensors: reduce, accumulate and outer.
+"""The methods of binary ufuncs for Tensors: reduce, reduceat, accumulate and outer.
 
 They are entered under pairs (ufunc, method name), where NumPy's own ufuncs look, and are attributes of the functions
 of `wengert.numpy`, so that `wengert.numpy.maximum.accumulate` exists too.
@@ -10,16 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import PRIMITIVES
+from wengert.core.tensor import Tensor, concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._accumulations import accumulated
 from wengert.numpy._out import dtype_within, with_out
 from wengert.numpy._reductions import Params, axes, flag, given, max, min, params_of, prod, reduce_with, sum
 from wengert.numpy._ufuncs import OF_UFUNCS
-from wengert.primitives import reductions
+from wengert.primitives import accumulations, reductions
 from wengert.traces.operators import operand
 
 __all__: list[str] = []
@@ -127,6 +129,26 @@ def accumulate_of(ufunc: np.ufunc) -> Callable[..., Any]:
     return accumulate
 
 
+def reduceat_of(ufunc: np.ufunc, reduce: Reduce) -> Callable[..., Any]:
+    """Return the reduceat method of a ufunc: reductions of segments; sums are one operation."""
+    name = f"{ufunc.__name__}.reduceat"
+
+    def reduceat(array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+        x: Any = as_tensor(array)
+        along = normalize_axis_index(axis, x.ndim)
+        if ufunc is np.add:
+            kind = {} if dtype is None else {"dtype": np.dtype(dtype)}
+            starts = indices if type(indices) is Tensor else np.asarray(indices)
+            return with_out(name, apply(accumulations.reduceat, x, starts, axis=along, **kind), out)
+        starts = np.asarray(concrete(name, indices, "Reduce the segments one by one")).tolist()
+        rows = np.moveaxis(x, along, 0)
+        stops = [*starts[1:], len(rows)]
+        parts = [reduce(rows[i : j if j > i else i + 1], dtype=dtype) for i, j in zip(starts, stops, strict=True)]
+        return with_out(name, np.stack(parts, along), out)
+
+    return reduceat
+
+
 def outer_of(ufunc: np.ufunc) -> Callable[..., Any]:
     """Return the outer method of a ufunc: every element of one operand with every one of the other."""
     function = OF_UFUNCS[ufunc]
@@ -148,7 +170,8 @@ def named(method: Callable[..., Any], ufunc: np.ufunc, name: str) -> Callable[..
 def methods_of(ufunc: np.ufunc) -> dict[str, Callable[..., Any]]:
     """Return the methods that a binary ufunc has for Tensors."""
     reduce = NAMED.get(ufunc) or reduce_other(ufunc)
-    return {"reduce": reduce, "accumulate": accumulate_of(ufunc), "outer": outer_of(ufunc)}
+    of_segments = reduceat_of(ufunc, reduce)
+    return {"reduce": reduce, "reduceat": of_segments, "accumulate": accumulate_of(ufunc), "outer": outer_of(ufunc)}
 
 
 NAMED: dict[np.ufunc, Reduce] = {

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval
+from wengert.core.batching import each_lane, shift
 from wengert.core.declare import constant, linear, opaque
 from wengert.core.dispatch import apply
 from wengert.core.form import Routine, Scan
-from wengert.core.primitive import PRIMITIVES
+from wengert.core.primitive import PRIMITIVES, Primitive
 
-__all__ = ["accumulate", "accumulate_vjp", "cumsum", "recurrence"]
+__all__ = ["accumulate", "accumulate_vjp", "cumsum", "recurrence", "reduceat"]
 
 SINGLE_LANE = 64
 """How many steps a lane must have, for each lane there is, for a call of BLAS per lane to be faster."""
@@ -183,3 +184,37 @@ accumulate = opaque(
 constant_accumulate = constant(
     "constant_accumulate", lambda x, *, ufunc, axis, dtype=None: ufunc.accumulate(x, axis, dtype), form=Scan("ufunc")
 )
+
+
+# Sums of segments
+
+
+def segment_sums(x: Any, starts: Any, *, axis: int, dtype: Any = None) -> Any:
+    """Evaluate `add.reduceat`."""
+    return np.add.reduceat(x, starts, axis, dtype)
+
+
+def transpose_segments(ct: Any, aval: Aval, starts: Any, *, axis: int, dtype: Any = None) -> Any:
+    """Give each element the cotangents of the segments that it lies in; one that does not end later is one long."""
+    length = aval.shape[axis]
+    stops = np.concatenate([starts[1:], [length]])
+    if type(starts) is np.ndarray and np.all(starts < stops):
+        found = np.repeat(ct, stops - starts, axis)
+        before = np.zeros((*aval.shape[:axis], starts[0], *aval.shape[axis + 1 :]), aval.dtype)
+        return np.concatenate([before, found], axis)
+    stops = np.where(starts < stops, stops, starts + 1)
+    places = np.arange(length)
+    inside = (starts[:, None] <= places) & (places < stops[:, None])
+    return np.moveaxis(np.tensordot(inside.astype(aval.dtype), ct, ((0,), (axis,))), 0, axis)
+
+
+def batch_segments(
+    primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
+) -> Any:
+    """Sum along the same axis behind the batch axis; lane by lane where the segments differ."""
+    if batched[1]:
+        return np.stack(each_lane(primitive, size, operands, batched, params))
+    return apply(primitive, *operands, **{**params, "axis": shift(params["axis"])})
+
+
+reduceat = linear("reduceat", segment_sums, transpose=transpose_segments, batch=batch_segments)

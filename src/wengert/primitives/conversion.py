@@ -139,3 +139,9 @@ def transpose_stop(ct: Any, aval: Aval, *, num: int, endpoint: bool, dtype: Any,
 linspace = linear(
     "linspace", spaced, transpose=(transpose_start, transpose_stop), form=Routine("(),()->(n)", "axis"), firm=False
 )
+
+
+# Bits of bytes
+
+packbits = constant("packbits", np.packbits, form=Routine("(n)->(m)", "axis"))
+unpackbits = constant("unpackbits", np.unpackbits, form=Routine("(n)->(m)", "axis"))

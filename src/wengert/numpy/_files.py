@@ -1,0 +1,46 @@
+"""Files of arrays, with NumPy's signatures: what is read are Tensors; what is being differentiated is not written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import as_tensor, implements
+from wengert.core.tensor import Tensor
+from wengert.numpy._naming import documented
+
+__all__: list[str] = []
+
+
+def plain(value: Any) -> Any:
+    """Return a Tensor as a read-only ndarray; other values as they are."""
+    return value.numpy() if type(value) is Tensor else value
+
+
+def writing(function: Callable[..., None]) -> None:
+    """Enter a function that writes arrays into a file."""
+
+    @implements(function)
+    @documented(function.__name__, "Write arrays into a file")
+    def write(*args: Any, **options: Any) -> None:
+        function(*map(plain, args), **{name: plain(value) for name, value in options.items()})
+
+
+def reading(function: Callable[..., Any]) -> None:
+    """Enter a function that reads arrays from a file."""
+
+    @implements(function)
+    @documented(function.__name__, "Read from a file; arrays come as Tensors")
+    def read(*args: Any, **options: Any) -> Any:
+        found = function(*args, **options)
+        return as_tensor(found) if type(found) is np.ndarray and found.dtype.kind in "biufc" else found
+
+
+_WRITING: tuple[Callable[..., None], ...] = (np.save, np.savez, np.savez_compressed, np.savetxt)
+_READING: tuple[Callable[..., Any], ...] = (np.load, np.loadtxt, np.genfromtxt, np.fromfile, np.fromregex)
+for _function in _WRITING:
+    writing(_function)
+for _function in _READING:
+    reading(_function)

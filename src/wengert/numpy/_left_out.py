@@ -1,0 +1,57 @@
+"""What NumPy's namespaces have and these do not, with the reason: `docs/left-out.md` lists it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["LEFT_OUT", "NUMPYS_OWN", "named_on_demand"]
+
+
+def because(reason: str, names: str) -> dict[str, str]:
+    """Return a reason for each of some names."""
+    return dict.fromkeys(names.split(), reason)
+
+
+NUMPY: Mapping[str, str] = {
+    **because(
+        "its elements are no numbers",
+        "bytes_ character str_ char strings object_ void flexible rec recarray record frompyfunc",
+    ),
+    **because(
+        "dates and times are no numbers",
+        "datetime64 timedelta64 datetime_as_string datetime_data is_busday busday_count busday_offset busdaycalendar "
+        "isnat",
+    ),
+    **because("use arrays with two axes", "matrix asmatrix bmat"),
+    **because("it is the old name of vstack", "row_stack"),
+    **because("masks are forgotten by its arithmetic; use numpy.where, or where= of reductions", "ma"),
+    **because("use the functions poly, polyadd, polyder, polyfit, polyint, polyval and roots", "poly1d polynomial"),
+    **because("whether results are complex depends on elements; convert with astype(complex)", "emath"),
+    **because("iterate over indices, with numpy.ndindex or numpy.ndenumerate", "nditer nested_iters flatiter"),
+    **because("what is written to memory of files is not seen; use load and save", "memmap"),
+    **because("it belongs to NumPy's own C code and build", "ctypeslib f2py core get_include show_config test ufunc"),
+    **because("it belongs to NumPy's documentation and type checking", "info show_runtime typing"),
+}
+
+LEFT_OUT: Mapping[str, Mapping[str, str]] = {"numpy": NUMPY}
+"""For each namespace the names that are not in it, with the reason."""
+
+NUMPYS_OWN = ("dtypes", "exceptions", "random", "testing")
+"""The modules of NumPy that stand in `wengert.numpy` as they are. What `random` draws is drawn when Python runs, so
+once under `jit`: `wengert.random` has what traces and batches."""
+
+
+def named_on_demand(module: str, modules: Sequence[str] = ()) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a namespace: it imports NumPy's own modules, and says why names are left out."""
+
+    def getattribute(name: str) -> Any:
+        if name in modules:
+            return importlib.import_module(f"{module}.{name}")
+        reason = LEFT_OUT[module].get(name)
+        if reason is not None:
+            raise AttributeError(f"{module}.{name} has no derivative in Wengert; {reason}.")
+        raise AttributeError(f"module 'wengert.{module}' has no attribute {name!r}")
+
+    return getattribute

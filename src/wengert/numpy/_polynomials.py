@@ -1,0 +1,137 @@
+"""Polynomials with NumPy's signatures: coefficients stand in one row, that of the highest power first."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import as_tensor, implements
+from wengert.core.tensor import concrete, is_concrete
+from wengert.errors import ShapeError, UsageError, describe
+
+__all__: list[str] = []
+
+
+def coefficients(value: Any) -> Any:
+    """Return coefficients as a Tensor with one axis at least."""
+    return np.atleast_1d(as_tensor(value))
+
+
+def degree_change(name: str, m: Any) -> int:
+    """Return how often to integrate or differentiate."""
+    count = operator.index(m)
+    if count < 0:
+        other = {"polyder": "polyint", "polyint": "polyder"}[name]
+        raise UsageError(describe(name, f"m={m}", "a number of at least 0 is needed", f"Use {other}"))
+    return count
+
+
+@implements(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """Return the values of a polynomial; see `numpy.polyval`."""
+    row, x = as_tensor(p), as_tensor(x)
+    result: Any = np.zeros_like(x)
+    for k in range(row.shape[0]):
+        result = result * x + row[k]
+    return result
+
+
+def padded(x: Any, length: int) -> Any:
+    """Return coefficients with zeros for higher powers."""
+    missing = length - len(x)
+    return x if missing <= 0 else np.concatenate([np.zeros(missing, x.dtype), x])
+
+
+@implements(np.polyadd)
+def polyadd(a1: Any, a2: Any) -> Any:
+    """Return the sum of polynomials; see `numpy.polyadd`."""
+    x, y = coefficients(a1), coefficients(a2)
+    return padded(x, len(y)) + padded(y, len(x))
+
+
+@implements(np.polysub)
+def polysub(a1: Any, a2: Any) -> Any:
+    """Return the difference of polynomials; see `numpy.polysub`."""
+    x, y = coefficients(a1), coefficients(a2)
+    return padded(x, len(y)) - padded(y, len(x))
+
+
+def trimmed(name: str, x: Any) -> Any:
+    """Return coefficients from the first that is not zero on; one is left, as NumPy has it."""
+    found = np.flatnonzero(np.asarray(concrete(name, x, "Convolve the coefficients")))
+    return x[found[0] :] if len(found) else x[:1] * 0
+
+
+@implements(np.polymul)
+def polymul(a1: Any, a2: Any) -> Any:
+    """Return the product of polynomials; see `numpy.polymul`."""
+    return np.convolve(trimmed("polymul", coefficients(a1)), trimmed("polymul", coefficients(a2)))
+
+
+@implements(np.polydiv)
+def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    """Return quotient and remainder of polynomials; see `numpy.polydiv`."""
+    x, y = coefficients(u) + 0.0, coefficients(v) + 0.0
+    dtype = np.result_type(x.dtype, y.dtype)
+    steps = max(len(x) - len(y) + 1, 1)
+    rest, scale = x.astype(dtype), 1.0 / y[0]
+    found = [as_tensor(np.zeros((), dtype))] * steps
+    for k in range(len(x) - len(y) + 1):
+        found[k] = scale * rest[k]
+        rest[k : k + len(y)] -= found[k] * y
+    known = np.asarray(concrete("polydiv", rest, "Divide in steps of your own"))
+    drop = 0
+    while drop < len(known) - 1 and np.allclose(known[drop], 0, rtol=1e-14):
+        drop += 1
+    return np.stack(found), rest[drop:]
+
+
+@implements(np.polyder)
+def polyder(p: Any, m: int = 1) -> Any:
+    """Return the derivative of a polynomial; see `numpy.polyder`."""
+    x: Any = as_tensor(p)
+    for _ in range(degree_change("polyder", m)):
+        x = x[:-1] * np.arange(len(x) - 1, 0, -1)
+    return x
+
+
+@implements(np.polyint)
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """Return the integral of a polynomial; see `numpy.polyint`."""
+    x: Any = as_tensor(p)
+    count = degree_change("polyint", m)
+    constants = as_tensor(np.zeros(count)) if k is None else coefficients(k)
+    if len(constants) == 1 and count > 1:
+        constants = np.broadcast_to(constants, (count,))
+    if len(constants) < count:
+        given = f"{len(constants)} constants of integration for m={m}"
+        raise ShapeError(describe("polyint", given, "one, or one for each is needed", "Pass k of that length"))
+    for i in range(count):
+        x = np.concatenate([x / np.arange(len(x), 0, -1), constants[i : i + 1]])
+    return x
+
+
+@implements(np.poly)
+def poly(seq_of_zeros: Any) -> Any:
+    """Return the polynomial with some zeros, or with the eigenvalues of a matrix; see `numpy.poly`."""
+    zeros = coefficients(seq_of_zeros)
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
+        zeros = np.linalg.eigvals(zeros)
+    elif zeros.ndim == 1:
+        zeros = zeros.astype(np.mintypecode(zeros.dtype.char))
+    else:
+        needed = "zeros in one row, or a square matrix, are needed"
+        raise ShapeError(describe("poly", f"shape {zeros.shape}", needed, "Reshape it"))
+    found: Any = as_tensor(np.ones(1, zeros.dtype))
+    for i in range(len(zeros)):
+        factor = np.stack([np.ones_like(zeros[i]), -zeros[i]])
+        found = np.convolve(found, factor)
+    if not len(zeros):
+        return 1.0
+    if found.dtype.kind == "c" and is_concrete(zeros):
+        known = np.asarray(concrete("poly", zeros))
+        if np.all(np.sort(known) == np.sort(known.conjugate())):
+            return np.copy(found.real)
+    return found

@@ -1,0 +1,153 @@
+"""`wengert.numpy` in the place of NumPy: its names, and that what they mean has NumPy's values and gradients."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+from tools import public_names
+from wengert.errors import GraphError
+from wengert.numpy._left_out import LEFT_OUT
+from wengert.testing import check_grads
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(9, 3))
+P, Q = np.array([0.0, 1.0, -2.0, 3.0]), np.array([1.0, 2.0])
+PENDING = {"fft", "polyfit", "roots"}
+"""Names that wait for linear algebra and Fourier transforms."""
+
+
+@pytest.mark.skipif(not np.__version__.startswith("2.4."), reason="the lists are of the names of NumPy 2.4")
+def test_every_name_of_numpy_is_there_or_left_out_for_a_reason() -> None:
+    names = {name for name in dir(np) if not name.startswith("_")}
+    there = set(dir(wnp))
+    assert names - there - set(LEFT_OUT["numpy"]) == PENDING
+    assert not there & set(LEFT_OUT["numpy"])
+
+
+def test_names_that_are_left_out_say_why() -> None:
+    with pytest.raises(AttributeError) as caught:
+        _ = wnp.poly1d
+    assert str(caught.value) == (
+        "numpy.poly1d has no derivative in Wengert; use the functions poly, polyadd, polyder, polyfit, polyint, "
+        "polyval and roots."
+    )
+    with pytest.raises(AttributeError, match=r"module 'wengert\.numpy' has no attribute 'xyz'"):
+        _ = wnp.xyz
+    assert Path(public_names.LEFT_OUT_PAGE).read_text() == public_names.left_out()
+
+
+def test_modules_that_are_numpys_own() -> None:
+    assert wnp.random is np.random
+    assert wnp.exceptions is np.exceptions
+
+
+def signed(a: Any, b: Any = 2.0) -> Any:
+    return a * b if a > 0 else a - b
+
+
+def rows(x: Any) -> Any:
+    return x * x[0]
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "r_": lambda np: np.r_[1:4, 0, Q, 0:1:5j],
+    "r_ of rows": lambda np: np.r_["0,2", Q, Q],
+    "r_ of columns": lambda np: np.r_["1,2,0", Q, Q],
+    "r_ of the last axis": lambda np: np.r_["-1", X, X],
+    "c_": lambda np: np.c_[np.arange(2), Q, [5, 6]],
+    "mgrid": lambda np: np.mgrid[0:3, 0:2:3j],
+    "ogrid": lambda np: np.ogrid[0:3, 0:2],
+    "ix_": lambda np: np.ix_([0, 1], [2, 3]),
+    "index_exp": lambda np: X[np.index_exp[1:, ..., 0]] + np.zeros(8),
+    "polyadd": lambda np: np.polyadd(P, Q) + np.polyadd(Q, P),
+    "polysub": lambda np: np.polysub(P, Q) - np.polysub(Q, P),
+    "polymul": lambda np: np.polymul(P, Q),
+    "polydiv": lambda np: np.polydiv(P, Q),
+    "polydiv by more": lambda np: np.polydiv(Q, P[1:]),
+    "polyder": lambda np: np.polyder(P, 2),
+    "polyint": lambda np: np.polyint(P, 2, [3.0, 1.0]),
+    "poly": lambda np: np.poly([1.0, 2.0, 3.0]),
+    "poly of conjugate zeros": lambda np: np.poly([1j, -1j]),
+    "polyval": lambda np: np.polyval(P, X),
+    "apply_along_axis": lambda np: np.apply_along_axis(rows, 0, X),
+    "apply_along_axis, more axes": lambda np: np.apply_along_axis(lambda x: x[:, None] * x, 1, X),
+    "apply_over_axes": lambda np: np.apply_over_axes(np.sum, X, [0, -1]),
+    "vectorize": lambda np: np.vectorize(signed)(X, b=np.ones(3)),
+    "vectorize, excluded": lambda np: np.vectorize(np.polyval, excluded={0})([1, 2, 3], np.arange(3)),
+    "vectorize, signature": lambda np: np.vectorize(np.dot, signature="(n),(n)->()")(X, X[0]),
+    "vectorize, several": lambda np: np.vectorize(lambda x: (x, x > 0))(Q),
+    "kaiser": lambda np: np.kaiser(8, 3.0),
+    "setxor1d": lambda np: np.setxor1d([1, 2, 3, 2], [2, 5]),
+    "trim_zeros": lambda np: np.trim_zeros(np.array([0, 1, 0, 2, 0]), "b"),
+    "trim_zeros of rows": lambda np: np.trim_zeros(np.outer([0, 1, 2, 0], [1, 0]), axis=0),
+    "histogramdd": lambda np: np.histogramdd(X, [2, 3, 2], density=True)[0],
+    "histogramdd, weights": lambda np: np.histogramdd(X, 2, range=[(-1, 1)] * 3, weights=np.arange(9.0))[0],
+    "histogram2d": lambda np: np.histogram2d(X[:, 0], X[:, 1], [3, [-1.0, 0.0, 1.0]]),
+    "packbits": lambda np: np.packbits([[1, 0, 1, 1]]),
+    "unpackbits": lambda np: np.unpackbits(np.array([[7], [200]], np.uint8), axis=1),
+    "require": lambda np: np.require([1, 2], float, ["F", "W"]),
+    "asarray_chkfinite": lambda np: np.asarray_chkfinite([1.0]),
+    "add.reduceat": lambda np: np.add.reduceat(X, [0, 3, 2], axis=0),
+    "multiply.reduceat": lambda np: np.multiply.reduceat(X, [0, 3, 2], axis=0),
+    "maximum.reduceat": lambda np: np.maximum.reduceat(X, [1, 2], axis=1),
+    "broadcast": lambda np: np.array(np.broadcast(X, Q[:1]).shape),
+    "ndenumerate": lambda np: np.array([sum(place) * x for place, x in np.ndenumerate(X)]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_values_are_numpys(name: str) -> None:
+    want, found = CALLS[name](np), CALLS[name](wnp)
+    for a, b in zip(*(x if isinstance(x, list | tuple) else [x] for x in (found, want)), strict=True):
+        for one, other in zip(a, b, strict=True) if isinstance(b, list) else [(a, b)]:
+            assert type(one) is wg.Tensor
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+
+
+GRADIENTS: dict[str, Callable[[Any], Any]] = {
+    "r_": lambda x: wnp.r_[x, 0, x[:1]] ** 2,
+    "c_": lambda x: wnp.c_[x, x**2],
+    "polydiv": lambda x: np.polydiv(x, x[:2] + 3.0),
+    "polymul": lambda x: np.polymul(x, x[:2]),
+    "polyint": lambda x: np.polyint(x, 2, x[0] ** 2),
+    "poly": lambda x: np.poly(x),
+    "vectorize": lambda x: wnp.vectorize(signed)(x, x**2),
+    "apply_along_axis": lambda x: np.apply_along_axis(lambda v: v * v[0], 0, x.reshape(2, 2)),
+    "kaiser": lambda x: wnp.kaiser(5, x[0] ** 2),
+    "histogramdd": lambda x: np.histogramdd(X[:4], 2, weights=x**2)[0],
+    "multiply.reduceat": lambda x: np.multiply.reduceat(x, [0, 2]),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(name: str) -> None:
+    check_grads(GRADIENTS[name], (np.array([0.5, -1.5, 2.0, 0.75]),), order=2)
+
+
+def test_instances_of_ndarray() -> None:
+    assert isinstance(wnp.zeros(3), wnp.ndarray)
+    assert isinstance(X, wnp.ndarray)
+    assert not isinstance(wnp.zeros(3)[0], wnp.ndarray)
+    assert not isinstance(1.0, wnp.ndarray)
+    assert wg.grad(lambda x: x[0] if isinstance(x, wnp.ndarray) else x[1])(Q).tolist() == [1.0, 0.0]
+    assert wnp.ndarray((2, 3), np.float32).dtype == np.float32
+
+
+def test_files() -> None:
+    for write, read, memory in ((wnp.save, wnp.load, io.BytesIO()), (np.savetxt, wnp.loadtxt, io.StringIO())):
+        write(memory, wg.asarray(P))
+        memory.seek(0)
+        found = read(memory)
+        assert type(found) is wg.Tensor
+        np.testing.assert_array_equal(found, P)
+    with pytest.raises(GraphError, match=r"numpy: a Tensor of shape \(2,\) that is being differentiated"):
+        wg.grad(lambda x: (wnp.save(io.BytesIO(), x), x[0])[1])(Q)
