@@ -200,6 +200,11 @@ def test_what_is_read_under_several_maps_is_computed_once() -> None:
     assert sum(len(stage.operations) for stage in stages_of(segments)) < 600
 
 
+def test_pieces_of_another_shape_are_no_pieces_of_a_sum() -> None:
+    x = np.array([[0.3], [1.2], [-0.7]])
+    require_same(trace(wg.grad(lambda x: np.sum(x[1:] ** 2) + np.sum(x.reshape(3)[:2] ** 2)))(x), [x])
+
+
 def test_sums_of_what_does_not_vary_are_products() -> None:
     x = np.linspace(0.0, 1.0, 9)
     graph = trace(lambda x: np.sum(np.broadcast_to(x[:, None], (9, 1000)) * 2.0, axis=1))(x)

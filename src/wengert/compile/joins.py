@@ -137,7 +137,7 @@ def added(nodes: Nodes, shape: Shape, dtype: DType, base: Access | None, parts: 
     boxes: list[Box] = []
     values: list[Access] = []
     if base is not None:
-        gathering = base.node.kind == "pieces" and base.is_whole and alone and len(base.node.boxes) < MOST_BOXES
+        gathering = base.node.kind == "pieces" and base.is_all(shape) and alone and len(base.node.boxes) < MOST_BOXES
         boxes = list(base.node.boxes) if gathering else [whole_box(shape)]
         values = list(base.node.args) if gathering else [base]
     for part in parts:

@@ -102,10 +102,9 @@ class Access(NamedTuple):
         """Return the access of one who reads this reader under a map."""
         return Access(self.node, compose(self.map, outer))
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of the node is read as it is."""
-        return self.map == identity_map(self.node.shape)
+    def is_all(self, shape: Shape) -> bool:
+        """Tell whether a reader of some shape reads all of a node of that shape as it is."""
+        return self.node.shape == shape and self.map == identity_map(shape)
 
 
 def through_memory(node: Node) -> tuple[Access, ...]:
@@ -208,11 +207,7 @@ class Nodes:
 
     def memory(self, x: Access, shape: Shape) -> Access:
         """Return an access as one of all of a node that can be in memory."""
-        if (
-            x.node.kind in ("buffer", "point", "reduce", "choice", "pieces", "gather")
-            and x.node.shape == shape
-            and x.is_whole
-        ):
+        if x.node.kind in ("buffer", "point", "reduce", "choice", "pieces", "gather") and x.is_all(shape):
             return x
         return Access(
             self.make("point", "copy", shape, x.node.dtype, [x.through(identity_map(shape))]), identity_map(shape)
