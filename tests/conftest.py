@@ -1,11 +1,15 @@
 """What holds for all tests: none is timed, because other programs may use the machine too; code is kept for one run."""
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
 
+import pytest
 from hypothesis import settings
+
+from tests.cases import OPTIONS
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -14,3 +18,21 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have the folder of the pr
     folder = tempfile.mkdtemp(prefix="wengert-cache-")
     os.environ["WENGERT_CACHE"] = folder
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options of these tests; CONTRIBUTING.md says when they are of use."""
+    parser.addoption("--every", action="store_true", help="run all cases, also those that others stand for")
+    parser.addoption("--primitive", action="append", default=[], help="run over the samples of this primitive only")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let tests know what was asked for."""
+    OPTIONS.every = config.getoption("--every")
+    OPTIONS.primitives = frozenset(config.getoption("--primitive"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what importing and collecting made out of garbage collections, of which some tests do hundreds."""
+    gc.collect()
+    gc.freeze()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 
 X = np.array([[0.5, 2.0, 1.0], [3.0, 0.1, 0.2]])
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -81,7 +82,7 @@ DO_NOT_FIT = {
 
 
 @pytest.mark.parametrize("mode", CALLS)
-@pytest.mark.parametrize("name", DO_NOT_FIT)
+@together("name", DO_NOT_FIT)
 def test_values_that_do_not_fit_are_errors_as_in_numpy(name: str, mode: str) -> None:
     program = DO_NOT_FIT[name]
     with pytest.raises((ValueError, TypeError)):
@@ -157,7 +158,7 @@ def by_function(write: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 @pytest.mark.parametrize("mode", CALLS)
-@pytest.mark.parametrize("name", [*COMPLEX, *WRITES])
+@together("name", [*COMPLEX, *WRITES])
 def test_pythons_complex_numbers_do_not_fit_real_arrays(name: str, mode: str) -> None:
     program = COMPLEX[name] if name in COMPLEX else by_function(WRITES[name])
     with pytest.raises(TypeError):

@@ -15,6 +15,7 @@ from benchmarks.program_list import HAMILTONIAN, PROGRAMS, log_density
 from benchmarks.programs import sampler_step, step
 from benchmarks.summary import summary
 from benchmarks.variants import LANES, VARIANTS
+from tests.cases import together
 from tools.benchmark_page import section
 
 
@@ -22,7 +23,7 @@ def test_names_of_operations_are_unique():
     assert len({operation.name for operation in OPERATIONS}) == len(OPERATIONS) >= 100
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@together("operation", OPERATIONS)
 def test_operations(operation):
     smallest = max(operand.smallest for operand in operation.operands)
     cells = {variant: Cell(operation, smallest, variant, repeats=1) for variant in VARIANTS}

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import some_of
 from tests.samples.calls import same_bits
 
 Function = Callable[..., Any]
@@ -95,7 +96,7 @@ def check(f: Function, x: Any, label: Any, modes: Any = MODES) -> None:
         want = f(x.copy())
     except (TypeError, np.exceptions.AxisError):
         return
-    for mode in modes:
+    for mode in some_of(list(modes), f"{label} {x.dtype} {x.shape}"):
         found = MODES[mode](f, x)
         found = found.detach().numpy()[()] if isinstance(found, wg.Tensor) else found
         assert same_bits(found, want), f"{label} {mode}: {found!r} instead of {want!r}"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import DtypeError
 from wengert.testing import check_grads
 
@@ -206,7 +207,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "written": written,
 }
 
-given = pytest.mark.parametrize("name", FUNCTIONS)
+given = together("name", FUNCTIONS)
 real = pytest.mark.parametrize("name", REAL)
 
 

@@ -2,12 +2,14 @@
 
 import tracemalloc
 from collections import namedtuple
+from functools import cache
 
 import numpy as np
 import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 from wengert.control import subgraphs
 from wengert.core.graph import check, evaluate
 from wengert.core.primitive import Opaque
@@ -228,6 +230,18 @@ def agree(found, expected):
     np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=1e-9, atol=1e-12)
 
 
+@cache
+def gradients(program):
+    """The eager gradients of a program in every lane."""
+    return [G(program)(x) for x in LANES]
+
+
+@cache
+def curvatures(program):
+    """The eager second derivatives of a program in every lane."""
+    return [G(G(program))(x) for x in LANES]
+
+
 @programs
 def test_traced_values_are_the_eager_ones(program):
     expected = [program(x) for x in LANES]
@@ -238,23 +252,23 @@ def test_traced_values_are_the_eager_ones(program):
 
 
 @programs
-@pytest.mark.parametrize("way", FIRST)
+@together("way", FIRST)
 def test_first_derivatives_agree(program, way):
     derivative = FIRST[way](program)
-    agree([derivative(x) for x in LANES], [G(program)(x) for x in LANES])
+    agree([derivative(x) for x in LANES], gradients(program))
 
 
 @programs
 def test_first_derivatives_are_those_of_differences(program):
     step = 1e-6
     expected = [(program(x + step) - program(x - step)) / (2 * step) for x in LANES]
-    found = [G(program)(x) for x in LANES]
+    found = gradients(program)
     if program is not adaptive_steps:  # whose steps are held fixed
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
 @programs
-@pytest.mark.parametrize("way", SECOND)
+@together("way", SECOND)
 def test_second_derivatives_agree(program, way):
     agree(SECOND[way](program)(1.7), G(G(program))(1.7))
 
@@ -276,15 +290,15 @@ def test_power_series_agree(program):
 
 
 @programs
-@pytest.mark.parametrize("way", ACROSS)
+@together("way", ACROSS)
 def test_lanes_with_different_trip_counts_agree(program, way):
-    agree(ACROSS[way](program)(LANES), [G(program)(x) for x in LANES])
+    agree(ACROSS[way](program)(LANES), gradients(program))
 
 
 @programs
-@pytest.mark.parametrize("way", SECOND_ACROSS)
+@together("way", SECOND_ACROSS)
 def test_second_derivatives_of_lanes_agree(program, way):
-    agree(SECOND_ACROSS[way](program)(LANES), [G(G(program))(x) for x in LANES])
+    agree(SECOND_ACROSS[way](program)(LANES), curvatures(program))
 
 
 @programs

@@ -12,6 +12,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 from wengert._tree import flatten
 from wengert.compile import passes
 from wengert.compile.equations import everywhere
@@ -27,7 +28,7 @@ def case(*examples):
     """Enter a function as a program, with example arguments."""
 
     def enter(function):
-        PROGRAMS.extend(pytest.param(function, args, id=f"{function.__name__}-{i}") for i, args in enumerate(examples))
+        PROGRAMS.extend((function, args) for args in examples)
         return function
 
     return enter
@@ -647,17 +648,17 @@ def nested_class(x):
 # Tests of the programs
 
 
-@pytest.mark.parametrize(("function", "args"), PROGRAMS)
+@together("function, args", PROGRAMS)
 def test_converted_functions_do_what_python_does(function, args):
     np.testing.assert_equal(converted(function)(*fresh(args)), function(*fresh(args)))
 
 
-@pytest.mark.parametrize(("function", "args"), PROGRAMS)
+@together("function, args", PROGRAMS)
 def test_traced_control_flow_agrees_with_python(function, args):
     assert_alike(jit(converted(function))(*fresh(args)), function(*fresh(args)))
 
 
-@pytest.mark.parametrize(("function", "args"), PROGRAMS)
+@together("function, args", PROGRAMS)
 def test_jit_converts_by_itself(function, args):
     assert_alike(jit(function)(*fresh(args)), function(*fresh(args)))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import wengert
+from tests.cases import together
 from tools import make_pictures
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -106,7 +107,7 @@ def public_objects() -> dict[str, object]:
 OBJECTS = public_objects()
 
 
-@pytest.mark.parametrize("name", OBJECTS)
+@together("name", OBJECTS)
 def test_public_names_have_a_docstring_with_an_example(name):
     thing = OBJECTS[name]
     text = inspect.getdoc(thing) or ""
@@ -116,7 +117,7 @@ def test_public_names_have_a_docstring_with_an_example(name):
     assert ">>> " in text, f"{name} has no runnable example"
 
 
-@pytest.mark.parametrize("name", sorted(dir(wengert.Tensor)))
+@together("name", sorted(dir(wengert.Tensor)))
 def test_public_members_of_tensor_have_a_docstring(name):
     if not name.startswith("_"):
         assert inspect.getdoc(getattr(wengert.Tensor, name)), f"Tensor.{name} has no docstring"

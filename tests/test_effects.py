@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import GraphError
 
 X = np.array([1.0, 2.0])
@@ -357,7 +358,7 @@ BOTH = {
 }
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@together("pair", PAIRS)
 @pytest.mark.parametrize("mode", [mode for mode in BOTH if mode != "vmap"])
 @pytest.mark.parametrize("function", [first_written, second_written])
 def test_writes_to_one_of_two_arguments_that_share_memory_are_refused(function, mode, pair):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from tests.cases import together
 from tools.accuracy import PROCESSORS, REFERENCES, errors, measured
 from tools.coefficients import FITS, hexadecimal, solved
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of, expression_of_results
@@ -25,13 +26,13 @@ def value(name, *arguments, dtype=np.float64, features=Features()):  # noqa: B00
     return evaluated(expression_of(name, np.dtype(dtype), features), *(np.array(x, dtype) for x in arguments))[0]
 
 
-@pytest.mark.parametrize(("name", "dtype"), ALL)
+@together("name, dtype", ALL)
 def test_errors_are_within_bounds(name, dtype):
     for processor, bound, off, place in measured(name, dtype, 700):
         assert off <= bound, (processor, place)
 
 
-@pytest.mark.parametrize(("name", "dtype"), ALL)
+@together("name, dtype", ALL)
 def test_special_values_are_numpys(name, dtype):
     limits = np.finfo(dtype)
     sizes = [0, 0.1, 0.5, 1, 1.5, 2, 2.5, 3, 20, 25, 100, 750, 1e-10, 1e10, 100000.5, np.inf]
@@ -56,7 +57,7 @@ def test_special_values_are_numpys(name, dtype):
             assert not wrong.any(), [(*(x[wrong] for x in arguments), found[wrong], expected[wrong])]
 
 
-@pytest.mark.parametrize(("name", "dtype"), ALL)
+@together("name, dtype", ALL)
 def test_processors_with_fma_give_the_same_bits(name, dtype):
     rng = np.random.default_rng(3)
     arguments = [rng.normal(size=200).astype(dtype) * 3 for _ in range(FUNCTIONS[name].arity)]

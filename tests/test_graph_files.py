@@ -18,6 +18,7 @@ import pytest
 import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.base import Fixed
+from tests.samples.running import LOOKING, over
 from wengert.control import cond, fori_loop, scan, while_loop
 from wengert.core.form import Contraction, Reduction
 from wengert.core.graph import Equation, Graph, Variable
@@ -94,25 +95,22 @@ def given(monkeypatch):
 # Round trips
 
 
-@pytest.mark.parametrize("topic", sorted({sample.primitive for sample in SAMPLES}))
-def test_samples_and_their_gradients_come_back_equal(topic):
-    for sample in SAMPLES:
-        if sample.primitive != topic or (graph := graph_of(sample)) is None:
-            continue
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            whole = total(graph) if sample.order else None
-            for one in [graph] if whole is None else [graph, gradient(whole)]:
-                found = decoded(encoded(one))
-                assert found == one, sample.name
-                assert hash(found) == hash(one)
-                assert str(found) == str(one)
-                assert encoded(found) == encoded(one)
-
-
-def test_most_samples_can_be_saved():
-    graphs = [graph_of(sample) for sample in SAMPLES]
-    assert sum(graph is None for graph in graphs) < len(graphs) / 20
+@over(SAMPLES, few=True)
+def test_samples_and_their_gradients_come_back_equal(sample):
+    graph = graph_of(sample)
+    if graph is None:
+        assert sample.primitive in LOOKING
+        return
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        whole = total(graph) if sample.order else None
+        for one in [graph] if whole is None else [graph, gradient(whole)]:
+            text = encoded(one)
+            found = decoded(text)
+            assert found == one
+            assert hash(found) == hash(one)
+            assert str(found) == str(one)
+            assert encoded(found) == text
 
 
 def test_a_loaded_graph_computes_the_same_bits(tmp_path):

@@ -3,10 +3,9 @@
 The time it takes is measured by `python -m benchmarks import`.
 """
 
+import functools
 import subprocess
 import sys
-
-import pytest
 
 DEFERRED = ("scipy", "llvmlite", "optree", "rich", "hypothesis", "jax", "torch", "autograd", "pandas", "matplotlib")
 
@@ -19,6 +18,7 @@ print(*sorted(set(sys.modules) - before))
 """
 
 
+@functools.cache
 def loaded_by(module: str) -> set[str]:
     """Modules that importing a module adds to those of NumPy."""
     done = subprocess.run(
@@ -27,9 +27,9 @@ def loaded_by(module: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["wengert", "wengert.autograd", "wengert.numpy"])
-def test_heavy_packages_are_not_loaded(module):
-    assert {name.split(".")[0] for name in loaded_by(module)}.isdisjoint(DEFERRED)
+def test_heavy_packages_are_not_loaded():
+    loaded = loaded_by("wengert, wengert.autograd, wengert.numpy")
+    assert {name.split(".")[0] for name in loaded}.isdisjoint(DEFERRED)
 
 
 def test_what_native_code_is_written_with_is_not_loaded():
@@ -37,6 +37,5 @@ def test_what_native_code_is_written_with_is_not_loaded():
     assert unneeded.isdisjoint(loaded_by("wengert"))
 
 
-@pytest.mark.parametrize("part", ["f2py", "ma", "polynomial", "testing"])
-def test_parts_of_numpy_that_load_on_first_use_are_left_to_it(part):
-    assert f"numpy.{part}" not in loaded_by("wengert")
+def test_parts_of_numpy_that_load_on_first_use_are_left_to_it():
+    assert {f"numpy.{part}" for part in ("f2py", "ma", "polynomial", "testing")}.isdisjoint(loaded_by("wengert"))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import DtypeError, ShapeError, UsageError
 
 X = np.array([0.5, 1.5, -2.0])
@@ -66,7 +67,7 @@ def by_differences(f: Callable[[Any], Any], x: Any) -> Any:
 
 
 @every
-@pytest.mark.parametrize("name", FUNCTIONS)
+@together("name", FUNCTIONS)
 def test_jacobians(name: str, jacobian: Callable[..., Any]) -> None:
     f, x = FUNCTIONS[name]
     got, want = jacobian(f)(x), by_differences(f, x)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import together
 from tests.kernels import inputs_for, random_program
 from wengert.errors import FileFormatError, GraphError
 from wengert.kernel.checking import RULES, findings, require_sound
@@ -110,7 +111,7 @@ def test_the_program_is_evaluated() -> None:
 # Random programs
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@together("seed", SEEDS)
 def test_random_programs_are_sound_and_their_text_reads_back(seed: int) -> None:
     program = random_program(seed)
     assert not findings(program), f"seed {seed}\n{text(program)}"
@@ -119,7 +120,7 @@ def test_random_programs_are_sound_and_their_text_reads_back(seed: int) -> None:
     assert again == program
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@together("seed", SEEDS)
 def test_random_programs_do_not_depend_on_the_order_of_rows(seed: int) -> None:
     program = random_program(seed)
     inputs = inputs_for(program, seed)

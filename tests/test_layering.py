@@ -8,7 +8,7 @@ import functools
 import re
 from pathlib import Path
 
-import pytest
+from tests.cases import together
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "wengert"
 
@@ -104,12 +104,12 @@ def imported(module: str, tree: ast.Module) -> list[tuple[int, str]]:
     return [(line, name) for line, name in found if name == "wengert" or name.startswith("wengert.")]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@together("module", MODULES)
 def test_every_module_has_a_layer(module):
     assert unit_of(module) in LEVEL, f"{module}: enter {unit_of(module)!r} into LAYERS and into CONTRIBUTING.md"
 
 
-@pytest.mark.parametrize("module", MODULES)
+@together("module", MODULES)
 def test_imports_point_downward(module):
     own = unit_of(module)
     upward = [
@@ -149,11 +149,11 @@ def top_level_imports(module: str) -> set[str]:
     return {name for line, name in imports_of(module) if line not in inside and name in MODULES}
 
 
-@pytest.mark.parametrize("module", MODULES)
+@together("module", MODULES)
 def test_private_names_stay_in_their_module(module):
     borrowed = [
         f"{module}:{node.lineno} imports {alias.name} from {node.module}"
-        for node in ast.walk(ast.parse(MODULES[module].read_text()))
+        for node in ast.walk(tree_of(module))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("wengert.")
         for alias in node.names
         if alias.name.startswith("_") and f"{node.module}.{alias.name}" not in MODULES
@@ -161,7 +161,7 @@ def test_private_names_stay_in_their_module(module):
     assert not borrowed, "\n".join(borrowed)
 
 
-@pytest.mark.parametrize("module", MODULES)
+@together("module", MODULES)
 def test_what_checkers_are_told_to_ignore_has_a_reason(module):
     """Values that are `Any` and returned as what they are need none: NumPy's dispatch has no types."""
     lines = MODULES[module].read_text().splitlines()
@@ -186,7 +186,7 @@ def test_it_ignores_imports_for_type_checking():
     assert imported("wengert.core.example", ast.parse(source)) == []
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.relative_to(PACKAGE).as_posix())
+@together("path", sorted(PACKAGE.rglob("*.py")))
 def test_ignored_complaints_of_mypy_have_a_code_and_a_reason(path: Path) -> None:
     bare = [line for line in path.read_text().splitlines() if re.search(r"# type: ignore(?!\[[a-z, -]+\]  # \w)", line)]
     assert not bare

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,9 @@ import pytest
 import wengert as wg
 from tests import samples
 from tests.samples import SAMPLES
+from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
+from tests.samples.running import over
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
 from wengert.compile.passes import inlined
 from wengert.compile.segments import Segments, segmented
@@ -69,46 +69,34 @@ def require_same(graph: Graph, args: Sequence[Any]) -> Segments:
 # Samples
 
 
-@cache
-def value_graph(number: int) -> Graph | None:
+def value_graph(sample: Sample) -> Graph | None:
     """Return the graph of a sample; None where it looks at elements."""
-    call = call_of(SAMPLES[number])
+    call = call_of(sample)
     try:
         return trace(lambda *xs: leaves_of(call(*xs)))(*call.copies())
     except GraphError:
         return None
 
 
-def gradient_graph(number: int, graph: Graph) -> Graph | None:
+def gradient_graph(sample: Sample, graph: Graph) -> Graph | None:
     """Return the graph of a sample's gradients for random cotangents; None where it has none."""
-    call = call_of(SAMPLES[number])
+    call = call_of(sample)
     cts = [random_like(x) for x in float_leaves(list(graph.outputs))]
     if not call.leaves or not cts:
         return None
     return trace(lambda *xs: list(wg.vjp(lambda *ys: float_leaves(call(*ys)), *xs)[1](cts)))(*call.copies())
 
 
-def numbered() -> dict[str, list[int]]:
-    found = defaultdict(list)
-    for number, sample in enumerate(SAMPLES):
-        found[sample.primitive].append(number)
-    return found
-
-
-TOPICS = numbered()
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_samples_and_their_gradients(topic: str) -> None:
-    for number in TOPICS[topic]:
-        graph = value_graph(number)
-        if graph is None:
-            continue
-        args = call_of(SAMPLES[number]).copies()
-        require_same(graph, args)
-        gradients = gradient_graph(number, graph)
-        if gradients is not None:
-            require_same(gradients, args)
+@over(SAMPLES, few=True)
+def test_samples_and_their_gradients(sample: Sample) -> None:
+    graph = value_graph(sample)
+    if graph is None:
+        return
+    args = call_of(sample).copies()
+    require_same(graph, args)
+    gradients = gradient_graph(sample, graph)
+    if gradients is not None:
+        require_same(gradients, args)
 
 
 NEVER = {
@@ -137,14 +125,13 @@ ROUTINES = {
 
 def test_all_other_primitives_are_lowered() -> None:
     names, lowered = set(), set()
-    for topic, numbers in TOPICS.items():
-        for number in numbers if topic not in lowered else ():
-            graph = value_graph(number)
-            parts = segmented(inlined(graph)).parts if graph is not None else ()
-            for part in parts:
-                found = {e.primitive.name for e in part.graph.equations}
-                names |= found
-                lowered |= found if part.program is not None else set()
+    for sample in SAMPLES:
+        if sample.primitive in lowered or (graph := value_graph(sample)) is None:
+            continue
+        for part in segmented(inlined(graph)).parts:
+            found = {e.primitive.name for e in part.graph.equations}
+            names |= found
+            lowered |= found if part.program is not None else set()
     assert names - lowered == (NEVER | ROUTINES | SPECIAL) & names
 
 

@@ -4,6 +4,7 @@
 """
 
 import copy
+import itertools
 import pickle
 import re
 from functools import partial
@@ -15,21 +16,21 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import wengert as wg
+from tests.cases import some_of, together
 from tools.check_order import CALLS, LAYOUTS, mismatch
 from wengert.core.identity import identity
 from wengert.core.order import example, grown, in_normal_form, of_array, shrunk, strides_of
 from wengert.core.tensor import raw
 
 
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+@together("call", CALLS)
 def test_writes_through_views_of_results_reach_what_they_do_in_numpy(call):
+    layouts = [name for name, layout in LAYOUTS.items() if len(call.shape) >= layout.least]
+    ways = list(itertools.product(layouts, ("itself", "ravel", "reshape F", "half"), ("eager", "jit", "vmap")))
     checked = [
         (name, probe, mode, found)
-        for name, layout in LAYOUTS.items()
-        if len(call.shape) >= layout.least
-        for probe in ("itself", "ravel", "reshape F", "half")
-        for mode in ("eager", "jit", "vmap")
-        if (found := mismatch(call, layout, probe, mode)) is not None
+        for name, probe, mode in some_of(ways, call.name)
+        if (found := mismatch(call, LAYOUTS[name], probe, mode)) is not None
     ]
     wrong = [row for row in checked if row[-1] and not row[-1].startswith("refused: AssertionError")]
     assert checked
@@ -154,7 +155,7 @@ def test_writes_through_views_of_0d_values_reach_what_they_do_in_numpy(make):
     data = np.array([1.0, 2.0, 4.0])
     compared = 0
     for name, view in VIEWS.items():
-        for write in WRITES.values():
+        for write in some_of(list(WRITES.values()), name):
 
             def run(x, view=view, write=write):
                 s = make(x)
@@ -172,7 +173,7 @@ def test_writes_through_views_of_0d_values_reach_what_they_do_in_numpy(make):
                 compared += 1
                 for a, b in zip(wanted, found, strict=True):
                     np.testing.assert_allclose(raw(b), a, err_msg=f"{name}, {write.__name__}, {mode}")
-    assert compared > 50
+    assert compared > 15
 
 
 def rebinds(x):
@@ -234,7 +235,7 @@ DUPLICATES = {
 
 
 @pytest.mark.parametrize("duplicate", DUPLICATES)
-@pytest.mark.parametrize("make", WITHOUT_AXES)
+@together("make", WITHOUT_AXES)
 def test_copies_without_axes_are_arrays_where_numpys_are(make, duplicate):
     def added_to(v):
         one = DUPLICATES[duplicate](WITHOUT_AXES[make](v))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 from wengert.errors import DtypeError, GraphError
 from wengert.testing import check_grads
 
@@ -326,7 +327,7 @@ KEYS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("key", KEYS, ids=str)
+@together("key", KEYS)
 @pytest.mark.parametrize("form", ["set", "set scalar", "add", "multiply", "read"])
 def test_every_form_of_index(key: Any, form: str) -> None:
     """Base and value are both differentiated; the complex step is the judge."""

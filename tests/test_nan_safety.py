@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 
 inf = np.inf
 
@@ -160,13 +161,13 @@ LOG_SUM_EXP = {
 CASES = {**MASKS, **CHOICES, **LOG_SUM_EXP}
 
 
-@pytest.mark.parametrize("name", CASES)
+@together("name", CASES)
 def test_gradient(name: str) -> None:
     f, x, want, _ = CASES[name]
     np.testing.assert_allclose(first(f, x), want, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case[3] is not None])
+@together("name", [name for name, case in CASES.items() if case[3] is not None])
 def test_second_derivative(name: str) -> None:
     f, x, _, want = CASES[name]
     np.testing.assert_allclose(second(f, x), want, rtol=1e-12, atol=1e-12)
@@ -198,7 +199,7 @@ def test_where_sends_nothing_to_the_branch_not_taken() -> None:
     np.testing.assert_array_equal(other, [0.0, 1.0])
 
 
-@pytest.mark.parametrize("name", MASKS)
+@together("name", MASKS)
 def test_single_precision_and_scalars_are_as_safe(name: str) -> None:
     f, x, want, _ = MASKS[name]
     narrow = wg.grad(lambda v: np.sum(f(v)))(np.array(x, np.float32))
@@ -296,7 +297,7 @@ SECOND: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("mode", FIRST)
-@pytest.mark.parametrize("name", EVERYWHERE)
+@together("name", EVERYWHERE)
 def test_gradient_in_every_mode(name: str, mode: str) -> None:
     f, x, want, _ = EVERYWHERE[name]
     if "vmap" in mode and name in LOOKED_AT:
@@ -305,7 +306,7 @@ def test_gradient_in_every_mode(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", SECOND)
-@pytest.mark.parametrize("name", [name for name, case in EVERYWHERE.items() if case[3] is not None])
+@together("name", [name for name, case in EVERYWHERE.items() if case[3] is not None])
 def test_second_derivative_in_every_mode(name: str, mode: str) -> None:
     f, x, _, want = EVERYWHERE[name]
     if "vmap" in mode and name in LOOKED_AT:

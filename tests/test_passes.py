@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wengert as wg
+from tests.cases import together
 from tests.samples.calls import same_bits
 from wengert import _config
 from wengert.compile import passes
@@ -149,7 +150,7 @@ KEPT: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", [*REWRITTEN, *KEPT])
+@together("name", [*REWRITTEN, *KEPT])
 def test_a_rewrite_leaves_these_operations_and_the_same_bits(name: str) -> None:
     function, args, left = {**REWRITTEN, **KEPT}[name]
     before = staged(function, *args)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 
 Derivative = Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
 
@@ -120,8 +121,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-@pytest.mark.parametrize("inner", INNER)
+@together("case", CASES)
+@together("inner", INNER)
 @pytest.mark.parametrize("outer", OUTER)
 def test_perturbations_do_not_mix(outer: str, inner: str, case: Callable[..., tuple[Any, float]]) -> None:
     got, want = case(OUTER[outer], INNER[inner])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.core.aval import aval_of
 from wengert.errors import DtypeError, RangeError, TracedTruthError
 from wengert.graph import check, load, save, trace
@@ -43,8 +44,8 @@ def same(one: Any, other: Any) -> bool:
     return one[0] == other[0] and np.allclose(one[1], other[1], rtol=1e-3, equal_nan=True)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("compute", [*OPERATORS, *FUNCTIONS], ids=lambda f: f.__name__)
+@together("dtype", DTYPES)
+@together("compute", [*OPERATORS, *FUNCTIONS])
 def test_an_array_decides_in_traced_functions(compute, dtype):
     for array in (np.array([1, 2], dtype), np.array(2).astype(dtype)[()]):
         for number in NUMBERS:
@@ -56,7 +57,7 @@ def test_an_array_decides_in_traced_functions(compute, dtype):
                 assert same(plain, traced), (args, plain, traced)
 
 
-@pytest.mark.parametrize("compute", [*OPERATORS, *FUNCTIONS], ids=lambda f: f.__name__)
+@together("compute", [*OPERATORS, *FUNCTIONS])
 def test_operators_between_python_numbers_give_one_and_functions_do_not(compute):
     probe = np.ones(2, "f4")
     for x in (2.5, 3, True):
@@ -105,13 +106,13 @@ MODES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("program", PROGRAMS)
+@together("program", PROGRAMS)
 def test_results_have_the_dtypes_of_plain_programs(program, mode):
     plain = PROGRAMS[program](ARRAY, 2.0)
     assert MODES[mode](PROGRAMS[program]).dtype == plain.dtype
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@together("program", PROGRAMS)
 def test_gradients_are_the_same_in_every_mode(program):
     def loss(a, c):
         return np.sum(PROGRAMS[program](a, c))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import DetachedWarning, DtypeError
 
 X = np.array([0.5, 0.6])
@@ -45,7 +46,7 @@ NO_NUMBERS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
-@pytest.mark.parametrize("what", NO_NUMBERS)
+@together("what", NO_NUMBERS)
 def test_what_is_no_number_is_refused(name: str, what: str) -> None:
     function, given = NO_NUMBERS[what]
     needed = "a float or complex number, or an array of them, is needed to differentiate. Return what was computed,"

@@ -21,6 +21,7 @@ import pytest
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 from wengert import autograd, errors, extend, graph, testing
 from wengert.core import primitive
 from wengert.native.elementwise import SHARING
@@ -374,7 +375,7 @@ def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", CALLS)
+@together("name", CALLS)
 def test_own_functions_answer_rubbish_in_the_house_form(name: str) -> None:
     call = CALLS[name]
     assert not list(failures(name, call, list(inspect.signature(call).parameters)))
@@ -481,7 +482,7 @@ def optional(function: Any, original: Any) -> list[str]:
     return [p.name for p in parameters if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY]
 
 
-@pytest.mark.parametrize("name", MIRRORED)
+@together("name", MIRRORED)
 def test_the_mirror_of_numpy_answers_rubbish_as_numpy_does(name: str) -> None:
     function, original = MIRRORED[name]
     right = operands_of(name, function, original)

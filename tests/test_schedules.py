@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.cases import together
 from tests.kernels import inputs_for, random_program
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
@@ -51,7 +52,7 @@ def random_schedule(program: Program, seed: int) -> Schedule:
     return Schedule(lanes, tiles, tuple(packs))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@together("seed", range(60))
 def test_random_schedules_change_no_value(seed: int) -> None:
     program = random_program(seed)
     inputs = inputs_for(program, seed)

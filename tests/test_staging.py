@@ -13,7 +13,7 @@ import wengert.numpy as wnp
 from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves, leaves_of, random_like, same_bits
-from tests.samples.running import over
+from tests.samples.running import LOOKING, over
 from wengert.core import abstract as shapes
 from wengert.core.abstract import abstract
 from wengert.core.aval import Aval, aval_of
@@ -22,14 +22,12 @@ from wengert.core.primitive import PRIMITIVES
 from wengert.errors import EscapedValueError, GraphError
 from wengert.transforms.tracing import trace
 
-SHAPED_BY_ELEMENTS = {
+LOOKING_FUNCTIONS = {
     *("nonzero", "argwhere", "flatnonzero", "extract", "unique", "unique_values", "unique_counts", "unique_all"),
     *("unique_inverse", "union1d", "intersect1d", "setdiff1d", "setxor1d", "trim_zeros", "compress", "bincount"),
+    *("array_equal", "array_equiv", "allclose", "real_if_close", "<lambda>"),
 }
-"""Functions whose results have shapes that depend on elements; so do one-argument `where` and indexing by masks."""
-
-DECIDED_BY_ELEMENTS = {"array_equal", "array_equiv", "allclose", "real_if_close"}
-"""Functions that return a Python truth value, or a dtype, that depends on elements."""
+"""Functions whose shapes, dtypes or truth values depend on elements; lambdas call `where` and masks."""
 
 
 @pytest.fixture(autouse=True)
@@ -54,26 +52,13 @@ def traced(function: Callable[..., Any], *args: Any) -> Graph | None:
     return graph
 
 
-def test_most_samples_can_be_traced() -> None:
-    refused = []
-    for sample in SAMPLES:
-        call = call_of(sample)
-        if traced(lambda *xs, c=call: leaves_of(c(*xs)), *call.leaves) is None:
-            refused.append(sample)
-    named = {getattr(sample.function, "__name__", "") for sample in refused} - {"<lambda>"}
-    assert named <= SHAPED_BY_ELEMENTS | DECIDED_BY_ELEMENTS, named
-    assert {s.primitive for s in refused} <= {
-        *("argwhere", "nonzero", "unique", "getitem", "where", "array_equal", "array_equiv", "real", "bincount"),
-        "occurrences",
-    }
-    assert len(refused) < len(SAMPLES) / 50
-
-
 @over(list(SAMPLES))
 def test_the_graph_of_a_sample_gives_what_it_gives_eagerly(sample: Sample) -> None:
     call = call_of(sample)
     graph = traced(lambda *xs: leaves_of(call(*xs)), *call.leaves)
     if graph is None:
+        assert sample.primitive in LOOKING
+        assert sample.function.__name__ in LOOKING_FUNCTIONS
         return
     want = leaves_of(call(*map(wg.asarray, call.copies())))
     found = evaluate(graph, call.copies())

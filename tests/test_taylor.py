@@ -15,6 +15,7 @@ import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.base import Sample, normal, positive
 from tests.samples.calls import call_of, float_leaves, random_like
+from tests.samples.running import over
 from wengert.core.declare import elementwise
 from wengert.core.dispatch import apply
 from wengert.core.primitive import PRIMITIVES
@@ -76,7 +77,7 @@ def check(sample: Sample, order: int) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-9, err_msg=f"coefficient {k}")
 
 
-@pytest.mark.parametrize("sample", ELEMENTWISE, ids=[s.name[:90] for s in ELEMENTWISE])
+@over(ELEMENTWISE, few=True)
 def test_elementwise_primitives(sample: Sample) -> None:
     check(sample, 4)
 
@@ -86,7 +87,7 @@ def test_every_elementwise_primitive_is_among_them() -> None:
     assert names == {s.primitive for s in ELEMENTWISE}
 
 
-@pytest.mark.parametrize("sample", OTHERS, ids=[s.name[:90] for s in OTHERS])
+@over(OTHERS)
 def test_primitives_of_the_other_kinds(sample: Sample) -> None:
     check(sample, 3)
 

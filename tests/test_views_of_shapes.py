@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.errors import UsageError
 from wengert.testing import check_grads
 
@@ -73,7 +74,7 @@ def programme(view_of: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
-@pytest.mark.parametrize("view_of", VIEWS.values(), ids=VIEWS)
+@together("view_of", VIEWS.values())
 def test_writes_go_where_they_go_in_numpy(view_of: Callable[[Any], Any]) -> None:
     run = programme(view_of)
     x = np.random.default_rng(0).normal(size=(3, 4))
@@ -83,7 +84,7 @@ def test_writes_go_where_they_go_in_numpy(view_of: Callable[[Any], Any]) -> None
     np.testing.assert_array_equal(recorded.detach().numpy(), want)
 
 
-@pytest.mark.parametrize("view_of", VIEWS.values(), ids=VIEWS)
+@together("view_of", VIEWS.values())
 def test_gradients_follow_writes(view_of: Callable[[Any], Any]) -> None:
     check_grads(programme(view_of), (np.random.default_rng(0).normal(size=(3, 4)),), order=2, rtol=1e-6)
 

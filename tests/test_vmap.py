@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from tests.cases import together
 from wengert.core.form import Form, form_of
 from wengert.core.primitive import PRIMITIVES
 from wengert.errors import EscapedValueError, GraphError, ShapeError, UsageError, WengertError
@@ -188,7 +189,7 @@ def assert_alike(got: Any, want: Any, **tolerance: float) -> None:
     np.testing.assert_allclose(got, want, **(tolerance or {"rtol": 1e-13, "atol": 1e-13}))
 
 
-named = pytest.mark.parametrize("name", CASES)
+named = together("name", CASES)
 
 
 @named
@@ -234,21 +235,21 @@ def scalar_of(f: Callable[..., Any]) -> Callable[..., Any]:
 SMOOTH = [name for name, (_, args) in CASES.items() if args[0].dtype.kind == "f"]
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@together("name", SMOOTH)
 def test_gradients_in_lanes(name: str) -> None:
     f, args = CASES[name]
     gradient = wg.grad(scalar_of(f))
     assert_alike(wg.vmap(gradient)(*args), loop(gradient, args), rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@together("name", SMOOTH)
 def test_gradients_of_lanes(name: str) -> None:
     f, args = CASES[name]
     gradient = wg.grad(lambda x: np.sum(wg.vmap(scalar_of(f))(x, *args[1:])))(args[0])
     assert_alike(gradient, loop(wg.grad(scalar_of(f)), args), rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@together("name", SMOOTH)
 def test_tangents_in_and_of_lanes(name: str) -> None:
     f, args = CASES[name]
     tangents = np.cos(args[0])

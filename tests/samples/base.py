@@ -23,7 +23,8 @@ class Fixed:
 class Sample:
     """Hold a call: every float array (or list of them) among `args` is differentiated unless it is `Fixed`.
 
-    `primitive` is the name of the primitive exercised, `order` the highest derivative that exists at these points.
+    `primitive` is the name of the primitive exercised, `order` the highest derivative that exists at these points,
+    `topic` the module that has it.
     """
 
     primitive: str
@@ -31,6 +32,7 @@ class Sample:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     order: int
+    topic: str = ""
 
     @property
     def name(self) -> str:
