@@ -2,9 +2,9 @@
 
 Usage: python tools/oracle_report.py DIRECTORY
 
-DIRECTORY holds `load_oracles.py`, `index.json` and `ops.npz`. Each entry is one call of a function; value, vjp and
-Hessian-vector product must agree to the tolerances that the directory's README gives, in reverse mode, through NumPy's
-own functions and through `wengert.numpy`.
+DIRECTORY holds `load_oracles.py`, `index.json` and `ops.npz`. Each entry is one call of a function; value, vjp, jvp and
+Hessian-vector product must agree to the tolerances that the directory's README gives, through NumPy's
+own functions and through `wengert.numpy` and `wengert.scipy`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ import numpy as np
 
 import wengert as wg
 import wengert.numpy as wnp
+import wengert.scipy
 from wengert.core.tensor import FUNCTIONS
 
-VALUE, VJP, HVP = 1e-10, 1e-7, 1e-6
+VALUE, FIRST, HVP = 1e-10, 1e-7, 1e-6
 NAMESPACES = {
-    "numpy": {"numpy": np, "operator": operator},
-    "wengert.numpy": {"numpy": wnp, "operator": operator},
+    "numpy": {"numpy": np, "scipy": wengert.scipy, "operator": operator},
+    "wengert.numpy": {"numpy": wnp, "scipy": wengert.scipy, "operator": operator},
 }
 OPERATORS: dict[str, Any] = {"matmul": np.matmul}  # those that wait for a function; the others are always there
 Entry = dict[str, Any]
@@ -69,7 +70,10 @@ class Reference:
         if root == "operator":
             return OPERATORS.get(path[0], np.add) in FUNCTIONS
         if root != "numpy":
-            return False
+            try:
+                return bool(self.tools.resolve(function, {"scipy": wengert.scipy}))
+            except AttributeError:
+                return False
         found = self.tools.resolve(function, {"numpy": np})
         return found in FUNCTIONS or (only_in_numpy(path) and (getattr(np, path[0]), path[-1]) in FUNCTIONS)
 
@@ -92,7 +96,11 @@ class Reference:
         for found, want in zip(outputs, oracles.outputs(entry), strict=True):
             if not close(found, want, VALUE):
                 yield f"value {found} instead of {want}"
-        wants = {"vjp": (pullback(list(cts))[0], oracles.vjp(entry), VJP)}
+        _, pushed = wg.jvp(lambda v: self.tools.run(entry, v, namespaces), (point,), (tangents,))
+        for found, want in zip(pushed, oracles.jvp(entry), strict=True):
+            if not close(found, want, FIRST):
+                yield f"jvp {found} instead of {want}"
+        wants = {"vjp": (pullback(list(cts))[0], oracles.vjp(entry), FIRST)}
         hvp = oracles.hvp(entry)
         if hvp is not None:
             wants["hvp"] = (wg.vjp(gradient, point)[1](tangents)[0], hvp, HVP)

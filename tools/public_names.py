@@ -18,7 +18,8 @@ LEFT_OUT_PAGE = PAGE.with_name("left-out.md")
 MODULES = (
     *("wengert", "wengert.autograd", "wengert.extend", "wengert.graph", "wengert.testing", "wengert.errors"),
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
-    *("wengert.scipy", "wengert.scipy.linalg", "wengert.scipy.special"),
+    *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.linalg", "wengert.scipy.spatial.distance"),
+    "wengert.scipy.special",
 )
 HEAD = """# Public names
 

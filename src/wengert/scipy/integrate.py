@@ -1,0 +1,177 @@
+"""Quadratures with SciPy's names and signatures: `wengert.scipy.integrate`.
+
+They integrate samples or, `fixed_quad`, functions, and are differentiated by samples, their places and limits.
+
+>>> import numpy as np
+>>> import wengert as wg
+>>> round(wg.grad(lambda b: fixed_quad(np.cos, 0.0, b)[0])(1.0), 4) == round(np.cos(1.0), 4)
+np.True_
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special
+from numpy.lib.array_utils import normalize_axis_index
+
+from wengert.core.dispatch import as_tensor
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._differences import trapezoid
+
+__all__ = ["cumulative_trapezoid", "fixed_quad", "romb", "simpson", "trapezoid"]
+
+
+def cut(x: Any, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
+    """Return a slice along an axis counted from 0."""
+    return x[(slice(None),) * axis + (slice(start, stop, step),)]
+
+
+def widths(name: str, y: Any, x: Any, axis: int) -> Any:
+    """Return the distances between places of samples along an axis."""
+    places: Any = as_tensor(x)
+    if places.ndim not in (1, y.ndim) or places.shape[axis if places.ndim > 1 else 0] != y.shape[axis]:
+        given = f"x of shape {places.shape} for samples of shape {y.shape}"
+        needed = f"one place for each sample along axis {axis}, or the shape of the samples, is needed"
+        raise ShapeError(describe(name, given, needed, "Reshape x"))
+    if places.ndim == 1:
+        return np.diff(places).reshape((1,) * axis + (-1,) + (1,) * (y.ndim - axis - 1))
+    return np.diff(places, axis=axis)
+
+
+def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None) -> Any:
+    """Return the integrals up to each sample by the trapezoidal rule; see `scipy.integrate.cumulative_trapezoid`.
+
+    Args:
+        y: samples.
+        x: their places.
+        dx: the distance between them, where x is not given.
+        axis: the axis to integrate along.
+        initial: 0, to have an integral up to the first sample.
+
+    Raises:
+        ShapeError: there are no samples, or not as many places.
+        UsageError: `initial` is something else.
+
+    >>> cumulative_trapezoid([0.0, 2.0, 4.0], initial=0)
+    tensor([0., 1., 4.])
+    """
+    heights: Any = as_tensor(y)
+    at = normalize_axis_index(axis, heights.ndim)
+    if not heights.shape[at]:
+        given = f"samples of shape {heights.shape}"
+        raise ShapeError(describe("cumulative_trapezoid", given, "a sample at least is needed", "Pass some"))
+    distances = dx if x is None else widths("cumulative_trapezoid", heights, x, at)
+    found: Any = np.cumulative_sum(distances * (cut(heights, at, 1, None) + cut(heights, at, None, -1)) / 2.0, axis=at)
+    if initial is None:
+        return found
+    if initial != 0:
+        given = f"initial={initial!r}"
+        raise UsageError(describe("cumulative_trapezoid", given, "0 or None is needed", "Add it to the result"))
+    zeros = np.zeros((*found.shape[:at], 1, *found.shape[at + 1 :]), found.dtype)
+    return np.concatenate([zeros, found], axis=at)
+
+
+def quotient(x: Any, y: Any) -> Any:
+    """Return x / y, and 0 where y is 0."""
+    fine = y != 0
+    return np.where(fine, x / np.where(fine, y, 1.0), 0.0)
+
+
+def parabolas(y: Any, h: Any, axis: int, stop: int) -> Any:
+    """Integrate the parabolas through each three samples, from the first to one before `stop` + 2."""
+    a, b, c = (cut(y, axis, i, stop + i, 2) for i in range(3))
+    if np.ndim(h) == 0:
+        return np.sum(a + 4.0 * b + c, axis=axis) * (h / 3.0)
+    h0, h1 = cut(h, axis, 0, stop, 2), cut(h, axis, 1, stop + 1, 2)
+    both, ratio = h0 + h1, quotient(h0, h1)
+    terms = a * (2.0 - quotient(1.0, ratio)) + b * (both * quotient(both, h0 * h1)) + c * (2.0 - ratio)
+    return np.sum(both / 6.0 * terms, axis=axis)
+
+
+def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
+    """Return the integral by Simpson's rule; see `scipy.integrate.simpson`.
+
+    Of an even number of samples, the last interval is corrected as Cartwright has it (*Simpson's rule cumulative
+    integration with MS Excel and irregularly-spaced data*, 2017, equation 8).
+
+    Args:
+        y: samples.
+        x: their places.
+        dx: the distance between them, where x is not given.
+        axis: the axis to integrate along.
+
+    Raises:
+        ShapeError: there are not as many places.
+
+    >>> simpson([0.0, 1.0, 4.0])
+    tensor(2.66666667)
+    """
+    heights: Any = as_tensor(y)
+    at = normalize_axis_index(axis, heights.ndim)
+    count = heights.shape[at]
+    h = dx if x is None else widths("simpson", heights, x, at).astype(float)
+    if count % 2:
+        return parabolas(heights, h, at, count - 2)
+    last, second, third = (np.take(heights, count - i, axis=at) if count >= i else 0.0 for i in (1, 2, 3))
+    h0, h1 = (h, h) if x is None else (np.take(h, np.maximum(i, -h.shape[at]), axis=at) for i in (-2, -1))
+    if count == 2:
+        return 0.5 * h1 * (last + second)
+    alpha = quotient(2 * h1**2 + 3 * h0 * h1, 6 * (h1 + h0))
+    beta = quotient(h1**2 + 3.0 * h0 * h1, 6 * h0)
+    eta = quotient(h1**3, 6 * h0 * (h0 + h1))
+    return parabolas(heights, h, at, count - 3) + (alpha * last + beta * second - eta * third)
+
+
+def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
+    """Return the integral by Romberg's method; see `scipy.integrate.romb`, whose table is not printed here.
+
+    Args:
+        y: samples, one more than a power of two.
+        dx: the distance between them.
+        axis: the axis to integrate along.
+        show: whether to print the table, which is not done.
+
+    Raises:
+        ShapeError: their number is another.
+
+    >>> romb([0.0, 1.0, 4.0])
+    tensor(2.66666667)
+    """
+    heights: Any = as_tensor(y)
+    at = normalize_axis_index(axis, heights.ndim)
+    intervals = heights.shape[at] - 1
+    if intervals < 1 or intervals & (intervals - 1):
+        given = f"{intervals + 1} samples along axis {axis}"
+        raise ShapeError(describe("romb", given, "one more than a power of two is needed", "Use simpson"))
+    h = intervals * dx
+    row = [(np.take(heights, 0, axis=at) + np.take(heights, intervals, axis=at)) / 2.0 * h]
+    step = intervals
+    while step > 1:
+        start, step, before = step // 2, step // 2, row
+        row = [0.5 * (before[0] + h * np.sum(cut(heights, at, start, intervals, 2 * step), axis=at))]
+        for j, coarse in enumerate(before, 1):
+            row.append(row[-1] + (row[-1] - coarse) / ((1 << (2 * j)) - 1))
+        h = h / 2.0
+    return row[-1]
+
+
+def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] = (), n: int = 5) -> tuple[Any, None]:
+    """Return the integral of a function by Gauss's quadrature, and None; see `scipy.integrate.fixed_quad`.
+
+    Args:
+        func: a function of many places at once, the last axis.
+        a: the lower limit.
+        b: the upper limit.
+        args: further arguments of the function.
+        n: the number of places.
+
+    >>> fixed_quad(lambda x: x**2, 0.0, 3.0)[0]
+    tensor(9.)
+    """
+    places, weights = scipy.special.roots_legendre(n)
+    low, high = as_tensor(a), as_tensor(b)
+    values = func((high - low) * (places + 1) / 2.0 + low, *args)
+    return (high - low) / 2.0 * np.sum(weights * values, axis=-1), None
