@@ -13,6 +13,7 @@ from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, n
 
 if TYPE_CHECKING:
     from wengert import autograd as autograd
+    from wengert import optim as optim
     from wengert import tree as tree
     from wengert.control.call import call
     from wengert.control.cond import cond, switch
@@ -82,7 +83,16 @@ _ON_FIRST_USE = {
     "taylor": "wengert.transforms.taylor",
     "vmap": "wengert.transforms.batching",
 }
-_MODULES = ("autograd", "extend", "graph", "random", "scipy", "testing", "tree")
+_MODULES = (
+    "autograd",
+    "extend",
+    "graph",
+    "optim",
+    "random",
+    "scipy",
+    "testing",
+    "tree",
+)
 LATER["scipy.special"] = "wengert.scipy.special"
 
 

@@ -1,0 +1,50 @@
+"""Optimising: SciPy's drivers on any container, and the update rules that train models.
+
+>>> import numpy as np
+>>> from wengert import optim
+>>> def loss(parameters):
+...     return np.sum((parameters["w"] - 2.0) ** 2) + parameters["b"] ** 2
+>>> found = optim.minimize(loss, {"w": np.zeros(2), "b": 1.0})
+>>> bool(found.success), np.round(found.x["w"], 6)
+(True, array([2., 2.]))
+
+Rules are pairs of functions, `init` and `update`, on containers of arrays:
+
+>>> import wengert as wg
+>>> init, update = optim.adam(0.1)
+>>> parameters = {"w": np.zeros(2), "b": 1.0}
+>>> state = init(parameters)
+>>> for _ in range(200):
+...     parameters, state = update(wg.grad(loss)(parameters), state, parameters)
+>>> np.round(parameters["w"], 2)
+array([2., 2.])
+"""
+
+from wengert.optim.drivers import curve_fit, least_squares, minimize, root
+from wengert.optim.files import load, save
+from wengert.optim.optimizer import Optimizer
+from wengert.optim.rules import Rule, adam, adamw, clipped, momentum, norm, rmsprop, sgd
+from wengert.optim.schedules import cosine, exponential, linear, piecewise, warmed_up
+
+__all__ = [
+    "Optimizer",
+    "Rule",
+    "adam",
+    "adamw",
+    "clipped",
+    "cosine",
+    "curve_fit",
+    "exponential",
+    "least_squares",
+    "linear",
+    "load",
+    "minimize",
+    "momentum",
+    "norm",
+    "piecewise",
+    "rmsprop",
+    "root",
+    "save",
+    "sgd",
+    "warmed_up",
+]

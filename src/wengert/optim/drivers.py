@@ -1,0 +1,460 @@
+"""SciPy's drivers on any container, with derivatives in the same call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert import tree
+from wengert._tree import flatten, unflatten
+from wengert.core.requirements import require_callable, require_flag, shown
+from wengert.core.tensor import Tensor
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.transforms.jacobian import hessian, hvp, jacobian
+from wengert.transforms.jit import jit as jitted
+from wengert.transforms.reverse import value_and_grad
+
+__all__ = ["curve_fit", "least_squares", "minimize", "root"]
+
+WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
+WITH_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
+WITH_HESSIAN = frozenset({"dogleg", "trust-exact"})
+
+Vector = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Problem:
+    """Be a function of containers as SciPy's drivers see it: of one vector of double precision.
+
+    Args:
+        name: the public function, for errors.
+        function: the user's.
+        start: its first argument at the start; lists and tuples of numbers are arrays, as in SciPy.
+        args: further arguments.
+        compiled: whether functions are jitted.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], start: Any, args: Any, compiled: bool) -> None:
+        require_callable(name, function)
+        require_flag(name, jit=compiled)
+        self.name = name
+        self.function = function
+        self.args = args if isinstance(args, tuple) else (args,)
+        self.compiled = compiled
+        self.example = as_example(start)
+        vector, self.back = tree.ravel(self.example)
+        self.start: Vector = np.array(vector, dtype=float)
+        self.last: tuple[Vector, tuple[Any, Any]] | None = None
+
+    def run(self, transformed: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what evaluates a function of vectors, jitted unless the user said otherwise."""
+        return jitted(transformed) if self.compiled else transformed
+
+    def of_vector(self, vector: Any, *args: Any) -> Any:
+        """Call the user's function."""
+        return self.function(self.back(vector), *args)
+
+    def scalar(self, vector: Any, *args: Any) -> Any:
+        """Call the user's function, whose result is one number."""
+        found = self.of_vector(vector, *args)
+        return np.reshape(found, ()) if np.shape(found) and np.size(found) == 1 else found
+
+    def residuals(self, vector: Any, *args: Any) -> Any:
+        """Call the user's function, whose result is one vector, or containers of arrays."""
+        found = self.of_vector(vector, *args)
+        if isinstance(found, np.ndarray | Tensor):
+            return found if found.ndim == 1 else np.reshape(found, (-1,))
+        return tree.ravel(as_example(found))[0]
+
+    @functools.cached_property
+    def value(self) -> Callable[[Vector], Any]:
+        """The value at a vector."""
+        run = self.run(self.scalar)
+        return lambda x: as_float(run(x, *self.args))
+
+    @functools.cached_property
+    def value_and_gradient(self) -> Callable[[Vector], tuple[float, Vector]]:
+        """The value and the gradient at a vector."""
+        run = self.run(value_and_grad(self.scalar))
+
+        def at(x: Vector) -> tuple[float, Vector]:
+            value, gradient = run(x, *self.args)
+            return as_float(value), np.asarray(gradient, dtype=float)
+
+        return at
+
+    @functools.cached_property
+    def product(self) -> Callable[[Vector, Vector], Vector]:
+        """The Hessian at a vector times another one."""
+        run = self.run(lambda x, p, *args: hvp(lambda v: self.scalar(v, *args), (x,), (p,))[0])
+        return lambda x, p: np.asarray(run(x, np.asarray(p, dtype=float), *self.args))
+
+    @functools.cached_property
+    def hessian(self) -> Callable[[Vector], Any]:
+        """The Hessian at a vector."""
+        run = self.run(hessian(self.scalar))
+        return lambda x: np.asarray(run(x, *self.args))
+
+    def residuals_and_jacobian(self) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Any]]:
+        """Return the residuals at a vector, and their Jacobian."""
+        value, slope = self.run(self.residuals), self.run(jacobian(self.residuals))
+        return (
+            lambda x: np.asarray(value(x, *self.args), dtype=float),
+            lambda x: np.asarray(slope(x, *self.args), dtype=float),
+        )
+
+    def result(self, found: Any) -> Any:
+        """Return SciPy's result with the user's containers in place of vectors."""
+        found.x = self.back(found.x)
+        for key in ("jac", "grad"):
+            if getattr(found, key, None) is not None and np.shape(found[key]) == self.start.shape:
+                found[key] = self.back(found[key])
+        return found
+
+    def limits(self, bounds: Any) -> Any:
+        """Return bounds as SciPy takes them: its own, or a pair of lowest and highest values."""
+        if bounds is None or flatten(self.example)[1] is None:
+            return bounds
+        from scipy.optimize import Bounds
+
+        if isinstance(bounds, Bounds):
+            return bounds
+        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+            raise UsageError(
+                describe(
+                    self.name,
+                    f"{shown(bounds)} for bounds",
+                    "a pair of lowest and highest values is needed, each a number or a container like x0",
+                    "Pass (0.0, upper), say; numpy.inf where there is no bound",
+                )
+            )
+        return Bounds(self.side(bounds[0]), self.side(bounds[1]))
+
+    def side(self, limit: Any) -> Vector:
+        """Return lowest or highest values as a vector."""
+        leaves, structure = flatten(self.example)
+        given, other = flatten(limit)
+        if other is None:
+            given = given * len(leaves)
+        elif other != structure:
+            raise UsageError(
+                describe(self.name, "a bound of other containers than x0", "the same are needed", "Build it like x0")
+            )
+        wide = [np.broadcast_to(x, np.shape(leaf)) for x, leaf in zip(given, leaves, strict=True)]
+        return np.array(tree.ravel(unflatten(structure, [np.array(x, float) for x in wide]))[0])
+
+    def constraint(self, given: Any) -> Any:
+        """Return a constraint with its derivatives, if it is of a function and has none."""
+        from scipy.optimize import NonlinearConstraint
+
+        if isinstance(given, dict) and "fun" in given and "jac" not in given:
+            inner = Problem(self.name, given["fun"], self.example, given.get("args", ()), self.compiled)
+            value, slope = inner.residuals_and_jacobian()
+            return {**given, "fun": value, "jac": slope, "args": ()}
+        if isinstance(given, NonlinearConstraint) and not callable(given.jac):
+            inner = Problem(self.name, given.fun, self.example, (), self.compiled)
+            value, slope = inner.residuals_and_jacobian()
+            weighted = inner.run(hessian(lambda x, weights: np.sum(inner.residuals(x) * weights)))
+            return NonlinearConstraint(
+                value,
+                given.lb,
+                given.ub,
+                jac=slope,
+                hess=lambda x, v: np.asarray(weighted(x, v)),
+                keep_feasible=given.keep_feasible,
+            )
+        return given
+
+
+def as_example(value: Any) -> Any:
+    """Return containers of floats; lists and tuples of numbers as arrays, and integers as floats, as SciPy does."""
+    leaves, structure = flatten(value)
+    if isinstance(value, list | tuple) and all(isinstance(x, int | float | np.number) for x in leaves):
+        value = np.array(value, dtype=float)
+        leaves, structure = [value], None
+    return unflatten(structure, [as_floats(leaf) for leaf in leaves])
+
+
+def as_floats(leaf: Any) -> Any:
+    """Return a leaf of integers as one of floats; any other as it is."""
+    if isinstance(leaf, int) and not isinstance(leaf, bool):
+        return float(leaf)
+    return leaf.astype(float) if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "iu" else leaf
+
+
+def as_float(value: Any) -> float:
+    """Return a value of one element as a float."""
+    return float(value.item() if isinstance(value, Tensor) else value)
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    method: str | None = None,
+    *,
+    bounds: Any = None,
+    constraints: Any = (),
+    tol: float | None = None,
+    callback: Callable[..., Any] | None = None,
+    options: dict[str, Any] | None = None,
+    jit: bool = True,
+    progress: bool = False,
+) -> Any:
+    """Minimise a function of containers by one of SciPy's methods; see `scipy.optimize.minimize`.
+
+    Values come with their gradient, and methods that use second derivatives get products with the Hessian
+    (Newton-CG, trust-ncg, trust-krylov, trust-constr) or the Hessian (dogleg, trust-exact).
+
+    Args:
+        fun: the function: of a container like `x0`, and of `args`; returns a number.
+        x0: where to start: an array, a number, or containers of floats. Lists of numbers are arrays, as in SciPy.
+        args: further arguments.
+        method: SciPy's name of a method.
+        bounds: as in SciPy if `x0` is an array; otherwise a pair of lowest and highest values, each a number or a
+            container like `x0`.
+        constraints: as in SciPy, their functions of a container like `x0`; derivatives are filled in.
+        tol: as in SciPy.
+        callback: is called after each iteration, with a container like `x0`, or SciPy's result by the name of
+            `intermediate_result`.
+        options: as in SciPy.
+        jit: whether functions are traced once and compiled; pass False where tracing refuses something.
+        progress: whether a line is printed after each iteration.
+
+    Returns:
+        SciPy's result: `x` in the containers of `x0`, `fun`, `jac`, `success`, `message`, `nit` and others.
+
+    Raises:
+        UsageError: bounds do not fit.
+        DtypeError: `fun` cannot be called, or `x0` has leaves that are no real numbers.
+
+    >>> def banana(p):
+    ...     return 100.0 * (p["b"] - p["a"] ** 2) ** 2 + (1.0 - p["a"]) ** 2
+    >>> found = minimize(banana, {"a": -1.0, "b": 2.0}, method="trust-exact")
+    >>> round(found.x["a"], 4), round(found.x["b"], 4)
+    (1.0, 1.0)
+    """
+    from scipy import optimize
+
+    require_flag("optim.minimize", progress=progress)
+    problem = Problem("optim.minimize", fun, x0, args, jit)
+    name = (method or "").lower()
+    derivatives: dict[str, Any] = {}
+    if name not in WITHOUT_GRADIENT:
+        derivatives["jac"] = True
+    if name in WITH_PRODUCTS:
+        derivatives["hessp"] = problem.product
+    if name in WITH_HESSIAN:
+        derivatives["hess"] = problem.hessian
+    many = constraints if isinstance(constraints, list | tuple) else (constraints,)
+    found = optimize.minimize(
+        problem.value if name in WITHOUT_GRADIENT else problem.value_and_gradient,
+        problem.start,
+        method=method,
+        bounds=problem.limits(bounds),
+        constraints=[problem.constraint(c) for c in many],
+        tol=tol,
+        callback=reporter(problem, callback, progress),
+        options=options,
+        **derivatives,
+    )
+    return problem.result(found)
+
+
+def reporter(problem: Problem, callback: Callable[..., Any] | None, progress: bool) -> Callable[..., Any] | None:
+    """Return what SciPy calls after each iteration; None if nothing is to happen."""
+    if callback is None and not progress:
+        return None
+    asks = callback is not None and "intermediate_result" in inspect.signature(callback).parameters
+    count = 0
+
+    def report(intermediate_result: Any) -> Any:
+        nonlocal count
+        count += 1
+        result = type(intermediate_result)(intermediate_result)
+        if progress:
+            print(f"{count:5d}  f = {as_float(np.ravel(result.fun)[0]):.10g}", flush=True)
+        if callback is None:
+            return None
+        result.x = problem.back(np.array(result.x))
+        return callback(intermediate_result=result) if asks else callback(result.x)
+
+    return report
+
+
+def least_squares(
+    fun: Callable[..., Any], x0: Any, args: Any = (), *, bounds: Any = None, jit: bool = True, **options: Any
+) -> Any:
+    """Minimise a sum of squares by SciPy's methods, with the Jacobian; see `scipy.optimize.least_squares`.
+
+    Args:
+        fun: the residuals: of a container like `x0`, and of `args`; returns an array, or containers of arrays.
+        x0: where to start: an array, a number, or containers of floats.
+        args: further arguments.
+        bounds: as in SciPy if `x0` is an array; otherwise a pair of lowest and highest values, each a number or a
+            container like `x0`.
+        jit: whether functions are traced once and compiled.
+        options: others of SciPy, such as `method`, `loss`, `f_scale`, `x_scale`, `xtol`.
+
+    Returns:
+        SciPy's result: `x` in the containers of `x0`, `cost`, `fun`, `jac` (of vectors) and others.
+
+    Raises:
+        UsageError: bounds do not fit.
+        DtypeError: `fun` cannot be called, or `x0` has leaves that are no real numbers.
+
+    >>> t = np.linspace(0.0, 1.0, 20)
+    >>> y = 3.0 * np.exp(-2.0 * t)
+    >>> found = least_squares(lambda p: p["a"] * np.exp(-p["k"] * t) - y, {"a": 1.0, "k": 1.0})
+    >>> round(found.x["a"], 6), round(found.x["k"], 6)
+    (3.0, 2.0)
+    """
+    from scipy import optimize
+
+    problem = Problem("optim.least_squares", fun, x0, args, jit)
+    value, slope = problem.residuals_and_jacobian()
+    limits = problem.limits(bounds)
+    found = optimize.least_squares(
+        value, problem.start, jac=slope, bounds=(-np.inf, np.inf) if limits is None else limits, **options
+    )
+    return problem.result(found)
+
+
+def root(
+    fun: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    method: str = "hybr",
+    *,
+    tol: float | None = None,
+    options: dict[str, Any] | None = None,
+    jit: bool = True,
+) -> Any:
+    """Find where a function of containers is zero, by SciPy's methods with the Jacobian; see `scipy.optimize.root`.
+
+    Args:
+        fun: the function: of a container like `x0`, and of `args`; returns as many numbers as `x0` has, in an array
+            or containers.
+        x0: where to start: an array, a number, or containers of floats.
+        args: further arguments.
+        method: SciPy's name of a method.
+        tol: as in SciPy.
+        options: as in SciPy.
+        jit: whether functions are traced once and compiled.
+
+    Returns:
+        SciPy's result, with `x` in the containers of `x0`.
+
+    Raises:
+        DtypeError: `fun` cannot be called, or `x0` has leaves that are no real numbers.
+        ShapeError: there are not as many equations as unknowns.
+
+    >>> found = root(lambda p: (p["x"] ** 2 + p["y"] - 3.0, p["x"] - p["y"] + 1.0), {"x": 1.0, "y": 1.0})
+    >>> round(found.x["x"], 6), round(found.x["y"], 6)
+    (1.0, 2.0)
+    """
+    from scipy import optimize
+
+    problem = Problem("optim.root", fun, x0, args, jit)
+    value, slope = problem.residuals_and_jacobian()
+    count = value(problem.start).size
+    if count != problem.start.size:
+        raise ShapeError(
+            describe(
+                "optim.root",
+                f"{count} equations for {problem.start.size} unknowns",
+                "as many are needed",
+                "Use wengert.optim.least_squares otherwise",
+            )
+        )
+    uses_jacobian = method in ("hybr", "lm")
+    return problem.result(
+        optimize.root(
+            value, problem.start, method=method, jac=slope if uses_jacobian else None, tol=tol, options=options
+        )
+    )
+
+
+def curve_fit(
+    f: Callable[..., Any],
+    xdata: Any,
+    ydata: Any,
+    p0: Any = None,
+    sigma: Any = None,
+    *,
+    absolute_sigma: bool = False,
+    bounds: Any = None,
+    jit: bool = True,
+    **options: Any,
+) -> tuple[Any, Any]:
+    """Fit a model to data by SciPy's `curve_fit`, with the Jacobian.
+
+    Args:
+        f: the model, `f(xdata, *parameters)`; if `p0` is a container, `f(xdata, container)`.
+        xdata: what the model is evaluated at.
+        ydata: the data, of shape (m,).
+        p0: where to start: an array of parameters, or containers of floats. By default ones, as many as `f` has.
+        sigma: the standard deviations of the data, of shape (m,), or their covariance matrix.
+        absolute_sigma: whether `sigma` is in the data's units; otherwise only ratios count.
+        bounds: as in SciPy if parameters are an array; otherwise a pair of lowest and highest values, each a number
+            or a container like `p0`.
+        jit: whether functions are traced once and compiled.
+        options: others of SciPy.
+
+    Returns:
+        parameters: an array of shape (n,), or containers like `p0`.
+        covariance: the covariance matrix of the parameters, of shape (n, n), in the order of `wengert.tree.ravel`.
+
+    Raises:
+        UsageError: the number of parameters cannot be known, or bounds do not fit.
+        DtypeError: `f` cannot be called.
+        RuntimeError: no minimum was found.
+
+    >>> t = np.linspace(0.0, 1.0, 20)
+    >>> parameters, covariance = curve_fit(lambda t, a, k: a * np.exp(-k * t), t, 3.0 * np.exp(-2.0 * t))
+    >>> np.round(parameters, 6)
+    array([3., 2.])
+    """
+    from scipy import optimize
+
+    name = "optim.curve_fit"
+    require_callable(name, f)
+    start = np.ones(parameter_count(name, f)) if p0 is None else as_example(p0)
+    flat = isinstance(start, np.ndarray)
+
+    def model(parameters: Any) -> Any:
+        return f(xdata, *parameters) if flat else f(xdata, parameters)
+
+    problem = Problem(name, model, start, (), jit)
+    value, slope = problem.residuals_and_jacobian()
+    limits = problem.limits(bounds)
+    if hasattr(limits, "lb"):
+        limits = (limits.lb, limits.ub)
+    found, covariance = optimize.curve_fit(
+        lambda _, *p: value(np.array(p)),
+        np.zeros(np.size(ydata)),
+        np.asarray(ydata),
+        problem.start,
+        sigma,
+        absolute_sigma,
+        bounds=(-np.inf, np.inf) if limits is None else limits,
+        jac=lambda _, *p: slope(np.array(p)),
+        **options,
+    )[:2]
+    return problem.back(found), covariance
+
+
+def parameter_count(name: str, model: Callable[..., Any]) -> int:
+    """Return how many parameters a model has after the points it is evaluated at."""
+    kinds = [p.kind for p in inspect.signature(model).parameters.values()]
+    if len(kinds) < 2 or inspect.Parameter.VAR_POSITIONAL in kinds:
+        raise UsageError(
+            describe(
+                name, "a model whose parameters cannot be counted", "p0 is needed", "Pass p0, an array or a container"
+            )
+        )
+    return len(kinds) - 1

@@ -1,0 +1,196 @@
+"""Parameters and states in files: arrays and what contains them, nothing that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from wengert._tree import flatten, place_of, unflatten
+from wengert.core.aval import is_number
+from wengert.core.tensor import Tensor, raw
+from wengert.creation import tensor
+from wengert.errors import DtypeError, FileFormatError, UsageError, describe, placed
+
+__all__ = ["load", "save"]
+
+CONTENT = "content"
+"""The name of the entry that says what the leaves are and what contains them."""
+DAMAGED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    EOFError,
+    RecursionError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What reading a damaged archive may raise."""
+
+
+def save(file: str | os.PathLike[str] | BinaryIO, tree: Any) -> None:
+    """Write containers of arrays to a file, which NumPy can read, too: an .npz archive without objects.
+
+    Args:
+        file: a path, which is written as given, or a binary file.
+        tree: containers of arrays, Tensors, numbers and strings.
+
+    Raises:
+        DtypeError: a leaf is of another kind.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> save(file, {"w": np.ones(2), "step": 3})
+    >>> _ = file.seek(0)
+    >>> load(file)
+    {'w': array([1., 1.]), 'step': 3}
+    """
+    leaves, structure = flatten(tree)
+    arrays: list[np.ndarray[Any, Any]] = []
+    kept = []
+    for index, leaf in enumerate(leaves):
+        try:
+            kept.append(kept_as(leaf, arrays))
+        except DtypeError as error:
+            raise error if structure is None else placed(error, place_of(tree, index, "tree")) from None
+    content = {"leaves": kept, "layout": layout_of(unflatten(structure, range(len(leaves))))}
+    entries = {CONTENT: np.array(json.dumps(content)), **{str(i): array for i, array in enumerate(arrays)}}
+    if not isinstance(file, str | os.PathLike):
+        np.savez(file, **entries)  # type: ignore[arg-type]  # its stub has an option among the names
+        return
+    with open(file, "wb") as opened:  # given a path, NumPy would add a suffix
+        np.savez(opened, **entries)  # type: ignore[arg-type]  # its stub has an option among the names
+
+
+def kept_as(leaf: Any, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
+    """Return what JSON says of a leaf; its elements are appended to the arrays."""
+    if isinstance(leaf, str) or type(leaf) in (bool, int):
+        return {"is": leaf}
+    if not isinstance(leaf, Tensor | np.ndarray | np.generic) and not is_number(leaf):
+        raise refused(f"a value of type {type(leaf).__name__}")
+    array = np.asarray(raw(leaf) if type(leaf) is Tensor else leaf)
+    if array.dtype.hasobject:
+        raise refused("an array of objects")
+    arrays.append(array)
+    kind = "Tensor" if type(leaf) is Tensor else "array" if isinstance(leaf, np.ndarray | np.generic) else "number"
+    return {kind: len(arrays) - 1}
+
+
+def layout_of(skeleton: Any) -> Any:
+    """Return how containers are built, as JSON, given them around the numbers of their leaves."""
+    if skeleton is None or type(skeleton) is int:
+        return skeleton
+    if isinstance(skeleton, dict) and all(isinstance(key, str) for key in skeleton):
+        return {"dict": [[key, layout_of(value)] for key, value in skeleton.items()]}
+    if isinstance(skeleton, list):
+        return {"list": [layout_of(item) for item in skeleton]}
+    parts = list(skeleton.values() if isinstance(skeleton, dict) else children_of(skeleton))
+    return {"tuple": [layout_of(part) for part in parts]}
+
+
+def children_of(container: Any) -> list[Any]:
+    """Return the children of a container."""
+    return flatten(container, lambda x: x is not container)[0]
+
+
+def refused(given: str) -> DtypeError:
+    """Return the error about what cannot be saved."""
+    return DtypeError(
+        describe("optim.save", given, "arrays, numbers, strings and containers of them are needed", "Convert it")
+    )
+
+
+def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
+    """Read what `save` wrote; no code in a file runs.
+
+    Args:
+        file: a path or a binary file.
+        like: containers of the same structure, which give the result their types: named tuples, dataclasses and
+            registered classes come as plain tuples without it. Shapes and dtypes must agree.
+
+    Returns:
+        The containers.
+
+    Raises:
+        FileFormatError: the file is damaged, or none of `save`.
+        UsageError: what it holds does not fit into `like`.
+        OSError: it cannot be read.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "state"
+    >>> save(path, (1.5, [np.arange(2)]))
+    >>> load(path)
+    (1.5, [array([0, 1])])
+    """
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            content = json.loads(str(archive[CONTENT]))
+            arrays = [archive[str(i)] for i in range(len(archive.files) - 1)]
+        leaves = [leaf_of(entry, arrays) for entry in content["leaves"]]
+        return built(content["layout"], leaves) if like is None else fitted(leaves, like)
+    except UsageError:
+        raise
+    except DAMAGED as error:
+        raise FileFormatError(
+            describe(
+                "optim.load",
+                f"a file that cannot be read ({type(error).__name__})",
+                "one that wengert.optim.save wrote is needed",
+                "Save it again",
+            )
+        ) from error
+
+
+def leaf_of(entry: dict[str, Any], arrays: list[np.ndarray[Any, Any]]) -> Any:
+    """Return a leaf that JSON tells of."""
+    ((kind, value),) = entry.items()
+    if kind == "is" and isinstance(value, str | int):
+        return value
+    array = arrays[value]
+    if kind == "Tensor":
+        return tensor(array)
+    return array.item() if kind == "number" else array[()]
+
+
+def built(layout: Any, leaves: list[Any]) -> Any:
+    """Return the containers that a layout describes."""
+    if layout is None or isinstance(layout, int):
+        return None if layout is None else leaves[layout]
+    ((kind, content),) = layout.items()
+    if kind == "dict":
+        return {str(key): built(value, leaves) for key, value in content}
+    items = [built(item, leaves) for item in content]
+    return items if kind == "list" else tuple(items)
+
+
+def fitted(given: list[Any], like: Any) -> Any:
+    """Return the leaves of a file in the containers of `like`."""
+    wanted, structure = flatten(like)
+    if len(given) != len(wanted):
+        raise UsageError(
+            describe(
+                "optim.load",
+                f"a file with {len(given)} leaves",
+                f"{len(wanted)}, as many as `like` has, are needed",
+                "Pass containers of the structure that was saved",
+            )
+        )
+    for index, (one, other) in enumerate(zip(given, wanted, strict=True)):
+        if np.shape(one) != np.shape(other) or np.asarray(raw(one)).dtype != np.asarray(raw(other)).dtype:
+            error = UsageError(
+                describe(
+                    "optim.load",
+                    f"an array of shape {np.shape(one)} and dtype {np.asarray(raw(one)).dtype}",
+                    f"shape {np.shape(other)} and dtype {np.asarray(raw(other)).dtype} are needed, as in `like`",
+                    "Pass containers of the structure that was saved",
+                )
+            )
+            raise error if structure is None else placed(error, place_of(like, index, "like"))
+    return unflatten(structure, given)

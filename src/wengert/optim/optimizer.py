@@ -1,0 +1,94 @@
+"""Rules for the parameters of a tape, which change in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from wengert.core.requirements import shown
+from wengert.core.tensor import Tensor
+from wengert.errors import UsageError, describe
+from wengert.optim.rules import Rule, State
+from wengert.traces.modes import no_grad
+
+__all__ = ["Optimizer"]
+
+
+class Optimizer:
+    """Change Tensors that require grad by a rule, as users of PyTorch know it.
+
+    Parameters without a gradient stay as they are, and so does what is remembered of them.
+
+    Args:
+        parameters: leaf Tensors that require grad.
+        rule: an update rule.
+
+    Raises:
+        UsageError: there is no parameter, or one is no leaf Tensor that requires grad.
+
+    Attributes:
+        parameters: the parameters.
+        steps: what the rule remembers of each, and how often it was changed. `wengert.optim.save` keeps it.
+
+    >>> import wengert as wg
+    >>> from wengert import optim
+    >>> x = wg.tensor([3.0, -1.0], requires_grad=True)
+    >>> optimizer = optim.Optimizer([x], optim.momentum(0.1))
+    >>> for _ in range(100):
+    ...     loss = ((x - 2.0) ** 2).sum()
+    ...     optimizer.zero_grad()
+    ...     loss.backward()
+    ...     optimizer.step()
+    >>> bool(((x - 2.0) ** 2).sum() < 1e-2)
+    True
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], rule: Rule) -> None:
+        self.parameters = list(parameters)
+        self.rule = rule
+        for p in self.parameters:
+            if type(p) is not Tensor or not p.requires_grad or not p.is_leaf:
+                raise refused(
+                    f"{shown(p)} among the parameters" if type(p) is not Tensor else "a Tensor that is no leaf"
+                )
+        if not self.parameters:
+            raise refused("no parameter")
+        self.steps: list[State] = [rule.init([p.detach()]) for p in self.parameters]
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of the parameters."""
+        for p in self.parameters:
+            p.grad = None
+
+    def step(self) -> None:
+        """Change the parameters by their gradients."""
+        slopes = {i: p.grad for i, p in enumerate(self.parameters) if p.grad is not None}
+        groups: dict[Any, dict[int, Tensor]] = {}
+        for i, slope in slopes.items():  # a rule counts its steps once for all it is given
+            groups.setdefault(self.steps[i].step, {})[i] = slope
+        with no_grad():
+            for step, group in groups.items():
+                self.change(group, step)
+
+    def change(self, slopes: dict[int, Tensor], step: Any) -> None:
+        """Change parameters that were changed equally often before, by their gradients."""
+        chosen = [self.parameters[i] for i in slopes]
+        # the rule conjugates complex gradients, as those of wengert.grad need it
+        ascent = [g.conj() if g.dtype.kind == "c" else g for g in slopes.values()]
+        memory = [self.steps[i].memory[0] for i in slopes]
+        found, state = self.rule.update(ascent, State(step, memory), [p.detach() for p in chosen])
+        for i, p, value, kept in zip(slopes, chosen, found, state.memory, strict=True):
+            p[...] = value
+            self.steps[i] = State(state.step, [kept])
+
+
+def refused(given: str) -> UsageError:
+    """Return the error about parameters."""
+    return UsageError(
+        describe(
+            "optim.Optimizer",
+            given,
+            "leaf Tensors that require grad are needed",
+            "Make them with wengert.tensor(..., requires_grad=True), or use the rule's own init and update",
+        )
+    )

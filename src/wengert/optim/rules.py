@@ -1,0 +1,304 @@
+"""Update rules: what becomes of parameters, given their gradients and what is remembered of earlier ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.core.aval import aval_of
+from wengert.core.requirements import shown
+from wengert.errors import UsageError, describe
+
+__all__ = ["Rule", "adam", "adamw", "clipped", "momentum", "norm", "rmsprop", "sgd"]
+
+Rate: TypeAlias = "float | Callable[[Any], Any]"
+"""A number, or a schedule: a function of the number of steps before."""
+Memory: TypeAlias = tuple[Any, ...]
+Step: TypeAlias = Callable[[Any, Memory, Any, Any, Any], tuple[Any, Memory]]
+
+
+class Rule(NamedTuple):
+    """Hold the two functions of an update rule, which work on any container and can be traced.
+
+    Attributes:
+        init: takes parameters; returns the state before the first step.
+        update: takes gradients, state and parameters; returns new parameters and the new state.
+
+    >>> init, update = sgd(0.5)
+    >>> update([2.0], init([3.0]), [3.0])[0]
+    [2.0]
+    """
+
+    init: Callable[[Any], State]
+    update: Callable[[Any, State, Any], tuple[Any, State]]
+
+
+class State(NamedTuple):
+    """Hold what a rule remembers.
+
+    Attributes:
+        step: the number of steps before.
+        memory: arrays for each leaf of the parameters, in their order.
+    """
+
+    step: Any
+    memory: list[Memory]
+
+
+def rule_of(name: str, rate: Rate, memories: int, step: Step) -> Rule:
+    """Return the rule that makes one step leaf by leaf.
+
+    Args:
+        name: its public name.
+        rate: the step size, or a schedule.
+        memories: how many arrays it keeps of each leaf, which are zero at first.
+        step: takes the gradient, the memory, the leaf, the rate and the number of this step, from 1; returns the new
+            leaf and memory.
+    """
+    if not callable(rate):
+        require(name, "rate", rate)
+
+    def init(parameters: Any) -> State:
+        leaves, _ = flatten(parameters)
+        return State(0, [tuple([leaf * 0.0 for _ in range(memories)]) for leaf in leaves])
+
+    def update(gradients: Any, state: State, parameters: Any) -> tuple[Any, State]:
+        leaves, structure = flatten(parameters)
+        slopes, other = flatten(gradients)
+        if structure != other or len(leaves) != len(state.memory):
+            raise UsageError(
+                describe(
+                    f"optim.{name}",
+                    f"{len(leaves)} parameters, {len(slopes)} gradients and a state for {len(state.memory)}",
+                    "gradients and a state of the parameters' containers are needed",
+                    "Pass what wengert.grad and init gave for these parameters",
+                )
+            )
+        size = rate(state.step) if callable(rate) else rate
+        found = [
+            step(conjugated(slope), memory, leaf, size, state.step + 1)
+            for slope, memory, leaf in zip(slopes, state.memory, leaves, strict=True)
+        ]
+        new = [alike(leaf, old) for (leaf, _), old in zip(found, leaves, strict=True)]
+        memory = [tuple(map(alike, kept, old)) for (_, kept), old in zip(found, state.memory, strict=True)]
+        return unflatten(structure, new), State(state.step + 1, memory)
+
+    return Rule(init, update)
+
+
+def alike(new: Any, old: Any) -> Any:
+    """Return a new value in the form of the old one: a Python number, or of its dtype (schedules give float64)."""
+    if type(old) in (float, complex):
+        return new.item() if isinstance(new, np.generic) else new
+    return new if new.dtype == old.dtype else new.astype(old.dtype)
+
+
+def conjugated(slope: Any) -> Any:
+    """Return the direction of steepest ascent: of a complex parameter the conjugate of the gradient."""
+    return np.conj(slope) if aval_of(slope).dtype.kind == "c" else slope
+
+
+def require(name: str, what: str, value: Any, least: float = 0.0, below: float = np.inf) -> None:
+    """Raise a UsageError unless a setting is a number in a range."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not least <= value < below:
+        allowed = f"{least} or more" if below == np.inf else f"at least {least} and below {below}"
+        raise UsageError(
+            describe(f"optim.{name}", f"{shown(value)} for {what}", f"a number, {allowed}, is needed", "Pass a float")
+        )
+
+
+def sgd(rate: Rate) -> Rule:
+    """Return the rule of gradient descent, `p - rate * g`.
+
+    Args:
+        rate: the step size, or a schedule: a function of the number of steps before.
+
+    Returns:
+        The pair of functions.
+
+    Raises:
+        UsageError: the rate is no number of 0 or more.
+
+    >>> init, update = sgd(0.1)
+    >>> parameters, state = update({"w": 5.0}, init({"w": 1.0}), {"w": 1.0})
+    >>> parameters
+    {'w': 0.5}
+    """
+    return rule_of("sgd", rate, 0, lambda g, memory, p, size, _: (p - size * g, memory))
+
+
+def momentum(rate: Rate, decay: float = 0.9, nesterov: bool = False) -> Rule:
+    """Return the rule of gradient descent with momentum.
+
+    The velocity is `v = decay * v + g` and the step `-rate * v`, or with Nesterov's variant `-rate * (g + decay * v)`
+    (Sutskever et al., On the importance of initialization and momentum in deep learning, 2013).
+
+    Args:
+        rate: the step size, or a schedule.
+        decay: how much of the velocity stays, at least 0 and below 1.
+        nesterov: whether the gradient is taken as if the step had been made.
+
+    Returns:
+        The pair of functions.
+
+    Raises:
+        UsageError: a setting is out of its range.
+
+    >>> init, update = momentum(0.1)
+    >>> parameters, state = update(5.0, init(1.0), 1.0)
+    >>> round(update(5.0, state, parameters)[0], 6)
+    -0.45
+    """
+    require("momentum", "decay", decay, 0.0, 1.0)
+
+    def step(g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
+        velocity = decay * memory[0] + g
+        return p - size * (g + decay * velocity if nesterov else velocity), (velocity,)
+
+    return rule_of("momentum", rate, 1, step)
+
+
+def rmsprop(rate: Rate, decay: float = 0.99, eps: float = 1e-8) -> Rule:
+    """Return the rule that divides by a running root mean square of gradients (Tieleman and Hinton, 2012).
+
+    Args:
+        rate: the step size, or a schedule.
+        decay: how much of the mean stays, at least 0 and below 1.
+        eps: is added to the root.
+
+    Returns:
+        The pair of functions.
+
+    Raises:
+        UsageError: a setting is out of its range.
+
+    >>> init, update = rmsprop(0.01)
+    >>> round(update(3.0, init(1.0), 1.0)[0], 6)
+    0.9
+    """
+    require("rmsprop", "decay", decay, 0.0, 1.0)
+    require("rmsprop", "eps", eps)
+
+    def step(g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
+        mean = decay * memory[0] + (1.0 - decay) * squared(g)
+        return p - size * g / (np.sqrt(mean) + eps), (mean,)
+
+    return rule_of("rmsprop", rate, 1, step)
+
+
+def adam(rate: Rate = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Rule:
+    """Return the rule Adam (Kingma and Ba, Adam: a method for stochastic optimization, 2015, algorithm 1).
+
+    Args:
+        rate: the step size, or a schedule.
+        b1: how much of the mean of gradients stays, at least 0 and below 1.
+        b2: how much of the mean of their squares stays, at least 0 and below 1.
+        eps: is added to the root of that mean.
+
+    Returns:
+        The pair of functions.
+
+    Raises:
+        UsageError: a setting is out of its range.
+
+    >>> init, update = adam(0.1)
+    >>> round(update(3.0, init(1.0), 1.0)[0], 6)
+    0.9
+    """
+    return adam_like("adam", rate, b1, b2, eps, 0.0)
+
+
+def adamw(rate: Rate = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, weight_decay: float = 1e-2) -> Rule:
+    """Return Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019, algorithm 2).
+
+    Args:
+        rate: the step size, or a schedule.
+        b1: how much of the mean of gradients stays, at least 0 and below 1.
+        b2: how much of the mean of their squares stays, at least 0 and below 1.
+        eps: is added to the root of that mean.
+        weight_decay: the share of a parameter that a step of size 1 takes off.
+
+    Returns:
+        The pair of functions.
+
+    Raises:
+        UsageError: a setting is out of its range.
+
+    >>> init, update = adamw(0.1, weight_decay=0.5)
+    >>> round(update(3.0, init(1.0), 1.0)[0], 6)
+    0.85
+    """
+    require("adamw", "weight_decay", weight_decay)
+    return adam_like("adamw", rate, b1, b2, eps, weight_decay)
+
+
+def adam_like(name: str, rate: Rate, b1: float, b2: float, eps: float, weight_decay: float) -> Rule:
+    """Return Adam, or AdamW if there is weight decay."""
+    require(name, "b1", b1, 0.0, 1.0)
+    require(name, "b2", b2, 0.0, 1.0)
+    require(name, "eps", eps)
+
+    def step(g: Any, memory: Memory, p: Any, size: Any, count: Any) -> tuple[Any, Memory]:
+        mean = b1 * memory[0] + (1.0 - b1) * g
+        square = b2 * memory[1] + (1.0 - b2) * squared(g)
+        root = np.sqrt(square / (1.0 - b2**count)) + eps
+        kept = p if weight_decay == 0.0 else p - size * weight_decay * p
+        return kept - size * (mean / (1.0 - b1**count)) / root, (mean, square)
+
+    return rule_of(name, rate, 2, step)
+
+
+def squared(g: Any) -> Any:
+    """Return the square of the absolute value, in the gradient's dtype."""
+    return g * np.conj(g) if aval_of(g).dtype.kind == "c" else g * g
+
+
+def norm(tree: Any) -> Any:
+    """Return the Euclidean norm of all elements of all leaves.
+
+    Args:
+        tree: containers of arrays.
+
+    Returns:
+        The norm, a real number; its gradient at 0 is 0.
+
+    >>> float(norm({"a": 3.0, "b": [4.0]}))
+    5.0
+    """
+    norms = [np.linalg.norm(np.ravel(leaf)) for leaf in flatten(tree)[0]]
+    return np.linalg.norm(np.stack(norms)) if norms else 0.0
+
+
+def clipped(rule: Rule, largest: float) -> Rule:
+    """Return a rule whose gradients are made shorter first where their norm is too large.
+
+    Args:
+        rule: the pair of functions.
+        largest: the norm over all leaves that stays as it is.
+
+    Returns:
+        The pair of functions.
+
+    Raises:
+        UsageError: `rule` is no pair, or `largest` no number of 0 or more.
+
+    >>> init, update = clipped(sgd(1.0), 1.0)
+    >>> update([30.0, 40.0], init([0.0, 0.0]), [0.0, 0.0])[0]
+    [-0.6, -0.8]
+    """
+    require("clipped", "largest", largest)
+    if not isinstance(rule, tuple) or len(rule) != 2 or not all(map(callable, rule)):
+        raise UsageError(
+            describe("optim.clipped", f"{shown(rule)} for rule", "a rule is needed", "Pass wengert.optim.adam(), say")
+        )
+
+    def update(gradients: Any, state: State, parameters: Any) -> tuple[Any, State]:
+        slopes, structure = flatten(gradients)
+        # a share of 1 where the norm is small, 0 among them
+        share = largest / np.maximum(norm(slopes), largest) if largest > 0 else 0.0
+        return rule[1](unflatten(structure, [slope * share for slope in slopes]), state, parameters)
+
+    return Rule(rule[0], update)

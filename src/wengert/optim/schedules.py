@@ -1,0 +1,147 @@
+"""Schedules: step sizes as functions of the number of steps before, which can be traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from wengert.core.requirements import as_whole
+from wengert.errors import UsageError, describe
+from wengert.optim.rules import require
+
+__all__ = ["cosine", "exponential", "linear", "piecewise", "warmed_up"]
+
+Schedule = Callable[[Any], Any]
+
+
+def linear(start: float, end: float, steps: int) -> Schedule:
+    """Return the schedule that goes from one rate to another in a line, and stays there.
+
+    Args:
+        start: the rate at first.
+        end: the rate after `steps`.
+        steps: how many steps it takes, 1 or more.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        UsageError: a rate is negative, or `steps` no whole number of 1 or more.
+
+    >>> rate = linear(1.0, 0.0, 4)
+    >>> float(rate(1)), float(rate(9))
+    (0.75, 0.0)
+    """
+    require("linear", "start", start)
+    require("linear", "end", end)
+    count = as_whole("optim.linear", "steps", steps, 1)
+    return lambda step: start + (end - start) * np.minimum(step / count, 1.0)
+
+
+def exponential(start: float, factor: float, steps: int = 1) -> Schedule:
+    """Return the schedule that multiplies the rate by a factor in each so many steps, smoothly.
+
+    Args:
+        start: the rate at first.
+        factor: what it is multiplied by.
+        steps: in how many steps, 1 or more.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        UsageError: a number is negative, or `steps` no whole number of 1 or more.
+
+    >>> float(exponential(1.0, 0.5, 10)(20))
+    0.25
+    """
+    require("exponential", "start", start)
+    require("exponential", "factor", factor)
+    count = as_whole("optim.exponential", "steps", steps, 1)
+    return lambda step: start * factor ** (step / count)
+
+
+def cosine(start: float, steps: int, end: float = 0.0) -> Schedule:
+    """Return the schedule that goes down as half a cosine wave (Loshchilov and Hutter, SGDR, 2017), and stays there.
+
+    Args:
+        start: the rate at first.
+        steps: how many steps it takes, 1 or more.
+        end: the rate after them.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        UsageError: a rate is negative, or `steps` no whole number of 1 or more.
+
+    >>> rate = cosine(1.0, 10)
+    >>> round(float(rate(5)), 12), round(float(rate(10)), 12)
+    (0.5, 0.0)
+    """
+    require("cosine", "start", start)
+    require("cosine", "end", end)
+    count = as_whole("optim.cosine", "steps", steps, 1)
+    return lambda step: end + 0.5 * (start - end) * (1.0 + np.cos(np.pi * np.minimum(step / count, 1.0)))
+
+
+def piecewise(rates: Sequence[float], bounds: Sequence[int]) -> Schedule:
+    """Return the schedule with one rate after another.
+
+    Args:
+        rates: the rates.
+        bounds: the steps at which the second and later ones begin, increasing.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        UsageError: there is not one bound less than rates, or bounds do not increase.
+
+    >>> rate = piecewise([1.0, 0.1], [3])
+    >>> float(rate(2)), float(rate(3))
+    (1.0, 0.1)
+    """
+    if len(rates) != len(bounds) + 1 or any(a >= b for a, b in pairwise(bounds)):
+        raise UsageError(
+            describe(
+                "optim.piecewise",
+                f"{len(rates)} rates and bounds {list(bounds)!r:.40}",
+                "one bound less than rates is needed, increasing",
+                "Pass the step at which each later rate begins",
+            )
+        )
+    for rate in rates:
+        require("piecewise", "a rate", rate)
+    values, limits = np.array(rates, float), np.array(bounds)
+    return lambda step: np.sum(np.where(np.arange(len(values)) == np.sum(step >= limits), values, 0.0))
+
+
+def warmed_up(schedule: Schedule | float, steps: int) -> Schedule:
+    """Return a schedule that begins small: in the first steps it grows from 0 in a line.
+
+    Args:
+        schedule: a rate, or the schedule that begins after these steps.
+        steps: their number, 1 or more.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        UsageError: a rate is negative, or `steps` no whole number of 1 or more.
+
+    >>> rate = warmed_up(1.0, 4)
+    >>> float(rate(0)), float(rate(2)), float(rate(9))
+    (0.0, 0.5, 1.0)
+    """
+    count = as_whole("optim.warmed_up", "steps", steps, 1)
+    if callable(schedule):
+        after = schedule
+    else:
+        require("warmed_up", "schedule", schedule)
+        constant = float(schedule)
+        after = lambda _: constant  # noqa: E731 - a constant as a schedule
+    return lambda step: after(np.maximum(step - count, 0)) * np.minimum(step / count, 1.0)

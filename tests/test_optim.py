@@ -1,0 +1,330 @@
+"""Optimising: SciPy's drivers on containers, update rules, and their states in files."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import wengert as wg
+from wengert import optim, tree
+from wengert.errors import DtypeError, FileFormatError, ShapeError, UsageError
+
+
+def rosenbrock(x: Any) -> Any:
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+@dataclasses.dataclass
+class Model:
+    a: Any
+    rest: dict[str, Any]
+    name: str = "model"
+
+
+def of_model(model: Model) -> Any:
+    return rosenbrock(np.concatenate([np.reshape(model.a, (1,)), model.rest["b"]]))
+
+
+START = Model(-1.2, {"b": np.array([1.0, 0.8])})
+METHODS = [None, "CG", "BFGS", "Newton-CG", "L-BFGS-B", "TNC", "SLSQP", "trust-constr"]
+METHODS += ["dogleg", "trust-ncg", "trust-krylov", "trust-exact", "Nelder-Mead", "Powell"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_on_a_container(method: str | None) -> None:
+    start = Model(0.99, {"b": np.array([0.97, 0.94])})  # near, for those without derivatives; convex, for dogleg
+    options = {"maxiter": 2000} if method in ("CG", "TNC", "Powell") else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of SciPy, about what it makes of quasi-Newton steps
+        found = optim.minimize(of_model, start, method=method, jit=method == "BFGS", options=options)
+    assert type(found.x) is Model
+    assert found.x.name == "model"
+    loose = method in ("Nelder-Mead", "Powell", "SLSQP", "TNC", "trust-constr")
+    np.testing.assert_allclose([found.x.a, *found.x.rest["b"]], 1.0, atol=2e-2 if loose else 1e-4)
+    assert not hasattr(found, "jac") or method == "trust-constr" or type(found.jac) is Model
+
+
+def test_arrays_and_lists_as_in_scipy() -> None:
+    expected = scipy.optimize.minimize(
+        lambda x: (rosenbrock(x), wg.grad(rosenbrock)(x)), [-1.0, 1.0], jac=True, method="BFGS"
+    )
+    found = optim.minimize(rosenbrock, [-1, 1], method="BFGS")
+    assert abs(found.nfev - expected.nfev) <= 2
+    np.testing.assert_allclose(found.x, expected.x, rtol=1e-5)
+    assert isinstance(found.x, np.ndarray)
+    number = optim.minimize(lambda x, a: (x - a) ** 2, 0.0, 3.0)
+    assert isinstance(number.x, float)
+    assert round(number.x, 6) == 3.0
+    bounded = optim.minimize(rosenbrock, [0.1, 0.1], bounds=[(None, 0.5), (0, None)])
+    np.testing.assert_allclose(bounded.x, [0.5, 0.25], atol=1e-5)
+
+
+def test_bounds_and_constraints_of_containers() -> None:
+    def loss(p: Any) -> Any:
+        return np.sum((p["w"] - 2.0) ** 2) + (p["b"] + 1.0) ** 2
+
+    start = {"w": np.zeros(2), "b": 0.0}
+    found = optim.minimize(loss, start, bounds=(0.0, {"w": np.array([1.0, 5.0]), "b": np.inf}))
+    np.testing.assert_allclose(found.x["w"], [1.0, 2.0], atol=1e-6)
+    assert abs(found.x["b"]) < 1e-6
+    circle = {"type": "ineq", "fun": lambda p: 1.0 - np.sum(p["w"] ** 2)}
+    found = optim.minimize(loss, start, constraints=circle, method="SLSQP")
+    np.testing.assert_allclose(found.x["w"], math.sqrt(0.5), atol=1e-5)
+    inside = scipy.optimize.NonlinearConstraint(lambda p: np.sum(p["w"] ** 2), -np.inf, 1.0)
+    found = optim.minimize(loss, start, constraints=[inside], method="trust-constr", tol=1e-8)
+    np.testing.assert_allclose(found.x["w"], math.sqrt(0.5), atol=1e-3)
+
+
+def test_callbacks_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[Any] = []
+    found = optim.minimize(of_model, START, callback=seen.append, progress=True, jit=False)
+    assert type(seen[-1]) is Model
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(seen) == found.nit
+    assert lines[0].startswith("    1  f = ")
+
+    def stop(intermediate_result: Any) -> None:
+        seen.append(intermediate_result.x)
+        raise StopIteration
+
+    seen.clear()
+    optim.minimize(of_model, START, callback=stop, jit=False)
+    assert len(seen) == 1
+    assert type(seen[0]) is Model
+
+
+def test_functions_are_traced_once() -> None:
+    calls = []
+
+    def loss(x: Any) -> Any:
+        calls.append(1)
+        return rosenbrock(x)
+
+    optim.minimize(loss, np.zeros(3))
+    assert len(calls) <= 2
+    calls.clear()
+    found = optim.minimize(loss, np.zeros(3), jit=False)
+    assert len(calls) == found.nfev
+
+
+def test_least_squares_root_and_curve_fit() -> None:
+    t = np.linspace(0.0, 2.0, 30)
+    y = 2.5 * np.exp(-1.3 * t) + 0.4
+
+    def model(p: Any, t: Any) -> Any:
+        return p["a"] * np.exp(-p["k"] * t) + p["c"]
+
+    start = {"a": 1.0, "k": 1.0, "c": 0.0}
+    for options in ({}, {"method": "lm"}, {"bounds": (0.0, 10.0)}):
+        found = optim.least_squares(lambda p, t: model(p, t) - y, start, (t,), **options)
+        assert {key: round(value, 5) for key, value in found.x.items()} == {"a": 2.5, "k": 1.3, "c": 0.4}
+    parameters, covariance = optim.curve_fit(lambda t, p: model(p, t), t, y, start, bounds=(-1.0, 9.0))
+    assert round(parameters["k"], 5) == 1.3
+    assert covariance.shape == (3, 3)
+    noisy = y + 0.01 * np.sin(40 * t)
+    plain = lambda t, a, k, c: a * np.exp(-k * t) + c
+    expected = scipy.optimize.curve_fit(plain, t, noisy, [1, 1, 0], sigma=1 + t, absolute_sigma=True)
+    values, covariance = optim.curve_fit(plain, t, noisy, sigma=1 + t, absolute_sigma=True)
+    np.testing.assert_allclose(values, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(covariance, expected[1], rtol=1e-5)
+    solved = optim.root(lambda x: np.stack([x[0] ** 2 - 4.0, x[0] * x[1] - 1.0]), [1.0, 1.0])
+    np.testing.assert_allclose(solved.x, [2.0, 0.5])
+
+
+def test_residuals_in_containers() -> None:
+    target = np.arange(6.0).reshape(2, 3)
+    found = optim.least_squares(lambda p: {"m": p - target, "s": [np.sum(p)]}, np.zeros((2, 3)))
+    assert found.x.shape == (2, 3)
+
+
+# Rules
+
+
+def final(rule: optim.Rule, steps: int = 400, transform: Any = lambda f: f) -> dict[str, Any]:
+    def loss(p: Any) -> Any:
+        return np.sum((p["w"] - 2.0) ** 2) + 3.0 * (p["b"] + 1.0) ** 2
+
+    init, update = rule
+    parameters: dict[str, Any] = {"w": np.zeros(2, np.float32), "b": 1.0}
+    state = init(parameters)
+    step = transform(lambda state, p: update(wg.grad(loss)(p), state, p))
+    for _ in range(steps):
+        parameters, state = step(state, parameters)
+    assert parameters["w"].dtype == np.float32
+    assert isinstance(parameters["b"], float)
+    return parameters
+
+
+RULES = {
+    "sgd": optim.sgd(0.05),
+    "momentum": optim.momentum(0.02),
+    "nesterov": optim.momentum(0.02, nesterov=True),
+    "rmsprop": optim.rmsprop(optim.exponential(0.05, 0.5, 40)),
+    "adam": optim.adam(optim.warmed_up(optim.cosine(0.2, 300), 20)),
+    "adamw": optim.adamw(optim.linear(0.2, 0.0, 380), weight_decay=1e-6),
+    "clipped": optim.clipped(optim.adam(optim.piecewise([0.2, 0.02], [100])), 1.0),
+}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_rules_reach_the_minimum_eagerly_and_jitted(rule: optim.Rule) -> None:
+    eager = final(rule)
+    np.testing.assert_allclose(eager["w"], 2.0, atol=1e-2)
+    np.testing.assert_allclose(eager["b"], -1.0, atol=1e-2)
+    short, traced = final(rule, 5), final(rule, 5, wg.jit)
+    np.testing.assert_allclose(traced["w"], short["w"], rtol=1e-6)
+    np.testing.assert_allclose(traced["b"], short["b"], rtol=1e-12)
+
+
+def test_adam_by_hand() -> None:
+    init, update = optim.adam(0.1, b1=0.8, b2=0.9, eps=1e-3)
+    p, state, mean, square, expected = 1.0, init(1.0), 0.0, 0.0, 1.0
+    for count, g in enumerate((3.0, -1.0, 0.5), 1):
+        p, state = update(g, state, p)
+        mean, square = 0.8 * mean + 0.2 * g, 0.9 * square + 0.1 * g * g
+        expected -= 0.1 * (mean / (1 - 0.8**count)) / (math.sqrt(square / (1 - 0.9**count)) + 1e-3)
+        assert math.isclose(p, expected, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("make", [lambda: optim.sgd(0.1), lambda: optim.clipped(optim.adam(0.1), 1.0)])
+def test_parameters_of_the_tape_step_as_containers_do(make: Any) -> None:
+    start = [np.array([3.0, -1.0]), np.array(1.0 + 2.0j)]
+    init, update = make()
+    plain = list(start)
+    state = init(plain)
+    parameters = [wg.tensor(p, requires_grad=True) for p in start]
+    idle = wg.tensor(5.0, requires_grad=True)
+    optimizer = optim.Optimizer([*parameters, idle], make())
+
+    def loss(p: Any) -> Any:
+        return np.sum((p[0] - 2.0) ** 2) + np.abs(p[1] - 1j) ** 2
+
+    for _ in range(5):
+        plain, state = update(wg.grad(loss)(plain), state, plain)
+        optimizer.zero_grad()
+        loss(parameters).backward()
+        optimizer.step()
+    for p, q in zip(parameters, plain, strict=True):
+        np.testing.assert_allclose(p.detach().numpy(), q, rtol=1e-12)
+    assert idle.item() == 5.0
+    assert [s.step for s in optimizer.steps] == [5, 5, 0]
+
+
+def test_norm_and_clipping_at_zero() -> None:
+    assert optim.norm({"a": 3.0, "b": np.array([4.0])}) == 5.0
+    assert optim.norm([]) == 0.0
+    np.testing.assert_array_equal(wg.grad(optim.norm)(np.zeros(2)), 0.0)
+    init, update = optim.clipped(optim.sgd(1.0), 2.0)
+    assert update(0.0, init(1.0), 1.0)[0] == 1.0
+    assert update(1.5, init(1.0), 1.0)[0] == -0.5
+
+
+# Files
+
+
+def test_states_come_back(tmp_path: Path) -> None:
+    init, update = optim.adam(0.1)
+    parameters = {"m": Model(1.0, {"b": np.ones(2, np.float32)}), "t": wg.tensor([1.0]), "n": None, "k": "text", "i": 3}
+    numbers = {"m": parameters["m"], "t": parameters["t"]}
+    _, state = update(numbers, init(numbers), numbers)
+    for name, value in (("parameters", parameters), ("state", state)):
+        optim.save(tmp_path / name, value)
+        again = optim.load(tmp_path / name, like=value)
+        assert tree.structure(again) == tree.structure(value)
+        for one, other in zip(tree.leaves(again), tree.leaves(value), strict=True):
+            assert type(one) is type(other)
+            np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+    plain = optim.load(tmp_path / "parameters")
+    assert plain["k"] == "text"
+    assert plain["n"] is None
+    assert isinstance(plain["m"], tuple)
+    assert np.load(tmp_path / "state", allow_pickle=False)["0"].shape == ()
+
+
+def test_damaged_files_are_refused() -> None:
+    file = io.BytesIO()
+    optim.save(file, {"a": np.arange(3.0), "b": [1.0]})
+    content = file.getvalue()
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        damaged = bytearray(content[: rng.integers(1, len(content))] if rng.random() < 0.5 else content)
+        for place in rng.integers(0, len(damaged), 8):
+            damaged[place] ^= int(rng.integers(1, 256))
+        try:
+            optim.load(io.BytesIO(bytes(damaged)))
+        except FileFormatError as error:
+            assert "optim.load: a file that cannot be read" in str(error)  # noqa: PT017 - others may load
+    objects = io.BytesIO()
+    np.savez(objects, content=np.array([{}], dtype=object))
+    with pytest.raises(FileFormatError):
+        optim.load(io.BytesIO(objects.getvalue()))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: optim.minimize(None, 1.0), DtypeError, "optim.minimize: None as the function"),
+        (lambda: optim.minimize(abs, "x"), DtypeError, "tree.ravel: a leaf of type str"),
+        (lambda: optim.minimize(abs, 1.0, jit=3), UsageError, "optim.minimize: 3 for jit; True or False"),
+        (
+            lambda: optim.minimize(abs, {"a": 1.0}, bounds=3),
+            UsageError,
+            "optim.minimize: 3 for bounds; a pair of lowest",
+        ),
+        (
+            lambda: optim.minimize(lambda p: p["a"], {"a": 1.0}, bounds=([0.0], 1.0)),
+            UsageError,
+            "optim.minimize: a bound of other containers than x0",
+        ),
+        (
+            lambda: optim.root(lambda x: x[:1], [1.0, 2.0]),
+            ShapeError,
+            "optim.root: 1 equations for 2 unknowns; as many are needed",
+        ),
+        (lambda: optim.curve_fit(lambda *a: a, [1.0], [1.0]), UsageError, "optim.curve_fit: a model whose parameters"),
+        (lambda: optim.sgd("x"), UsageError, "optim.sgd: 'x' for rate; a number, 0.0 or more, is needed"),
+        (
+            lambda: optim.adam(b1=1.0),
+            UsageError,
+            "optim.adam: 1.0 for b1; a number, at least 0.0 and below 1.0, is needed",
+        ),
+        (lambda: optim.clipped(3, 1.0), UsageError, "optim.clipped: 3 for rule; a rule is needed"),
+        (lambda: optim.piecewise([1.0], [2]), UsageError, r"optim.piecewise: 1 rates and bounds \[2\]; one bound less"),
+        (
+            lambda: optim.sgd(0.1)[1]([1.0], optim.sgd(0.1)[0](1.0), 1.0),
+            UsageError,
+            "optim.sgd: 1 parameters, 1 gradients and a state for 1; gradients and a state of the parameters'",
+        ),
+        (lambda: optim.Optimizer([1.0], optim.sgd(0.1)), UsageError, "optim.Optimizer: 1.0 among the parameters; leaf"),
+        (lambda: optim.Optimizer([wg.tensor(1.0)], optim.sgd(0.1)), UsageError, "optim.Optimizer: a Tensor that is no"),
+        (lambda: optim.Optimizer([], optim.sgd(0.1)), UsageError, "optim.Optimizer: no parameter; leaf Tensors"),
+        (lambda: optim.save(io.BytesIO(), {"a": {1}}), DtypeError, r"optim.save: a value of type set at tree\['a'\];"),
+        (lambda: optim.save(io.BytesIO(), np.array([None])), DtypeError, "optim.save: an array of objects; arrays"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_what_does_not_fit_into_like() -> None:
+    file = io.BytesIO()
+    optim.save(file, {"a": np.ones(2)})
+    for like, text in (
+        (
+            {"a": np.ones(3)},
+            r"an array of shape \(2,\) and dtype float64 at like\['a'\]; shape \(3,\) and dtype float64",
+        ),
+        ([1.0, 2.0], "a file with 1 leaves; 2, as many as `like` has, are needed"),
+    ):
+        file.seek(0)
+        with pytest.raises(UsageError, match=text):
+            optim.load(file, like=like)
