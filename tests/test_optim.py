@@ -301,7 +301,7 @@ def test_damaged_files_are_refused() -> None:
         (
             lambda: optim.sgd(0.1)[1]([1.0], optim.sgd(0.1)[0](1.0), 1.0),
             UsageError,
-            "optim.sgd: 1 parameters, 1 gradients and a state for 1; gradients and a state of the parameters'",
+            "optim.sgd: 1 leaves, 1 in the gradients and a state for 1 leaves; gradients and a state of the",
         ),
         (lambda: optim.Optimizer([1.0], optim.sgd(0.1)), UsageError, "optim.Optimizer: 1.0 among the parameters; leaf"),
         (lambda: optim.Optimizer([wg.tensor(1.0)], optim.sgd(0.1)), UsageError, "optim.Optimizer: a Tensor that is no"),

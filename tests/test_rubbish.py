@@ -22,13 +22,16 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
-from wengert import autograd, errors, extend, graph, testing
+from wengert import autograd, errors, extend, graph, optim, random, testing, tree
 from wengert.core import primitive
 from wengert.native.elementwise import SHARING
 
 FORM = re.compile(r"^[^;]+: .+; .+\. .+\.$", re.DOTALL)
 X = np.array([0.5, 0.6])
 FLOAT = np.dtype(float)
+SGD = optim.sgd(0.1)
+STATE = SGD.init(X)
+DRIVERS = ("optim.curve_fit", "optim.least_squares", "optim.minimize", "optim.root")
 
 
 def escaped() -> Any:
@@ -314,6 +317,52 @@ CALLS: dict[str, Callable[..., Any]] = {
         wg.custom_rule(np.sin) if isinstance(fun, str) else fun, x, seed=seed
     ),
 }
+GIVEN: dict[str, dict[str, Any]] = {
+    "tree": {"tree": {"a": X}, "function": np.sin, "kind": None},
+    "optim": {
+        **dict.fromkeys(("rate", "end", "schedule"), 0.1),
+        **dict.fromkeys(("largest", "start", "factor"), 1.0),
+        "file": "/nonexistent/file",
+        "rule": SGD,
+        "steps": 5,
+        "rates": [1.0, 0.1],
+        "bounds": [3],
+        "tree": {"a": X},
+    },
+}
+"""Right values of parameters, by module and name; others have defaults."""
+
+
+def called_with(name: str) -> Callable[..., Any]:
+    """Return a function of a module with right defaults for its parameters."""
+    function = operator.attrgetter(name)(wg)
+    known = GIVEN[name.split(".")[0]]
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    right = {p.name: known.get(p.name, p.default) for p in parameters if p.kind is not p.VAR_POSITIONAL}
+
+    def call(**wrong: Any) -> Any:
+        return function(**{**right, **wrong})
+
+    call.__signature__ = inspect.Signature([p.replace(kind=p.KEYWORD_ONLY) for p in parameters if p.name in right])  # type: ignore[attr-defined]
+    return call
+
+
+CALLS |= {
+    f"{module}.{name}": called_with(f"{module}.{name}")
+    for module in GIVEN
+    for name in getattr(wg, module).__all__
+    if f"{module}.{name}" not in ("optim.Optimizer", "optim.Rule", "tree.Structure", *DRIVERS)
+}
+CALLS |= {
+    "optim.Optimizer": lambda parameters=None, rule=SGD: optim.Optimizer(
+        [leaf()] if parameters is None else parameters, rule
+    ).step(),
+    "optim.Rule": lambda gradients=X, state=STATE, parameters=X: SGD.update(gradients, state, parameters),
+    "optim.norm": lambda tree=X: optim.norm(tree),
+    "optim schedules": lambda step=1: [s(step) for s in (optim.linear(1.0, 0.0, 5), optim.cosine(1.0, 5))],
+    "tree.Structure": lambda leaves=(1.0,): tree.structure([1.0]).unflatten(leaves),
+    "tree.ravel back": lambda vector=X: tree.ravel(X)[1](vector),
+}
 LEGITIMATE = re.compile(
     "loop of ufunc|ufunc '|inhomogeneous|only integers, slices|arrays used as indices|setting an array element"
     "|could not convert string|unsupported operand|not supported between instances|can't multiply sequence"
@@ -502,6 +551,8 @@ def test_the_mirror_of_numpy_answers_rubbish_as_numpy_does(name: str) -> None:
 
 FORMS = ("Contraction", "Place", "Pointwise", "Reduction", "Routine", "SIZE", "Scan", "Selection", "View")
 APART = {
+    **dict.fromkeys(DRIVERS, "what SciPy's drivers refuse they say themselves"),
+    **{f"random.{name}": "parameters are refused as by NumPy's generators" for name in random.__all__},
     "extend.PRIMITIVES": "what the functions that declare primitives enter them in",
     **dict.fromkeys(map("extend.{}".format, ("aligned", "lead", "shift", "labelled")), "for rules"),
     **dict.fromkeys((f"extend.{name}" for name in FORMS), "plain data for declarations"),

@@ -27,7 +27,7 @@ import numpy as np
 
 from wengert import _tree
 from wengert.core.aval import aval_of
-from wengert.core.requirements import require_callable
+from wengert.core.requirements import as_items, require_callable
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe, placed
 
@@ -71,7 +71,7 @@ class Structure:
         >>> structure({"b": 0.0, "a": 0.0}).unflatten([1.0, 2.0])
         {'b': 2.0, 'a': 1.0}
         """
-        given = list(leaves)
+        given = as_items("tree.unflatten", "leaves", leaves)
         if len(given) != self.size:
             raise UsageError(
                 describe(
@@ -111,7 +111,7 @@ def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     >>> leaves({"b": 1.0, "a": [2.0, None, 3.0]})
     [2.0, 3.0, 1.0]
     """
-    return _tree.flatten(tree, is_leaf)[0]
+    return flattened("leaves", tree, is_leaf)[0]
 
 
 def structure(tree: Any, is_leaf: IsLeaf = None) -> Structure:
@@ -130,7 +130,15 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> Structure:
     >>> structure([1.0, (2.0, 3.0)])
     Structure([*, (*, *)])
     """
-    return Structure(_tree.flatten(tree, is_leaf)[1])
+    return Structure(flattened("structure", tree, is_leaf)[1])
+
+
+def flattened(name: str, tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], Any]:
+    """Return leaves and structure of containers; `is_leaf` is looked at first."""
+    if is_leaf is None:
+        return _tree.flatten(tree)
+    require_callable(f"tree.{name}", is_leaf, "is_leaf")
+    return _tree.flatten(tree, lambda x: bool(is_leaf(x)))
 
 
 def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
@@ -153,7 +161,7 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = N
     {'w': 0.0, 'b': [0.0]}
     """
     require_callable("tree.map", function)
-    columns = [_tree.flatten(tree, is_leaf)]
+    columns = [flattened("map", tree, is_leaf)]
     for other in rest:
         columns.append(_tree.flatten(other, is_leaf))
         if columns[-1][1] != columns[0][1]:
@@ -298,6 +306,15 @@ def register(
                 f"{kind.__name__}, which is a container already",
                 "another class is needed",
                 "Leave it out, or mark static fields with wengert.tree.static",
+            )
+        )
+    if take_apart is None and not kind.__dictoffset__:
+        raise UsageError(
+            describe(
+                "tree.register",
+                f"{kind.__name__}, whose instances have no attributes of their own",
+                "functions that take one apart and put one together are needed",
+                "Pass take_apart and put_together",
             )
         )
     if take_apart is None or put_together is None:

@@ -12,7 +12,16 @@ from wengert.core.dispatch import require_plain
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
 
-__all__ = ["as_dtype", "as_order", "as_whole", "require_callable", "require_flag", "require_number", "shown"]
+__all__ = [
+    "as_dtype",
+    "as_items",
+    "as_order",
+    "as_whole",
+    "require_callable",
+    "require_flag",
+    "require_number",
+    "shown",
+]
 
 
 def shown(value: Any) -> str:
@@ -49,6 +58,20 @@ def require_flag(name: str, **flags: Any) -> None:
                     name, f"{shown(value)} for {parameter}", "True or False is needed", f"Pass {parameter} as a bool"
                 )
             )
+
+
+def as_items(name: str, what: str, value: Any) -> list[Any]:
+    """Return the items of what can be iterated.
+
+    >>> as_items("optim.piecewise", "rates", (1.0, 2.0))
+    [1.0, 2.0]
+    """
+    try:
+        return list(value)
+    except TypeError:
+        raise UsageError(
+            describe(name, f"{shown(value)} for {what}", "a list or tuple is needed", "Put it into brackets")
+        ) from None
 
 
 def as_whole(name: str, parameter: str, value: Any, least: int | None = None) -> int:

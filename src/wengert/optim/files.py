@@ -12,6 +12,7 @@ import numpy as np
 
 from wengert._tree import flatten, place_of, unflatten
 from wengert.core.aval import is_number
+from wengert.core.requirements import shown
 from wengert.core.tensor import Tensor, raw
 from wengert.creation import tensor
 from wengert.errors import DtypeError, FileFormatError, UsageError, describe, placed
@@ -44,6 +45,8 @@ def save(file: str | os.PathLike[str] | BinaryIO, tree: Any) -> None:
 
     Raises:
         DtypeError: a leaf is of another kind.
+        UsageError: `file` is no path or file.
+        OSError: it cannot be written.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -52,6 +55,7 @@ def save(file: str | os.PathLike[str] | BinaryIO, tree: Any) -> None:
     >>> load(file)
     {'w': array([1., 1.]), 'step': 3}
     """
+    require_file("save", file, "write")
     leaves, structure = flatten(tree)
     arrays: list[np.ndarray[Any, Any]] = []
     kept = []
@@ -67,6 +71,14 @@ def save(file: str | os.PathLike[str] | BinaryIO, tree: Any) -> None:
         return
     with open(file, "wb") as opened:  # given a path, NumPy would add a suffix
         np.savez(opened, **entries)  # type: ignore[arg-type]  # its stub has an option among the names
+
+
+def require_file(name: str, file: Any, method: str) -> None:
+    """Raise a UsageError unless something is a path or a file."""
+    if not isinstance(file, str | os.PathLike) and not callable(getattr(file, method, None)):
+        raise UsageError(
+            describe(f"optim.{name}", f"{shown(file)} for file", "a path or an open binary file is needed", "Pass one")
+        )
 
 
 def kept_as(leaf: Any, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
@@ -120,7 +132,7 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
 
     Raises:
         FileFormatError: the file is damaged, or none of `save`.
-        UsageError: what it holds does not fit into `like`.
+        UsageError: what it holds does not fit into `like`, or `file` is no path or file.
         OSError: it cannot be read.
 
     >>> import tempfile, pathlib
@@ -129,6 +141,7 @@ def load(file: str | os.PathLike[str] | BinaryIO, like: Any = None) -> Any:
     >>> load(path)
     (1.5, [array([0, 1])])
     """
+    require_file("load", file, "read")
     try:
         with np.load(file, allow_pickle=False) as archive:
             content = json.loads(str(archive[CONTENT]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from wengert.core.requirements import shown
+from wengert.core.requirements import as_items, shown
 from wengert.core.tensor import Tensor
 from wengert.errors import UsageError, describe
-from wengert.optim.rules import Rule, State
+from wengert.optim.rules import Rule, State, require_rule
 from wengert.traces.modes import no_grad
 
 __all__ = ["Optimizer"]
@@ -24,7 +24,8 @@ class Optimizer:
         rule: an update rule.
 
     Raises:
-        UsageError: there is no parameter, or one is no leaf Tensor that requires grad.
+        UsageError: there is no parameter, or one is no leaf Tensor that requires grad, or `rule` is
+            none.
 
     Attributes:
         parameters: the parameters.
@@ -44,7 +45,8 @@ class Optimizer:
     """
 
     def __init__(self, parameters: Iterable[Tensor], rule: Rule) -> None:
-        self.parameters = list(parameters)
+        self.parameters = as_items("optim.Optimizer", "parameters", parameters)
+        require_rule("Optimizer", rule)
         self.rule = rule
         for p in self.parameters:
             if type(p) is not Tensor or not p.requires_grad or not p.is_leaf:

@@ -12,7 +12,7 @@ from wengert.core.aval import aval_of
 from wengert.core.requirements import shown
 from wengert.errors import UsageError, describe
 
-__all__ = ["Rule", "adam", "adamw", "clipped", "momentum", "norm", "rmsprop", "sgd"]
+__all__ = ["Rule", "adam", "adamw", "clipped", "momentum", "norm", "require_rule", "rmsprop", "sgd"]
 
 Rate: TypeAlias = "float | Callable[[Any], Any]"
 """A number, or a schedule: a function of the number of steps before."""
@@ -68,15 +68,12 @@ def rule_of(name: str, rate: Rate, memories: int, step: Step) -> Rule:
     def update(gradients: Any, state: State, parameters: Any) -> tuple[Any, State]:
         leaves, structure = flatten(parameters)
         slopes, other = flatten(gradients)
-        if structure != other or len(leaves) != len(state.memory):
-            raise UsageError(
-                describe(
-                    f"optim.{name}",
-                    f"{len(leaves)} parameters, {len(slopes)} gradients and a state for {len(state.memory)}",
-                    "gradients and a state of the parameters' containers are needed",
-                    "Pass what wengert.grad and init gave for these parameters",
-                )
-            )
+        if type(state) is not State or structure != other or len(leaves) != len(state.memory):
+            count = f"for {len(state.memory)} leaves" if type(state) is State else f"of type {type(state).__name__}"
+            raise unlike(name, f"{len(leaves)} leaves, {len(slopes)} in the gradients and a state {count}")
+        for slope, leaf in zip(slopes, leaves, strict=True):
+            if np.shape(slope) != np.shape(leaf):
+                raise unlike(name, f"a gradient of shape {np.shape(slope)} for a leaf of shape {np.shape(leaf)}")
         size = rate(state.step) if callable(rate) else rate
         found = [
             step(conjugated(slope), memory, leaf, size, state.step + 1)
@@ -87,6 +84,18 @@ def rule_of(name: str, rate: Rate, memories: int, step: Step) -> Rule:
         return unflatten(structure, new), State(state.step + 1, memory)
 
     return Rule(init, update)
+
+
+def unlike(name: str, given: str) -> UsageError:
+    """Return the error about gradients or a state that are not those of the parameters."""
+    return UsageError(
+        describe(
+            f"optim.{name}",
+            given,
+            "gradients and a state of the parameters' containers and shapes are needed",
+            "Pass what wengert.grad and init gave for these parameters",
+        )
+    )
 
 
 def alike(new: Any, old: Any) -> Any:
@@ -107,6 +116,14 @@ def require(name: str, what: str, value: Any, least: float = 0.0, below: float =
         allowed = f"{least} or more" if below == np.inf else f"at least {least} and below {below}"
         raise UsageError(
             describe(f"optim.{name}", f"{shown(value)} for {what}", f"a number, {allowed}, is needed", "Pass a float")
+        )
+
+
+def require_rule(name: str, rule: Any) -> None:
+    """Raise a UsageError unless something is a rule."""
+    if type(rule) is not Rule:
+        raise UsageError(
+            describe(f"optim.{name}", f"{shown(rule)} for rule", "a rule is needed", "Pass wengert.optim.adam(), say")
         )
 
 
@@ -283,22 +300,19 @@ def clipped(rule: Rule, largest: float) -> Rule:
         The pair of functions.
 
     Raises:
-        UsageError: `rule` is no pair, or `largest` no number of 0 or more.
+        UsageError: `rule` is no rule, or `largest` no number of 0 or more.
 
     >>> init, update = clipped(sgd(1.0), 1.0)
     >>> update([30.0, 40.0], init([0.0, 0.0]), [0.0, 0.0])[0]
     [-0.6, -0.8]
     """
     require("clipped", "largest", largest)
-    if not isinstance(rule, tuple) or len(rule) != 2 or not all(map(callable, rule)):
-        raise UsageError(
-            describe("optim.clipped", f"{shown(rule)} for rule", "a rule is needed", "Pass wengert.optim.adam(), say")
-        )
+    require_rule("clipped", rule)
 
     def update(gradients: Any, state: State, parameters: Any) -> tuple[Any, State]:
         slopes, structure = flatten(gradients)
         # a share of 1 where the norm is small, 0 among them
         share = largest / np.maximum(norm(slopes), largest) if largest > 0 else 0.0
-        return rule[1](unflatten(structure, [slope * share for slope in slopes]), state, parameters)
+        return rule.update(unflatten(structure, [slope * share for slope in slopes]), state, parameters)
 
-    return Rule(rule[0], update)
+    return Rule(rule.init, update)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.requirements import as_whole
+from wengert.core.requirements import as_items, as_whole
 from wengert.errors import UsageError, describe
 from wengert.optim.rules import require
 
@@ -105,19 +105,21 @@ def piecewise(rates: Sequence[float], bounds: Sequence[int]) -> Schedule:
     >>> float(rate(2)), float(rate(3))
     (1.0, 0.1)
     """
-    if len(rates) != len(bounds) + 1 or any(a >= b for a, b in pairwise(bounds)):
+    values = as_items("optim.piecewise", "rates", rates)
+    limits = [as_whole("optim.piecewise", "a bound", b) for b in as_items("optim.piecewise", "bounds", bounds)]
+    if len(values) != len(limits) + 1 or any(a >= b for a, b in pairwise(limits)):
         raise UsageError(
             describe(
                 "optim.piecewise",
-                f"{len(rates)} rates and bounds {list(bounds)!r:.40}",
+                f"{len(values)} rates and bounds {limits!r:.40}",
                 "one bound less than rates is needed, increasing",
                 "Pass the step at which each later rate begins",
             )
         )
-    for rate in rates:
+    for rate in values:
         require("piecewise", "a rate", rate)
-    values, limits = np.array(rates, float), np.array(bounds)
-    return lambda step: np.sum(np.where(np.arange(len(values)) == np.sum(step >= limits), values, 0.0))
+    table, begins = np.array(values, float), np.array(limits)
+    return lambda step: np.sum(np.where(np.arange(len(table)) == np.sum(step >= begins), table, 0.0))
 
 
 def warmed_up(schedule: Schedule | float, steps: int) -> Schedule:
