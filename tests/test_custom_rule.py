@@ -583,6 +583,41 @@ def test_a_rule_that_is_not_linear_gives_no_forward_mode(backward):
     assert wg.vjp(function, x)[1](x)[0].shape == (2,)
 
 
+UNDECIDED = {
+    "a norm": lambda x, ct: ct * np.cos(x) / (1 + np.linalg.norm(ct)),
+    "sorted": lambda x, ct: np.sort(ct) * np.cos(x),
+    "a loop": lambda x, ct: wg.fori_loop(0, 2, lambda _, c: c * np.tanh(c), ct) * np.cos(x),
+    "looked at": lambda x, ct: ct * np.cos(x) if np.max(abs(ct)) < 1 else np.cos(x),
+}
+WITHOUT_NUMBERS = {
+    "vmap(jvp)": lambda f, x: wg.vmap(lambda v: wg.jvp(f, (v,), (v,))[1])(np.stack([x, x]))[0],
+    "jit(jvp)": lambda f, x: wg.jit(lambda v: wg.jvp(f, (v,), (v,))[1])(x),
+    "jit(vmap(jvp))": lambda f, x: wg.jit(wg.vmap(lambda v: wg.jvp(f, (v,), (v,))[1]))(np.stack([x, x]))[0],
+    "jit(linearize)": lambda f, x: wg.jit(lambda v: wg.linearize(f, v)[1](v))(x),
+}
+
+
+@pytest.mark.parametrize("run", WITHOUT_NUMBERS.values(), ids=WITHOUT_NUMBERS.keys())
+@pytest.mark.parametrize("backward", UNDECIDED.values(), ids=UNDECIDED.keys())
+def test_rules_are_tried_where_what_they_keep_is_traced_or_differs_between_lanes(backward, run):
+    with pytest.raises(GraphError, match="a rule that is not linear in the cotangent"):
+        run(with_rule(backward), np.array([0.5, 0.6]))
+
+
+@pytest.mark.parametrize("run", WITHOUT_NUMBERS.values(), ids=WITHOUT_NUMBERS.keys())
+@pytest.mark.parametrize(
+    "backward",
+    [
+        lambda x, ct: wg.fori_loop(0, 2, lambda _, c: c * 1.0, ct) * np.cos(x),
+        lambda x, ct: np.linalg.solve(np.diag(x), np.cumsum(ct * x) - (np.cumsum(ct * x) - ct * x)) * np.cos(x),
+    ],
+    ids=["a loop", "opaque operations"],
+)
+def test_linear_rules_pass_there(backward, run):
+    x = np.array([0.5, 0.6])
+    np.testing.assert_allclose(run(with_rule(backward), x), x * np.cos(x))
+
+
 @pytest.mark.parametrize("backward", LINEAR.values(), ids=LINEAR.keys())
 def test_a_linear_rule_gives_forward_mode(backward):
     function, x = with_rule(backward), np.array([0.5, 0.6])

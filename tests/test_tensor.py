@@ -372,8 +372,19 @@ def test_differentiated_numbers_may_be_read() -> None:
     read = float
     assert [float(x), complex(x), read(x), math.sqrt(x) ** 2, np.float64(x)] == pytest.approx([2.0] * 5)
     assert list(map(float, [x])) == [*map(float, [x])] == sorted([x], key=float) == [2.0]
+    a, b = map(float, [x, x])
+    assert [a, b, *(float(v) for v in [x])] == [2.0] * 3
     assert ["%g" % x, f"{x:g}", "{:g}".format(x)] == ["2"] * 3  # noqa: UP031, UP032 - what is tested
     assert math.isfinite(x)
+
+
+def test_a_function_that_stores_numbers_is_refused_where_another_statement_reads_some() -> None:
+    store = np.zeros(1)
+    put = store.fill
+    with pytest.raises(ValueError, match="setting an array element with a sequence") as error:
+        assert float(store[0]) == 0.0
+        list(map(put, [wg.tensor(2.0, requires_grad=True)]))
+    assert isinstance(error.value.__cause__, GraphError)
 
 
 def test_storing_an_array_into_an_ndarray_is_an_error() -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "is_operator",
     "is_own",
     "is_users",
+    "names_beside",
     "position_of",
     "speaks_for",
     "use_at",
@@ -216,6 +217,22 @@ def is_operator(code: CodeType, offset: int) -> bool:
     while offset > 0 and instructions[offset] == CACHE:
         offset -= 2
     return instructions[offset] == BINARY_OPERATOR
+
+
+def names_beside(code: CodeType, offset: int) -> set[str]:
+    """Return the names that the lines of an instruction load; those of all the code where nobody knows its lines.
+
+    >>> code = compile("n = float(2)\nlist(map(f, xs))", "", "exec")
+    >>> sorted(names_beside(code, len(code.co_code) - 2)), "float" in code.co_names
+    (['f', 'list', 'map', 'xs'], True)
+    """
+    instructions = list(dis.get_instructions(code))
+    *_, place = (x.positions for x in instructions if x.offset <= offset)
+    if place is None or place.lineno is None or place.end_lineno is None:
+        return set(code.co_names)
+    lines = range(place.lineno, place.end_lineno + 1)
+    loads = (x for x in instructions if x.opname.startswith("LOAD_") and isinstance(x.argval, str))
+    return {x.argval for x in loads if x.positions is not None and x.positions.lineno in lines}
 
 
 def use_at(code: CodeType, offset: int) -> Use:

@@ -14,7 +14,7 @@ from typing import Any
 
 from wengert._refusals import REFUSALS
 from wengert.core.complaints import attributed, returned
-from wengert.core.source import use_at
+from wengert.core.source import names_beside, use_at
 from wengert.errors import GraphError, WengertError, describe
 
 __all__ = ["LOSES", "called", "is_assigning", "is_reading", "is_storing", "stored_in_ndarray"]
@@ -51,8 +51,8 @@ def is_reading(frame: FrameType) -> bool:
     """Tell whether a frame that asks for a number does so to read it, and not through what may keep it.
 
     C code that asks has no frame: in `f(x)` with `f = array.fill`, or in `map(array.fill, xs)`, that of the user does.
-    What goes through functions that are none of `READING` is taken to be read if the code names `float`, as
-    `list(map(float, xs))` does, and nothing that writes.
+    What goes through functions that are none of `READING` is taken to be read if the statement names `float`, as
+    `list(map(float, xs))` does, and the code nothing that writes.
     """
     code, offset = frame.f_code, frame.f_lasti
     instruction = opcode.opname[code.co_code[offset]]
@@ -62,7 +62,7 @@ def is_reading(frame: FrameType) -> bool:
             return True
     elif not instruction.startswith("STORE") and instruction not in ITERATING:
         return True
-    return not {"complex", "float"}.isdisjoint(code.co_names) and WRITING.isdisjoint(code.co_names)
+    return WRITING.isdisjoint(code.co_names) and not {"complex", "float"}.isdisjoint(names_beside(code, offset))
 
 
 def variable(frame: FrameType, name: str) -> Any:

@@ -1,7 +1,8 @@
 """Whether a rule that a user gave is linear in what it carries: only then does the other mode follow from it.
 
 The rule is traced to a graph, and the kinds of the primitives decide. What the kinds leave open, opaque operations and
-loops, is tried with numbers; so is a rule that looks at values, and cannot be traced.
+loops, is tried with numbers, in the place of what it captures too where that has none yet or differs from lane to lane;
+so is a rule that looks at values, and cannot be traced.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
-from wengert.core.aval import Aval, aval_of
-from wengert.core.graph import Equation, Graph, Variable
+from wengert.core.aval import Aval, aval_of, is_differentiable
+from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.identity import registered_name
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive
 from wengert.core.stores import called
-from wengert.core.tensor import is_concrete, raw
+from wengert.core.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.traces.staging import staged
 
@@ -57,24 +58,37 @@ def require_linear(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[
             tangents of the operands to those of the results.
         avals: those of what it is given.
     """
-    found = decided(primitive, kind, rule, avals)
-    if found is None:
+    try:
+        graph, captured = traced(primitive, kind, rule, avals)
+    except TracedTruthError:
         found = tried(rule, avals)
+    else:
+        found = decided(graph, len(avals))
+        if found is None:
+            known = list(map(numbers_for, captured))
+            found = tried(lambda cts: evaluate(graph, [*cts, *known]), avals)
     if not found:
         raise GraphError(describe(f"{primitive.name} ({kind} rule)", *NEEDED[kind]))
 
 
-def decided(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -> bool | None:
-    """Return whether the kinds of what a rule does make it linear; None if they do not tell."""
+def traced(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -> tuple[Graph, Sequence[Tensor]]:
+    """Return the graph of a rule, and the Tensors that its last inputs stand for.
+
+    Raises:
+        TracedTruthError: the rule looks at values; it may be called with numbers instead.
+    """
     label = f"the {kind} rule of {primitive.name}"
     before = refusals_noted()
     try:
-        graph, _ = staged(lambda xs: [x for x in called(rule, (xs,), {}) if x is not None], avals, label)
+        return staged(lambda xs: [x for x in called(rule, (xs,), {}) if x is not None], avals, label)
     except TracedTruthError:
         forgive(before)
-        return None
-    flags = [True] * len(avals) + [False] * (len(graph.inputs) - len(avals))
-    return Walk().graph(graph, flags)
+        raise
+
+
+def decided(graph: Graph, count: int) -> bool | None:
+    """Return whether the kinds of what a graph does make it linear in its first inputs; None if they do not tell."""
+    return Walk().graph(graph, [i < count for i in range(len(graph.inputs))])
 
 
 def is_plain(value: Any) -> bool:
@@ -153,7 +167,7 @@ def arguments_of(primitive: Linear, inputs: Sequence[Any]) -> Sequence[Any]:
 
 
 def tried(rule: Rule, avals: Sequence[Aval]) -> bool:
-    """Return whether a rule is linear for a few numbers; true where it has none."""
+    """Return whether a rule is linear for a few numbers; not where it gives none, or an error."""
     generator = np.random.default_rng(len(avals))
 
     def some() -> list[Any]:
@@ -161,14 +175,42 @@ def tried(rule: Rule, avals: Sequence[Aval]) -> bool:
 
     x, y = some(), [-a for a in some()]
     both = [-1.75 * a + b for a, b in zip(x, y, strict=True)]
-    found = [rule(cts) for cts in (x, y, [b.astype(a.dtype) for a, b in zip(avals, both, strict=True)])]
+    try:
+        found = [rule(cts) for cts in (x, y, [b.astype(a.dtype) for a, b in zip(avals, both, strict=True)])]
+    except (ArithmeticError, np.linalg.LinAlgError):  # of what it captures there may be numbers that do not fit
+        return False
     for a, b, c in zip(*found, strict=True):
         values = [0.0 if item is None else item for item in (a, b, c)]
-        if not all(map(is_concrete, values)):
-            continue
-        p, q, r = map(raw, values)
+        if any(map(is_staged, values)):
+            return False
+        p, q, r = map(all_lanes, values)
         size = 100 * np.finfo(aval_of(r).dtype if aval_of(r).dtype.kind in "fc" else float).eps
         scale = np.max(np.abs(p), initial=0.0) + np.max(np.abs(q), initial=0.0)
         if not np.all(np.abs(-1.75 * p + q - r) <= 100 * size * scale):
             return False
     return True
+
+
+def all_lanes(value: Any) -> Any:
+    """Return the array below a value, with the lanes of all batches in front."""
+    while type(value) is Tensor:
+        value = current(value)._value
+    return value
+
+
+def numbers_for(value: Tensor) -> Any:
+    """Return what a rule is tried with in the place of what it captures: its own numbers, of one lane if it has many.
+
+    Where there are none yet, a matrix is well-conditioned, and integers, which may be indices, are zero.
+    """
+    found = all_lanes(value)
+    if not is_staged(value):
+        lanes = np.asarray(found)
+        return lanes.reshape(-1, *value.shape)[0] if lanes.ndim > len(value.shape) else lanes
+    shape, dtype, _ = aval_of(value)
+    if not is_differentiable(dtype):
+        return np.zeros(shape, dtype)
+    numbers = 0.5 + np.random.default_rng(1).random(shape)
+    if len(shape) > 1 and shape[-1] == shape[-2]:
+        numbers = numbers + shape[-1] * np.eye(shape[-1])
+    return numbers.astype(dtype)
