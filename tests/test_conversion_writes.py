@@ -2,6 +2,7 @@
 
 # ruff: noqa: SIM108, B006, B007 - the programs use each form of statement on purpose
 
+import argparse
 import array
 import collections
 import contextlib
@@ -11,7 +12,9 @@ import gc
 import inspect
 import itertools
 import queue
+import threading
 import types
+import unittest
 
 import numpy as np
 import pytest
@@ -1322,11 +1325,90 @@ def test_what_cannot_be_carried_is_refused_by_its_line(function, text, line):
         assert str(caught.value).endswith(f'File "{__file__}", line {number}, in {function.__qualname__}: {line}')
 
 
+# Objects of Python's that keep what a program puts there, and arrays that objects of others hold
+
+
+def a_queue_that_both_branches_fill(x):
+    waiting = queue.Queue()
+    if x[0] > 0.2:
+        waiting.put(x * 2)
+    else:
+        waiting.put(-x)
+    return np.sum(waiting.get())
+
+
+def an_attribute_of_a_namespace(x):
+    options = argparse.Namespace(rate=1.0, weights=x)
+    if x[0] > 0.2:
+        options.rate = x[1]
+        options.weights = x * 3.0
+    return options.rate * np.sum(options.weights)
+
+
+def an_item_of_a_user_dict(x):
+    table = collections.UserDict(a=1.0)
+    if x[0] > 0.2:
+        table["a"] = x[1]
+    else:
+        table["a"] = 3.0
+    return table["a"] * x[0]
+
+
+def an_attribute_of_the_thread(x):
+    local = threading.local()
+    local.rate = 2.0
+    if x[0] > 0.2:
+        local.rate = x[1]
+    return local.rate * x[0]
+
+
+KEEPERS = (
+    *(a_queue_that_both_branches_fill, an_attribute_of_a_namespace, an_item_of_a_user_dict),
+    an_attribute_of_the_thread,
+)
+
+
+@pytest.mark.parametrize("function", KEEPERS, ids=lambda f: f.__name__)
+def test_objects_of_python_that_keep_values_keep_those_of_the_branch_taken(function):
+    jitted, gradient = wg.jit(function), wg.jit(wg.grad(function))
+    for x in (np.array([0.5, 0.6]), np.array([0.1, 0.6])):
+        assert jitted(x) == function(x)
+        np.testing.assert_array_equal(gradient(x), wg.grad(function)(x))
+
+
+class Library(unittest.TestCase):
+    """Stand for an object of a library, as its class says below."""
+
+
+Library.__module__ = "unittest.case"
+ARRAYS_OF_OTHERS = {
+    "a namespace": (lambda a: argparse.Namespace(a=a), lambda holder: holder.a),
+    "a view of a dictionary": (lambda a: types.MappingProxyType({"a": a}), lambda holder: holder["a"]),
+    "an array of objects": (lambda a: np.array([a, None], dtype=object), lambda holder: holder[0]),
+    "an object of a library": (lambda a: setattr(found := Library(), "a", a) or found, lambda holder: holder.a),
+}
+
+
+@pytest.mark.parametrize(("keep", "read"), ARRAYS_OF_OTHERS.values(), ids=ARRAYS_OF_OTHERS.keys())
+def test_a_write_to_an_array_that_an_object_of_others_holds_is_refused(keep, read):
+    array = np.zeros(2)
+    holder = keep(array)
+
+    def function(x):
+        if x[0] > 0.2:
+            read(holder)[0] = 5.0
+        return np.sum(x)
+
+    with pytest.raises(GraphError, match="a write to the ndarray"):
+        wg.jit(function)(np.array([0.1, 0.6]))
+    assert array.tolist() == [0.0, 0.0]
+
+
 # What leaves a branch by a road that nobody sees
 
 
 def through_a_queue(x):
-    waiting = queue.Queue()
+    waiting = queue.SimpleQueue()
     if x > 0:
         waiting.put(x * 2)
     else:

@@ -154,14 +154,19 @@ class Heap:
                 self.look_into_module(vars(value), frozenset(vars(value)))
         elif isinstance(value, tuple | frozenset):
             inside = tuple(value)
+        elif isinstance(value, MappingProxyType):
+            inside = tuple(value.values())
+        elif isinstance(value, np.ndarray):
+            inside = tuple(value.flat) if value.dtype.hasobject and value.size <= SMALL else ()
         elif isinstance(value, type):
             inside = value.__mro__[1:-1]
         elif id(value) in self.holders:
             inside = (type(value),)
         elif hasattr(type(value), "__next__"):
             self.iterators.append((value, progress(value)))
-        elif (wrapped := getattr(value, "__dict__", NOTHING).get("__wrapped__")) is not None:
-            inside = (wrapped,)
+        else:  # an object of a library: what a function wraps, and arrays, which somebody may write to
+            space = getattr(value, "__dict__", NOTHING)
+            inside = [x for key, x in space.items() if isinstance(x, np.ndarray) or key == "__wrapped__"]
         self.queue += [(x, name, None) for x in inside if type(x) not in ATOMS]
 
     def look_into_function(self, function: FunctionType) -> None:

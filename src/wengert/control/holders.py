@@ -142,11 +142,19 @@ class Attributes(Holder):
     def restore(self, contents: Contents) -> None:
         """Set the attributes, whatever the class does when they are set."""
         before = self.contents()
+        space, slots = getattr(self.target, "__dict__", {}), slots_of(type(self.target))
         for name in before.keys() - contents.keys():
-            object.__delattr__(self.target, name)
+            if name in slots:
+                object.__delattr__(self.target, name)
+            else:
+                del space[name]
         for name, value in contents.items():
-            if before.get(name, UNBOUND) is not value:
+            if before.get(name, UNBOUND) is value:
+                continue
+            if name in slots:
                 object.__setattr__(self.target, name, value)
+            else:
+                space[name] = value
 
     def entry_name(self, key: Any) -> str:
         """Return the attribute behind the object's name."""
@@ -320,9 +328,14 @@ def holder_of(value: Any, name: str) -> Holder | None:
         return ClassAttributes(value, value.__name__) if is_users(value) else None
     if isinstance(value, FunctionType | SimpleNamespace):
         return Attributes(value, name)
-    if isinstance(value, tuple | frozenset | str | bytes | int | float | complex) or not is_users(type(value)):
+    if isinstance(value, tuple | frozenset | str | bytes | int | float | complex):
         return None
-    return Attributes(value, name)
+    kind = type(value)
+    return Attributes(value, name) if kind.__module__ in KEEPING or is_users(kind) else None
+
+
+KEEPING = frozenset({"_thread", "argparse", "collections", "queue"})
+"""Modules of Python whose objects keep what a program puts there: `Namespace`, `UserDict`, `Queue`, `local`."""
 
 
 def is_users(kind: type) -> bool:
