@@ -381,8 +381,8 @@ def test_differentiated_numbers_may_be_read() -> None:
 def test_a_function_that_stores_numbers_is_refused_where_another_statement_reads_some() -> None:
     store = np.zeros(1)
     put = store.fill
+    assert float(store[0]) == 0.0
     with pytest.raises(ValueError, match="setting an array element with a sequence") as error:
-        assert float(store[0]) == 0.0
         list(map(put, [wg.tensor(2.0, requires_grad=True)]))
     assert isinstance(error.value.__cause__, GraphError)
 

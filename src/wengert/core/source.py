@@ -220,14 +220,14 @@ def is_operator(code: CodeType, offset: int) -> bool:
 
 
 def names_beside(code: CodeType, offset: int) -> set[str]:
-    """Return the names that the lines of an instruction load; those of all the code where nobody knows its lines.
+    r"""Return the names that the lines of an instruction load; those of all the code where nobody knows its lines.
 
     >>> code = compile("n = float(2)\nlist(map(f, xs))", "", "exec")
     >>> sorted(names_beside(code, len(code.co_code) - 2)), "float" in code.co_names
     (['f', 'list', 'map', 'xs'], True)
     """
     instructions = list(dis.get_instructions(code))
-    *_, place = (x.positions for x in instructions if x.offset <= offset)
+    place = next((x.positions for x in reversed(instructions) if x.offset <= offset), None)
     if place is None or place.lineno is None or place.end_lineno is None:
         return set(code.co_names)
     lines = range(place.lineno, place.end_lineno + 1)

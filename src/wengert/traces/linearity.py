@@ -61,13 +61,11 @@ def require_linear(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[
     try:
         graph, captured = traced(primitive, kind, rule, avals)
     except TracedTruthError:
-        found = tried(rule, avals)
+        linear = tried(rule, avals)
     else:
-        found = decided(graph, len(avals))
-        if found is None:
-            known = list(map(numbers_for, captured))
-            found = tried(lambda cts: evaluate(graph, [*cts, *known]), avals)
-    if not found:
+        known = decided(graph, len(avals))
+        linear = tried(with_numbers(graph, captured), avals) if known is None else known
+    if not linear:
         raise GraphError(describe(f"{primitive.name} ({kind} rule)", *NEEDED[kind]))
 
 
@@ -84,6 +82,12 @@ def traced(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[Aval]) -
     except TracedTruthError:
         forgive(before)
         raise
+
+
+def with_numbers(graph: Graph, captured: Sequence[Tensor]) -> Rule:
+    """Return the rule that a graph is, with numbers in the place of what it captures."""
+    numbers = list(map(numbers_for, captured))
+    return lambda cts: evaluate(graph, [*cts, *numbers])
 
 
 def decided(graph: Graph, count: int) -> bool | None:
