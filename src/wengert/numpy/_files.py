@@ -9,6 +9,7 @@ import numpy as np
 
 from wengert.core.dispatch import as_tensor, implements
 from wengert.core.tensor import Tensor
+from wengert.errors import DtypeError, describe
 from wengert.numpy._naming import documented
 
 __all__: list[str] = []
@@ -34,6 +35,9 @@ def reading(function: Callable[..., Any]) -> None:
     @implements(function)
     @documented(function.__name__, "Read from a file; arrays come as Tensors")
     def read(*args: Any, **options: Any) -> Any:
+        if args and type(args[0]) is Tensor:
+            given = "a Tensor as the file"
+            raise DtypeError(describe(function.__name__, given, "a path or an open file is needed", "Pass one"))
         found = function(*args, **options)
         return as_tensor(found) if type(found) is np.ndarray and found.dtype.kind in "biufc" else found
 

@@ -364,7 +364,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N80
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """Return an array without the zeros at the ends of its axes; see `numpy.trim_zeros`."""
     x: Any = as_tensor(filt)
-    ends = trim.lower()
+    ends = trim.lower() if isinstance(trim, str) else ""
     if ends not in ("fb", "bf", "f", "b"):
         raise UsageError(describe("trim_zeros", f"trim={trim!r}", "'f', 'b' or 'fb' is needed", "Pass one of them"))
     axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim, argname="axis")
