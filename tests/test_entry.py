@@ -14,6 +14,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,17 @@ from wengert.native import native_entry
 from wengert.native.builder import Builder, Function, Value, external, native, program
 from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
 from wengert.native.engine import emit_object, host, loaded, machine_code
-from wengert.native.kinds import ArrayKind, ContainerKind, Kind, NumberKind, SameKind, kind_of, leaves
+from wengert.native.kinds import (
+    AnyKind,
+    ArrayKind,
+    ContainerKind,
+    Kind,
+    NumberKind,
+    SameKind,
+    constant_kind,
+    kind_of,
+    leaves,
+)
 from wengert.native.native_entry import NativeEntry, NativeVariant
 from wengert.native.structs import F64, I8, I64, VOID, Pointer
 from wengert.native.tables import KERNEL, MANY_VARIANTS
@@ -309,6 +320,35 @@ def test_no_arguments_and_no_results(way: tuple[Any, Any]) -> None:
     function = made(way, echo(way))
     assert function() == ()
     assert made(way, way[1]((), SameKind(None), copying([])))() is None
+
+
+def test_an_argument_that_the_caller_knows_is_not_looked_at(way: tuple[Any, Any]) -> None:
+    function = made(way, way[1]((AnyKind(Whole), TEN), TEN, copying([80])))
+    assert same(function(Whole(1), numbers), numbers)
+    assert same(function(Whole(2), numbers), numbers)
+    assert function(1, numbers)[0] == PYTHON
+
+
+def test_constants_have_kinds_if_native_code_can_compare_them(way: tuple[Any, Any]) -> None:
+    thing = object()
+    for values, others in (
+        ((3, 3), (4, True, 3.0)),
+        ((-0.0, -0.0), (0.0, 0)),
+        ((("a", (thing, None)), ("a", (thing, None))), (("a", (object(), None)), ("a", thing))),
+    ):
+        kind = constant_kind(values[0])
+        assert kind is not None
+        function = made(way, way[1]((kind,), NumberKind(int), kernel(lambda b, data, arena: None)))
+        assert type(function(values[1])) is int
+        assert [function(x)[0] for x in others] == [PYTHON] * len(others)
+    for value in ([1], {}, np.dtype(float), np.float64(1.0), 1j, (1, [2]), Fraction(1)):
+        assert constant_kind(value) is None
+
+
+def test_names_that_native_code_would_not_find_have_no_kind() -> None:
+    name = "".join(["a name that ", "was made"])
+    assert isinstance(kind_of({name: 1.0}), ContainerKind)
+    assert kind_of({"".join(["a name that ", "was made"]): 1.0}) is None
 
 
 def test_too_much_is_refused(way: tuple[Any, Any]) -> None:

@@ -211,7 +211,7 @@ def test_a_jitted_function_keeps_a_bounded_number_of_graphs(monkeypatch: pytest.
         warnings.simplefilter("ignore")
         for n in range(8):
             np.testing.assert_array_equal(f(np.ones(n)), np.full(n, 2.0))
-            assert 0 < len(f.entries) <= 3
+            assert 0 < len(f.forms) <= 3
     assert f.trace_count == 8
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
+import numpy as np
+
+from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
 from wengert.compile.segments import segmented
-from wengert.core.graph import Graph, evaluate
+from wengert.core.graph import Graph, Variable, evaluate
 from wengert.emission.executable import Executable
 from wengert.kernel.kernel import Program
 from wengert.kernel.schedule import chosen
 from wengert.kernel.tiling import scheduled
+from wengert.native.entry import Entry
+from wengert.native.kinds import MANY_LEAVES, ArrayKind, Kind, NumberKind, SameKind, kind_of, leaves
 
-__all__ = ["Compiled", "compiled"]
+__all__ = ["Compiled", "GraphFunction"]
+
+ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
+"""What is raised where LLVM is absent, or has no instructions for a kernel, or the system lacks something."""
 
 
 class Compiled:
@@ -22,28 +31,112 @@ class Compiled:
 
     Attributes:
         segments: the graph in segments; each equation that NumPy computes has its reason there.
+        merged: the places of the results that must be copied, since only merging made one array of them.
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.segments = segmented(inlined(graph))
+        simple = inlined(graph)
+        self.merged = merged_results(graph, simple)
+        self.segments = segmented(simple)
         self.programs = {
             id(part.program): Executable(scheduled(part.program, chosen(part.program)))
             for part in self.segments.parts
             if part.program is not None
         }
 
+    @property
+    def whole(self) -> Executable | None:
+        """What computes all of the graph at once, if there is such a program."""
+        return self.programs.get(id(self.segments.whole))
+
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the outputs for arrays and numbers of the types of the graph's inputs."""
-        return self.segments.run(values, self.call)
+        results = self.segments.run(values, self.call)
+        if not self.merged:
+            return results
+        copied = [i in self.merged and type(x) is np.ndarray for i, x in enumerate(results)]
+        return tuple([x.copy(order="K") if copy else x for copy, x in zip(copied, results, strict=True)])
 
     def call(self, program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
         """Carry out one program."""
         return self.programs[id(program)](arrays)
 
 
-def compiled(graph: Graph) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """Return what computes a graph's outputs from a sequence of inputs: natively, or with NumPy where LLVM cannot."""
-    try:
-        return Compiled(graph)
-    except (ImportError, OSError, RuntimeError):  # LLVM is absent, or has no instructions for a kernel here
-        return partial(evaluate, graph)
+class GraphFunction(Entry):
+    """Be a graph as a function of arrays and numbers of the types of its inputs, compiled when it is first called.
+
+    Where one program computes all of it, calls are native from the second one with arguments of some kinds on.
+
+    Args:
+        graph: the graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    @functools.cached_property
+    def compiled(self) -> Compiled | None:
+        """The graph compiled; None where LLVM cannot."""
+        try:
+            return Compiled(self.graph)
+        except ABSENT:
+            return None
+
+    def __call__(self, *values: Any) -> tuple[Any, ...]:
+        """Return the outputs."""
+        if self.compiled is None:
+            return tuple(evaluate(self.graph, values))
+        self.offer(self, list(map(kind_of, values)))
+        return self.compiled(values)
+
+    def offer(
+        self,
+        entry: Entry,
+        arguments: Sequence[Kind | None],
+        names: Sequence[str] = (),
+        arranged: Callable[[Sequence[Kind]], Any] = tuple,
+    ) -> None:
+        """Let an entry call the program natively from now on, if one program computes all of the graph.
+
+        Args:
+            entry: what is called.
+            arguments: the kinds of its arguments, whose arrays and numbers are the graph's inputs; None for arguments
+                that have none.
+            names: of those that are given by name, the last ones.
+            arranged: puts the outputs into containers.
+        """
+        program = None if self.compiled is None else self.compiled.whole
+        known, results = known_kinds(arguments), known_kinds(list(map(result_kind, self.graph.outputs)))
+        if program is None or known is None or results is None:
+            return
+        given, result = list(leaves(known)), kind_of(arranged(results))
+        if result is None or len(given) + len(list(leaves([result]))) > MANY_LEAVES:
+            return
+        if len(given) != len(self.graph.inputs) or not all(map(is_given, self.graph.inputs, given)):
+            return
+        with contextlib.suppress(*ABSENT):
+            entry.add(program.variant(known, result, names))
+
+
+def known_kinds(kinds: Sequence[Kind | None]) -> list[Kind] | None:
+    """Return kinds if all are known."""
+    known = [kind for kind in kinds if kind is not None]
+    return known if len(known) == len(kinds) else None
+
+
+def is_given(variable: Variable, kind: ArrayKind | NumberKind) -> bool:
+    """Tell whether arrays or numbers of a kind lie in memory as kernels read those of a variable."""
+    if isinstance(kind, NumberKind):
+        return not variable.shape and np.dtype(kind.type) == variable.dtype
+    return kind.strides is None and kind.shape == variable.shape and kind.dtype == variable.dtype
+
+
+def result_kind(x: Any) -> Kind | None:
+    """Return the kind of what a graph gives, which kernels write in C order; None if that is not how it lies."""
+    if type(x) is not Variable:
+        return ArrayKind(np.dtype(x.dtype.type), x.shape) if type(x) is np.ndarray else SameKind(x)
+    if x.weak:
+        return NumberKind(x.aval.number)
+    if not x.shape:
+        return NumberKind(x.dtype.type)
+    return ArrayKind(np.dtype(x.dtype.type), x.shape) if x.strides is None else None

@@ -27,7 +27,7 @@ from wengert.core.graph import Equation, Graph, Variable
 from wengert.core.primitive import Primitive
 from wengert.kernel.checking import DTYPES
 
-__all__ = ["Lowered", "lower"]
+__all__ = ["Lowered", "is_native", "lower"]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ import numpy as np
 
 from wengert.compile.complexes import is_complex, real_dtype
 from wengert.compile.equations import ordered
-from wengert.compile.lower import lower
+from wengert.compile.lower import is_native, lower
 from wengert.compile.operands import Refused
+from wengert.compile.owners import sharing_views
 from wengert.compile.writing import program_of
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.order import example
@@ -35,12 +36,14 @@ class Segment:
         program: the kernels that compute it; None where NumPy does.
         reasons: why NumPy does, for each equation.
         dropped: the variables that nothing reads after it.
+        is_whole: whether it computes all results, but for known numbers, from all inputs.
     """
 
     graph: Graph
     program: Program | None
     reasons: tuple[Refused, ...]
     dropped: tuple[Variable, ...]
+    is_whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,11 @@ class Segments:
     graph: Graph
     parts: tuple[Segment, ...]
 
+    @property
+    def whole(self) -> Program | None:
+        """The program that computes all results, but for known numbers, from all inputs, if one does."""
+        return self.parts[0].program if self.parts and self.parts[0].is_whole else None
+
     def run(self, inputs: Sequence[Any], call: Call) -> tuple[Any, ...]:
         """Return the outputs for arrays and numbers of the types of the inputs.
 
@@ -66,11 +74,11 @@ class Segments:
         for part in self.parts:
             given = [values[v] for v in part.graph.inputs]
             if part.program is None:
-                found = evaluate(part.graph, given)
+                values.update(zip(part.graph.outputs, evaluate(part.graph, given), strict=True))
             else:
                 arrays = call(part.program, list(map(as_array, part.graph.inputs, given)))
-                found = tuple(map(as_value, part.graph.outputs, arrays))
-            values.update(zip(part.graph.outputs, found, strict=True))
+                made = zip(part.graph.outputs, arrays, strict=True)
+                values.update({x: as_value(x, array) for x, array in made if type(x) is Variable})
             for variable in part.dropped:
                 del values[variable]
         return tuple([values[x] if type(x) is Variable else x for x in self.graph.outputs])
@@ -103,12 +111,29 @@ def segmented(graph: Graph) -> Segments:
     Args:
         graph: without calls; see `wengert.compile.passes.inlined`.
     """
-    bound = {v for equation in graph.equations for v in equation.outputs}
-    whole = part_of(graph.equations, bound.intersection(ordered(graph.outputs)))
+    outputs = without_numbers(graph.outputs)
+    whole = Graph(graph.inputs, graph.equations, outputs)
     lowered = lower(whole)
-    if not lowered.refused and whole.outputs:
-        return Segments(graph, (Segment(whole, program_of(lowered), (), ()),))
-    return Segments(graph, tuple(cut(whole, lowered.refused, ordered(graph.outputs))))
+    shared = Refused("memory that is also another result's")
+    refused = {**lowered.refused, **dict.fromkeys(sharing_views(graph), shared)}
+    if not refused and outputs and all(is_native(v.aval) for v in graph.inputs) and are_apart(outputs):
+        return Segments(graph, (Segment(whole, program_of(lowered), (), (), is_whole=True),))
+    bound = {v for equation in graph.equations for v in equation.outputs}
+    part = part_of(graph.equations, bound.intersection(ordered(outputs)))
+    if refused or not part.outputs:
+        return Segments(graph, tuple(cut(part, refused, ordered(outputs))))
+    return Segments(graph, (Segment(part, program_of(lower(part)), (), ()),))
+
+
+def without_numbers(outputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the results of a graph that are not known before, and those that are arrays."""
+    return tuple([x for x in outputs if type(x) is Variable or type(x) is np.ndarray])
+
+
+def are_apart(outputs: Sequence[Any]) -> bool:
+    """Tell whether no array is two of some results."""
+    arrays = [x for x in outputs if type(x) is Variable and x.shape]
+    return len(set(arrays)) == len(arrays)
 
 
 def cut(graph: Graph, refused: Mapping[int, Refused], kept: Sequence[Variable]) -> list[Segment]:

@@ -19,8 +19,12 @@ def holds_objects(value: Any) -> TypeGuard[np.ndarray[Any, Any]]:
     return type(value) is np.ndarray and value.dtype.kind == "O"
 
 
-def leaves_of_result(result: Any) -> tuple[list[Any], Any]:
+def leaves_of_result(result: Any, *, in_order: bool = False) -> tuple[list[Any], Any]:
     """Return the leaves and the structure of what a function returned; arrays that hold Tensors as one Tensor each.
+
+    Args:
+        result: what it returned.
+        in_order: whether leaves of dictionaries are in the order of the dictionary, not in that of the keys.
 
     >>> import wengert as wg
     >>> leaves_of_result([np.array([wg.tensor(1.0), 2.0], dtype=object)[:1], 3.0])[0]
@@ -28,7 +32,7 @@ def leaves_of_result(result: Any) -> tuple[list[Any], Any]:
     """
     if type(result) is Tensor:
         return [result], None
-    leaves, structure = flatten(result)
+    leaves, structure = flatten(result, in_order=in_order)
     return [read_objects("array", x) if holds_objects(x) and holds_tensors(x) else x for x in leaves], structure
 
 

@@ -13,10 +13,17 @@ import numpy as np
 from wengert.emission.arena import LINE, Arena
 from wengert.emission.outside import address_of
 from wengert.emission.programs import emitted
+from wengert.emission.sharing import cycles, lanes_of
 from wengert.kernel.kernel import Buffer, Program
+from wengert.native.elementwise import SHARING
 from wengert.native.engine import Target, emit_object, host, loaded
+from wengert.native.entry import Variant
+from wengert.native.kinds import Kind
 
 __all__ = ["Executable"]
+
+LONG = 15_000
+"""Cycles from which on other threads run Python meanwhile: about 5 microseconds."""
 
 
 class Executable:
@@ -44,6 +51,7 @@ class Executable:
     def __init__(self, program: Program, target: Target | None = None) -> None:
         code = emitted(program, target or host())
         self.program = program
+        self.cycles = sum(cycles(kernel, lanes_of(target or host())) for kernel in program.kernels)
         self.text, self.arena = code.text, code.arena
         self.image = emit_object(code.text, target or host())
         self.code = loaded(self.image, {name: address_of(name, target or host()) for name in code.outside})
@@ -52,6 +60,22 @@ class Executable:
         buffers = {buffer.name: buffer for buffer in program.buffers}
         self.given = [buffers[name] for name in program.inputs]
         self.made = [buffers[name] for name in program.outputs]
+
+    def variant(self, arguments: Sequence[Kind], result: Kind, names: Sequence[str]) -> Variant:
+        """Return the way for an entry to call the program.
+
+        Args:
+            arguments: kinds whose arrays and numbers are the inputs.
+            result: the kind whose arrays and numbers are the outputs.
+            names: of the arguments that are given by name.
+
+        Raises:
+            ValueError: there are too many inputs and outputs.
+        """
+        run, code = self.code.addresses["run"], self.code
+        place, releases = SHARING.place, self.cycles > LONG
+        options: Any = {"arena": self.memory, "team": place, "releases": releases, "owner": code}
+        return Variant(arguments, result, run, names=names, **options)
 
     @functools.cached_property
     def memory(self) -> Any:

@@ -28,7 +28,7 @@ from wengert.kernel.kernel import (
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 
-__all__ = ["Step", "steps"]
+__all__ = ["Step", "cycles", "lanes_of", "steps"]
 
 LARGE = 60_000
 """Cycles from which on a kernel is shared: about 20 microseconds."""
@@ -95,43 +95,34 @@ class Sharing:
 
     def __init__(self, program: Program, target: Target) -> None:
         self.buffers = {buffer.name: buffer for buffer in program.buffers}
-        self.lanes = target.vector_bytes // 8
+        self.lanes = lanes_of(target)
         self.steps: list[Step] = []
         self.cells: dict[str, str] = {}  # numbers of the present kernel that are in memory
 
     def add(self, kernel: Kernel) -> None:
         """Add the steps of a kernel."""
         kernel = dataclasses.replace(kernel, stages=tuple(s for stage in kernel.stages for s in separated(stage)))
-        if self.cycles(kernel) < LARGE:
+        if cycles(kernel, self.lanes) < LARGE:
             self.steps.append(Step(kernel, 1, 1, {}))
             return
         for part in [kernel] if kernel.rows > 1 else self.by_stages(kernel):
             self.cut(part)
 
-    def cycles(self, kernel: Kernel) -> float:
-        """Return about how long a kernel takes."""
-        found = 0.0
-        for stage in kernel.stages:
-            each = sum(OPCODES[o.name].cost + (o.name == "load") for o in stage.operations)
-            points = math.prod(stage.extents) * (each + len(stage.stores) + len(stage.reductions))
-            found += points / (self.lanes if stage.lane else 1) / AT_ONCE
-        return found
-
     def cut(self, kernel: Kernel) -> None:
         """Add a kernel that takes long, in parts."""
-        cycles = self.cycles(kernel)
+        duration = cycles(kernel, self.lanes)
         (first, *others) = kernel.stages
         grain, extent = kernel.tile, kernel.rows
         if kernel.rows == 1:
             nest = nest_of_stage(first, self.buffers)
-            if cycles < LARGE or others or not nest:
+            if duration < LARGE or others or not nest:
                 self.steps.append(Step(kernel, 1, 1, {}))
                 return
             extent, grain = first.extents[nest[0]], GRAIN if nest[0] == first.lane else 1
         summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
         own = {r.into for r in summed} | {b for b in names(kernel) if self.is_own(b)}
         memory = max(1, sum(self.bytes_of_one(name, kernel.tile) for name in own))
-        parts = min(extent // grain, int(cycles / max(PART, memory * FILLING)), max(MEMORY // memory, 1))
+        parts = min(extent // grain, int(duration / max(PART, memory * FILLING)), max(MEMORY // memory, 1))
         each = -(-extent // max(parts, 1))
         each = -(-each // grain) * grain
         if -(-extent // each) < FEWEST:
@@ -203,6 +194,21 @@ class Sharing:
         cell = self.buffers[self.cells[keep.number]]
         load = Operation("load", (), cell.dtype, cell.name, Affine(0, (0,)))
         return Stage((1,), (load,), (Store(keep.buffer, Affine(keep.at.constant, (0,)), 0),))
+
+
+def lanes_of(target: Target) -> int:
+    """Return how many numbers of double precision a vector has."""
+    return target.vector_bytes // 8
+
+
+def cycles(kernel: Kernel, lanes: int) -> float:
+    """Return about how long a kernel takes on vectors of so many numbers."""
+    found = 0.0
+    for stage in kernel.stages:
+        each = sum(OPCODES[o.name].cost + (o.name == "load") for o in stage.operations)
+        points = math.prod(stage.extents) * (each + len(stage.stores) + len(stage.reductions))
+        found += points / (lanes if stage.lane else 1) / AT_ONCE
+    return found
 
 
 def separated(stage: Stage) -> Iterator[Stage]:

@@ -162,6 +162,8 @@ def matches(b: Builder, node: Value, thing: Value, frame: Value) -> None:
         address.store(thing.at(1))
         held.store(thing)
         b.give(True)
+    with b.when(way.equals(Way.ANY)):
+        b.give(True)
     with b.when(way >= Way.TUPLE):
         b.give(b.call(contains, node, thing, frame))
     with b.when((way >= Way.SAME) & (way <= Way.SAME_BITS)):

@@ -11,7 +11,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from wengert.native.kinds import LONGEST, ArrayKind, ContainerKind, Kind, NumberKind, SameKind, check_leaves, leaves
+from wengert.native.kinds import (
+    LONGEST,
+    AnyKind,
+    ArrayKind,
+    ContainerKind,
+    Kind,
+    NumberKind,
+    SameKind,
+    check_leaves,
+    leaves,
+)
 from wengert.native.memory import aligned
 
 __all__ = ["CtypesEntry", "CtypesVariant"]
@@ -125,6 +135,8 @@ def matches(kind: Kind, value: Any, inputs: list[Any]) -> bool:
     """Whether a value is of a kind; append its arrays and numbers, as arrays."""
     if isinstance(kind, SameKind):
         return value is kind.value or is_equal(value, kind.value)
+    if isinstance(kind, AnyKind):
+        return type(value) is kind.type
     if isinstance(kind, ContainerKind):
         return type(value) is kind.type and contains(kind, value, inputs)
     if isinstance(kind, NumberKind):

@@ -10,9 +10,11 @@ Calls are native where this interpreter is as it should be, and go through ctype
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
+if TYPE_CHECKING:  # both sorts behave alike
+    from wengert.native.ctypes_entry import CtypesEntry as Entry
+    from wengert.native.ctypes_entry import CtypesVariant as Variant
 
 __all__ = ["Entry", "Variant"]
 
@@ -24,8 +26,11 @@ def chosen() -> tuple[Any, Any]:
 
         probe()
     except (AttributeError, ImportError, OSError, RuntimeError):  # another interpreter, or one without a lock
+        from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
+
         return CtypesEntry, CtypesVariant
     return NativeEntry, NativeVariant
 
 
-Entry, Variant = chosen()
+if not TYPE_CHECKING:
+    Entry, Variant = chosen()

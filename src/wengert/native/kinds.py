@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,12 +13,15 @@ __all__ = [
     "LONGEST",
     "MANY_LEAVES",
     "NUMBERS",
+    "AnyKind",
     "ArrayKind",
     "ContainerKind",
     "Kind",
     "NumberKind",
     "SameKind",
     "check_leaves",
+    "constant_kind",
+    "is_found",
     "kind_of",
     "leaves",
 ]
@@ -35,6 +39,9 @@ NUMBERS = frozenset(
     }
 )
 """The types of numbers that have 128 bits at most."""
+
+CONSTANTS = (int, float, bool, str)
+"""The types of values that native code compares."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +91,23 @@ class SameKind:
     value: Any
 
 
-Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind
+@dataclass(frozen=True)
+class AnyKind:
+    """Anything of exactly a type, as an argument that the caller knows."""
+
+    type: type
+
+
+Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | AnyKind
 
 
 def kind_of(value: Any) -> Kind | None:
-    """Return the kind that a value is of, as an argument; None for what native code cannot look at."""
+    """Return the kind that a value is of, as an argument; None for what native code cannot look at.
+
+    A kind in the place of a value stands for values of it.
+    """
+    if isinstance(value, Kind):
+        return value
     if type(value) is np.ndarray:
         if value.dtype.type not in NUMBERS or not value.dtype.isnative or not value.flags.aligned:
             return None
@@ -99,9 +118,27 @@ def kind_of(value: Any) -> Kind | None:
         return SameKind(None) if value is None else None
     names = tuple(value) if type(value) is dict else ()
     items = [kind_of(item) for item in (value.values() if type(value) is dict else value)]
-    if None in items or any(type(name) is not str for name in names):
+    if None in items or not all(map(is_found, names)):
         return None
     return ContainerKind(type(value), tuple([item for item in items if item is not None]), names)
+
+
+def constant_kind(value: Any) -> Kind | None:
+    """Return the kind of what nothing tells from a value that cannot change; None if native code cannot tell.
+
+    Objects that equal themselves alone can change, but are what they are.
+    """
+    if type(value) is tuple:
+        items = [constant_kind(item) for item in value]
+        return None if None in items else ContainerKind(tuple, tuple([item for item in items if item is not None]))
+    own: Any = type(value)
+    is_alone = own.__eq__ is object.__eq__ and own.__hash__ is object.__hash__
+    return SameKind(value) if is_alone or own in CONSTANTS else None
+
+
+def is_found(name: Any) -> bool:
+    """Tell whether native code finds a name, which it knows by its place in memory."""
+    return type(name) is str and sys.intern(name) is name
 
 
 def leaves(kinds: Sequence[Kind]) -> Iterator[ArrayKind | NumberKind]:
@@ -109,7 +146,7 @@ def leaves(kinds: Sequence[Kind]) -> Iterator[ArrayKind | NumberKind]:
     for kind in kinds:
         if isinstance(kind, ContainerKind):
             yield from leaves(kind.items)
-        elif not isinstance(kind, SameKind):
+        elif isinstance(kind, ArrayKind | NumberKind):
             yield kind
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind, Kind, NumberKind, SameKind, leaves
+from wengert.native.kinds import MANY_LEAVES, AnyKind, ArrayKind, ContainerKind, Kind, NumberKind, SameKind, leaves
 from wengert.native.objects import ALIGNED, CONTIGUOUS, HEAD
 from wengert.native.structs import I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
 
@@ -36,6 +36,7 @@ class Way(enum.IntEnum):
     TUPLE = 10
     LIST = 11
     DICT = 12
+    ANY = 13
 
 
 KERNEL = Signature(VOID, (Pointer(POINTER), POINTER, POINTER))
@@ -142,6 +143,8 @@ class Tables:
             if isinstance(kind, SameKind):
                 node.way = CONSTANTS.get(type(kind.value), Way.SAME) if other is Way.IN_PLACE else Way.SAME
                 node.type, node.value = self.address(type(kind.value)), self.address(kind.value)
+            elif isinstance(kind, AnyKind):
+                node.way, node.type = Way.ANY, self.address(kind.type)
             elif isinstance(kind, ContainerKind):
                 node.way, node.type = CONTAINERS[kind.type], self.address(kind.type)
                 node.items, node.count = self.nodes(kind.items, numbers, other), len(kind.items)

@@ -7,13 +7,14 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast, overload
 
 import numpy as np
 
 from wengert import _config
 from wengert._tree import flatten, unflatten
-from wengert.compile.partition import Halves, cut
+from wengert.compile.owners import merged_results
+from wengert.compile.partition import cut
 from wengert.compile.passes import simplified
 from wengert.control.apart import require_apart, written_to
 from wengert.control.effects import Reach
@@ -34,6 +35,8 @@ from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, unwrapped
 from wengert.core.views import current, resolved
 from wengert.errors import DtypeError, RangeError, UsageError, describe
+from wengert.native.entry import Entry
+from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
 from wengert.traces.modes import recording
 from wengert.traces.staging import Stage, staged
 from wengert.traces.tape import Tape, new_record
@@ -43,9 +46,13 @@ from wengert.transforms.reverse import Recording
 from wengert.transforms.static_arguments import as_tuple, known_positions, static_arguments
 from wengert.transforms.tracing import as_function, converting, trace_function
 
+if TYPE_CHECKING:
+    from wengert.compile.executable import GraphFunction
+
 __all__ = ["Jitted", "jit"]
 
 Function = Callable[..., Any]
+Run = Callable[..., tuple[Any, ...]]
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
@@ -57,7 +64,7 @@ ARRAYS = frozenset({np.ndarray, np.float64, Tensor, *NUMBERS})
 """The types of arguments that hold no others, those of most calls."""
 
 
-class Entry:
+class TracedForm:
     """Hold one traced form of a function.
 
     Attributes:
@@ -80,33 +87,77 @@ class Entry:
         self.structure = structure
         self.captured = tuple(captured)
         self.donated = tuple(donated)
-        self.native: Callable[[Sequence[Any]], Sequence[Any]] | None = None
-        self.partitions: dict[tuple[bool, ...], tuple[Graph, Halves]] = {}
+        self.partitions: dict[tuple[bool, ...], Partition] = {}
 
-    def run(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Return the outputs of the graph for arrays and numbers."""
-        if not _config.NATIVE:
-            return evaluate(self.graph, values)
-        if self.native is None:
-            from wengert.compile.executable import compiled  # which takes a third of the time of importing the library
+    @functools.cached_property
+    def native(self) -> GraphFunction | None:
+        """The graph as native code, where that is asked for."""
+        return native_function(self.graph)
 
-            self.native = compiled(self.graph)
-        return self.native(values)
+    @functools.cached_property
+    def function(self) -> Run:
+        """The graph as a function of arrays and numbers."""
+        return self.native or evaluation(self.graph)
 
     def fits(self) -> bool:
         """Tell whether what the function captured still has the shapes and dtypes it was traced with."""
         variables = self.graph.inputs[len(self.graph.inputs) - len(self.captured) :]
         return all(aval_of(x) == v.aval for x, v in zip(self.captured, variables, strict=True))
 
-    def partition(self, wanted: tuple[bool, ...]) -> tuple[Graph, Halves]:
+    def partition(self, wanted: tuple[bool, ...]) -> Partition:
         """Return the joint graph of gradients for some inputs, and its two halves; made once."""
         found = self.partitions.get(wanted)
         if found is None:
             joint = joint_graph(self.graph, wanted)
             values = len(self.graph.inputs)
-            found = (joint, cut(joint, values, len(self.graph.outputs), at_hand=[True] * values))
+            halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
+            found = Partition(joint, halves.read, function_of(halves.forward), function_of(halves.backward))
             self.partitions[wanted] = found
         return found
+
+    def offer_to(self, entry: Entry, arguments: Sequence[Kind | None], names: Sequence[str]) -> None:
+        """Let an entry whose arguments are of these kinds call native code from now on, if that is all there is to do.
+
+        What Python does before and after a call is not needed where the function neither captured Tensors nor wrote to
+        its arguments.
+        """
+        if self.native is not None and not (self.captured or self.written or self.donated or self.merged):
+            self.native.offer(entry, arguments, names, functools.partial(unflatten, self.structure))
+
+
+class Partition(NamedTuple):
+    """Hold what calls under a tape run.
+
+    Attributes:
+        joint: the graph of values and gradients.
+        read: the positions of the inputs that the backward half reads directly.
+        forward: inputs to outputs and residuals.
+        backward: inputs read, residuals and cotangents to gradients.
+    """
+
+    joint: Graph
+    read: tuple[int, ...]
+    forward: Run
+    backward: Run
+
+
+def native_function(graph: Graph) -> GraphFunction | None:
+    """Return a graph as native code, if that is asked for."""
+    if not _config.NATIVE:
+        return None
+    from wengert.compile.executable import GraphFunction  # which takes a third of the time of importing the library
+
+    return GraphFunction(graph)
+
+
+def evaluation(graph: Graph) -> Run:
+    """Return the function that evaluates a graph."""
+    return lambda *values: evaluate(graph, values)
+
+
+def function_of(graph: Graph) -> Run:
+    """Return a graph as a function of arrays and numbers."""
+    return native_function(graph) or evaluation(graph)
 
 
 def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
@@ -132,24 +183,24 @@ class GraphCall(Primitive):
     kind = "opaque"
     firm = False
 
-    def __init__(self, entry: Entry, wanted: tuple[bool, ...]) -> None:
-        super().__init__(entry.name, as_function(entry.graph))
-        self.entry = entry
+    def __init__(self, form: TracedForm, wanted: tuple[bool, ...]) -> None:
+        super().__init__(form.name, as_function(form.graph))
+        self.traced = form
         self.wanted = wanted
-        self.outputs = len(entry.graph.outputs)
-        self.floats = [i for i, x in enumerate(entry.graph.outputs) if is_differentiable(aval_of(x).dtype)]
+        self.outputs = len(form.graph.outputs)
+        self.floats = [i for i, x in enumerate(form.graph.outputs) if is_differentiable(aval_of(x).dtype)]
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
         """Run the backward half, or the whole gradient on Tensors if the sweep itself is differentiated."""
-        joint, halves = self.entry.partition(self.wanted)
+        halves = self.traced.partition(self.wanted)
         cts = ct if type(ct) is list else [ct]
         given = [self.completed(cts[i], i) for i in self.floats]
         if any(type(x) is Tensor for x in given) or out is None:
-            found = evaluate(joint, (*operands, *given))[self.outputs :]
+            found = evaluate(halves.joint, (*operands, *given))[self.outputs :]
         else:
-            found = evaluate(halves.backward, (*[operands[i] for i in halves.read], *out, *given))
+            found = halves.backward(*[operands[i] for i in halves.read], *out, *given)
         results: list[Any] = [None] * len(operands)
         for i, value in zip((i for i, want in enumerate(self.wanted) if want), found, strict=True):
             results[i] = unwrapped(current(value)) if type(value) is Tensor else np.asarray(value)[()]
@@ -157,33 +208,32 @@ class GraphCall(Primitive):
 
     def completed(self, ct: Any, index: int) -> Any:
         """Return the cotangent of an output; zeros if it received none."""
-        aval = aval_of(self.entry.graph.outputs[index])
+        aval = aval_of(self.traced.graph.outputs[index])
         return np.zeros(aval.shape, aval.dtype)[()] if ct is None else ct
 
 
-def call_entry(entry: Entry, operands: Sequence[Any]) -> Sequence[Any]:
+def call_form(form: TracedForm, operands: Sequence[Any]) -> Sequence[Any]:
     """Run a traced function on operands of any kind."""
     values = [current(x) if type(x) is Tensor else x for x in operands]
     traces = {x._trace for x in values if type(x) is Tensor and x._trace is not None}
     if not traces:
-        return entry.run([x._value if type(x) is Tensor else x for x in values])
+        return form.function(*[x._value if type(x) is Tensor else x for x in values])
     tape = next(iter(traces))
     below = [x._value if type(x) is Tensor else x for x in values]
     plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not settings().packing
     if len(traces) == 1 and plain and not any(type(x) is Tensor for x in below):
-        return resolved(lambda *xs: recorded(entry, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]  # a tuple
-    return evaluate(entry.graph, values)
+        return resolved(lambda *xs: recorded(form, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]  # a tuple
+    return evaluate(form.graph, values)
 
 
-def recorded(entry: Entry, tape: Tape, values: Sequence[Any]) -> Sequence[Any]:
+def recorded(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[Any]:
     """Run the forward half on plain values that nobody will change, and record the call as one node."""
     inputs = tuple(map(tape.node_of, values))
     wanted = tuple(node is not None for node in inputs)
-    _, halves = entry.partition(wanted)
     operands = tuple([tape.residual(x) for x in values])
-    results = evaluate(halves.forward, operands)
-    count = len(entry.graph.outputs)
-    node = new_record(GraphCall(entry, wanted), inputs, {})
+    results = form.partition(wanted).forward(*operands)
+    count = len(form.graph.outputs)
+    node = new_record(GraphCall(form, wanted), inputs, {})
     node.operands = operands
     node.out = tuple(results[count:])
     outs = [x if is_number(x) else np.asarray(x)[()] for x in results[:count]]
@@ -195,7 +245,7 @@ def recorded(entry: Entry, tape: Tape, values: Sequence[Any]) -> Sequence[Any]:
     return [tape.output(node, i, out, True) for i, out in enumerate(outs)]
 
 
-class Jitted(Generic[P, R]):
+class Jitted(Entry, Generic[P, R]):
     """Be a function that is traced once for each kind of argument; made by `jit`.
 
     Attributes:
@@ -216,7 +266,7 @@ class Jitted(Generic[P, R]):
         self.static_argnums, self.static_argnames = static_arguments(fun, positions, names)
         donated = as_tuple("donate_argnums", donate_argnums, int)
         self.donate_argnums = known_positions(fun, "donate_argnums", donated)
-        self.entries: Cache[Any, Entry] = Cache(MOST_FORMS)
+        self.forms: Cache[Any, TracedForm] = Cache(MOST_FORMS)
         self.instances: dict[int, tuple[Callable[[], Any], Jitted[..., R]]] = {}
         self.is_method = False  # whether argument 0 is one and the same instance
         self.trace_count = 0
@@ -226,7 +276,7 @@ class Jitted(Generic[P, R]):
 
     def __repr__(self) -> str:
         """Return the name of the function and the arguments it has been traced for."""
-        forms = [f"({', '.join(map(aval_text, entry.graph.inputs))})" for entry in self.entries.values()]
+        forms = [f"({', '.join(map(aval_text, form.graph.inputs))})" for form in self.forms.values()]
         name = getattr(self.fun, "__name__", None) or repr(self.fun)
         return f"<jit({name}), traced for {' and '.join(forms) or 'nothing yet'}>"
 
@@ -261,28 +311,42 @@ class Jitted(Generic[P, R]):
         else:  # most calls: nothing to take apart
             statics, dynamic, given, structure = None, (args, kwargs), list(args), len(args)
         leaves = [as_leaf(leaf) for leaf in given]
-        key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else kind_of(x) for x in leaves]))
-        entry = self.entries.get(key)
-        if entry is None or not entry.fits():
+        key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else traced_for(x) for x in leaves]))
+        form = self.forms.get(key)
+        if form is None or not form.fits():
             if statics is None:
                 structure = flatten(dynamic)[1]
-            entry = self.entries[key] = self.trace(args, kwargs, leaves, structure)
-        if entry.written:
-            require_apart("jit", (*given, *entry.captured), entry.written)
+            form = self.forms[key] = self.trace(args, kwargs, leaves, structure)
+        if form.written:
+            require_apart("jit", (*given, *form.captured), form.written)
         entered = attributed()
         try:
-            results = call_entry(entry, (*leaves, *entry.captured))
+            results = call_form(form, (*leaves, *form.captured))
         finally:
             returned(entered)
         example = next((A_TENSOR for x in given if type(x) is Tensor), None)
-        visible = len(results) - len(entry.donated)
-        for position, index in entry.donated:
+        if example is None:
+            form.offer_to(self, self.kinds(args, kwargs), tuple(kwargs))
+        visible = len(results) - len(form.donated)
+        for position, index in form.donated:
             write_back(given[position], results[index])
         found = [as_given(own(x, leaves), example) for x in results[:visible]]
-        for i in entry.merged:
+        for i in form.merged:
             if i < visible and type(found[i]) is np.ndarray:
                 found[i] = found[i].copy(order="K")
-        return cast(R, unflatten(entry.structure, found))
+        return cast(R, unflatten(form.structure, found))
+
+    def kinds(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Kind | None]:
+        """Return the kinds of arguments; None for those that native code cannot look at."""
+        count = len(args)
+        static = {i % count for i in self.static_argnums if -count <= i < count}
+        found = [constant_kind(x) if i in static else kind_of(x) for i, x in enumerate(args)]
+        if self.is_method:  # the instance: it does not live as long as what would hold it
+            found[0] = AnyKind(type(args[0]))
+        for name, value in kwargs.items():
+            kind = constant_kind(value) if name in self.static_argnames else kind_of(value)
+            found.append(kind if is_found(name) else None)
+        return found
 
     def split(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return the static arguments as a hashable key, and the others."""
@@ -303,7 +367,9 @@ class Jitted(Generic[P, R]):
         positional = tuple(x for i, x in enumerate(args) if i not in static)
         return (fixed, named), (positional, {k: v for k, v in kwargs.items() if k not in self.static_argnames})
 
-    def trace(self, args: Sequence[Any], kwargs: Mapping[str, Any], leaves: Sequence[Any], structure: Any) -> Entry:
+    def trace(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], leaves: Sequence[Any], structure: Any
+    ) -> TracedForm:
         """Trace the function for arguments of one kind."""
         for leaf in leaves:
             require_number("jit", "an argument", leaf)
@@ -316,13 +382,13 @@ class Jitted(Generic[P, R]):
             )
         if self.running is not self.fun:
             return self.trace_with(self.running, args, kwargs, leaves, structure)
-        entry, self.running = converting(
+        form, self.running = converting(
             name_of("jit", self.fun),
             self.fun,
             lambda function: self.trace_with(function, args, kwargs, leaves, structure),
             self.statics_of(args, kwargs),
         )
-        return entry
+        return form
 
     def trace_with(
         self,
@@ -331,7 +397,7 @@ class Jitted(Generic[P, R]):
         kwargs: Mapping[str, Any],
         leaves: Sequence[Any],
         structure: Any,
-    ) -> Entry:
+    ) -> TracedForm:
         """Trace one form of the function: as it was written, or converted."""
         out_structure: Any = None
         donated: list[tuple[int, int]] = []
@@ -344,7 +410,7 @@ class Jitted(Generic[P, R]):
             positional, keywords = unflatten(structure, inputs)
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
-            found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}))
+            found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}), in_order=True)
             require_arrays("jit", found)
             if isinstance(stage, Stage):
                 written = places_written(stage, inputs, variables)
@@ -357,10 +423,10 @@ class Jitted(Generic[P, R]):
             graph, captured = staged(flat, avals, label, orders=orders)
         name = getattr(self.fun, "__name__", "jit")
         simple = simplified(graph)
-        entry = Entry(name, simple, out_structure, captured, donated)
-        entry.written = written
-        entry.merged = merged_results(graph, simple)
-        return entry
+        form = TracedForm(name, simple, out_structure, captured, donated)
+        form.written = written
+        form.merged = merged_results(graph, simple)
+        return form
 
     def statics_of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """Return the static arguments."""
@@ -400,7 +466,7 @@ def places_written(stage: Stage, inputs: Sequence[Tensor], variables: Sequence[V
     return {**inside, **written_to(inputs, variables)}
 
 
-def kind_of(leaf: Any) -> tuple[Any, ...]:
+def traced_for(leaf: Any) -> tuple[Any, ...]:
     """Return what of an array or Tensor a function is traced for."""
     return leaf.shape, leaf.dtype, order_of_argument(leaf), type(leaf) is Tensor and leaf.weak
 
@@ -453,27 +519,6 @@ def own(value: Any, leaves: Sequence[Any]) -> Any:
         return array
     shared = any(isinstance(leaf, np.ndarray) and np.may_share_memory(array, leaf) for leaf in leaves)
     return array.copy(order="K") if shared or not array.flags.writeable else array
-
-
-def merged_results(before: Graph, after: Graph) -> frozenset[int]:
-    """Return the results that share memory with an earlier one only since equal equations were merged."""
-    owners, simple_owners = list(map(owner_of(before), before.outputs)), list(map(owner_of(after), after.outputs))
-    pairs = zip(owners, simple_owners, strict=True)
-    first: dict[Variable, Any] = {}
-    found = [i for i, (own, simple) in enumerate(pairs) if simple is not None and first.setdefault(simple, own) != own]
-    return frozenset(found)
-
-
-def owner_of(graph: Graph) -> Callable[[Any], Variable | None]:
-    """Return the function that finds the variable in whose memory an output lies; None for literals."""
-    made = {v: equation for equation in graph.equations for v in equation.outputs if equation.primitive.view}
-
-    def owner(value: Any) -> Variable | None:
-        while value in made if type(value) is Variable else False:
-            value = made[value].inputs[0]
-        return value if type(value) is Variable else None
-
-    return owner
 
 
 def write_back(target: Any, value: Any) -> None:

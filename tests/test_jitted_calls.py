@@ -1,0 +1,202 @@
+"""Calls of jitted functions that need no Python: what is native from the second call on, and what is not."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.test_entry import same
+from wengert import _config
+from wengert._tree import flatten
+from wengert.transforms import jit as jit_module
+
+pytest.importorskip("llvmlite")
+
+X = np.linspace(0.5, 1.5, 10)
+GRID = np.arange(12.0).reshape(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def _native(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_config, "NATIVE", True)
+
+
+class Refused(Exception):
+    """Say that Python ran."""
+
+
+def refuse(*_: Any) -> Any:
+    raise Refused
+
+
+def again(monkeypatch: pytest.MonkeyPatch, f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the result of a call, while those that need Python raise."""
+    with monkeypatch.context() as patched:
+        patched.setattr(jit_module, "call_form", refuse)
+        return f(*args, **kwargs)
+
+
+def rosenbrock(x: Any) -> Any:
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def power(x: Any, times: Any, scale: Any = 1.0) -> Any:
+    for _ in range(times):
+        x = x * x
+    return x * scale
+
+
+NATIVE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
+    "an array": (wg.jit(lambda x: x * 2.0), (X,), {}),
+    "several arrays": (wg.jit(lambda x, y: (x + y, x * y)), (X, X[::-1].copy()), {}),
+    "an array that is not used": (wg.jit(lambda x, y, z: z * 2.0), (X, GRID, 3.0), {}),
+    "numbers": (wg.jit(lambda x, y, z: (x * y, x > y, x * 1j, z * x)), (2.5, 0.5, 3), {}),
+    "scalars": (wg.jit(lambda x, y: (x * y, x > y)), (np.float64(2.5), np.float32(0.5)), {}),
+    "single precision": (wg.jit(lambda x: (x * 2, x.sum())), (X.astype(np.float32),), {}),
+    "complex numbers": (wg.jit(lambda x, y: (x * y, (x * y).real + 1.0)), (X * 1j, 2.0 + 1j), {}),
+    "integers and booleans": (wg.jit(lambda n, b: (n * 2, ~b, n > 3)), (np.arange(5), np.arange(5) > 2), {}),
+    "a sum": (wg.jit(rosenbrock), (X,), {}),
+    "value and gradient": (wg.jit(wg.value_and_grad(rosenbrock)), (X,), {}),
+    "gradients by name": (wg.jit(wg.grad(lambda p: rosenbrock(p["w"]) * p["b"])), ({"w": X, "b": 2.0},), {}),
+    "lanes": (wg.jit(wg.vmap(rosenbrock)), (GRID,), {}),
+    "a derivative in a direction": (wg.jit(lambda x, t: wg.jvp(rosenbrock, (x,), (t,))), (X, X), {}),
+    "containers": (wg.jit(lambda p: [p[0] * p[1]["a"], {"s": p[0] + 1.0}, None]), ((X, {"a": 2.0}),), {}),
+    "arguments by name": (wg.jit(lambda x, y, z: x * y - z), (X,), {"z": X, "y": 2.0}),
+    "one that is no argument": (wg.jit(lambda x, y: None if y is None else x), (X, 1.0), {}),
+    "an argument as a result": (wg.jit(lambda x, y: (x, y, x + 1.0)), (X, 2.5), {}),
+    "known results": (wg.jit(lambda x: (2.5, np.arange(3.0), x + np.arange(10.0))), (X,), {}),
+    "only a known array": (wg.jit(lambda x: np.ones(3)), (X,), {}),
+    "static arguments": (wg.jit(power, static_argnums=1), (X, 3), {}),
+    "static arguments by name": (wg.jit(power, static_argnames="times"), (X,), {"times": 3, "scale": 2.0}),
+    "static functions": (wg.jit(lambda f, x: f(x), static_argnums=0), (rosenbrock, X), {}),
+    "static text": (wg.jit(lambda x, c: x * c[1], static_argnums=1), (X, ("times", 2.0)), {}),
+    "a calls in a call": (wg.jit(lambda x: wg.jit(rosenbrock)(x) + 1.0), (X,), {}),
+}
+
+
+@pytest.mark.parametrize("case", NATIVE)
+def test_the_second_call_is_native(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, args, kwargs = NATIVE[case]
+    first = f(*args, **kwargs)
+    second = again(monkeypatch, f, *args, **kwargs)
+    assert same(first, second), (first, second)
+    expected = f.__wrapped__(*args, **kwargs)
+    assert type(expected) is type(second)
+    for x, y in zip(flatten(expected)[0], flatten(second)[0], strict=True):
+        np.testing.assert_allclose(y, x, rtol=1e-12)
+        assert type(x) is type(y)
+    assert f.trace_count == 1
+
+
+def twice(x: Any) -> Any:
+    y = x * 2.0
+    return y, y
+
+
+def parts(x: Any) -> Any:
+    y = x * 2.0
+    return y, y[2:]
+
+
+def written(x: Any) -> Any:
+    x[0] = 5.0
+    return x * 2.0
+
+
+WEIGHT = wg.tensor(2.0, requires_grad=True)
+
+PYTHON: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "Tensors": (wg.jit(lambda x: x * 2.0), (wg.tensor(X),)),
+    "captured Tensors": (wg.jit(lambda x: x * WEIGHT), (X,)),
+    "one array twice": (wg.jit(twice), (X,)),
+    "an array and a part of it": (wg.jit(parts), (X,)),
+    "arguments that are written to": (wg.jit(written), (X,)),
+    "arguments that are overwritten": (wg.jit(written, donate_argnums=0), (X.copy(),)),
+    "equations that NumPy computes": (wg.jit(lambda x: np.cumsum(x)), (X,)),
+    "static objects that compare otherwise": (wg.jit(lambda x, d: x.astype(d), static_argnums=1), (X, np.dtype(float))),
+}
+
+
+@pytest.mark.parametrize("case", PYTHON)
+def test_some_calls_need_python(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, args = PYTHON[case]
+    first = f(*args)
+    with pytest.raises(Refused):
+        again(monkeypatch, f, *args)
+    assert same(repr(first), repr(f(*args)))
+
+
+def test_results_share_memory_where_numpy_has_them_share_it() -> None:
+    for f in (twice, parts):
+        for _ in range(2):
+            y, z = wg.jit(f)(X)
+            assert np.shares_memory(y, z)
+    y, z = wg.jit(lambda x: (x * 2.0, x * 2.0))(X)
+    assert not np.shares_memory(y, z)
+
+
+def test_each_kind_of_arguments_is_native_on_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = wg.jit(lambda x: x * 2.0)
+    kinds = (X, X[:3], 2.0, np.float64(2.0), np.array(2.0), X.astype(np.float32), 3.0 + 1j)
+    for x in kinds:
+        f(x)
+    for x in kinds:
+        np.testing.assert_array_equal(again(monkeypatch, f, x), x * 2.0)
+    assert f.trace_count == 7
+    assert len(f.variants()) == len(kinds)
+    with pytest.raises(Refused):
+        again(monkeypatch, f, np.ones(7))
+
+
+def test_static_values_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = wg.jit(lambda x, s: x * (3.0 if s is True else s), static_argnums=1)
+    for s in (1, True, 1.0, -0.0, 0.0):
+        f(X, s)
+    for s in (1, True, 1.0, -0.0, 0.0):
+        assert same(again(monkeypatch, f, X, s), X * (3.0 if s is True else s))
+
+
+class Model:
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    @wg.jit
+    def step(self, x: Any) -> Any:
+        return x * self.rate
+
+
+def test_methods_are_native_and_let_their_instance_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = [Model(2.0), Model(3.0)]
+    for model in models:
+        model.step(X)
+    for model in models:
+        np.testing.assert_array_equal(again(monkeypatch, model.step, X), X * model.rate)
+    gone = weakref.ref(models[0])
+    del models[:], model
+    gc.collect()
+    assert gone() is None
+
+
+def test_functions_with_native_code_are_collected() -> None:
+    f = wg.jit(rosenbrock)
+    f(X)
+    gone = weakref.ref(f)
+    del f
+    gc.collect()
+    assert gone() is None
+
+
+def test_halves_of_calls_under_a_tape_are_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = wg.jit(rosenbrock)
+    expected = wg.grad(rosenbrock)(X)
+    for _ in range(2):
+        np.testing.assert_allclose(wg.grad(f)(X), expected, rtol=1e-12)
+    (partition,) = next(iter(f.forms.values())).partitions.values()
+    assert [len(half.variants()) for half in (partition.forward, partition.backward)] == [1, 1]
+    np.testing.assert_allclose(wg.hessian(f)(X), wg.hessian(rosenbrock)(X), rtol=1e-12)
