@@ -463,7 +463,7 @@ LANES = r"vmap\(.*, File \".*test_vmap.py\", line \d+\)"
             "Write None for True.",
         ),
         (
-            lambda: wg.vmap(lambda x: writing(x, x > 0, 0.0))(X),
+            lambda: wg.vmap(lambda x: writing(x, (x > 0, 0), 0.0))(X.reshape(*X.shape, 1)),
             UsageError,
             "vmap: a boolean mask that differs from lane to lane as an index; ",
         ),

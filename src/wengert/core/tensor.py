@@ -125,9 +125,9 @@ class Tensor(ArrayMethods):
     def ndim(self) -> int:
         """The number of axes."""
         trace = self._trace
-        if (trace is None or trace.fast) and type(self._value) is ndarray:
-            return self._value.ndim
-        return len(self.shape)
+        if trace is None or trace.fast:
+            return self._value.ndim if type(self._value) is ndarray else len(self.shape)
+        return trace.rank(self)
 
     @property
     def size(self) -> int:

@@ -48,6 +48,10 @@ class Trace:
         """Return the shape of a Tensor of this trace."""
         return shape_of(tensor._value)
 
+    def rank(self, tensor: Tensor) -> int:
+        """Return the number of axes of a Tensor of this trace."""
+        return len(tensor.shape)
+
     def strides(self, tensor: Tensor) -> Strides:
         """Return the strides of a Tensor of this trace; see `wengert.core.order`."""
         return strides_of(tensor._value)

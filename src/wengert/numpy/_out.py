@@ -10,7 +10,9 @@ import numpy as np
 from wengert._refusals import refusal
 from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import Tensor
+from wengert.core.watch import note_write, rebound
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.primitives.masked import Masked
 from wengert.traces.parts import write_through
 
 __all__ = ["dtype_within", "filling", "refuse_options", "replace", "with_out"]
@@ -85,7 +87,8 @@ def store(name: str, result: Any, out: Any, where: Any) -> Any:
 def replace(name: str, target: Tensor, result: Any) -> Tensor:
     """Let a Tensor hold a result of its own shape, cast to its dtype as NumPy's in-place operations do."""
     found = as_tensor(result)
-    if found.shape != target.shape:
+    masked = type(target._trace) is Masked  # nobody knows its shape
+    if not masked and found.shape != target.shape:
         raise ShapeError(
             describe(
                 name,
@@ -105,5 +108,9 @@ def replace(name: str, target: Tensor, result: Any) -> Tensor:
                 )
             )
         found = found.astype(target.dtype)
-    write_through(target, found)
+    if masked:
+        note_write(target)
+        rebound(target, found)
+    else:
+        write_through(target, found)
     return target

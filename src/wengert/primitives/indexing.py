@@ -29,9 +29,17 @@ from wengert.core.tensor import Tensor, is_concrete, make_tensor
 from wengert.core.variable import Variable
 from wengert.core.views import base_and_path, current, resolved, share
 from wengert.core.watch import WATCHES, Lost, note_write
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
-from wengert.primitives.index_layout import batched_index, join_index, split_index
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.primitives.index_layout import OPERAND, batched_index, join_index, split_index
 from wengert.primitives.index_maps import composed_index, index_before, unit_axes
+from wengert.primitives.masked import (
+    Masked,
+    differs_between_lanes,
+    is_undecided,
+    put_back,
+    selected,
+    unknown_mask_error,
+)
 from wengert.primitives.shapes import reshape, transpose
 
 __all__ = [
@@ -69,14 +77,7 @@ class Index(Form):
     def results(self, primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
         """Ask for the part, which an unknown mask does not tell."""
         for array in filter(unknown_mask, inputs[1:]):
-            raise GraphError(
-                describe(
-                    "getitem",
-                    f"a mask of shape {array.shape} whose elements are unknown while tracing",
-                    "a result whose shape does not depend on elements is needed",
-                    "Use numpy.where(mask, x, 0), or a mask that does not depend on the traced arguments",
-                )
-            )
+            raise unknown_mask_error(array)
         return super().results(primitive, list(map(unfilled, inputs)), params)
 
     def lifted(
@@ -355,11 +356,19 @@ def read_index(x: Any, index: Any) -> Any:
     entries, arrays = split_index(index)
     if None in entries and is_widening(entries, shape_of(x)):
         return apply(reshape, x, shape=np.empty(shape_of(x), np.bool_)[entries].shape, order="C")
+    if arrays and (mask := undecided_mask(entries, arrays, shape_of(x))) is not None:
+        return selected(x, mask)
     part = apply(getitem, x, *arrays, index=entries)
     if arrays and type(part) is Tensor and part.ndim and all(map(is_unknown_place, arrays)):
         base, path = base_and_path(x)
         part_of(base, part, PartPlace((path, entries), arrays), part_text())
     return part
+
+
+def undecided_mask(entries: Entries, arrays: Sequence[Any], shape: tuple[int, ...]) -> Tensor | None:
+    """Return the mask that an index is, if it is one whose elements are not there, for arrays of a shape."""
+    mask = arrays[0] if entries == (OPERAND,) and is_undecided(arrays[0]) else None
+    return mask if mask is not None and mask.shape == shape[: mask.ndim] else None
 
 
 def is_widening(entries: Entries, shape: tuple[int, ...]) -> bool:
@@ -434,6 +443,8 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
     entries, arrays = split_index(index)
     if type(base._trace) is Lost:
         found_again(base, value, PartPlace((path, entries), arrays))
+    if arrays and wrote_by_mask(target, entries, arrays, value, add):
+        return
     place = None if arrays else extended(base.shape, path, getitem, {"index": entries})
     if place is not None and not add and is_same_view(value, base, place):
         return  # the second half of `target[index] += ...`, whose first half has written through the view
@@ -443,6 +454,21 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
     if place is not None and place[-1][0] is getitem:
         path, entries = place[:-1], dict(place[-1][1])["index"]
     write(base, found, *arrays, path=path, index=entries, add=add)
+
+
+def wrote_by_mask(target: Tensor, entries: Entries, arrays: Sequence[Any], value: Any, add: bool) -> bool:
+    """Assign where a mask holds whose elements are not there, and tell whether that was to be done.
+
+    A mask that is traced for all lanes alike is an operand of `assign`, unless what is assigned was selected by it.
+    """
+    is_selection = type(value) is Tensor and type(value._trace) is Masked
+    mask = None if add else undecided_mask(entries, arrays, target.shape)
+    if mask is None and is_selection:
+        raise value._value.error()
+    if mask is None or not (is_selection or differs_between_lanes(mask)):
+        return False
+    setitem(target, Ellipsis, put_back(target, mask, value if is_selection else assignable(target, value)))
+    return True
 
 
 def assignable(target: Tensor, value: Any, add: bool = False) -> Any:

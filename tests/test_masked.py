@@ -1,0 +1,165 @@
+"""Selections by masks that are traced, or differ between lanes: `y[mask] *= s` means what it means in NumPy."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.test_staging import same_bits
+from wengert.errors import DtypeError
+
+X = np.array([0.3, -1.2, 2.0, 0.7])
+
+
+def scaled(x: Any, s: Any) -> Any:
+    y = np.sin(x)
+    mask = y > 0
+    y[mask] *= s
+    y[y < 0.2] += np.exp(s)
+    return y
+
+
+def of_two_arrays(x: Any, s: Any) -> Any:
+    y, mask = np.cos(x) * s, x > 0.5
+    y[mask] = np.log(x[mask]) * y[mask] + 1.0
+    return y
+
+
+def rows(x: Any, s: Any) -> Any:
+    y = np.stack([x, x * s, s - x], 1)
+    mask = y[:, 1] > 0
+    y[mask] *= np.array([1.0, 2.0, 3.0])
+    y[1:][y[1:] > 1] -= s
+    return y
+
+
+def named(x: Any, s: Any) -> Any:
+    y = x * s
+    mask = y < 0.5
+    part = y[mask]
+    part += 1.0
+    part /= s
+    y[mask] = part * 2.0
+    y[mask] = np.where(y[mask] > 1.0, y[mask], 0.25)
+    return y
+
+
+def in_a_loop(x: Any, s: Any) -> Any:
+    y = np.abs(x * s)
+    while np.sum(y) < 9.0:
+        mask = y < 2.0
+        y[mask] *= 1.5
+        if np.any(y > 3.0):
+            y[y > 3.0] -= 0.75
+        y[mask] += 0.5
+    return y
+
+
+def integers(x: Any, s: Any) -> Any:
+    y = np.array([2**60 + 1, 3, 5, 7]) * np.ones_like(x).astype(int)
+    mask = x > 0.5
+    y[mask] = y[mask] * 2.5
+    return y * s
+
+
+PROGRAMS = [scaled, of_two_arrays, rows, named, in_a_loop, integers]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+def test_selections_are_written_back_in_every_mode(program: Callable[..., Any]) -> None:
+    def loss(x: Any, s: Any) -> Any:
+        return np.sum(program(x, s) ** 2)
+
+    lanes = np.stack([X, -X, X * 0.0])
+    eager = wg.grad(loss, argnums=(0, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in lanes:
+            assert same_bits(wg.jit(program)(x, 1.7), program(x, 1.7))
+            for found in (wg.jit(eager)(x, 1.7), wg.grad(wg.jit(loss), argnums=(0, 1))(x, 1.7)):
+                for one, other in zip(found, eager(x, 1.7), strict=True):
+                    np.testing.assert_allclose(one, other, rtol=1e-13)
+    found = wg.jit(wg.vmap(wg.grad(loss), in_axes=(0, None)))(lanes, 1.7)
+    np.testing.assert_allclose(found, np.stack([eager(x, 1.7)[0] for x in lanes]), rtol=1e-13)
+    if program is in_a_loop:  # which vmap alone cannot follow
+        return
+    assert same_bits(wg.vmap(program, in_axes=(0, None))(lanes, 1.7), np.stack([program(x, 1.7) for x in lanes]))
+
+
+def test_numbers_are_assigned_where_masks_of_lanes_hold() -> None:
+    def clipped(x: Any) -> Any:
+        y = x * 2.0
+        y[y > 1] = 0.25
+        y[x < -1] = np.float32(3.0)
+        return y
+
+    lanes = np.stack([X, -X])
+    assert same_bits(wg.vmap(clipped)(lanes), np.stack([clipped(x) for x in lanes]))
+    np.testing.assert_array_equal(wg.vmap(wg.grad(lambda x: np.sum(clipped(x))))(lanes)[0], [2.0, 0.0, 0.0, 0.0])
+
+
+def test_what_was_not_selected_is_not_computed() -> None:
+    def function(x: Any) -> Any:
+        y, mask = x * 1.0, x > 0
+        y[mask] = np.sqrt(np.log1p(-1.0 / (1.0 + x[mask])) + 10.0)
+        return y
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in (np.array([-1.0, 2.0, -0.5]), np.array([-1.0, -2.0]), np.zeros(0)):
+            assert same_bits(wg.jit(function)(x), function(x))
+
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "returned": lambda x: x[x > 0],
+    "summed": lambda x: np.sum(x[x > 0] * 2),
+    "shape": lambda x: x[x > 0].shape,
+    "size": lambda x: x[x > 0].size,
+    "length": lambda x: len(x[x > 0]),
+    "iterated": lambda x: [part for part in x[x > 0]],  # noqa: C416 - iterating is the point
+    "with an array": lambda x: x[x > 0] + np.ones(2),
+    "with another mask": lambda x: x[x > 0] + x[x < 0],
+    "with what is not selected": lambda x: x + x[x > 0],
+    "indexed": lambda x: x[x > 0][0],
+    "joined": lambda x: np.concatenate([x, x[x > 0]]),
+    "shown": lambda x: f"{x[x > 0]}",
+    "sorted": lambda x: np.sort(x[x > 0]),
+    "put elsewhere": lambda x: put(x, slice(0, 2), x[x > 0]),
+    "put by another mask": lambda x: put(x, x > 1, x[x > 0]),
+    "written to": lambda x: put(x[x > 0], 0, 1.0),
+    "an array by a mask": lambda x: put(x, x > 0, np.ones(2)),
+}
+
+
+def put(x: Any, index: Any, value: Any) -> Any:
+    y = x if value is not None and not np.ndim(value) else np.copy(x)
+    y[index] = value
+    return y
+
+
+@pytest.mark.parametrize("name", USES)
+def test_other_uses_are_refused_with_the_line_of_the_selection(name: str) -> None:
+    with pytest.raises(Exception, match="mask") as caught:
+        wg.jit(USES[name])(X)
+    staged = "getitem: a mask of shape (4,) whose elements are unknown while tracing; a result whose shape does not"
+    if name != "an array by a mask":
+        assert str(caught.value).startswith(staged)
+        assert __file__ in str(caught.value)
+    with pytest.raises(Exception, match="a boolean mask that differs from lane to lane as an index; ") as caught:
+        wg.vmap(USES[name])(np.stack([X, -X]))
+    assert __file__ in str(caught.value)
+
+
+def test_selections_keep_their_dtype_in_place() -> None:
+    def function(x: Any) -> Any:
+        y = (x * 4).astype(int)
+        y[x > 0] *= 0.5
+        return y
+
+    with pytest.raises(DtypeError, match="a result of dtype float64 for a Tensor of dtype int64"):
+        wg.jit(function)(X)
