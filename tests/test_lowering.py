@@ -110,7 +110,9 @@ SPECIAL = {s.primitive for s in samples.special.SAMPLES} - {"erf", "erfc", "gamm
 ROUTINES = {
     *("sort", "partition", "argsort", "argpartition", "lexsort", "argmax", "argmin", "nanargmax", "nanargmin"),
     *("searchsorted", "digitize", "isin", "interp", "unwrap", "linspace", "cross", "recurrence", "extremum_partials"),
-    *("cholesky", "scipy_cholesky", "solve_triangular", "cho_solve"),
+    *("cholesky", "scipy_cholesky", "solve_triangular", "cho_solve", "eigh", "eigvalsh", "eig", "eigvals"),
+    *("svd", "svdvals", "divided", "cluster_share", "qr", "qr_r", "pinv", "lstsq", "residuals_of_full_rank"),
+    *("matrix_rank", "scipy_qr", "fft", "ifft", "rfft", "irfft"),
     *("inv", "solve", "det", "slogdet", "cofactors", "cumsum", "accumulate", "constant_accumulate", "reduceat"),
     *("packbits", "unpackbits"),
     *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,22 +15,12 @@ PRESENT = (DIRECTORY / "load_oracles.py").exists()
 REFERENCE = Reference(DIRECTORY) if PRESENT else None
 FUNCTIONS = REFERENCE.by_function() if REFERENCE else {}
 COVERED = [name for name in FUNCTIONS if REFERENCE is not None and REFERENCE.covers(name)]
-WAITING = {"numpy.linalg.norm": "numpy.linalg.svd", "numpy.linalg.matrix_norm": "numpy.linalg.svd"}
-
-
-def parameter(function: str) -> Any:
-    """Return a function's test, expected to fail while it waits for another."""
-    missing = WAITING.get(function)
-    marks = [pytest.mark.xfail(reason=f"some options need {missing}")] if missing else []
-    return pytest.param(function, marks=marks)
-
-
 pytestmark = pytest.mark.skipif(
     not PRESENT, reason="the reference values are not here; set WENGERT_ORACLES to their directory"
 )
 
 
-@pytest.mark.parametrize("function", [parameter(function) for function in COVERED])
+@pytest.mark.parametrize("function", COVERED)
 def test_values_and_derivatives_agree_with_the_reference(function: str) -> None:
     assert REFERENCE is not None
     with np.errstate(all="ignore"):

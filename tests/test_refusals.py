@@ -90,11 +90,11 @@ def test_a_refusal_inside_of_an_inner_transformation_is_raised_by_the_outer_one(
 def test_functions_without_derivatives_are_not_given_up_silently():
     def f(v):
         try:
-            return np.sum(np.linalg.svd(v)[1])
+            return np.sum(np.emath.sqrt(v))
         except TypeError:
             return np.sum(v)
 
-    with pytest.raises(TypeError, match=r"numpy.linalg.svd"):
+    with pytest.raises(TypeError, match=r"sqrt"):
         wg.grad(f)(np.eye(2))
 
 

@@ -457,7 +457,7 @@ VALID: dict[str, Any] = {
     "weights": None,
     "axes": None,
 }
-SETTINGS = {"errstate", "seterr", "set_printoptions", "printoptions", "lib", "linalg"}
+SETTINGS = {"errstate", "seterr", "set_printoptions", "printoptions", "lib", "linalg", "fft"}
 """Names that are settings or modules, NumPy's own."""
 
 
@@ -472,7 +472,7 @@ INTERNAL = re.compile("has no attribute|is not callable|is not iterable|is not s
 def mirrored() -> dict[str, tuple[Any, Any]]:
     """Return the functions of `wengert.numpy`, each with NumPy's."""
     found = {}
-    for prefix, ours, theirs in (("", wnp, np), ("linalg.", wnp.linalg, np.linalg)):
+    for prefix, ours, theirs in (("", wnp, np), ("linalg.", wnp.linalg, np.linalg), ("fft.", wnp.fft, np.fft)):
         for name in ours.__all__ if hasattr(ours, "__all__") else vars(ours):
             function, original = getattr(ours, name, None), getattr(theirs, name, None)
             known = callable(function) and original is not None and function is not original

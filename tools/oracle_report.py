@@ -23,6 +23,7 @@ import numpy as np
 
 import wengert as wg
 import wengert.numpy as wnp
+import wengert.numpy.fft
 import wengert.scipy
 from wengert.core.tensor import FUNCTIONS
 

@@ -93,7 +93,7 @@ _MODULES = (
     "testing",
     "tree",
 )
-LATER["scipy.special"] = "wengert.scipy.special"
+LATER |= {"scipy.special": "wengert.scipy.special", "numpy.fft": "wengert.numpy.fft"}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,10 @@ import scipy.linalg
 
 import wengert as wg
 import wengert.scipy.linalg
-from tests.samples.base import Sample, normal, sample
+from tests.samples.base import Sample, normal, positive, sample
+from wengert.core.dispatch import apply
+from wengert.primitives.least_squares import residuals_of_full_rank
+from wengert.primitives.spectra import cluster_share, divided
 
 
 def of_scipy(name: str, after: Callable[[Any], Any] = lambda result: result) -> Callable[..., Any]:
@@ -62,4 +65,68 @@ triangles: list[Sample] = [
     sample("cho_solve", of_scipy("cho_solve"), (triangle(3), True), normal(3)),
     sample("cho_solve", of_scipy("cho_solve"), (complexes(2, 2) + 2 * np.eye(2), False), complexes(2, 2)),
 ]
-SAMPLES = [*triangles]
+
+
+def spectral(name: str, **options: Any) -> Callable[..., Any]:
+    """Return what of a decomposition does not depend on the phases of complex vectors: V diag(1, 2, ...) V^H."""
+
+    def call(x: Any) -> Any:
+        found = getattr(np.linalg, name)(x, **options)
+        left, right = (found[1], np.conjugate(found[1].mT)) if name == "eigh" else (found[0], found[-1])
+        values = found[0] if name == "eigh" else found[1]
+        return values, (left[..., : values.size] * np.arange(1.0, values.size + 1)) @ right[: values.size]
+
+    call.__name__ = name
+    return call
+
+
+def real_parts(x: Any) -> Any:
+    """Return an eigendecomposition of what a real matrix is as a complex one."""
+    return tuple(np.linalg.eig(x + 0j))
+
+
+spectra: list[Sample] = [
+    sample("eigh", np.linalg.eigh, definite(3, 3)),
+    sample("eigh", np.linalg.eigh, definite(2, 2, 2).swapaxes(-1, -2).copy(), UPLO="U"),
+    sample("eigh", spectral("eigh"), hermitian(3)),
+    sample("eigvalsh", np.linalg.eigvalsh, definite(3, 3)),
+    sample("eigvalsh", np.linalg.eigvalsh, hermitian(2), UPLO="U"),
+    sample("eig", np.linalg.eig, complexes(3, 3)),
+    sample("eig", real_parts, normal(3, 3)),
+    sample("eigvals", np.linalg.eigvals, complexes(2, 2, 2)),
+    sample("svd", np.linalg.svd, normal(3, 3)),
+    sample("svd", np.linalg.svd, normal(3, 2), full_matrices=False),
+    sample("svd", np.linalg.svd, normal(2, 2, 3), full_matrices=False),
+    sample("svd", np.linalg.svd, normal(2, 1)),
+    sample("svd", spectral("svd", full_matrices=False), complexes(3, 2)),
+    sample("eigh", np.linalg.svd, definite(2, 2), hermitian=True),
+    sample("svdvals", np.linalg.svdvals, normal(3, 2)),
+    sample("svdvals", np.linalg.svd, complexes(2, 3), compute_uv=False),
+    sample("svdvals", np.linalg.norm, normal(3, 2), ord="nuc"),
+    sample("svdvals", np.linalg.matrix_norm, normal(2, 2, 2), ord=-2),
+    sample("svdvals", np.linalg.cond, normal(3, 3)),
+    sample("inv", np.linalg.cond, triangle(3), p=1),
+    sample("divided", lambda x, w: apply(divided, x, w, sign=-1, strict=True), normal(3, 3), normal(3)),
+    sample("divided", lambda x, w: apply(divided, x, w, sign=1, strict=False), normal(2, 2), positive(2)),
+    sample("cluster_share", lambda x, g, w: apply(cluster_share, x, g, w), normal(2, 2), normal(2), normal(2), order=0),
+    sample("qr", np.linalg.qr, normal(3, 2)),
+    sample("qr", np.linalg.qr, normal(2, 2, 3), mode="complete"),
+    sample("qr", np.linalg.qr, normal(3, 2), mode="complete"),
+    sample("qr", np.linalg.qr, complexes(3, 2)),
+    sample("qr_r", np.linalg.qr, normal(3, 2), mode="r"),
+    sample("scipy_qr", of_scipy("qr"), normal(3, 2)),
+    sample("scipy_qr", of_scipy("qr"), normal(3, 2), mode="economic"),
+]
+least: list[Sample] = [
+    sample("pinv", np.linalg.pinv, normal(3, 2)),
+    sample("pinv", np.linalg.pinv, complexes(2, 3)),
+    sample("pinv", np.linalg.pinv, definite(2, 2, 2), hermitian=True),
+    sample("lstsq", np.linalg.lstsq, normal(3, 2), normal(3)),
+    sample("lstsq", np.linalg.lstsq, normal(2, 3), normal(2, 2)),
+    sample("lstsq", np.linalg.lstsq, complexes(3, 2), complexes(3, 1)),
+    sample("residuals_of_full_rank", lambda x: apply(residuals_of_full_rank, x, 0), normal(2)),
+    sample("matrix_rank", np.linalg.matrix_rank, normal(2, 3, 2), order=0),
+    sample("solve", np.linalg.tensorsolve, normal(2, 3, 6) + np.eye(6).reshape(2, 3, 6), normal(2, 3)),
+    sample("inv", np.linalg.tensorinv, normal(4, 2, 2), ind=1),
+]
+SAMPLES = [*triangles, *spectra, *least]

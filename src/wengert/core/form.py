@@ -480,7 +480,7 @@ class Routine(Form):
         """Ask with stacks of two, where there is one operand in C order; core axes are of full length."""
         axis = None if len(inputs) > 1 or not self.stacked or strides_of(inputs[0]) else self.core(inputs[0], params)
         if axis is None:
-            return super().results(primitive, inputs, params)
+            return super().results(primitive, list(map(without_elements, inputs)), params)
         shape, dtype, _ = aval_of(inputs[0])
         small = [n if i in axis else min(n, 2) for i, n in enumerate(shape)]
         found = tried(primitive.strict, [dummy(Aval(tuple(small), dtype))], params)
@@ -529,6 +529,13 @@ class Routine(Form):
         cores = core_ranks(self.signature, len(operands))
         fits = all(batched) if self.axis and any(cores) else are_aligned(operands, batched, cores)
         return self.shifted(params) if fits else None
+
+
+def without_elements(value: Any) -> Any:
+    """Return an example for literal floats, which may not go together with examples of the other operands."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+        return dummy(aval_of(value), strides_of(value))
+    return value
 
 
 @functools.lru_cache(maxsize=256)

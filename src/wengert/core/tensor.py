@@ -411,6 +411,8 @@ class Tensor(ArrayMethods):
         if len(types) > 1 and any(map(decides_functions, types)):
             return NotImplemented
         function = FUNCTIONS.get(func)
+        if function is None and known_later():
+            return self.__array_function__(func, types, args, kwargs)
         if function is None:
             return _call_plainly(f"{func.__module__}.{func.__name__}", func, args, kwargs)
         try:

@@ -39,7 +39,8 @@ from wengert.numpy._left_out import NUMPYS_OWN, named_on_demand
 from wengert.numpy._namespace import exported
 
 _EXPORTED = exported() | {"lib": lib, "linalg": linalg, "vectorize": _application.vectorize} | _grids.OBJECTS
-__all__ = sorted(_EXPORTED)
+_LATER = ("fft",)  # NumPy, too, imports it when it is first asked for
+__all__ = sorted([*_EXPORTED, *_LATER])
 implements("__array_namespace__")(lambda: sys.modules[__name__])
 globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("numpy", NUMPYS_OWN)
+    __getattr__ = named_on_demand("numpy", NUMPYS_OWN, _LATER)
 
 
 def __dir__() -> list[str]:

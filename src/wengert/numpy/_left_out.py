@@ -43,10 +43,18 @@ NUMPYS_OWN = ("dtypes", "exceptions", "random", "testing")
 once under `jit`: `wengert.random` has what traces and batches."""
 
 
-def named_on_demand(module: str, modules: Sequence[str] = ()) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a namespace: it imports NumPy's own modules, and says why names are left out."""
+def named_on_demand(module: str, modules: Sequence[str] = (), later: Sequence[str] = ()) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a namespace: it imports modules, and says why names are left out.
+
+    Args:
+        module: the namespace in NumPy or SciPy.
+        modules: those of its modules that stand in it as they are.
+        later: modules of the namespace itself that are imported when they are first asked for.
+    """
 
     def getattribute(name: str) -> Any:
+        if name in later:
+            return importlib.import_module(f"wengert.{module}.{name}")
         if name in modules:
             return importlib.import_module(f"{module}.{name}")
         reason = LEFT_OUT[module].get(name)

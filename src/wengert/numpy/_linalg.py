@@ -10,12 +10,13 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import apply, implements
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.core.tensor import is_concrete, raw
+from wengert.errors import GraphError, ShapeError, UsageError, describe
 from wengert.numpy import _contractions
 from wengert.numpy._contractions import array
 from wengert.numpy._contractions import outer as outer_product
 from wengert.numpy._out import with_out
-from wengert.primitives import linear_algebra, triangular
+from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, triangular
 from wengert.traces.recorders import several_function, single_function
 
 __all__: list[str] = []
@@ -26,7 +27,15 @@ measured = single_function(linear_algebra.norm)
 solved = several_function(linear_algebra.solve)
 factored = single_function(triangular.cholesky)
 
-SlogdetResult: Any = type(np.linalg.slogdet(np.ones((1, 1))))  # NumPy has no public name for it
+hermitian_values = single_function(spectra.eigvalsh)
+singular_values = single_function(spectra.svdvals)
+
+ONE = np.ones((1, 1))
+SlogdetResult: Any = type(np.linalg.slogdet(ONE))  # NumPy has no public names for these
+EighResult: Any = type(np.linalg.eigh(ONE))
+EigResult: Any = type(np.linalg.eig(ONE))
+SVDResult: Any = type(np.linalg.svd(ONE))
+QRResult: Any = type(np.linalg.qr(ONE))
 
 
 # Products
@@ -207,16 +216,243 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
     return factored(square("cholesky", a), {"upper": bool(upper)})
 
 
+def matrices(name: str, value: Any) -> Any:
+    """Return an operand that is a stack of matrices."""
+    x = array(name, value)
+    if x.ndim < 2:
+        raise np.linalg.LinAlgError(
+            describe(name, f"shape {x.shape}", "matrices along the last two axes are needed", "Reshape it")
+        )
+    return x
+
+
+def triangle(name: str, value: Any) -> str:
+    """Return which triangle is read, "L" or "U"."""
+    uplo = value.upper() if isinstance(value, str) else value
+    if uplo not in ("L", "U"):
+        raise ValueError(describe(name, f"UPLO={value!r}", "'L' or 'U' is needed", "Leave it out for 'L'"))
+    return str(uplo)
+
+
+@implements(np.linalg.qr)
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Return the QR decomposition; see `numpy.linalg.qr`.
+
+    Raises:
+        UsageError: of mode "raw", whose results are LAPACK's own.
+    """
+    x = matrices("qr", a)
+    if mode == "r":
+        return apply(orthogonal.qr_r, x)
+    if mode not in ("reduced", "complete"):
+        needed = "'reduced', 'complete' or 'r' is needed"
+        raise UsageError(describe("qr", f"mode={mode!r:.40}", needed, "Leave it out for 'reduced'"))
+    return QRResult(*apply(orthogonal.qr, x, mode=mode))
+
+
+@implements(np.linalg.eigh)
+def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
+    """Return eigenvalues and eigenvectors of Hermitian matrices; see `numpy.linalg.eigh`."""
+    return EighResult(*apply(spectra.eigh, square("eigh", a), uplo=triangle("eigh", UPLO)))
+
+
+@implements(np.linalg.eigvalsh)
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
+    """Return the eigenvalues of Hermitian matrices; see `numpy.linalg.eigvalsh`."""
+    return hermitian_values(square("eigvalsh", a), {"uplo": triangle("eigvalsh", UPLO)})
+
+
+def general(name: str, value: Any) -> Any:
+    """Return an operand whose eigenvalues are real or complex, as its elements say."""
+    x = square(name, value)
+    if x.dtype.kind != "c" and not is_concrete(x):
+        raise GraphError(
+            describe(
+                name,
+                f"a real matrix of shape {x.shape} whose elements are unknown in a trace or differ between lanes",
+                "complex elements are needed, because it depends on real ones whether the results are real",
+                "Convert it with .astype(complex)",
+            )
+        )
+    if is_concrete(x) and not np.isfinite(raw(x)).all():
+        raise np.linalg.LinAlgError(
+            describe(name, "infinite or NaN elements", "finite ones are needed", "Look at where they come from")
+        )
+    return x
+
+
+def real_if_all_are(given: Any, *results: Any) -> tuple[Any, ...]:
+    """Return complex results as real ones where the operand and all eigenvalues, which come first, are real."""
+    if given.dtype.kind == "c" or np.any(raw(results[0]).imag != 0):
+        return results
+    return tuple([x.real for x in results])
+
+
+@implements(np.linalg.eig)
+def eig(a: Any) -> Any:
+    """Return eigenvalues and eigenvectors of square matrices; see `numpy.linalg.eig`."""
+    x = general("eig", a)
+    return EigResult(*real_if_all_are(x, *apply(spectra.eig, x)))
+
+
+@implements(np.linalg.eigvals)
+def eigvals(a: Any) -> Any:
+    """Return the eigenvalues of square matrices; see `numpy.linalg.eigvals`."""
+    x = general("eigvals", a)
+    return real_if_all_are(x, apply(spectra.eigvals, x))[0]
+
+
+@implements(np.linalg.svd)
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """Return the singular value decomposition; see `numpy.linalg.svd`."""
+    if hermitian:
+        return hermitian_svd(square("svd", a), compute_uv)
+    x = matrices("svd", a)
+    if not compute_uv:
+        return singular_values(x, {})
+    return SVDResult(*apply(spectra.svd, x, full_matrices=bool(full_matrices)))
+
+
+def hermitian_svd(x: Any, compute_uv: bool) -> Any:
+    """Return the singular value decomposition of Hermitian matrices from their eigenvalues."""
+    if not compute_uv:
+        return np.sort(np.abs(eigvalsh(x)))[..., ::-1]
+    w, v = eigh(x)
+    order = np.argsort(np.abs(w))[..., ::-1]
+    sign = np.take_along_axis(np.copysign(1.0, w), order, axis=-1)
+    u = np.take_along_axis(v, order[..., None, :], axis=-1)
+    s = np.take_along_axis(np.abs(w), order, axis=-1)
+    return SVDResult(u, s, np.conjugate((u * sign[..., None, :]).mT))
+
+
+@implements(np.linalg.svdvals)
+def svdvals(x: Any, /) -> Any:
+    """Return the singular values; see `numpy.linalg.svdvals`."""
+    return singular_values(matrices("svdvals", x), {})
+
+
+# Generalised inverses
+
+
+NOT_GIVEN: Any = object()
+
+
+@implements(np.linalg.pinv)
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NOT_GIVEN) -> Any:
+    """Return the generalised inverse; see `numpy.linalg.pinv`."""
+    x = matrices("pinv", a)
+    if rcond is not None and rtol is not NOT_GIVEN:
+        raise ValueError(describe("pinv", "rcond and rtol", "one of them is needed", "Leave one out"))
+    if rcond is None:
+        rcond = 1e-15 if rtol is NOT_GIVEN else rtol
+        if rcond is None:
+            rcond = max(x.shape[-2:]) * np.finfo(x.dtype).eps
+    return apply(least_squares.pinv, x, rcond=rcond, hermitian=bool(hermitian))
+
+
+@implements(np.linalg.lstsq)
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """Return the solution of least squares, residuals, rank and singular values; see `numpy.linalg.lstsq`."""
+    x, y = array("lstsq", a), array("lstsq", b)
+    if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
+        raise np.linalg.LinAlgError(
+            describe(
+                "lstsq",
+                f"shapes {x.shape} and {y.shape}",
+                "a matrix, and a vector or matrix with as many rows are needed",
+                "Reshape them",
+            )
+        )
+    columns = y[:, None] if y.ndim == 1 else y
+    solution, residuals, rank, s = apply(least_squares.lstsq, x, columns, rcond=rcond)
+    if x.shape[0] > x.shape[1]:
+        if not (is_concrete(x) and is_concrete(y)):
+            residuals = apply(least_squares.residuals_of_full_rank, residuals, x.shape[1] - rank)
+        elif raw(rank) < x.shape[1]:
+            residuals = residuals[:0]
+    return solution[:, 0] if y.ndim == 1 else solution, residuals, rank, s
+
+
+@implements(np.linalg.matrix_rank)
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:  # noqa: N803 - NumPy's name
+    """Return the rank, which is constant to differentiation; see `numpy.linalg.matrix_rank`."""
+    x = array("matrix_rank", A)
+    if x.ndim < 2:
+        found = np.any(x != 0)
+        return int(raw(found)) if is_concrete(found) else found.astype(int)
+    return apply(least_squares.matrix_rank, x, tol=tol, hermitian=bool(hermitian), rtol=rtol)
+
+
+@implements(np.linalg.cond)
+def cond(x: Any, p: Any = None) -> Any:
+    """Return condition numbers; see `numpy.linalg.cond`."""
+    x = matrices("cond", x)
+    if 0 in x.shape[-2:]:
+        needed = "rows and columns are needed"
+        raise np.linalg.LinAlgError(describe("cond", f"shape {x.shape}", needed, "Leave empty matrices out"))
+    with np.errstate(all="ignore"):
+        if p is None or p in (2, -2):
+            s = svdvals(x)
+            ratio = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+        else:
+            ratio = condition_by_inverse(square("cond", x), p)
+        if not is_concrete(ratio) or np.isnan(raw(ratio)).any():
+            ratio = np.where(np.isnan(ratio) & ~np.any(np.isnan(x), axis=(-2, -1)), np.inf, ratio)
+    return ratio
+
+
+def condition_by_inverse(x: Any, order: Any) -> Any:
+    """Return the norms of matrices times those of their inverses; infinity for singular ones."""
+    try:
+        return norm(x, order, (-2, -1)) * norm(inv(x), order, (-2, -1))
+    except np.linalg.LinAlgError:
+        if x.ndim == 2:
+            return np.full((), np.inf, x.real.dtype)[()]
+    return np.reshape(np.stack([condition_by_inverse(m, order) for m in x.reshape((-1, *x.shape[-2:]))]), x.shape[:-2])
+
+
+# Linear maps of arrays with several axes
+
+
+@implements(np.linalg.tensorsolve)
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """Return the solution x of a x = b for arrays with several axes; see `numpy.linalg.tensorsolve`."""
+    x, y = array("tensorsolve", a), array("tensorsolve", b)
+    if axes is not None:
+        moved = [axis % x.ndim for axis in axes]
+        x = np.transpose(x, [*[i for i in range(x.ndim) if i not in moved], *moved])
+    shape = x.shape[y.ndim - x.ndim :] if x.ndim > y.ndim else ()
+    count = math.prod(shape)
+    if math.prod(x.shape) != count**2:
+        raise np.linalg.LinAlgError(
+            describe(
+                "tensorsolve",
+                f"shapes {x.shape} and {y.shape}",
+                "as many unknowns, along the last axes, as equations, along the first, are needed",
+                "Reshape them, or name the axes of the unknowns with axes=",
+            )
+        )
+    return np.reshape(solve(np.reshape(x, (count, count)), np.ravel(y)), shape)
+
+
+@implements(np.linalg.tensorinv)
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """Return the inverse of a linear map of arrays with several axes; see `numpy.linalg.tensorinv`."""
+    x = array("tensorinv", a)
+    if ind <= 0:
+        raise ValueError(
+            describe("tensorinv", f"ind={ind}", "a positive number of axes is needed", "Leave it out for 2")
+        )
+    inverse = inv(np.reshape(x, (math.prod(x.shape[ind:]), -1)))
+    return np.reshape(inverse, (*x.shape[ind:], *x.shape[:ind]))
+
+
 # Norms
 
 
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return a norm of vectors or matrices; see `numpy.linalg.norm`.
-
-    Raises:
-        DtypeError: the order needs singular values, and these have no derivatives here.
-    """
+    """Return a norm of vectors or matrices; see `numpy.linalg.norm`."""
     x = array("norm", x)
     if x.dtype.kind not in "fc":
         x = x.astype(float)

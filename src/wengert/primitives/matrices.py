@@ -18,7 +18,8 @@ __all__ = [
     "adjoint",
     "conj",
     "diagonal_of",
-    "eye_like",
+    "filled",
+    "folded",
     "half_lower",
     "lapack",
     "lower",
@@ -86,11 +87,6 @@ def diagonal_of(x: Any) -> Any:
     return np.diagonal(x, axis1=-2, axis2=-1)
 
 
-def eye_like(x: Any) -> Any:
-    """Return the identity with as many rows as matrices have, in their dtype."""
-    return np.eye(x.shape[-1], dtype=x.dtype)
-
-
 def on_diagonal(x: Any) -> Any:
     """Return matrices with these diagonals."""
     return x[..., None] * np.eye(x.shape[-1], dtype=x.dtype)
@@ -141,3 +137,18 @@ def over_stacks(function: Callable[..., Any], cores: Sequence[int], *arrays: Any
 def example(shape: tuple[int, ...], dtype: Any) -> Any:
     """Return an array on which every routine is defined."""
     return np.eye(*shape, dtype=dtype) if len(shape) == 2 else np.ones(shape, dtype)
+
+
+# Hermitian matrices of which one triangle is read
+
+
+def filled(x: Any, uplo: str) -> Any:
+    """Return the Hermitian matrices whose triangle, "L" or "U", is that of some matrices."""
+    half = half_lower(x if uplo == "L" else adjoint(x))
+    return half + adjoint(half)
+
+
+def folded(g: Any, uplo: str) -> Any:
+    """Return the gradient by the triangle that is read, from a Hermitian one by all elements."""
+    half = half_lower(g + adjoint(g))
+    return half if uplo == "L" else adjoint(half)

@@ -10,7 +10,7 @@ import numpy as np
 from wengert.errors import ShapeError, describe
 from wengert.numpy._contractions import array
 
-__all__ = ["array", "of_columns", "square", "system"]
+__all__ = ["array", "matrices", "of_columns", "square", "system"]
 
 
 def square(name: str, value: Any) -> Any:
@@ -19,6 +19,16 @@ def square(name: str, value: Any) -> Any:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(
             describe(name, f"shape {x.shape}", "square matrices along the last two axes are needed", "Reshape it")
+        )
+    return x
+
+
+def matrices(name: str, value: Any) -> Any:
+    """Return an operand that is a stack of matrices."""
+    x = array(name, value)
+    if x.ndim < 2:
+        raise ShapeError(
+            describe(name, f"shape {x.shape}", "matrices along the last two axes are needed", "Reshape it")
         )
     return x
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import scipy.linalg
 
 from wengert.numpy._namespace import exported
-from wengert.scipy import _triangular  # noqa: F401 - they enter their functions
+from wengert.scipy import _decompositions, _triangular  # noqa: F401 - they enter their functions
 
 _EXPORTED = {"LinAlgError": scipy.linalg.LinAlgError, "LinAlgWarning": scipy.linalg.LinAlgWarning} | exported(
     scipy.linalg

@@ -1,0 +1,217 @@
+"""Functions of `numpy.fft` with NumPy's signatures."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from wengert.core.dispatch import implements
+from wengert.core.primitive import Primitive
+from wengert.errors import UsageError, describe
+from wengert.numpy._contractions import array
+from wengert.numpy._naming import documented
+from wengert.numpy._out import with_out
+from wengert.primitives import fourier
+from wengert.traces.recorders import single_function
+
+__all__: list[str] = []
+
+Transform = Callable[..., Any]
+
+
+def normalisation(name: str, norm: Any) -> Any:
+    """Return the name of a normalisation, None for the usual one."""
+    if not (norm is None or (isinstance(norm, str) and norm in fourier.SWAPPED)):
+        needed = "'backward', 'ortho' or 'forward' is needed"
+        raise ValueError(describe(name, f"norm={norm!r:.40}", needed, "Leave it out for 'backward'"))
+    return norm
+
+
+def length(name: str, n: Any) -> int:
+    """Return a number of elements that is not zero."""
+    count = operator.index(n)
+    if count < 1:
+        raise ValueError(
+            describe(
+                name, f"{count} elements to transform", "one at least is needed", "Pass n=, or leave empty axes out"
+            )
+        )
+    return count
+
+
+def along_axis(name: str, primitive: Primitive, summary: str, default: Callable[[int], int]) -> Transform:
+    """Return the function of a transform along one axis; `default` is its length for that of the operand."""
+    transformed = single_function(primitive)
+
+    @documented(f"fft.{name}", summary)
+    def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+        x = array(name, a)
+        place = normalize_axis_index(axis, x.ndim)
+        count = length(name, default(x.shape[place]) if n is None else n)
+        if name == "rfft" and x.dtype.kind == "c":
+            raise TypeError(
+                describe("rfft", f"dtype {x.dtype}", "real elements are needed", "Use fft, or pass the real part")
+            )
+        return with_out(name, transformed(x, {"n": count, "axis": place, "norm": normalisation(name, norm)}), out)
+
+    return function
+
+
+def same(count: int) -> int:
+    """Return the length of a whole spectrum."""
+    return count
+
+
+def doubled(count: int) -> int:
+    """Return the even length of what has a half spectrum."""
+    return 2 * (count - 1)
+
+
+fft = implements(np.fft.fft)(along_axis("fft", fourier.fft, "Return the discrete Fourier transform", same))
+ifft = implements(np.fft.ifft)(along_axis("ifft", fourier.ifft, "Return the inverse Fourier transform", same))
+rfft = implements(np.fft.rfft)(along_axis("rfft", fourier.rfft, "Return half of the spectrum of real values", same))
+irfft = implements(np.fft.irfft)(along_axis("irfft", fourier.irfft, "Return real values of half a spectrum", doubled))
+
+
+@implements(np.fft.hfft)
+def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    """Return the real spectrum of half of a Hermitian signal; see `numpy.fft.hfft`."""
+    x = array("hfft", a)
+    return irfft(np.conjugate(x), n, axis, fourier.SWAPPED[normalisation("hfft", norm)], out)
+
+
+@implements(np.fft.ihfft)
+def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
+    """Return half of the Hermitian signal of a real spectrum; see `numpy.fft.ihfft`."""
+    found = np.conjugate(rfft(a, n, axis, fourier.SWAPPED[normalisation("ihfft", norm)]))
+    return with_out("ihfft", found, out)
+
+
+# Several axes
+
+
+def places(name: str, x: Any, s: Any, axes: Any) -> list[tuple[Any, int]]:
+    """Return lengths and axes to transform; a length of -1 or None is that of the operand."""
+    if axes is None:
+        axes = range(-(x.ndim if s is None else len(s)), 0)
+    lengths: Sequence[Any] = [None] * len(axes) if s is None else [None if n in (-1, None) else n for n in s]
+    if len(lengths) != len(axes):
+        given = f"{len(lengths)} lengths for {len(axes)} axes"
+        raise ValueError(describe(name, given, "one for each axis is needed", "Pass s and axes of the same length"))
+    return list(zip(lengths, map(operator.index, axes), strict=True))
+
+
+def over_axes(name: str, transform: Transform, summary: str, default: Any = None) -> Transform:
+    """Return the function that transforms along one axis after the other, the last first, as NumPy does."""
+
+    @documented(f"fft.{name}", summary)
+    def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
+        x = array(name, a)
+        for n, axis in reversed(places(name, x, s, axes)):
+            x = transform(x, n, axis, norm)
+        return with_out(name, x, out)
+
+    return function
+
+
+def some_axis(name: str, found: list[tuple[Any, int]]) -> None:
+    """Refuse to transform along no axis."""
+    if not found:
+        raise UsageError(describe(name, "no axes", "one at least is needed", "Pass axes, or an array that has some"))
+
+
+def real_over_axes(name: str, default: Any = None) -> Transform:
+    """Return the transform of real values: along the last axis to half a spectrum, along the others as usual."""
+
+    @documented(f"fft.{name}", "Return half of the spectrum of real values over several axes")
+    def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
+        x = array(name, a)
+        found = places(name, x, s, axes)
+        some_axis(name, found)
+        *rest, (n, axis) = found
+        x = rfft(x, n, axis, norm)
+        for n, axis in reversed(rest):
+            x = fft(x, n, axis, norm)
+        return with_out(name, x, out)
+
+    return function
+
+
+def inverse_real_over_axes(name: str, default: Any = None) -> Transform:
+    """Return the inverse of `rfftn`, which begins with the first axis."""
+
+    @documented(f"fft.{name}", "Return real values of half a spectrum over several axes")
+    def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
+        x = array(name, a)
+        found = places(name, x, s, axes)
+        some_axis(name, found)
+        *rest, (n, axis) = found
+        if s is not None and n is None:  # a length of -1 means the operand's, as it is
+            n = x.shape[axis]
+        for count, place in rest:
+            x = ifft(x, count, place, norm)
+        return with_out(name, irfft(x, n, axis, norm), out)
+
+    return function
+
+
+PLANE = (-2, -1)
+implements(np.fft.fftn)(over_axes("fftn", fft, "Return the Fourier transform over several axes"))
+implements(np.fft.ifftn)(over_axes("ifftn", ifft, "Return the inverse Fourier transform over several axes"))
+implements(np.fft.fft2)(over_axes("fft2", fft, "Return the Fourier transform over two axes", PLANE))
+implements(np.fft.ifft2)(over_axes("ifft2", ifft, "Return the inverse Fourier transform over two axes", PLANE))
+implements(np.fft.rfftn)(real_over_axes("rfftn"))
+implements(np.fft.rfft2)(real_over_axes("rfft2", PLANE))
+implements(np.fft.irfftn)(inverse_real_over_axes("irfftn"))
+implements(np.fft.irfft2)(inverse_real_over_axes("irfft2", PLANE))
+
+
+# Shifts and frequencies
+
+
+def rolled(name: str, x: Any, axes: Any, sign: int) -> Any:
+    """Return an array whose halves along some axes have changed places."""
+    x = array(name, x)
+    if axes is None:
+        axes = tuple(range(x.ndim))
+    if isinstance(axes, int | np.integer):
+        return np.roll(x, sign * (x.shape[axes] // 2), axes)
+    return np.roll(x, [sign * (x.shape[axis] // 2) for axis in axes], axes)
+
+
+@implements(np.fft.fftshift)
+def fftshift(x: Any, axes: Any = None) -> Any:
+    """Return a spectrum with the frequency zero in the middle; see `numpy.fft.fftshift`."""
+    return rolled("fftshift", x, axes, 1)
+
+
+@implements(np.fft.ifftshift)
+def ifftshift(x: Any, axes: Any = None) -> Any:
+    """Return a spectrum with the frequency zero in front; see `numpy.fft.ifftshift`."""
+    return rolled("ifftshift", x, axes, -1)
+
+
+def count_of(name: str, n: Any) -> int:
+    """Return a number of samples, as NumPy takes it."""
+    if not isinstance(n, int | np.integer):
+        raise ValueError(describe(name, f"n={n!r:.40}", "an integer is needed", "Convert it with int()"))
+    return int(n)
+
+
+@implements(np.fft.fftfreq)
+def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
+    """Return the frequencies of a spectrum; see `numpy.fft.fftfreq`."""
+    count = count_of("fftfreq", n)
+    middle = (count - 1) // 2 + 1
+    return np.concatenate([np.arange(middle), np.arange(-(count // 2), 0)]) * (1.0 / (count * d))
+
+
+@implements(np.fft.rfftfreq)
+def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
+    """Return the frequencies of half a spectrum; see `numpy.fft.rfftfreq`."""
+    count = count_of("rfftfreq", n)
+    return np.arange(count // 2 + 1) * (1.0 / (count * d))

@@ -1,0 +1,20 @@
+"""NumPy's names for Fourier transforms for Tensors: `wengert.numpy.fft`."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wengert.numpy import _fft  # noqa: F401 - they enter their functions
+from wengert.numpy._namespace import exported
+
+_EXPORTED = exported(np.fft)
+__all__ = sorted(_EXPORTED)
+globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+def __dir__() -> list[str]:
+    return __all__

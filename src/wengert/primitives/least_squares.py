@@ -1,0 +1,165 @@
+"""Generalised inverses and least squares, for matrices of constant rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.cotangent import unbroadcast
+from wengert.core.declare import constant, linear, opaque
+from wengert.core.dispatch import apply
+from wengert.core.form import Routine
+from wengert.core.primitive import Primitive
+from wengert.errors import describe
+from wengert.primitives.matrices import adjoint, conj, filled, folded, over_stacks
+from wengert.primitives.spectra import moving, svd
+
+Tangents = Sequence[Any]
+
+
+# The generalised inverse
+
+
+def evaluate_pinv(a: Any, *, rcond: Any, hermitian: bool) -> Any:
+    """Evaluate `numpy.linalg.pinv`."""
+    return np.linalg.pinv(a, rcond, hermitian)
+
+
+def vjp_pinv(ct: Any, out: Any, a: Any, *, rcond: Any, hermitian: bool) -> Any:
+    """Transpose dP = -P dA P + P P^H dA^H (I - A P) + (I - P A) dA^H P^H P, which holds where the rank is constant.
+
+    (G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose
+    variables separate, 1973, equation 4.12.)
+    """
+    a, p, back = filled(a, "L") if hermitian else a, adjoint(out), adjoint(conj(ct))
+    rows, columns = back @ out @ p, p @ (out @ back)
+    found = -(p @ conj(ct) @ p) + (rows - a @ (out @ rows)) + (columns - (columns @ out) @ a)
+    return conj(folded((found + adjoint(found)) / 2, "L") if hermitian else found)
+
+
+def jvp_pinv(tangents: Tangents, out: Any, a: Any, *, rcond: Any, hermitian: bool) -> Any:
+    """Return the change that `vjp_pinv` transposes."""
+    t = tangents[0]
+    if hermitian:
+        a, t = filled(a, "L"), filled(t, "L")
+    p, back = adjoint(out), adjoint(t)
+    rows, columns = p @ (back - (back @ a) @ out), back @ (p @ out)
+    return -(out @ t @ out) + out @ rows + (columns - out @ (a @ columns))
+
+
+pinv: Primitive = opaque("pinv", evaluate_pinv, vjp=vjp_pinv, jvp=jvp_pinv, form=Routine("(m,n)->(n,m)"))
+
+
+# Least squares
+
+
+def evaluate_lstsq(a: Any, b: Any, *, rcond: Any) -> Any:
+    """Evaluate `numpy.linalg.lstsq`, of matrices on the right, with residuals that are 0 where the rank is not full."""
+
+    def solve(a: Any, b: Any) -> Any:
+        x, residuals, rank, s = np.linalg.lstsq(a, b, rcond)
+        if a.shape[0] > a.shape[1] and not residuals.size:
+            residuals = np.zeros(b.shape[1], residuals.dtype)
+        return x, residuals, np.asarray(rank), s
+
+    return over_stacks(solve, (2, 2), a, b)
+
+
+def generalised_inverse(a: Any, rcond: Any) -> Any:
+    """Return the generalised inverse by the limit that `numpy.linalg.lstsq` has for singular values."""
+    precision = np.finfo(np.float64).eps  # in which NumPy calculates, whatever the dtype
+    if rcond is None:
+        rcond = precision * max(a.shape[-2:])
+    return apply(pinv, a, rcond=precision if rcond < 0 else rcond, hermitian=False)
+
+
+def vjp_lstsq(ct: Sequence[Any], out: Any, a: Any, b: Any, *, rcond: Any) -> tuple[Any, Any]:
+    """Return gradients of x = P b with the generalised inverse P (Golub and Pereyra 1973, as in `vjp_pinv`).
+
+    That of a residual |r|^2, r = b - A x, needs no dx, because A^H r = 0.
+    """
+    x, _, _, _ = out
+    ct_x, ct_residuals, _, ct_s = ct
+    r, back = b - a @ x, adjoint(x)
+    g_a: Any = None
+    g_b: Any = None
+    if ct_x is not None:
+        p, g = generalised_inverse(a, rcond), conj(ct_x)
+        g_b = adjoint(p) @ g
+        g_a = -(g_b @ back) + r @ adjoint(p @ g_b) + (adjoint(p) @ x) @ adjoint(g - p @ (a @ g))
+    if ct_residuals is not None and a.shape[-2] > a.shape[-1]:
+        g = 2 * r * ct_residuals[..., None, :]
+        g_b = g if g_b is None else g_b + g
+        g_a = -(g @ back) if g_a is None else g_a - g @ back
+    if ct_s is not None:
+        u, s, vh = apply(svd, a, full_matrices=False)
+        g = (u * moving(ct_s, s)[..., None, :]) @ vh
+        g_a = g if g_a is None else g_a + g
+    return (
+        None if g_a is None else unbroadcast(conj(g_a), a.shape),
+        None if g_b is None else unbroadcast(conj(g_b), b.shape),
+    )
+
+
+def jvp_lstsq(tangents: Tangents, out: Any, a: Any, b: Any, *, rcond: Any) -> tuple[Any, ...]:
+    """Return dx = P (db - dA x) + P P^H dA^H r + (I - P A) dA^H P^H x, and what follows."""
+    (da, db), (x, _, _, s) = tangents, out
+    r, p = b - a @ x, generalised_inverse(a, rcond)
+    change = np.zeros_like(b) if db is None else db
+    d_s = None
+    if da is None:
+        d_x = p @ change
+    else:
+        change, back = change - da @ x, adjoint(da)
+        along = back @ (adjoint(p) @ x)
+        d_x = p @ (change + adjoint(p) @ (back @ r)) + (along - p @ (a @ along))
+        u, _, vh = apply(svd, a, full_matrices=False)
+        d_s = moving(np.sum(conj(u) * (da @ adjoint(vh)), axis=-2).real, s)
+    d_residuals = 2 * np.sum(conj(r) * change, axis=-2).real if a.shape[-2] > a.shape[-1] else None
+    return d_x, d_residuals, None, d_s
+
+
+lstsq = opaque(
+    "lstsq",
+    evaluate_lstsq,
+    vjp=vjp_lstsq,
+    jvp=jvp_lstsq,
+    outputs=4,
+    form=Routine("(m,n),(m,k)->(n,k),(r),(),(s)"),
+)
+
+
+def evaluate_residuals(residuals: Any, missing: Any) -> Any:
+    """Evaluate `residuals_of_full_rank`."""
+    if np.any(missing):
+        raise np.linalg.LinAlgError(
+            describe(
+                "lstsq",
+                "a matrix without full rank, in a traced function or in lanes, where the shape of the residuals may "
+                "not depend on elements",
+                "independent columns are needed",
+                "Compute numpy.sum(numpy.abs(b - a @ x)**2, axis=0) yourself",
+            )
+        )
+    return np.copy(residuals)
+
+
+residuals_of_full_rank = linear(
+    "residuals_of_full_rank",
+    evaluate_residuals,
+    transpose=lambda ct, _aval, _missing: ct,
+    form=Routine("(r),()->(r)"),
+)
+
+
+# Ranks
+
+
+def evaluate_matrix_rank(a: Any, *, tol: Any, hermitian: bool, rtol: Any) -> Any:
+    """Evaluate `numpy.linalg.matrix_rank`."""
+    return np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol)
+
+
+matrix_rank = constant("matrix_rank", evaluate_matrix_rank, form=Routine("(m,n)->()"))

@@ -1,0 +1,389 @@
+"""Eigenvalues, singular values and their vectors.
+
+Eigenvectors of one repeated eigenvalue may be turned into each other, so they have no derivatives of their own, and a
+composed function of them has one only if it does not depend on how they were chosen. What is 0 / 0 then is 0 here:
+vectors of one cluster do not turn into each other. For functions of eigenvalues, of separated eigenvectors, and of
+the spaces that clusters span that is the derivative; where cotangents tell that there is none, or do not determine it,
+it is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from wengert.core.declare import constant, opaque
+from wengert.core.dispatch import apply
+from wengert.core.form import Routine
+from wengert.core.primitive import Primitive
+from wengert.core.tensor import is_concrete, raw
+from wengert.errors import describe
+from wengert.primitives.matrices import adjoint, conj, diagonal_of, filled, folded, on_diagonal, over_stacks
+
+Tangents = Sequence[Any]
+CLOSE = 8
+"""Eigenvalues are one if they differ by less than this many roundings of the largest, times their number."""
+
+
+# Gaps between eigenvalues
+
+
+def smallest_gap(w: Any) -> Any:
+    """Return how far apart eigenvalues are that are different, for each stack."""
+    precision = np.finfo(w.dtype).eps * CLOSE * max(w.shape[-1], 1)
+    return precision * np.max(np.abs(w), axis=-1, keepdims=True, initial=0)
+
+
+def near(w: Any, sign: int) -> tuple[Any, Any]:
+    """Return the matrices of w_j + sign w_i, and which of them count as zero."""
+    denominators = w[..., None, :] + sign * w[..., :, None]
+    return denominators, np.abs(denominators) <= smallest_gap(w)[..., None]
+
+
+def evaluate_divided(x: Any, w: Any, *, sign: int, strict: bool) -> Any:
+    """Evaluate `divided`: x_ij / (w_j + sign w_i), and 0 where eigenvalues are one; strictly, only 0 may be there."""
+    denominators, one = near(w, sign)
+    if strict and np.any(np.abs(np.where(one, off_diagonal(x), 0)) > negligible(x)):
+        raise undetermined("forward mode, where they would depend on the direction")
+    return np.where(one, 0, x / np.where(one, 1, denominators))
+
+
+def off_diagonal(x: Any) -> Any:
+    """Return matrices without their diagonals."""
+    return x * (1 - np.eye(x.shape[-1], dtype=x.dtype))
+
+
+def negligible(x: Any) -> Any:
+    """Return up to which size elements of a matrix count as rounding errors."""
+    return np.sqrt(np.finfo(x.dtype).eps) * np.max(np.abs(x), initial=0)
+
+
+def undetermined(where: str) -> np.linalg.LinAlgError:
+    """Return the error about vectors of repeated eigenvalues."""
+    return np.linalg.LinAlgError(
+        describe(
+            "eigenvectors",
+            f"a repeated eigenvalue (or singular value) in {where}",
+            "a function that does not depend on the choice of eigenvectors is needed, in a form that shows it",
+            "Use eigvalsh or svdvals for functions of the values alone, and expm, logm, sqrtm or funm of "
+            "wengert.scipy.linalg for functions of the matrix",
+        )
+    )
+
+
+def vjp_divided(ct: Any, out: Any, _x: Any, w: Any, *, sign: int, strict: bool) -> tuple[Any, Any]:
+    """Divide again: the derivative of x / g by g is -(x / g) / g."""
+    slopes = apply(divided, ct * out, w, sign=sign, strict=False)
+    slopes = slopes if w.dtype.kind == "c" else slopes.real
+    ct_w = -(np.sum(slopes, axis=-2) + sign * np.sum(slopes, axis=-1))
+    return apply(divided, ct, w, sign=sign, strict=False), ct_w
+
+
+def jvp_divided(tangents: Tangents, out: Any, _x: Any, w: Any, *, sign: int, strict: bool) -> Any:
+    """Divide again."""
+    dx, dw = tangents
+    change = dx
+    if dw is not None:
+        moved = out * (dw[..., None, :] + sign * dw[..., :, None])
+        change = -moved if dx is None else dx - moved
+    return apply(divided, change, w, sign=sign, strict=False)
+
+
+divided: Primitive = opaque(
+    "divided", evaluate_divided, vjp=vjp_divided, jvp=jvp_divided, form=Routine("(n,n),(n)->(n,n)")
+)
+
+
+def over_gaps(x: Any, w: Any, strict: bool = False) -> Any:
+    """Return x_ij / (w_j - w_i), and 0 where eigenvalues are one."""
+    return apply(divided, x, w, sign=-1, strict=strict)
+
+
+def over_sums(x: Any, s: Any) -> Any:
+    """Return x_ij / (s_i + s_j), and 0 where both are zero."""
+    return apply(divided, x, s, sign=1, strict=False)
+
+
+def evaluate_cluster_share(x: Any, g: Any, w: Any) -> Any:
+    """Evaluate `cluster_share`: what of a gradient stands off the diagonal within clusters of eigenvalues.
+
+    For a function of the matrix, V f(w) V^H, the cotangents of V and w are there X = V^H g_V = f(w) S and
+    g = f'(w) diag(S) / 2, so the gradient, f'(w) S / 2, is X times the ratio of g and diag(X). Where there is no such
+    ratio the cotangents of one choice of eigenvectors do not determine the gradient.
+    """
+    return over_stacks(one_cluster_share, (2, 1, 1), x, g, w)
+
+
+def one_cluster_share(x: Any, g: Any, w: Any) -> Any:
+    """Return the share for one matrix, whose eigenvalues are sorted."""
+    found = np.zeros_like(x)
+    limit = negligible(x)
+    starts = np.flatnonzero(np.abs(np.diff(w)) > smallest_gap(w)) + 1
+    for cluster in np.split(np.arange(w.size), starts):
+        block = x[np.ix_(cluster, cluster)]
+        if np.all(np.abs(off_diagonal(block)) <= limit):
+            continue
+        if np.any(np.abs(off_diagonal(block - block.conj().T)) > limit):
+            raise undetermined("a function that depends on which eigenvectors of it were chosen")
+        own, values = np.diagonal(block).real, g[cluster]
+        size = np.vdot(own, own)
+        ratio = np.vdot(own, values) / size if size > limit**2 else 0.0
+        if np.any(np.abs(values - ratio * own) > negligible(np.concatenate([values, ratio * own]))):
+            raise undetermined("a function whose gradient the cotangents of these eigenvectors do not determine")
+        found[np.ix_(cluster, cluster)] = ratio * off_diagonal(block)
+    return found
+
+
+cluster_share = constant("cluster_share", evaluate_cluster_share, form=Routine("(n,n),(n),(n)->(n,n)"))
+
+
+def is_spread(w: Any) -> bool:
+    """Tell whether sorted eigenvalues are known to be different."""
+    if not is_concrete(w):
+        return False
+    values = raw(w)
+    return bool(np.all(np.abs(np.diff(values)) > smallest_gap(values)))
+
+
+def inner_gradient(x: Any, ct_w: Any, w: Any) -> Any:
+    """Return the Hermitian gradient in the basis of vectors whose turn has the gradient x, and that of their values."""
+    inner = over_gaps(x - adjoint(x), w)
+    if ct_w is not None:
+        inner = inner + on_diagonal(ct_w)
+    if is_spread(w):
+        return inner
+    values = np.zeros_like(w) if ct_w is None else ct_w
+    return inner + apply(cluster_share, x, values, w)
+
+
+# Hermitian matrices
+
+
+def evaluate_eigh(a: Any, *, uplo: Literal["L", "U"]) -> Any:
+    """Evaluate `numpy.linalg.eigh`."""
+    return tuple(np.linalg.eigh(a, uplo))
+
+
+def vjp_eigh(ct: Sequence[Any], out: Any, _a: Any, *, uplo: str) -> Any:
+    """Return V (diag(g_w) + (X - X^H) / 2 / (w_j - w_i)) V^H for X = V^H g_V, on the triangle that is read.
+
+    (M. B. Giles, An extended collection of matrix derivative results for forward and reverse mode AD, 2008, section
+    3.1; for Hermitian matrices C. Boeddeker et al., On the computation of complex-valued gradients, 2017, section 4.)
+    """
+    (w, v), (ct_w, ct_v) = out, ct
+    if ct_v is None:
+        return None if ct_w is None else conj(folded((v * ct_w[..., None, :]) @ adjoint(v), uplo))
+    inner = inner_gradient(adjoint(v) @ conj(ct_v) / 2, ct_w, w)
+    return conj(folded(v @ inner @ adjoint(v), uplo))
+
+
+def jvp_eigh(tangents: Tangents, out: Any, _a: Any, *, uplo: str) -> tuple[Any, Any]:
+    """For H = V^H dA V, the eigenvalues move by diag(H), and the vectors by V (H_ij / (w_j - w_i)) (Giles 2008)."""
+    w, v = out
+    turned = adjoint(v) @ filled(tangents[0], uplo) @ v
+    return diagonal_of(turned).real, v @ over_gaps(turned, w, strict=True)
+
+
+eigh = opaque("eigh", evaluate_eigh, vjp=vjp_eigh, jvp=jvp_eigh, outputs=2, form=Routine("(n,n)->(n),(n,n)"))
+
+
+def evaluate_eigvalsh(a: Any, *, uplo: Literal["L", "U"]) -> Any:
+    """Evaluate `numpy.linalg.eigvalsh`."""
+    return np.linalg.eigvalsh(a, uplo)
+
+
+def vjp_eigvalsh(ct: Any, _out: Any, a: Any, *, uplo: str) -> Any:
+    """Return V diag(g) V^H (Giles 2008), also where eigenvalues are repeated."""
+    _, v = apply(eigh, a, uplo=uplo)
+    return conj(folded((v * ct[..., None, :]) @ adjoint(v), uplo))
+
+
+def jvp_eigvalsh(tangents: Tangents, _out: Any, a: Any, *, uplo: str) -> Any:
+    """Return the diagonal of V^H dA V."""
+    _, v = apply(eigh, a, uplo=uplo)
+    return np.sum(conj(v) * (filled(tangents[0], uplo) @ v), axis=-2).real
+
+
+eigvalsh = opaque("eigvalsh", evaluate_eigvalsh, vjp=vjp_eigvalsh, jvp=jvp_eigvalsh, form=Routine("(n,n)->(n)"))
+
+
+# Square matrices
+
+
+def evaluate_eig(a: Any) -> Any:
+    """Evaluate `numpy.linalg.eig` with complex results, whatever the eigenvalues are."""
+    w, v = np.linalg.eig(a)
+    kind = np.result_type(w, np.complex64)
+    return w.astype(kind), v.astype(kind)
+
+
+def largest(v: Any) -> Any:
+    """Return ones where the eigenvectors, as columns, have their largest elements, which LAPACK makes real."""
+    rows = np.argmax(np.abs(v), axis=-2)
+    return np.arange(v.shape[-2])[:, None] == rows[..., None, :]
+
+
+def vjp_eig(ct: Sequence[Any], out: Any, _a: Any) -> Any:
+    """Return V^-H (diag(g_w) + V^H h / conj(w_j - w_i)) V^H, where h is what of g_V keeps lengths and phases.
+
+    The columns have length one, and their largest elements are real. (Boeddeker et al. 2017, equations 4.77 and
+    4.78; Giles 2008, section 3.1.)
+    """
+    (w, v), (ct_w, ct_v) = out, ct
+    inner = None if ct_w is None else on_diagonal(conj(ct_w))
+    if ct_v is not None:
+        g, place = conj(ct_v), largest(v)
+        along = np.sum(conj(g) * v, axis=-2, keepdims=True)
+        pivot = np.sum(np.where(place, v, 0), axis=-2, keepdims=True)
+        kept = g - along.real * v + np.where(place, 1j * along.imag / conj(pivot), 0)
+        part = over_gaps(adjoint(v) @ kept, conj(w), strict=True)
+        inner = part if inner is None else inner + part
+    return None if inner is None else conj(np.linalg.solve(adjoint(v), inner @ adjoint(v)))
+
+
+def jvp_eig(tangents: Tangents, out: Any, _a: Any) -> tuple[Any, Any]:
+    """For P = V^-1 dA V, the eigenvalues move by diag(P), the vectors by V (P_ij / (w_j - w_i)) less what lengthens."""
+    w, v = out
+    turned = np.linalg.solve(v, tangents[0] @ v)
+    free, place = v @ over_gaps(turned, w, strict=True), largest(v)
+    pivot = np.sum(np.where(place, v, 0), axis=-2, keepdims=True)
+    moved = np.sum(np.where(place, free, 0), axis=-2, keepdims=True)
+    length = np.sum(conj(v) * free, axis=-2, keepdims=True).real
+    return diagonal_of(turned), free - v * (length + 1j * (moved / pivot).imag)
+
+
+eig = opaque("eig", evaluate_eig, vjp=vjp_eig, jvp=jvp_eig, outputs=2, form=Routine("(n,n)->(n),(n,n)"))
+
+
+def evaluate_eigvals(a: Any) -> Any:
+    """Evaluate `numpy.linalg.eigvals` with complex results."""
+    w = np.linalg.eigvals(a)
+    return w.astype(np.result_type(w, np.complex64))
+
+
+def vjp_eigvals(ct: Any, _out: Any, a: Any) -> Any:
+    """Return V^-H diag(g) V^H (Giles 2008)."""
+    _, v = apply(eig, a)
+    return conj(np.linalg.solve(adjoint(v), conj(ct)[..., None] * adjoint(v)))
+
+
+def jvp_eigvals(tangents: Tangents, _out: Any, a: Any) -> Any:
+    """Return the diagonal of V^-1 dA V."""
+    _, v = apply(eig, a)
+    return diagonal_of(np.linalg.solve(v, tangents[0] @ v))
+
+
+eigvals = opaque("eigvals", evaluate_eigvals, vjp=vjp_eigvals, jvp=jvp_eigvals, form=Routine("(n,n)->(n)"))
+
+
+# Singular values
+
+
+def evaluate_svd(a: Any, *, full_matrices: bool) -> Any:
+    """Evaluate `numpy.linalg.svd`."""
+    return tuple(np.linalg.svd(a, full_matrices=full_matrices))
+
+
+def nonzero(s: Any) -> Any:
+    """Return singular values, and infinity where they are zero: what is divided by that is 0."""
+    return np.where(s <= smallest_gap(s), np.inf, s)
+
+
+def moving(ct_s: Any, s: Any) -> Any:
+    """Return the cotangents (or tangents) of singular values, 0 where these are 0, as those of |x| are there."""
+    return np.where(s <= smallest_gap(s), 0, ct_s)
+
+
+def outer_gradient(u: Any, g: Any, turned: Any, s: Any) -> Any:
+    """Return how a gradient g by singular vectors changes them out of the space that those of s span.
+
+    Where u has more columns than there are singular values, these follow: they stay orthogonal, and turn no further.
+    """
+    count = s.shape[-1]
+    if u.shape[-1] == count:
+        return (g[..., :count] - u @ turned) / nonzero(s)[..., None, :]
+    first, rest = u[..., :count], u[..., count:]
+    return rest @ (adjoint(rest) @ g[..., :count] - adjoint(g[..., count:]) @ first) / nonzero(s)[..., None, :]
+
+
+def vjp_svd(ct: Sequence[Any], out: Any, a: Any, *, full_matrices: bool) -> Any:
+    """Return the gradient of A = U S V^H from those of its factors.
+
+    With X = U^H g_U and Y = V^H g_V, (X + Y) / 2 belongs to the turn that both make, over s_j - s_i, and
+    (X - Y) / 2 to that of U against V, over s_i + s_j, which has no singularity at repeated values. (Giles 2008,
+    section 3.2; J. Townsend, Differentiating the singular value decomposition, 2016; Z.-Q. Wan and S.-X. Zhang,
+    Automatic differentiation for complex valued SVD, 2019.)
+    """
+    (u, s, vh), (ct_u, ct_s, ct_vh) = out, ct
+    count = s.shape[-1]
+    v = adjoint(vh)
+    first, last = u[..., :count], v[..., :count]
+    if ct_s is not None:
+        ct_s = moving(ct_s, s)
+    if ct_u is None and ct_vh is None:
+        return None if ct_s is None else conj((first * ct_s[..., None, :]) @ adjoint(last))
+    g_u = np.zeros_like(u) if ct_u is None else conj(ct_u)
+    g_v = np.zeros_like(v) if ct_vh is None else ct_vh.mT
+    x, y = adjoint(first) @ g_u[..., :count], adjoint(last) @ g_v[..., :count]
+    against = (x - y) / 2
+    inner = inner_gradient((x + y) / 2, ct_s, s)
+    found = first @ (inner + over_sums(against - adjoint(against), s))
+    if a.shape[-2] > count:
+        found = found + outer_gradient(u, g_u, x, s)
+    found = found @ adjoint(last)
+    if a.shape[-1] > count:
+        found = found + first @ adjoint(outer_gradient(v, g_v, y, s))
+    return conj(found)
+
+
+def side(u: Any, inner: Any, change: Any, s: Any) -> Any:
+    """Return the tangent of singular vectors from their turn among themselves and the change dA v (or dA^H u)."""
+    count = s.shape[-1]
+    first, rest = u[..., :count], u[..., count:]
+    if u.shape[-2] == count:
+        return first @ inner
+    if u.shape[-1] == count:
+        return first @ inner + (change - first @ (adjoint(first) @ change)) / nonzero(s)[..., None, :]
+    turn = adjoint(rest) @ change / nonzero(s)[..., None, :]
+    return np.concatenate([first @ inner + rest @ turn, -(first @ adjoint(turn))], axis=-1)
+
+
+def jvp_svd(tangents: Tangents, out: Any, _a: Any, *, full_matrices: bool) -> tuple[Any, Any, Any]:
+    """Turn both by (Q + Q^H) / (s_j - s_i) for Q = U^H dA V, and U against V by (Q - Q^H) / (s_i + s_j)."""
+    (t,), (u, s, vh) = tangents, out
+    count = s.shape[-1]
+    v = adjoint(vh)
+    right, left = t @ v[..., :count], adjoint(t) @ u[..., :count]
+    turned = adjoint(u[..., :count]) @ right
+    both = over_gaps(turned + adjoint(turned), s, strict=True) / 2
+    against = over_sums(turned - adjoint(turned), s) / 2
+    return (
+        side(u, both + against, right, s),
+        moving(diagonal_of(turned).real, s),
+        adjoint(side(v, both - against, left, s)),
+    )
+
+
+svd = opaque("svd", evaluate_svd, vjp=vjp_svd, jvp=jvp_svd, outputs=3, form=Routine("(m,n)->(m,k),(k),(k,n)"))
+
+
+def evaluate_svdvals(a: Any) -> Any:
+    """Evaluate `numpy.linalg.svdvals`."""
+    return np.linalg.svd(a, compute_uv=False)
+
+
+def vjp_svdvals(ct: Any, out: Any, a: Any) -> Any:
+    """Return U diag(g) V^H (Giles 2008, section 3.2), also where singular values are repeated."""
+    u, _, vh = apply(svd, a, full_matrices=False)
+    return conj((u * moving(ct, out)[..., None, :]) @ vh)
+
+
+def jvp_svdvals(tangents: Tangents, out: Any, a: Any) -> Any:
+    """Return the diagonal of U^H dA V."""
+    u, _, vh = apply(svd, a, full_matrices=False)
+    return moving(np.sum(conj(u) * (tangents[0] @ adjoint(vh)), axis=-2).real, out)
+
+
+svdvals = opaque("svdvals", evaluate_svdvals, vjp=vjp_svdvals, jvp=jvp_svdvals, form=Routine("(m,n)->(k)"))

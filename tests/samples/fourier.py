@@ -1,0 +1,38 @@
+"""Samples of Fourier transforms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import wengert.numpy.fft  # noqa: F401 - it declares its primitives when it is first asked for
+from tests.samples.base import Sample, normal, sample
+
+
+def waves(*shape: int) -> np.ndarray:
+    """Return complex normal numbers."""
+    return normal(*shape) + 1j * normal(*shape, seed=1)
+
+
+SAMPLES: list[Sample] = [
+    sample("fft", np.fft.fft, waves(3)),
+    sample("fft", np.fft.fft, normal(2, 3), n=2, norm="ortho"),
+    sample("fft", np.fft.fft, normal(3, 2), n=5, axis=0, norm="forward"),
+    sample("fft", np.fft.fftn, waves(2, 3)),
+    sample("fft", np.fft.fft2, normal(2, 2, 3), s=(3, -1), axes=(0, 2)),
+    sample("fft", lambda x: np.fft.fftshift(np.fft.fft(x)), normal(3)),
+    sample("ifft", np.fft.ifft, waves(4), n=3, norm="forward"),
+    sample("ifft", np.fft.ifftn, normal(2, 3), axes=(0,)),
+    sample("ifft", lambda x: np.fft.ifft2(np.fft.ifftshift(x, axes=1)), waves(2, 3)),
+    sample("rfft", np.fft.rfft, normal(4)),
+    sample("rfft", np.fft.rfft, normal(2, 5), norm="ortho"),
+    sample("rfft", np.fft.rfft, normal(3, 2), n=5, axis=0),
+    sample("rfft", np.fft.rfftn, normal(2, 3), s=(3, 2), axes=(1, 0), norm="forward"),
+    sample("rfft", np.fft.rfft2, normal(2, 3)),
+    sample("rfft", np.fft.ihfft, normal(5), n=4, norm="forward"),
+    sample("irfft", np.fft.irfft, waves(3)),
+    sample("irfft", np.fft.irfft, waves(3, 2), n=5, axis=0, norm="ortho"),
+    sample("irfft", np.fft.irfft, normal(3), n=7),
+    sample("irfft", np.fft.irfftn, waves(2, 3)),
+    sample("irfft", np.fft.irfft2, waves(2, 3), s=(3, 4)),
+    sample("irfft", np.fft.hfft, waves(3), norm="ortho"),
+]
