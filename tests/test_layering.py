@@ -13,7 +13,9 @@ from tests.cases import together
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "wengert"
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "_refusals", "_unregistered", "_tree", "_config", "_malloc", "native"}),
+    frozenset(
+        {"errors", "_refusals", "_unregistered", "_tree", "_config", "_digests", "_malloc", "_records", "native"}
+    ),
     frozenset({"kernel"}),
     frozenset({"emission"}),
     frozenset({"core"}),

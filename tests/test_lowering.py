@@ -366,7 +366,7 @@ def test_what_is_refused_runs_between_kernels() -> None:
     graph = trace(lambda x: np.linalg.inv(np.exp(x) + np.eye(4)).sum(0) * np.sort(x[0]))(x)
     segments = require_same(graph, [x])
     assert [part.program is None for part in segments.parts] == [False, True, False]
-    assert [r.reason for part in segments.parts for r in part.reasons] == ["a routine of NumPy"] * 2
+    assert [r for part in segments.parts for r in part.reasons] == ["a routine of NumPy"] * 2
     dropped = [v for part in segments.parts for v in part.dropped]
     assert len(dropped) == len(set(dropped))
     assert set(dropped) == {v for part in segments.parts for v in part.graph.inputs}
@@ -402,5 +402,5 @@ def added_at(x: Any, index: Any) -> Any:
 def test_what_kernels_do_not_know_is_refused_with_a_reason(case: str) -> None:
     function, args, reason = REFUSED[case]
     segments = require_same(trace(function)(*args), args)
-    reasons = [r.reason for part in segments.parts for r in part.reasons]
+    reasons = [r for part in segments.parts for r in part.reasons]
     assert any(found.startswith(reason) for found in reasons), reasons

@@ -46,4 +46,4 @@ def test_gradients(f):
 def test_what_kernels_cannot_do_runs_as_numpy_between_them():
     run = Compiled(trace(solved)(X))
     assert [part.program is None for part in run.segments.parts] == [False, True, False]
-    assert [reason.reason for part in run.segments.parts for reason in part.reasons]
+    assert [reason for part in run.segments.parts for reason in part.reasons]

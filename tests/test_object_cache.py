@@ -55,8 +55,8 @@ def test_the_surroundings_name_sources_llvm_and_processor(tmp_path: Path) -> Non
     assert "llvmlite" in found or "version" in found
     assert any(word in found.lower() for word in ("flags", "features", "+"))
     assert "MHz" not in found
-    (tmp_path / "part").mkdir()
-    module = tmp_path / "part" / "one.py"
+    (tmp_path / "kernel" / "part").mkdir(parents=True)
+    module = tmp_path / "kernel" / "part" / "one.py"
     module.write_text("1")
     before = cache.sources(str(tmp_path))
     os.utime(module, ns=(1, 1))

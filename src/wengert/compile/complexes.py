@@ -18,7 +18,7 @@ from wengert.compile.joins import Part, choice
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.scalars import Scalar, operate, select
-from wengert.core.aval import Aval
+from wengert.core.aval import PARTS, Aval
 from wengert.core.form import Contraction, Form, Place, View, form_of
 from wengert.kernel.checking import DTYPES
 
@@ -26,7 +26,6 @@ __all__ = ["complex_call", "is_complex", "joined_parts", "literal_parts", "parts
 
 DType = np.dtype[Any]
 Parts = tuple[Scalar, Scalar]
-REAL = {np.dtype(complex): np.dtype(float), np.dtype(np.complex64): np.dtype(np.float32)}
 
 BY_PARTS = frozenset(
     {
@@ -39,12 +38,12 @@ BY_PARTS = frozenset(
 
 def is_complex(aval: Aval) -> bool:
     """Tell whether values of a type are pairs."""
-    return aval.dtype in REAL
+    return aval.dtype in PARTS
 
 
 def real_dtype(dtype: DType) -> DType:
     """Return the dtype of the parts of complex numbers, and others as they are."""
-    return REAL.get(dtype, dtype)
+    return PARTS.get(dtype, dtype)
 
 
 # Memory

@@ -1,4 +1,4 @@
-"""A graph as a function of arrays: its native segments, compiled, and NumPy between them."""
+"""A graph as a function of arrays: its native segments, compiled or found in the cache, and NumPy between them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from wengert.compile.keeping import found, keep
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
-from wengert.compile.segments import segmented
+from wengert.compile.segments import Segments, converted
 from wengert.core.graph import Graph, Variable, evaluate
-from wengert.emission.executable import Executable
-from wengert.kernel.kernel import Program
-from wengert.kernel.schedule import chosen
-from wengert.kernel.tiling import scheduled
 from wengert.native.entry import Entry
+from wengert.native.executable import Executable, Image, kept_function
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, Kind, NumberKind, SameKind, kind_of, leaves
 
 __all__ = ["Compiled", "GraphFunction"]
@@ -37,29 +35,45 @@ class Compiled:
     def __init__(self, graph: Graph) -> None:
         simple = inlined(graph)
         self.merged = merged_results(graph, simple)
-        self.segments = segmented(simple)
-        self.programs = {
-            id(part.program): Executable(scheduled(part.program, chosen(part.program)))
-            for part in self.segments.parts
-            if part.program is not None
-        }
+        self.segments = converted(images(simple), lambda image: Executable(image, address_of))
 
     @property
     def whole(self) -> Executable | None:
         """What computes all of the graph at once, if there is such a program."""
-        return self.programs.get(id(self.segments.whole))
+        return self.segments.whole
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return the outputs for arrays and numbers of the types of the graph's inputs."""
-        results = self.segments.run(values, self.call)
+        results = self.segments.run(values, lambda program, arrays: program(arrays))
         if not self.merged:
             return results
         copied = [i in self.merged and type(x) is np.ndarray for i, x in enumerate(results)]
         return tuple([x.copy(order="K") if copy else x for copy, x in zip(copied, results, strict=True)])
 
-    def call(self, program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
-        """Carry out one program."""
-        return self.programs[id(program)](arrays)
+
+def images(graph: Graph) -> Segments[Image]:
+    """Return a graph in segments of machine code, that of an earlier process if it was kept."""
+    kept = found(graph)
+    if kept is None:
+        from wengert.compile.imaging import (
+            imaged,  # lowering, kernels and emission, which take as long as all of Wengert
+        )
+
+        kept = imaged(graph)
+        keep(kept)
+    return kept
+
+
+def address_of(name: str) -> int:
+    """Return the address of a function that programs call and do not have."""
+    return kept_function(name, text_of)
+
+
+def text_of(name: str) -> str:
+    """Return the module of such a function, if it was not kept."""
+    from wengert.emission.outside import text_of
+
+    return text_of(name)
 
 
 class GraphFunction(Entry):

@@ -7,47 +7,46 @@ as possible, however the two kinds of equations are mixed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from wengert.compile.complexes import is_complex, real_dtype
 from wengert.compile.equations import ordered
-from wengert.compile.lower import is_native, lower
-from wengert.compile.operands import Refused
 from wengert.compile.owners import sharing_views
-from wengert.compile.writing import program_of
+from wengert.core.aval import PARTS
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.order import example
-from wengert.kernel.kernel import Program
 
-__all__ = ["Segment", "Segments", "segmented"]
+if TYPE_CHECKING:
+    from wengert.compile.lower import Lowered
+    from wengert.kernel.kernel import Program
 
-Call = Callable[[Program, Sequence[np.ndarray[Any, Any]]], Sequence[np.ndarray[Any, Any]]]
+__all__ = ["Segment", "Segments", "converted", "segmented"]
+
+P = TypeVar("P")
+Q = TypeVar("Q")
+Arrays = Sequence[np.ndarray[Any, Any]]
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple, Generic[P]):
     """Hold equations that run together.
 
     Attributes:
         graph: from the variables that they read to those that are read later.
-        program: the kernels that compute it; None where NumPy does.
+        program: what computes it, kernels or machine code; None where NumPy does.
         reasons: why NumPy does, for each equation.
         dropped: the variables that nothing reads after it.
         is_whole: whether it computes all results, but for known numbers, from all inputs.
     """
 
     graph: Graph
-    program: Program | None
-    reasons: tuple[Refused, ...]
+    program: P | None
+    reasons: tuple[str, ...]
     dropped: tuple[Variable, ...]
     is_whole: bool = False
 
 
-@dataclass(frozen=True)
-class Segments:
+class Segments(NamedTuple, Generic[P]):
     """Hold a graph in segments, in order.
 
     Attributes:
@@ -56,14 +55,14 @@ class Segments:
     """
 
     graph: Graph
-    parts: tuple[Segment, ...]
+    parts: tuple[Segment[P], ...]
 
     @property
-    def whole(self) -> Program | None:
+    def whole(self) -> P | None:
         """The program that computes all results, but for known numbers, from all inputs, if one does."""
         return self.parts[0].program if self.parts and self.parts[0].is_whole else None
 
-    def run(self, inputs: Sequence[Any], call: Call) -> tuple[Any, ...]:
+    def run(self, inputs: Sequence[Any], call: Callable[[P, Arrays], Arrays]) -> tuple[Any, ...]:
         """Return the outputs for arrays and numbers of the types of the inputs.
 
         Args:
@@ -84,17 +83,25 @@ class Segments:
         return tuple([values[x] if type(x) is Variable else x for x in self.graph.outputs])
 
 
+def converted(segments: Segments[P], convert: Callable[[P], Q]) -> Segments[Q]:
+    """Return segments whose programs are what others become."""
+    parts = [
+        Segment(graph, None if program is None else convert(program), reasons, dropped, is_whole)
+        for graph, program, reasons, dropped, is_whole in segments.parts
+    ]
+    return Segments(segments.graph, tuple(parts))
+
+
 def as_array(variable: Variable, value: Any) -> np.ndarray[Any, Any]:
     """Return a value as an array of its variable's dtype, in C order; a complex one as pairs."""
     array = np.ascontiguousarray(value, variable.dtype).reshape(variable.shape)
-    if is_complex(variable.aval):
-        return array.reshape(-1).view(real_dtype(variable.dtype)).reshape((*variable.shape, 2))
-    return array
+    part = PARTS.get(variable.dtype)
+    return array if part is None else array.reshape(-1).view(part).reshape((*variable.shape, 2))
 
 
 def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
     """Return an array in C order as NumPy would give it: in the variable's memory order, a scalar, a Python number."""
-    if is_complex(variable.aval):
+    if variable.dtype in PARTS:
         array = array.reshape(-1).view(variable.dtype).reshape(variable.shape)
     if variable.weak:
         return array.item()
@@ -105,7 +112,7 @@ def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
     return found
 
 
-def segmented(graph: Graph) -> Segments:
+def segmented(graph: Graph) -> Segments[Program]:
     """Return a graph in segments.
 
     Args:
@@ -113,16 +120,16 @@ def segmented(graph: Graph) -> Segments:
     """
     outputs = without_numbers(graph.outputs)
     whole = Graph(graph.inputs, graph.equations, outputs)
-    lowered = lower(whole)
-    shared = Refused("memory that is also another result's")
-    refused = {**lowered.refused, **dict.fromkeys(sharing_views(graph), shared)}
-    if not refused and outputs and all(is_native(v.aval) for v in graph.inputs) and are_apart(outputs):
-        return Segments(graph, (Segment(whole, program_of(lowered), (), (), is_whole=True),))
+    lowered = nodes_of(whole)
+    refused = {i: found.reason for i, found in lowered.refused.items()}
+    refused |= dict.fromkeys(sharing_views(graph), "memory that is also another result's")
+    if not refused and outputs and None not in lowered.inputs and are_apart(outputs):
+        return Segments(graph, (Segment(whole, kernels_of(lowered), (), (), is_whole=True),))
     bound = {v for equation in graph.equations for v in equation.outputs}
     part = part_of(graph.equations, bound.intersection(ordered(outputs)))
     if refused or not part.outputs:
         return Segments(graph, tuple(cut(part, refused, ordered(outputs))))
-    return Segments(graph, (Segment(part, program_of(lower(part)), (), ()),))
+    return Segments(graph, (Segment(part, kernels_of(nodes_of(part)), (), ()),))
 
 
 def without_numbers(outputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -136,7 +143,21 @@ def are_apart(outputs: Sequence[Any]) -> bool:
     return len(set(arrays)) == len(arrays)
 
 
-def cut(graph: Graph, refused: Mapping[int, Refused], kept: Sequence[Variable]) -> list[Segment]:
+def nodes_of(graph: Graph) -> Lowered:
+    """Return what a graph computes as nodes; graphs that were compiled before need nothing that makes them."""
+    from wengert.compile.lower import lower
+
+    return lower(graph)
+
+
+def kernels_of(lowered: Lowered) -> Program:
+    """Return the kernels of nodes."""
+    from wengert.compile.writing import program_of
+
+    return program_of(lowered)
+
+
+def cut(graph: Graph, refused: Mapping[int, str], kept: Sequence[Variable]) -> list[Segment[Program]]:
     """Return the segments of a graph, some of whose equations are refused; some variables are read in the end."""
     turns = turns_of(graph, refused)
     order = sorted(set(turns))
@@ -144,7 +165,7 @@ def cut(graph: Graph, refused: Mapping[int, Refused], kept: Sequence[Variable]) 
     for turn, equation in zip(turns, graph.equations, strict=True):
         for x in ordered(equation.inputs):
             needed[x] = max(needed.get(x, 0), order.index(turn))
-    found = []
+    found: list[Segment[Program]] = []
     for place, turn in enumerate(order):
         chosen = [i for i, own in enumerate(turns) if own == turn]
         equations = [graph.equations[i] for i in chosen]
@@ -153,11 +174,11 @@ def cut(graph: Graph, refused: Mapping[int, Refused], kept: Sequence[Variable]) 
         if turn % 2:
             found.append(Segment(part, None, tuple([refused[i] for i in chosen]), dropped))
         else:
-            found.append(Segment(part, program_of(lower(part)), (), dropped))
+            found.append(Segment(part, kernels_of(nodes_of(part)), (), dropped))
     return found
 
 
-def turns_of(graph: Graph, refused: Mapping[int, Refused]) -> list[int]:
+def turns_of(graph: Graph, refused: Mapping[int, str]) -> list[int]:
     """Return for each equation the number of its segment: even for native ones, odd for those of NumPy."""
     turns: list[int] = []
     known: dict[Variable, int] = {}

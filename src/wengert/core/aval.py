@@ -10,6 +10,7 @@ from wengert.errors import RangeError, describe
 
 __all__ = [
     "NUMBERS",
+    "PARTS",
     "UNKNOWN",
     "Aval",
     "aval_of",
@@ -28,6 +29,13 @@ UNKNOWN = -1
 
 NUMBERS: dict[type, np.dtype[Any]] = {kind: np.dtype(kind) for kind in (float, int, complex, bool)}
 """Python's number types, with the dtype that each has where no array decides."""
+
+
+PARTS: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
+"""The dtypes of the parts of complex numbers."""
 
 
 class Aval(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._digests import digest_of as digest_of_bytes
 from wengert.core.memory import may_change
 from wengert.core.order import axes_in_memory, is_full
 from wengert.core.primitive import Primitive
@@ -134,9 +135,7 @@ def content(array: Any) -> bytes:
 
 def digest_of(array: np.ndarray[Any, Any]) -> bytes:
     """Return a digest of the elements of an array in C order."""
-    from hashlib import sha256  # on first use: OpenSSL takes 4 ms to load
-
-    return sha256(np.ascontiguousarray(array).data.cast("B")).digest()
+    return digest_of_bytes(np.ascontiguousarray(array).data.cast("B"))
 
 
 def forget(identity: int, _: weakref.ref[np.ndarray[Any, Any]]) -> None:
@@ -154,9 +153,7 @@ def digest(structure: Hashable) -> bytes | None:
     >>> digest(identity(object()))
     """
     try:
-        from hashlib import sha256
-
-        return sha256(marshal.dumps(structure, 0)).digest()  # type: ignore[arg-type]  # plain values, written alike by format 0
+        return digest_of_bytes(marshal.dumps(structure, 0))  # type: ignore[arg-type]  # plain values, written alike by format 0
     except ValueError:
         return None
 

@@ -1,33 +1,22 @@
-"""A program as a function of arrays, called through ctypes."""
+"""A program of kernels as machine code."""
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import threading
-from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
-import numpy as np
-
-from wengert.emission.arena import LINE, Arena
 from wengert.emission.outside import address_of
-from wengert.emission.programs import emitted
+from wengert.emission.programs import Emitted, emitted
 from wengert.emission.sharing import cycles, lanes_of
 from wengert.kernel.kernel import Buffer, Program
-from wengert.native.elementwise import SHARING
-from wengert.native.engine import Target, emit_object, host, loaded
-from wengert.native.entry import Variant
-from wengert.native.kinds import Kind
+from wengert.native import executable
+from wengert.native.engine import Target, emit_object, host
+from wengert.native.executable import Image
 
-__all__ = ["Executable"]
-
-LONG = 15_000
-"""Cycles from which on other threads run Python meanwhile: about 5 microseconds."""
+__all__ = ["Executable", "image_of"]
 
 
-class Executable:
-    """Run a program natively.
+class Executable(executable.Executable):
+    """Compile a program of kernels, and run it natively.
 
     Args:
         program: what has passed the checker, scheduled.
@@ -49,68 +38,31 @@ class Executable:
     """
 
     def __init__(self, program: Program, target: Target | None = None) -> None:
-        code = emitted(program, target or host())
-        self.program = program
-        self.cycles = sum(cycles(kernel, lanes_of(target or host())) for kernel in program.kernels)
-        self.text, self.arena = code.text, code.arena
-        self.image = emit_object(code.text, target or host())
-        self.code = loaded(self.image, {name: address_of(name, target or host()) for name in code.outside})
-        self.native = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(self.code.addresses["run"])
-        self.lock = threading.Lock()  # the arena is for one call at a time
-        buffers = {buffer.name: buffer for buffer in program.buffers}
-        self.given = [buffers[name] for name in program.inputs]
-        self.made = [buffers[name] for name in program.outputs]
-
-    def variant(self, arguments: Sequence[Kind], result: Kind, names: Sequence[str]) -> Variant:
-        """Return the way for an entry to call the program.
-
-        Args:
-            arguments: kinds whose arrays and numbers are the inputs.
-            result: the kind whose arrays and numbers are the outputs.
-            names: of the arguments that are given by name.
-
-        Raises:
-            ValueError: there are too many inputs and outputs.
-        """
-        run, code = self.code.addresses["run"], self.code
-        place, releases = SHARING.place, self.cycles > LONG
-        options: Any = {"arena": self.memory, "team": place, "releases": releases, "owner": code}
-        return Variant(arguments, result, run, names=names, **options)
-
-    @functools.cached_property
-    def memory(self) -> Any:
-        """The arena, which holds the constants."""
-        return filled(self.arena, self.program.buffers)
-
-    def __call__(self, arrays: Sequence[Any], team: int | None = None) -> list[Any]:
-        """Return the outputs for arrays that are the inputs.
-
-        Args:
-            arrays: of the inputs' dtypes and shapes.
-            team: the address of the memory of the team that shares the work; none, if not given.
-        """
-        given = [checked(array, buffer) for array, buffer in zip(arrays, self.given, strict=True)]
-        made = [np.empty(buffer.shape, buffer.dtype) for buffer in self.made]
-        addresses = [array.ctypes.data for array in (*given, *made)]
-        with self.lock:
-            self.native((ctypes.c_void_p * len(addresses))(*addresses), self.memory.ctypes.data, team)
-        return made
+        target = target or host()
+        code = emitted(program, target)
+        self.text = code.text
+        super().__init__(image_of(program, code, target), partial(address_of, target=target))
 
 
-def checked(array: Any, buffer: Buffer) -> Any:
-    """Return an array that must be what a buffer is, with its elements side by side."""
-    if array.dtype != buffer.dtype or array.shape != buffer.shape:
-        raise TypeError(f"{buffer.name} is {buffer.dtype}{buffer.shape}, {array.dtype}{array.shape} was given")
-    return np.ascontiguousarray(array)
+def image_of(program: Program, code: Emitted, target: Target) -> Image:
+    """Return a program, of which there is the text, as machine code.
+
+    Raises:
+        ImportError, RuntimeError: LLVM is absent or cannot compile it.
+    """
+    buffers = {buffer.name: buffer for buffer in program.buffers}
+    constants = [buffer for buffer in program.buffers if buffer.kind == "constant"]
+    return Image(
+        code=emit_object(code.text, target),
+        outside=code.outside,
+        inputs=tuple([kind_of(buffers[name]) for name in program.inputs]),
+        outputs=tuple([kind_of(buffers[name]) for name in program.outputs]),
+        size=code.arena.size,
+        constants=tuple([(code.arena.places[buffer.name], buffer.contents) for buffer in constants]),
+        cycles=sum([cycles(kernel, lanes_of(target)) for kernel in program.kernels]),
+    )
 
 
-def filled(arena: Arena, buffers: tuple[Buffer, ...]) -> Any:
-    """Return the memory of an arena at the beginning of a line, with the constants in their places."""
-    memory = np.empty(arena.size + LINE, np.uint8)
-    begin = -memory.ctypes.data % LINE
-    memory = memory[begin : begin + arena.size]
-    for buffer in buffers:
-        if buffer.kind == "constant":
-            place = arena.places[buffer.name]
-            memory[place : place + len(buffer.contents)] = np.frombuffer(buffer.contents, np.uint8)
-    return memory
+def kind_of(buffer: Buffer) -> tuple[str, tuple[int, ...]]:
+    """Return the dtype and the shape of a buffer as plain data."""
+    return buffer.dtype.str, buffer.shape

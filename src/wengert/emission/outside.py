@@ -13,11 +13,12 @@ import numpy as np
 from wengert.emission.instructions import Case, in_memory, instructions_of, registered
 from wengert.emission.mathematics import Form, is_rare, rare_of
 from wengert.native.builder import Builder, Function, Value, program
-from wengert.native.engine import Target, emit_object, host, kept_object, loaded
+from wengert.native.engine import Target, emit_object, host, loaded
+from wengert.native.executable import kept_function
 from wengert.native.jobs import JOB, REFUSED, SHARED
 from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, vector_of
 
-__all__ = ["address_of", "declared", "function_named"]
+__all__ = ["address_of", "declared", "function_named", "text_of"]
 
 
 @functools.cache
@@ -26,7 +27,6 @@ def declared(name: str, target: Target) -> Function:
     return replace(function_named(name, target), body=None)
 
 
-@functools.cache
 def address_of(name: str, target: Target) -> int:
     """Return the address of a function, which is compiled once, or taken from the cache.
 
@@ -34,11 +34,18 @@ def address_of(name: str, target: Target) -> int:
         name: of the function.
         target: the processor; the code must be for this one if it is to be called.
     """
+    return kept_function(name, text_of) if target == host() else address_for(name, target)
 
-    def write() -> str:
-        return program(function_named(name, target))
 
-    code = loaded(kept_object(f"function {name}", write) if target == host() else emit_object(write(), target))
+def text_of(name: str) -> str:
+    """Return the module of a function for this processor."""
+    return program(function_named(name, host()))
+
+
+@functools.cache
+def address_for(name: str, target: Target) -> int:
+    """Return the address of a function as if this were another processor, which can do less."""
+    code = loaded(emit_object(program(function_named(name, target)), target))
     code.stay()
     return code.addresses[name]
 

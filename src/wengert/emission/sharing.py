@@ -48,7 +48,6 @@ FILLING = 16
 MEMORY = 1 << 22
 """Bytes, at most, for what parts have of their own."""
 
-
 GRAIN = 256
 """Lanes of a part are a multiple of it, so that parts consist of whole steps."""
 

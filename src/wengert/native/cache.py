@@ -1,9 +1,10 @@
 """Object code kept on disk, so that what was compiled once is not compiled again by any process of the user.
 
 An entry is a file named by a hash of what its content was made from: a text given by the caller, Wengert's version and
-sources, LLVM's version, and the processor with its features. It begins with a digest of its name and content, is
-written under another name and then renamed, so readers see whole entries or none, and what was damaged is not used. A
-folder in which others could place code is not used at all. The entries used least recently go when there is too much.
+sources, the versions of Python, NumPy and LLVM, and the processor with its features. It begins with a digest of its
+name and content, is written under another name and then renamed, so readers see whole entries or none, and what was
+damaged is not used. A folder in which others could place code is not used at all. The entries used least recently go
+when there is too much.
 
 `WENGERT_CACHE` is the folder; `0` or nothing keeps no code. `WENGERT_LOG=cache` says what was found and kept.
 """
@@ -19,22 +20,20 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from wengert import _config
+import numpy as np
 
-try:
-    from _blake2 import blake2b  # hashlib would load OpenSSL first, which takes 4 ms
-except ImportError:
-    from hashlib import blake2b
+from wengert import _config
+from wengert._digests import DIGEST, digest_of
 
 __all__ = ["ObjectCache", "Usage", "default_folder", "object_cache"]
 
 MAGIC = b"Wengert object 1\n"
-DIGEST = 32  # bytes
 SUFFIX = ".object"
 LIMIT = 256 << 20  # bytes in all
 SHARE = 16  # a process looks for what to remove after having written this part of the limit
 USED_AGAIN = 3600.0  # seconds until the use of an entry is noted again
 ABANDONED = 3600.0  # seconds after which nobody will finish a file that was begun
+MAKERS = ("compile", "core", "emission", "kernel", "native", "primitives")
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -111,7 +110,7 @@ class ObjectCache:
         """Return where the entry of a text lies, whether or not it is there; None if nothing is kept."""
         if self.folder is None or self.refusal:
             return None
-        key = blake2b(text.encode() + b"\0" + surroundings(), digest_size=DIGEST).hexdigest()
+        key = digest_of(text.encode(), b"\0", surroundings()).hex()
         return os.path.join(self.folder, key + SUFFIX)
 
     def shrink(self) -> None:
@@ -176,7 +175,7 @@ def for_me_alone(path: str, flags: int) -> int:
 
 def sealed(name: str, data: bytes) -> bytes:
     """Return the content of a file with some data: a digest of name and data comes first."""
-    return MAGIC + blake2b(name.encode() + b"\0" + data, digest_size=DIGEST).digest() + data
+    return MAGIC + digest_of(name.encode(), b"\0", data) + data
 
 
 def unsealed(name: str, content: bytes) -> bytes | None:
@@ -193,16 +192,15 @@ def logged(line: str) -> None:
 
 @functools.cache
 def surroundings() -> bytes:
-    """Return what code depends on beside the text it is made from: Wengert, LLVM, and the processor."""
-    return "\n".join(
-        [*sources(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), llvm_library(), processor()]
-    ).encode()
+    """Return what code depends on beside the text it is made from: Wengert, Python, NumPy, LLVM, and the processor."""
+    modules = sources(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return "\n".join([*modules, sys.version, np.__version__, llvm_library(), processor()]).encode()
 
 
 def sources(folder: str) -> list[str]:
-    """Return names, sizes and times of all modules: whoever changes Wengert gets no code of the version before."""
+    """Return names, sizes and times of the modules that make code of graphs: whoever changes one begins anew."""
     found = []
-    folders = [folder]
+    folders = [os.path.join(folder, name) for name in MAKERS]
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
             for entry in entries:
@@ -215,13 +213,10 @@ def sources(folder: str) -> list[str]:
 
 
 def llvm_library() -> str:
-    """Return which LLVM there is, without loading it."""
-    import importlib.util
-
-    spec = importlib.util.find_spec("llvmlite")
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        with contextlib.suppress(OSError), open(os.path.join(place, "_version.py"), encoding="utf-8") as file:
-            return file.read()
+    """Return which LLVM there is, where it is a file, without loading it or what would look for it."""
+    for place in sys.path:
+        with contextlib.suppress(OSError), open(os.path.join(place, "llvmlite", "_version.py"), "rb") as file:
+            return file.read().decode("utf-8", "replace")
     return "none"
 
 

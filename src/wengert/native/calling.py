@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from wengert.native.builder import Builder, Value, external, native
 from wengert.native.objects import ARRAY, DTYPE, OBJECT
-from wengert.native.structs import BOOL, F64, I8, I32, I64, LINE, POINTER, VOID, Pointer
+from wengert.native.processor import LINE
+from wengert.native.structs import BOOL, F64, I8, I32, I64, POINTER, VOID, Pointer
 from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, VARIANT, Way
 
 __all__ = ["call", "insert"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from wengert._records import Record
 from wengert.native.cache import object_cache
 from wengert.native.loader import FORMATS, MAGIC, Code, load
 from wengert.native.processor import MACHINE
@@ -15,48 +17,36 @@ from wengert.native.processor import MACHINE
 __all__ = ["Target", "emit_object", "host", "kept_object", "loaded", "machine_code"]
 
 
-@dataclass(frozen=True)
-class Target:
+COMPILING = threading.RLock()
+"""Held while LLVM works. No process is forked then: nobody would ever release LLVM's own locks there."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=COMPILING.acquire, after_in_parent=COMPILING.release, after_in_child=COMPILING.release)
+
+
+class Target(Record):
     """The processor that code is made for.
 
     Attributes:
         triple: LLVM's name of the system.
         processor: LLVM's name of it.
         features: what it can do, as LLVM lists it: "+avx2,+fma".
+        vector_bytes: how many bytes its vectors hold.
+        fuses: whether it multiplies and adds in one instruction.
+        scales: whether it takes floating-point numbers apart and puts them together in one instruction each.
+        masks: whether loads and stores of a part of a vector take no longer than those of a whole one.
+        rounds: whether it has instructions that round to whole numbers.
     """
 
-    triple: str
-    processor: str
-    features: str
-
-    def has(self, feature: str) -> bool:
-        """Whether it has a feature."""
-        return f"+{feature}" in self.features.split(",")
-
-    @functools.cached_property
-    def vector_bytes(self) -> int:
-        """How many bytes its vectors hold."""
-        return 64 if self.has("avx512dq") else 32 if self.has("avx2") else 16
-
-    @functools.cached_property
-    def fuses(self) -> bool:
-        """Whether it multiplies and adds in one instruction."""
-        return self.has("fma") or self.has("avx512f") or not self.triple.startswith("x86_64")
-
-    @functools.cached_property
-    def scales(self) -> bool:
-        """Whether it takes floating-point numbers apart and puts them together in one instruction each."""
-        return self.has("avx512dq") and self.has("avx512vl")
-
-    @functools.cached_property
-    def masks(self) -> bool:
-        """Whether loads and stores of a part of a vector take no longer than those of a whole one."""
-        return self.vector_bytes == 64
-
-    @functools.cached_property
-    def rounds(self) -> bool:
-        """Whether it has instructions that round to whole numbers."""
-        return self.has("sse4.1") or self.has("avx2") or not self.triple.startswith("x86_64")
+    def __init__(self, triple: str, processor: str, features: str) -> None:
+        self.triple, self.processor, self.features = triple, processor, features
+        has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
+        other = not triple.startswith("x86_64")
+        self.vector_bytes = 64 if "avx512dq" in has else 32 if "avx2" in has else 16
+        self.fuses = bool(has & {"fma", "avx512f"}) or other
+        self.scales = {"avx512dq", "avx512vl"} <= has
+        self.masks = self.vector_bytes == 64
+        self.rounds = bool(has & {"sse4.1", "avx2"}) or other
 
 
 @functools.cache
@@ -66,10 +56,11 @@ def host() -> Target:
     Raises:
         ImportError: there is no LLVM.
     """
-    import llvmlite.binding as llvm
+    with COMPILING:
+        import llvmlite.binding as llvm
 
-    features = llvm.get_host_cpu_features().flatten()
-    return Target(llvm.get_default_triple(), llvm.get_host_cpu_name(), f"{features},-prefer-256-bit")
+        features = llvm.get_host_cpu_features().flatten()
+        return Target(llvm.get_default_triple(), llvm.get_host_cpu_name(), f"{features},-prefer-256-bit")
 
 
 @functools.cache
@@ -95,11 +86,12 @@ def emit_object(text: str, target: Target) -> bytes:
     Raises:
         ImportError, RuntimeError: there is no LLVM, or it refuses the text.
     """
-    import llvmlite.binding as llvm
+    with COMPILING:
+        import llvmlite.binding as llvm
 
-    module = llvm.parse_assembly(text)
-    module.verify()
-    return bytes(machine(target).emit_object(module))
+        module = llvm.parse_assembly(text)
+        module.verify()
+        return bytes(machine(target).emit_object(module))
 
 
 def loaded(image: bytes, external: Mapping[str, int] | None = None) -> Code:
@@ -122,16 +114,17 @@ def loaded(image: bytes, external: Mapping[str, int] | None = None) -> Code:
 
 def loaded_by_llvm(image: bytes, external: Mapping[str, int]) -> Code:
     """Bring object code of any format into memory."""
-    import llvmlite.binding as llvm
+    with COMPILING:
+        import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    for name, address in external.items():
-        llvm.add_symbol(name, address)
-    generator = llvm.Target.from_default_triple().create_target_machine()  # the engine's from now on
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), generator)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(image))
-    engine.finalize_object()
-    return Code(Addresses(engine), engine)
+        llvm.initialize_native_target()
+        for name, address in external.items():
+            llvm.add_symbol(name, address)
+        generator = llvm.Target.from_default_triple().create_target_machine()  # the engine's from now on
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), generator)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(image))
+        engine.finalize_object()
+        return Code(Addresses(engine), engine)
 
 
 class Addresses(dict[str, int]):

@@ -6,18 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from wengert.native.structs import LINE
+from wengert.native.processor import LINE
 
-__all__ = ["aligned"]
+__all__ = ["aligned", "room"]
+
+
+def room(size: int) -> np.ndarray[Any, Any]:
+    """Return memory of whole cache lines, of one at least, for so many bytes; all are zero."""
+    lines = max(-(-size // LINE), 1)
+    memory = np.zeros((lines + 1) * LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + lines * LINE]
 
 
 def aligned(content: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
     """Return memory of whole cache lines, of one at least, with some content."""
-    size = 0 if content is None else content.nbytes
-    lines = max(-(-size // LINE), 1)
-    memory = np.zeros((lines + 1) * LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
-    memory = memory[start : start + lines * LINE]
+    memory = room(0 if content is None else content.nbytes)
     if content is not None:
-        memory[:size] = np.ascontiguousarray(content).view(np.uint8).ravel()
+        memory[: content.nbytes] = np.ascontiguousarray(content).view(np.uint8).ravel()
     return memory

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["CONDITIONS", "MACHINE", "MACHINES"]
+__all__ = ["CONDITIONS", "LINE", "MACHINE", "MACHINES"]
 
 MACHINE = os.uname().machine if os.name == "posix" else ""
 MACHINES = ("x86_64", "aarch64", "arm64")
 """Processors whose bits of floating-point conditions are known."""
+
+LINE = 128
+"""Bytes that processors move between their caches at once, or twice that; what threads write lies this far apart."""
 
 INVALID, DIVIDE, OVERFLOW, UNDERFLOW = (1, 4, 8, 16) if MACHINE == "x86_64" else (1, 2, 4, 8)
 CONDITIONS = {"invalid": INVALID, "divide": DIVIDE, "over": OVERFLOW, "under": UNDERFLOW}

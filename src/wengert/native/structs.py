@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from wengert._records import Record
+from wengert.native.processor import LINE
+
 __all__ = [
-    *("BOOL", "F32", "F64", "I8", "I32", "I64", "LINE", "POINTER", "VOID"),
+    *("BOOL", "F32", "F64", "I8", "I32", "I64", "POINTER", "VOID"),
     *("Array", "Float", "Integer", "OwnLine", "Pointer", "Scalar", "Signature", "Struct", "Type", "Vector", "Void"),
     "vector_of",
 ]
-
-LINE = 128
-"""Bytes that processors move between their caches at once, or twice that; what threads write lies this far apart."""
 
 INTEGERS: dict[int, Any] = {
     1: ctypes.c_bool,
@@ -29,29 +28,29 @@ INTEGERS: dict[int, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Void:
+class Void(Record):
     """What a function returns that returns nothing."""
 
     def __repr__(self) -> str:
         return "void"
 
 
-@dataclass(frozen=True)
-class Integer:
-    """A whole number of so many bits; signed, and in one bit a condition."""
+class Integer(Record):
+    """A whole number of so many bits; signed, and in one bit a condition.
 
-    bits: int
+    Attributes:
+        bits: how many.
+        text: its name in LLVM's language, which is written often.
+    """
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+        self.text = f"i{bits}"
 
     @property
     def ctype(self) -> Any:
         """What ctypes calls it."""
         return INTEGERS[self.bits]
-
-    @functools.cached_property
-    def text(self) -> str:
-        """Its name in LLVM's language, which is written often."""
-        return f"i{self.bits}"
 
     def __repr__(self) -> str:
         return self.text
@@ -61,42 +60,44 @@ class Integer:
         return 0 <= number <= 1 if self.bits == 1 else -(1 << self.bits - 1) <= number < 1 << self.bits - 1
 
 
-@dataclass(frozen=True)
-class Float:
-    """A floating-point number of so many bits."""
+class Float(Record):
+    """A floating-point number of so many bits.
 
-    bits: int
+    Attributes:
+        bits: how many.
+        text: its name in LLVM's language.
+    """
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+        self.text = "float" if bits == 32 else "double"
 
     @property
     def ctype(self) -> Any:
         """What ctypes calls it."""
         return ctypes.c_float if self.bits == 32 else ctypes.c_double
 
-    @functools.cached_property
-    def text(self) -> str:
-        """Its name in LLVM's language."""
-        return "float" if self.bits == 32 else "double"
-
     def __repr__(self) -> str:
         return self.text
 
 
-@dataclass(frozen=True)
-class Vector:
-    """So many numbers of a type, which one instruction treats alike."""
+class Vector(Record):
+    """So many numbers of a type, which one instruction treats alike.
 
-    element: Integer | Float | Pointer
-    count: int
+    Attributes:
+        element: the type.
+        count: how many.
+        text: its name in LLVM's language.
+    """
+
+    def __init__(self, element: Integer | Float | Pointer, count: int) -> None:
+        self.element, self.count = element, count
+        self.text = f"<{count} x {element.text}>"
 
     @property
     def ctype(self) -> Any:
         """What ctypes calls it."""
         return self.element.ctype * self.count
-
-    @functools.cached_property
-    def text(self) -> str:
-        """Its name in LLVM's language."""
-        return f"<{self.count} x {self.element.text}>"
 
     def __repr__(self) -> str:
         return self.text
@@ -108,11 +109,12 @@ def vector_of(element: Integer | Float | Pointer, count: int) -> Vector:
     return Vector(element, count)
 
 
-@dataclass(frozen=True)
-class Pointer:
+class Pointer(Record):
     """The address of something of a type; of anything, if there is none."""
 
-    to: Type | Signature | None = None
+    def __init__(self, to: Type | Signature | None = None) -> None:
+        self.to = to
+
     ctype: ClassVar[Any] = ctypes.c_void_p
     text: ClassVar[str] = "ptr"
 
@@ -127,12 +129,11 @@ class Pointer:
         return isinstance(other, Pointer) and self.to in (None, other.to)
 
 
-@dataclass(frozen=True)
-class Array:
+class Array(Record):
     """So many elements of a type, one after another."""
 
-    element: Type
-    count: int
+    def __init__(self, element: Type, count: int) -> None:
+        self.element, self.count = element, count
 
     @property
     def ctype(self) -> Any:
@@ -193,19 +194,18 @@ class Struct:
         return self.name
 
 
-@dataclass(frozen=True)
-class OwnLine:
+class OwnLine(Record):
     """A field that shares its cache line with none before it, so that threads do not slow each other down."""
 
-    type: Type
+    def __init__(self, type: Type) -> None:
+        self.type = type
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(Record):
     """The type of a function: what it returns, and its parameters."""
 
-    returns: Type | Void
-    parameters: tuple[Type, ...]
+    def __init__(self, returns: Type | Void, parameters: tuple[Type, ...]) -> None:
+        self.returns, self.parameters = returns, parameters
 
 
 Scalar = Integer | Float

@@ -17,8 +17,7 @@ from typing import Any
 from wengert.native import jobs
 from wengert.native.builder import program
 from wengert.native.engine import machine_code
-from wengert.native.processor import MACHINE, MACHINES
-from wengert.native.structs import LINE
+from wengert.native.processor import LINE, MACHINE, MACHINES
 
 __all__ = ["Team", "team_of"]
 

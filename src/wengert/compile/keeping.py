@@ -1,0 +1,97 @@
+"""Compiled graphs in the cache, keyed by the graph: a process that traces what an earlier one traced only loads code.
+
+What is kept says which equations a segment has, by their numbers, what it reads and gives, by those of the variables,
+and has the machine code: numbers, strings and bytes. Whose digest is wrong is not looked at.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+from wengert.compile.segments import Segment, Segments
+from wengert.core.graph import Graph, Variable
+from wengert.core.identity import digest
+from wengert.native.cache import object_cache
+from wengert.native.executable import Image
+
+__all__ = ["found", "keep"]
+
+
+def found(graph: Graph) -> Segments[Image] | None:
+    """Return what was kept of a graph; None if there is nothing."""
+    key = key_of(graph)
+    kept = None if key is None else object_cache().get(key)
+    return None if kept is None else Segments(graph, restored(graph, marshal.loads(kept)))
+
+
+def keep(segments: Segments[Image]) -> None:
+    """Keep a compiled graph, if other processes can know it again."""
+    key = key_of(segments.graph)
+    if key is not None:
+        object_cache().put(key, marshal.dumps(described(segments)))
+
+
+def key_of(graph: Graph) -> str | None:
+    """Return what graphs share whose code is the same; None if one holds functions of the user.
+
+    How arguments lie in memory is part of it, because results lie as they do.
+    """
+    made = digest((graph.structure(), tuple([v.strides for v in variables_of(graph)])))
+    return None if made is None else f"graph {made.hex()}"
+
+
+def variables_of(graph: Graph) -> list[Variable]:
+    """Return all variables of a graph, in order."""
+    return [*graph.inputs, *chain.from_iterable([equation.outputs for equation in graph.equations])]
+
+
+def described(segments: Segments[Image]) -> Any:
+    """Return segments as plain data."""
+    graph = segments.graph
+    numbers = {v: n for n, v in enumerate(variables_of(graph))}
+    places = {id(equation): n for n, equation in enumerate(graph.equations)}
+
+    def numbered(values: Iterable[Any]) -> list[int]:
+        return [numbers[x] if type(x) is Variable else -1 - place_of(x, graph.outputs) for x in values]
+
+    return [
+        (
+            [places[id(equation)] for equation in part.graph.equations],
+            numbered(part.graph.inputs),
+            numbered(part.graph.outputs),
+            None if part.program is None else tuple(part.program),
+            part.reasons,
+            numbered(part.dropped),
+            part.is_whole,
+        )
+        for part in segments.parts
+    ]
+
+
+def place_of(value: Any, values: Sequence[Any]) -> int:
+    """Return the place of a value that is known."""
+    return next(n for n, other in enumerate(values) if other is value)
+
+
+def restored(graph: Graph, described: Any) -> tuple[Segment[Image], ...]:
+    """Return the segments of a graph that plain data describe."""
+    variables = variables_of(graph)
+
+    def named(numbers: Iterable[int]) -> tuple[Any, ...]:
+        return tuple([variables[n] if n >= 0 else graph.outputs[-1 - n] for n in numbers])
+
+    return tuple(
+        [
+            Segment(
+                Graph(named(inputs), [graph.equations[n] for n in equations], named(outputs)),
+                None if image is None else Image(*image),
+                reasons,
+                named(dropped),
+                is_whole,
+            )
+            for equations, inputs, outputs, image, reasons, dropped, is_whole in described
+        ]
+    )

@@ -1,0 +1,268 @@
+"""Compiled graphs in the cache: found by other processes that trace the same, and by none that trace something else."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.cases import OPTIONS
+from wengert import _config
+from wengert.compile import imaging, keeping
+from wengert.compile.executable import Compiled, GraphFunction
+from wengert.compile.passes import inlined
+from wengert.native.cache import object_cache
+from wengert.transforms.tracing import trace
+
+pytest.importorskip("llvmlite")
+X = np.linspace(-0.9, 1.1, 12)
+TABLE = np.arange(12.0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return where code is kept during a test."""
+    monkeypatch.setattr(_config, "CACHE", str(tmp_path / "kept"))
+    object_cache.cache_clear()
+    yield tmp_path / "kept"
+    object_cache.cache_clear()
+
+
+def solved(x: Any) -> Any:
+    return np.linalg.solve(np.eye(len(x)) * 2.0, np.exp(x)) * x, np.sort(x), 3.0
+
+
+def oriented(x: Any) -> Any:
+    return np.exp(x.reshape(3, 4).T) * 2.0, x
+
+
+def complicated(x: Any) -> Any:
+    return np.exp(1j * x) * 2.0, np.sum(x * TABLE), x > 0.0
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "gradient": wg.value_and_grad(lambda x: np.sum(np.log(x + 1.0) * np.sin(x))),
+    "numpy between": solved,
+    "orders and inputs": oriented,
+    "complex and constants": complicated,
+    "nothing to do": lambda x: (x, 2.0),
+}
+
+
+def run(graph: Any) -> list[Any]:
+    return [np.asarray(x) for x in Compiled(graph)([X])]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_what_is_found_gives_the_same(
+    function: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run(trace(function)(X))
+    monkeypatch.setattr(imaging, "imaged", None)  # nothing is compiled any more
+    second = run(trace(function)(X))
+    for one, other, plain in zip(first, second, trace(function)(X)(X), strict=True):
+        assert (one.tobytes(), one.dtype, one.strides) == (other.tobytes(), other.dtype, other.strides)
+        assert (one.dtype, one.shape, one.strides) == (
+            np.asarray(plain).dtype,
+            np.shape(plain),
+            np.asarray(plain).strides,
+        )
+        np.testing.assert_allclose(one, plain, rtol=1e-13)
+
+
+def jitted_graph(function: Any, x: Any) -> Any:
+    """Return a graph that knows how its input lies in memory."""
+    made = wg.jit(function)
+    made(x)
+    (entry,) = made.forms.values()
+    return entry.graph
+
+
+def test_graphs_that_differ_have_different_keys() -> None:
+    table = np.arange(1000.0)
+    row, column = np.ones((3, 4)), np.ones((4, 3)).T
+    graphs = [
+        trace(lambda x: x * 2.0)(X),
+        trace(lambda x: x * 2)(X),
+        trace(lambda x: x * -0.0)(X),
+        trace(lambda x: x * 0.0)(X),
+        trace(lambda x: x * 2.0)(X.astype(np.float32)),
+        trace(lambda x: x * 2.0)(X[:6]),
+        trace(lambda x: x * 2.0)(2.0),
+        trace(lambda x: np.sum(x) * table)(X),
+        trace(lambda x: np.sum(x) * (table + 1.0))(X),
+        jitted_graph(lambda x: x + 1.0, row),
+        jitted_graph(lambda x: x + 1.0, column),
+    ]
+    keys = [keeping.key_of(inlined(graph)) for graph in graphs]
+    assert None not in keys
+    assert len(set(keys)) == len(keys)
+    assert keeping.key_of(inlined(trace(lambda x: x * 2.0)(X))) == keys[0]
+
+
+def test_functions_of_the_user_are_not_kept(folder: Path) -> None:
+    rule = wg.custom_rule(lambda x: x * 2.0)
+    rule.defvjp(lambda x: (rule(x), None), lambda _, ct: (ct * 3.0,))
+    graph = trace(lambda x: np.exp(rule(x)))(X)
+    np.testing.assert_allclose(run(graph)[0], np.exp(2.0 * X), rtol=1e-13)
+    assert keeping.found(inlined(graph)) is None
+
+
+SECOND = """
+import json, sys
+import numpy as np, wengert as wg
+from wengert.transforms.tracing import trace
+def f(x, y):
+    return np.sum(np.log(x) + x * y - np.sin(y))
+x, y = np.random.default_rng(0).uniform(1, 2, (2, 200_000))
+graph = trace(wg.value_and_grad(f, (0, 1)))(x, y)
+from wengert.compile.executable import Compiled
+results = Compiled(graph)([x, y])
+wanted = "llvmlite", "wengert.compile.lower", "wengert.kernel", "wengert.emission"
+loaded = [name for name in wanted if name in sys.modules]
+print(json.dumps([[np.asarray(r).tobytes().hex()[:64] for r in results], float(results[0]), loaded]))
+"""
+
+
+def test_a_second_process_compiles_nothing_and_loads_no_llvm(tmp_path: Path) -> None:
+    environment = os.environ | {"WENGERT_CACHE": str(tmp_path / "kept")}
+    (first, value, loaded), (second, _, loaded_later) = [
+        json.loads(
+            subprocess.run([sys.executable, "-c", SECOND], env=environment, capture_output=True, check=True).stdout
+        )
+        for _ in range(2)
+    ]
+    assert first == second
+    assert "llvmlite" in loaded
+    assert loaded_later == []
+    x, y = np.random.default_rng(0).uniform(1, 2, (2, 200_000))
+    np.testing.assert_allclose(value, np.sum(np.log(x) + x * y - np.sin(y)), rtol=1e-13)
+
+
+# -------------------------------------------------------------------------------------------------- faults
+
+
+def damaged(content: bytes, rng: random.Random) -> bytes:
+    """Return a file in which something is wrong."""
+    made = bytearray(content)
+    way = rng.randrange(4)
+    if way == 0:
+        made[rng.randrange(len(made))] ^= 1 << rng.randrange(8)
+    elif way == 1:
+        del made[rng.randrange(len(made)) :]
+    elif way == 2:
+        place = rng.randrange(len(made))
+        made[place : place + 8] = rng.randbytes(9)
+    else:
+        made = bytearray(rng.randbytes(rng.randrange(200)))
+    return bytes(made)
+
+
+def test_damaged_entries_are_compiled_anew(folder: Path) -> None:
+    function = FUNCTIONS["numpy between"]
+    graph = inlined(trace(function)(X))
+    expected = run(graph)
+    files = {path: path.read_bytes() for path in folder.iterdir()}
+    rng = random.Random(0)
+    key = keeping.key_of(graph)
+    assert key is not None
+    path = object_cache().path_of(key)
+    assert path is not None
+    for _ in range(10_000 if OPTIONS.every else 300):
+        Path(path).write_bytes(damaged(files[Path(path)], rng))
+        assert keeping.found(graph) is None
+    for one, content in files.items():
+        one.write_bytes(damaged(content, rng))
+    assert [x.tobytes() for x in run(graph)] == [x.tobytes() for x in expected]
+    assert keeping.found(graph) is not None
+
+
+def test_where_nothing_can_be_kept_all_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setattr(_config, "CACHE", str(file / "below"))
+    object_cache.cache_clear()
+    try:
+        for _ in range(2):
+            np.testing.assert_allclose(run(trace(lambda x: np.exp(x) * 2.0)(X))[0], np.exp(X) * 2.0, rtol=1e-14)
+    finally:
+        object_cache.cache_clear()
+
+
+def test_where_there_is_no_memory_for_code_numpy_computes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    graph = trace(lambda x: np.exp(x) * 2.0)(X)
+    run(graph)
+    monkeypatch.setattr("wengert.native.loader.mapped", full)
+    np.testing.assert_array_equal(GraphFunction(graph)(X)[0], np.exp(X) * 2.0)
+
+
+TOGETHER = """
+import os, sys, threading
+import numpy as np, wengert as wg
+from wengert.transforms.tracing import trace
+from wengert.compile.executable import Compiled
+x = np.linspace(0.1, 1.0, 3000)
+
+def check(k):
+    f = lambda x: np.sum(np.exp(x * k) + np.sin(x))
+    value, gradient = Compiled(trace(wg.value_and_grad(f))(x))([x])
+    np.testing.assert_allclose(value, f(x), rtol=1e-12)
+    np.testing.assert_allclose(gradient, np.exp(x * k) * k + np.cos(x), rtol=1e-12)
+
+processes, graphs = int(sys.argv[1]), int(sys.argv[2])
+check(0.5)                       # LLVM and the library are loaded, a program is in memory
+using = threading.Event()
+runs = [Compiled(trace(lambda x: np.exp(x) * 2.0)(x))]
+def use():
+    k = 0.0
+    while not using.is_set():
+        k += 1.0
+        runs.append(Compiled(trace(lambda x: np.exp(x) * 2.0 + k - k)(x)))
+        for run in (runs[0], runs[-1]):
+            np.testing.assert_allclose(run([x])[0], np.exp(x) * 2.0, rtol=1e-12)
+thread = threading.Thread(target=use)
+thread.start()                   # it compiles and computes while processes are made
+children = []
+for number in range(processes):
+    child = os.fork()
+    if not child:
+        try:
+            np.testing.assert_allclose(runs[0]([x])[0], np.exp(x) * 2.0, rtol=1e-14)
+            for k in range(graphs):
+                check(1.0 + (k + number) % graphs)
+        except BaseException as error:
+            print(number, repr(error), flush=True)
+            os._exit(1)
+        os._exit(0)
+    children.append(child)
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+using.set()
+thread.join()
+print(codes)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_forked_processes_compile_into_one_cache_while_a_thread_computes(tmp_path: Path) -> None:
+    environment = os.environ | {"WENGERT_CACHE": str(tmp_path / "kept")}
+    processes, graphs = (8, 20) if OPTIONS.every else (3, 3)
+    done = subprocess.run(
+        [sys.executable, "-c", TOGETHER, str(processes), str(graphs)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, str([0] * processes)), done.stdout + done.stderr
