@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,9 @@ def programs_of(segments: Segments) -> list[Program]:
     return [part.program for part in segments.parts if part.program is not None]
 
 
+Call = Callable[[Program, Sequence[Any]], Sequence[Any]]
+
+
 def checked(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
     """Evaluate a program as it is scheduled."""
     assert not findings(program), text(program)
@@ -52,11 +55,11 @@ def tolerance(dtype: Any) -> float:
     return 1e-5 if dtype in (np.float32, np.complex64) else 1e-12 if dtype.kind in "fc" else 1e-3
 
 
-def require_same(graph: Graph, args: Sequence[Any]) -> Segments:
-    """Require kernels to be sound, and to compute as scheduled what the graph does; return the segments."""
+def require_same(graph: Graph, args: Sequence[Any], call: Call = checked) -> Segments:
+    """Require kernels to compute, as somebody carries them out, what the graph does; return the segments."""
     segments = segmented(inlined(graph))
     want = graph(*args)
-    found = segments.run(args, checked)
+    found = segments.run(args, call)
     for a, b in zip(found, want, strict=True):
         a, b = np.asarray(a), np.asarray(b)
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
@@ -378,6 +381,11 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "half": (lambda x: x.astype(np.float16) + 1, (SINGLE,), "values of dtype float16"),
     "empty": (lambda x: x[:0] + 1, (SINGLE,), "arrays without elements"),
     "Python's integers": (lambda n: n * n, (3,), "whole numbers of Python's, which have no size"),
+    "small integers": (
+        lambda x, n: x + n,
+        (SMALL, 3),
+        "a whole number of Python's, which an array",
+    ),
     "running": (np.cumsum, (SINGLE,), "results that follow one from the other"),
     "NaN left out": (np.nanmax, (SINGLE,), "reductions that leave NaN out"),
     "computed places": (lambda x, i: x[i], (SINGLE, np.array([0, 2])), "places that are computed, which may be out of"),

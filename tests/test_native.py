@@ -43,6 +43,17 @@ def test_gradients(f):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
+@pytest.mark.parametrize("rows", [3, 8])
+def test_products_of_what_does_not_vary_along_the_lanes(rows):
+    def f(x, y):
+        repeated = [np.broadcast_to(z, (rows, 4)) for z in (x, y)]
+        return np.einsum("ij,kj->ki", *repeated), repeated[0] @ repeated[1].T, np.einsum("ij,kj->i", *repeated)
+
+    args = [X[:4], X[3:7]]
+    for ours, theirs in zip(Compiled(trace(f)(*args))(args), f(*args), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+
+
 def test_what_kernels_cannot_do_runs_as_numpy_between_them():
     run = Compiled(trace(solved)(X))
     assert [part.program is None for part in run.segments.parts] == [False, True, False]

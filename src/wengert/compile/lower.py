@@ -17,7 +17,7 @@ from wengert.compile.arrangement import difference, imaginary, part, triangle, v
 from wengert.compile.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.compile.contracting import contraction
 from wengert.compile.joins import assign, concatenate, pad, place_windows, stack
-from wengert.compile.nodes import Access, Node, Nodes, Shape
+from wengert.compile.nodes import LONG, Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.pointwise import pointwise
 from wengert.compile.sums import count_nonzero, logsumexp, mean, norm, reduction, trace, variance
@@ -151,7 +151,15 @@ def refusal(equation: Equation) -> Refused | None:
         return Refused("whole numbers of Python's, which have no size")
     if any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in equation.inputs):
         return Refused("a whole number of more than 64 bits")
+    integers = {aval.dtype for aval in avals if aval.dtype.kind in "iu"}
+    if any(map(is_whole_number, equation.inputs)) and integers != {LONG}:
+        return Refused("a whole number of Python's, which an array of small integers may not hold")
     return None
+
+
+def is_whole_number(x: Any) -> bool:
+    """Tell whether an operand is a whole number of Python's that is not known."""
+    return type(x) is Variable and x.weak and x.dtype.kind == "i"
 
 
 def literal(nodes: Nodes, value: Any) -> Access:

@@ -95,7 +95,8 @@ class Plan:
         for operation, wide in zip(stage.operations, self.wide, strict=True):
             if wide:
                 found.update(n for n in operation.operands if not self.wide[n])
-        found.update(n for n in results(stage) if self.lane and not self.wide[n])
+        for n in results(stage) if self.lane else ():  # of a product that is fused the factors are needed
+            found.update(k for k in (stage.operations[n].operands if n in self.fused else (n,)) if not self.wide[k])
         return found
 
     def weight(self) -> int:

@@ -1,0 +1,93 @@
+"""Native code of every sample and program: for three widths of vectors, by one thread and by two.
+
+By default a part of the samples, each for one of them; `pytest --every` runs all.
+`test_lowering.py` does the same with the evaluation of kernels by NumPy.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cases import OPTIONS, Failures, some_of
+from tests.samples import SAMPLES
+from tests.samples.calls import call_of
+from tests.samples.running import chosen
+from tests.test_composition import POINT, PROGRAMS, TRACED
+from tests.test_emission import TARGETS
+from tests.test_lowering import WAYS, gradient_graph, require_same, value_graph
+from wengert.emission import sharing
+from wengert.emission.executable import Executable
+from wengert.kernel.kernel import Program
+from wengert.kernel.schedule import chosen as schedule_of
+from wengert.kernel.tiling import scheduled
+from wengert.native.team import team_of
+from wengert.transforms.tracing import trace
+
+pytest.importorskip("llvmlite")
+
+
+@pytest.fixture(autouse=True)
+def _without_floating_point_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def natively(program: Program, arrays: Sequence[Any], target: str, team: int | None = None) -> Sequence[Any]:
+    """Carry out a program by native code."""
+    return Executable(scheduled(program, schedule_of(program)), TARGETS[target])(arrays, team)
+
+
+def by_two_threads(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
+    """Carry out a program by a team, which must have the bits of one thread."""
+    found = natively(program, arrays, "host", team_of(2).address)
+    assert [x.tobytes() for x in found] == [x.tobytes() for x in natively(program, arrays, "host")]
+    return found
+
+
+EXECUTABLES = {**{target: partial(natively, target=target) for target in TARGETS}, "two threads": by_two_threads}
+
+
+@pytest.fixture
+def call(executable: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What carries out programs of kernels; for threads even small ones are cut into parts."""
+    for name, value in {"LARGE": 0, "PART": 1, "GRAIN": 16, "FEWEST": 2}.items() if "threads" in executable else ():
+        monkeypatch.setattr(sharing, name, value)
+    return EXECUTABLES[executable]
+
+
+def own(cases: Sequence[Any], executable: str) -> Sequence[Any]:
+    """Return the cases that run by one of the executables."""
+    if OPTIONS.every:
+        return cases
+    names = list(EXECUTABLES)
+    return [case for k, case in enumerate(some_of(cases, "natively")) if k % len(names) == names.index(executable)]
+
+
+@pytest.mark.parametrize("executable", EXECUTABLES)
+@pytest.mark.parametrize("topic", sorted({sample.topic for sample in SAMPLES}))
+def test_samples_and_their_gradients(topic: str, executable: str, call: Any) -> None:
+    failures = Failures()
+    for sample in own(chosen([s for s in SAMPLES if s.topic == topic], few=True), executable):
+        with failures.of(sample.name):
+            graph = value_graph(sample)
+            gradients = None if graph is None else gradient_graph(sample, graph)
+            for one in (graph, gradients):
+                if one is not None:
+                    require_same(one, call_of(sample).copies(), call)
+    failures.tell()
+
+
+@pytest.mark.parametrize("executable", EXECUTABLES)
+def test_programs(executable: str, call: Any) -> None:
+    failures = Failures()
+    for name, way in own(some_of(list(itertools.product(PROGRAMS, WAYS)), "programs"), executable):
+        with failures.of(f"{way} of {name}"):
+            graph = trace(WAYS[way](lambda x, program=PROGRAMS[name]: program(x, TRACED)))(POINT)
+            require_same(graph, [POINT], call)
+    failures.tell()
