@@ -144,7 +144,7 @@ MISTAKES: dict[str, tuple[Any, str, type[Exception]]] = {
     "cotangent structure": (lambda: wg.vjp(lambda x: x, 1.0)[1]([1.0]), "vjp", errors.ShapeError),
     "cotangent shape": (lambda: wg.vjp(lambda x: x, 1.0)[1](np.ones(2)), "vjp", errors.ShapeError),
     "integer primal": (lambda: wg.vjp(lambda x: x, 1), "vjp", errors.DtypeError),
-    "unknown function": (lambda: np.savetxt("f", leaf(1.0)), "numpy.savetxt", errors.DtypeError),
+    "unknown function": (lambda: np.busday_offset(leaf(1.0), 1), "numpy.busday_offset", errors.DtypeError),
     "objects as an operand": (lambda: leaf(1.0) * np.array([None], object), "multiply", errors.DtypeError),
 }
 

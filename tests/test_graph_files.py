@@ -221,9 +221,11 @@ def gradient_of_a_part(x):
     return wg.grad(lambda y: np.sum(np.sin(y[1:])))(x)
 
 
-@pytest.mark.parametrize(("shape", "own"), [([1], []), ([], []), ([0, 2], []), ([2**62], []), ([2], [2])])
-def test_arrays_of_one_element_that_are_not_are_refused(shape, own):
-    form = {"literal": {"full": [shape, {"dtype": "|b1", "shape": own, "data": "AQ=="}]}}
+@pytest.mark.parametrize(
+    ("shape", "own"), [([1], [1]), ([], []), ([0, 2], [2, 1]), ([2**62], [1]), ([2], []), ([2], [2])]
+)
+def test_repeated_arrays_that_are_not_are_refused(shape, own):
+    form = {"literal": {"repeated": [shape, {"array": {"dtype": "|b1", "shape": own, "data": "AQ=="}}]}}
     with pytest.raises(FileFormatError):
         decoded(changed("outputs", to=[form]))
 

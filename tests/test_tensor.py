@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy._core.overrides import array_function_dispatch
 
 import wengert as wg
 import wengert.numpy as wnp
@@ -556,49 +557,61 @@ def test_wengert_numpy_gives_tensors_for_arrays() -> None:
         assert not y.requires_grad
 
 
+@array_function_dispatch(lambda array, out=None: (array, out))
+def strange(array: Any, out: Any = None) -> Any:
+    """Be a function that asks NumPy's protocol and that nobody knows."""
+    return np.add.reduceat(array, [0], out=out)
+
+
+@array_function_dispatch(lambda array: (array,))
+def strange_view(array: Any) -> Any:
+    """Be one that returns a view."""
+    return array[1:]
+
+
+@array_function_dispatch(lambda items: items)
+def strange_sum(items: Any) -> Any:
+    """Be one that takes a container."""
+    return sum(items)
+
+
 def test_functions_that_are_not_known() -> None:
     text = (
         "; a function that Wengert knows how to differentiate is needed. Use another function of wengert.numpy, "
         "declare a primitive with wengert.extend, or pass .detach()."
     )
     with pytest.raises(DtypeError) as error:
-        np.savetxt("nowhere", leaf(1.0))
-    assert str(error.value) == "numpy.savetxt: a Tensor that is being differentiated" + text
+        np.busday_offset(leaf(1.0), 1)
+    assert str(error.value) == "numpy.busday_offset: a Tensor that is being differentiated" + text
     unknown = np.frompyfunc(lambda a: a, 1, 1)
     with pytest.raises(DtypeError) as error:
         unknown(leaf(1.0))
     assert str(error.value) == unknown.__name__ + ": a Tensor that is being differentiated" + text
-    with pytest.raises(DtypeError) as error:
-        np.add.reduceat(leaf(1.0), [0])
-    assert str(error.value) == "numpy.add.reduceat: a Tensor that is being differentiated" + text
 
 
 def test_functions_that_are_not_known_serve_tensors_without_gradient(tmp_path: Path) -> None:
     plain = leaf(3.0, 4.0).detach()
     np.savez(tmp_path / "values.npz", plain=plain)
     assert np.load(tmp_path / "values.npz")["plain"].tolist() == [3.0, 4.0]
-    spectrum = np.fft.fft(plain)
-    assert type(spectrum) is wg.Tensor
-    assert spectrum.tolist() == [7.0, -1.0]
-    parts = np.linalg.svd(np.diag(plain))
-    assert parts.S.tolist() == [4.0, 3.0]
-    assert np.add.reduceat(plain, [0]).tolist() == [7.0]
+    total = strange(plain)
+    assert type(total) is wg.Tensor
+    assert total.tolist() == [7.0]
     assert np.array_str(plain) == "[3. 4.]"
 
 
 def test_results_of_unknown_functions_may_be_written_to_unless_they_are_views_of_operands() -> None:
     plain = wg.tensor([0.0, 1.0, 2.0])
-    sums = np.add.reduceat(plain, [0, 1])
+    sums = strange(plain)
     sums[0] = 5.0
-    assert (plain.tolist(), sums.tolist()) == ([0.0, 1.0, 2.0], [5.0, 3.0])
-    trimmed = np.trim_zeros(plain)  # in NumPy a write to it changes the operand
+    assert (plain.tolist(), sums.tolist()) == ([0.0, 1.0, 2.0], [5.0])
+    trimmed = strange_view(plain)  # in NumPy a write to it changes the operand
     with pytest.raises(UsageError, match=r"^assignment: a Tensor that stands for a read-only array"):
         trimmed[0] = 5.0
 
 
 def test_a_result_in_memory_of_the_users_is_copied_where_it_is_kept() -> None:
     buffer = np.empty(1)
-    total = np.add.reduceat(wg.tensor([1.0, 2.0]), [0], out=buffer)
+    total = strange(wg.tensor([1.0, 2.0]), out=buffer)
     q = leaf(1.0)
     loss = (q * total).sum()
     buffer[:] = 0.0
@@ -608,13 +621,13 @@ def test_a_result_in_memory_of_the_users_is_copied_where_it_is_kept() -> None:
 def test_unknown_functions_say_what_they_cannot_take() -> None:
     plain = wg.tensor([1.0, 2.0])
     with pytest.raises(DtypeError, match=r"a Tensor to write to, given as out=.*leave out= away"):
-        np.add.reduceat(plain, [0], out=plain[:1])
+        strange(plain, out=plain[:1])
     with pytest.raises(DtypeError, match="in a container that Wengert does not know"):
-        np.histogramdd(collections.UserList([plain, plain]))
-    with pytest.raises(DtypeError, match=r"fft: a Tensor that differs from lane to lane of a batch"):
-        wg.vmap(np.fft.fft)(np.ones((2, 3)))
-    with pytest.raises(DtypeError, match=r"fft: a Tensor that is being traced, whose elements are not there yet"):
-        wg.jit(np.fft.fft)(np.ones(3))
+        strange_sum(collections.UserList([plain, plain]))
+    with pytest.raises(DtypeError, match=r"strange: a Tensor that differs from lane to lane of a batch"):
+        wg.vmap(strange)(np.ones((2, 3)))
+    with pytest.raises(DtypeError, match=r"strange: a Tensor that is being traced, whose elements are not there yet"):
+        wg.jit(strange)(np.ones(3))
 
 
 def test_a_ufunc_refuses_too_many_operands() -> None:

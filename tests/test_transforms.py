@@ -253,7 +253,7 @@ def test_error_about_integers() -> None:
     with pytest.raises(DtypeError) as error:
         wg.grad(lambda x: x["a"] * 1.0)({"a": 3})
     assert str(error.value) == (
-        "grad: the integer 3; a float or complex number is needed to differentiate. "
+        "grad: the integer 3 at x['a']; a float or complex number is needed to differentiate. "
         "Write 3.0, or leave it out of argnums."
     )
 

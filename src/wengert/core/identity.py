@@ -29,6 +29,7 @@ __all__ = [
     "identity_of_params",
     "identity_of_static",
     "registered_name",
+    "without_repetition",
 ]
 
 MOST_BYTES = 1 << 12
@@ -97,7 +98,7 @@ def identity(value: Any) -> Hashable:
         return "full", value.dtype.str, value.shape, value[(0,) * value.ndim].tobytes()
     if kind is np.ndarray or isinstance(value, np.generic):
         core = without_repetition(value)
-        return kind.__name__, value.dtype.str, value.shape, axes_in_memory(value), core.shape, content(core)
+        return kind.__name__, value.dtype.str, value.shape, axes_in_memory(core), core.shape, content(core)
     if isinstance(value, Primitive):
         return "primitive", registered_name(value) or Object(value)
     if isinstance(value, np.dtype):
@@ -115,6 +116,8 @@ def identity(value: Any) -> Hashable:
 
 def without_repetition(array: Any) -> Any:
     """Return the part of an array that is in memory: one element of each axis along which it is repeated."""
+    if not array.size:
+        return array
     repeated = [n > 1 and not step for n, step in zip(array.shape, array.strides, strict=True)]
     return array[tuple([slice(0, 1) if flag else slice(None) for flag in repeated])] if any(repeated) else array
 

@@ -90,6 +90,12 @@ def product(shapes: Shapes, _params: Params) -> int:
     return math.prod(map(size, shapes))
 
 
+def of_square(shapes: Shapes, _params: Params) -> int:
+    """Bound the square matrices of decompositions, each as large as the longer side."""
+    *batch, rows, columns = shapes[0]
+    return size(batch) * max(abs(rows), abs(columns), 1) ** 2
+
+
 def of_contraction(_shapes: Shapes, params: Params) -> int:
     """Bound the products that are summed."""
     return size(params["labels"].lengths)
@@ -100,6 +106,8 @@ ESTIMATES: Mapping[str, Callable[[Shapes, Params], int]] = {
     "pad": of_pad,
     "tile": times("reps"),
     "repeat": times("repeats"),
+    **dict.fromkeys(("qr", "scipy_qr", "svd"), of_square),
+    **dict.fromkeys(("fft", "ifft", "rfft", "irfft"), times("n")),
     "linspace": times("num"),
     "unravel_index": lambda shapes, params: size(shapes[0]) * len(params["shape"]),
     **dict.fromkeys(("outer", "kron", "convolve", "correlate"), product),

@@ -22,8 +22,9 @@ import numpy as np
 from wengert.control.loop_operands import LoopSpec
 from wengert.core.aval import NUMBERS, UNKNOWN, Aval
 from wengert.core.graph import Graph
+from wengert.core.identity import without_repetition
 from wengert.core.labels import Labels, Relation
-from wengert.core.order import axes_in_memory, is_full
+from wengert.core.order import axes_in_memory
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.errors import FileFormatError, UsageError, describe
 from wengert.primitives.index_layout import OPERAND
@@ -104,8 +105,9 @@ class Encoder:
         if isinstance(value, np.dtype):
             return {"dtype": dtype_text(value)}
         if isinstance(value, np.ndarray | np.generic):
-            if isinstance(value, np.ndarray) and is_full(value):
-                return {"full": [list(value.shape), array_form(value[(0,) * value.ndim])]}
+            core = without_repetition(value)
+            if core is not value:
+                return {"repeated": [list(value.shape), self.value(core)]}
             if isinstance(value, np.ndarray) and (axes := axes_in_memory(value)) is not None:
                 return {"transposed": [axes, array_form(value.transpose(axes))]}
             return {"array" if isinstance(value, np.ndarray) else "scalar": array_form(value)}
@@ -179,7 +181,7 @@ class Decoder:
             "dtype": lambda form, _: dtype_of(form),
             "array": lambda form, _: self.array(form),
             "scalar": lambda form, _: self.scalar(form),
-            "full": lambda form, _: self.full(*items(form, 2)),
+            "repeated": lambda form, depth: self.repeated(*items(form, 2), depth),
             "transposed": lambda form, _: self.transposed(*items(form, 2)),
             "ufunc": lambda form, _: named(UFUNCS, form, "ufunc"),
             "primitive": lambda form, _: view_of(form),
@@ -254,12 +256,13 @@ class Decoder:
             raise invalid("booleans other than 0 and 1", "0 and 1 are needed")
         return np.frombuffer(data, dtype).reshape(shape)
 
-    def full(self, shape: JSON, form: JSON) -> Any:
-        """Return an array of one element, which is in memory once."""
-        found = np.broadcast_to(self.scalar(form), self.shape(shape))
-        if not is_full(found):
-            raise invalid(f"one element for the shape {shape!r:.80}", "an array of several is needed")
-        return found
+    def repeated(self, shape: JSON, form: JSON, depth: int) -> Any:
+        """Return an array of which one element along some axes is in memory."""
+        core, wanted = self.value(form, depth), self.shape(shape)
+        fits = isinstance(core, np.ndarray) and core.ndim == len(wanted) and core.shape != wanted
+        if not fits or any(n not in (1, m) for n, m in zip(core.shape, wanted, strict=True)):
+            raise invalid(f"an array that is repeated to the shape {shape!r:.80}", "one that fits is needed")
+        return np.broadcast_to(core, wanted)
 
     def transposed(self, axes: JSON, form: JSON) -> Any:
         """Return an array that lies in memory in another order than that of its axes."""
