@@ -62,6 +62,10 @@ class Result:
         """Return the median time of an operation in seconds."""
         return statistics.median(self.seconds[library]) / self.operations
 
+    def least_per_operation(self, library: str) -> float:
+        """Return the least time of an operation in seconds: of it, medians show what else the machine does."""
+        return min(self.seconds[library]) / self.operations
+
     def ratio(self, library: str) -> float:
         """Return the median of the subject's time divided by the library's, round by round."""
         pairs = zip(self.seconds[self.subject], self.seconds[library], strict=True)
@@ -76,6 +80,7 @@ class Result:
             "operations": self.operations,
             "rounds": len(self.seconds[self.subject]),
             "seconds_per_operation": {library: self.per_operation(library) for library in self.seconds},
+            "least_per_operation": {library: self.least_per_operation(library) for library in self.seconds},
             "ratio": {library: self.ratio(library) for library in self.seconds if library != self.subject},
         }
 

@@ -52,7 +52,7 @@ class Summary:
         """
         if row["labels"]["variant"] != PLAIN:
             return float(row["ratio"].get(self.reference, 0.0))
-        seconds = row["seconds_per_operation"]
+        seconds = row["least_per_operation"]
         return float(seconds["wengert"] - 1.1 * seconds["numpy"]) if "numpy" in seconds else 0.0
 
     def means(self) -> Table:
@@ -100,8 +100,8 @@ def place(row: Row) -> tuple[str, str]:
 
 
 def over_numpy(row: Row) -> float:
-    """Return the seconds that an operation takes longer than in NumPy."""
-    seconds = row["seconds_per_operation"]
+    """Return the seconds that an operation takes longer than in NumPy, least time from least time."""
+    seconds = row["least_per_operation"]
     return float(seconds["wengert"] - seconds.get("numpy", math.nan))
 
 

@@ -50,7 +50,7 @@ def row(operation, variant, wengert, **peers):
     labels = {"operation": operation, "variant": variant, "size": "10"}
     seconds = {"wengert": wengert, **peers}
     ratio = {peer: wengert / time for peer, time in peers.items()}
-    return {"labels": labels, "seconds_per_operation": seconds, "ratio": ratio}
+    return {"labels": labels, "seconds_per_operation": seconds, "least_per_operation": seconds, "ratio": ratio}
 
 
 def test_summary():
