@@ -28,11 +28,11 @@ from wengert.graph import check, gradient, load, save, trace
 from wengert.graph.bounds import claimed
 from wengert.graph.files import decoded, encoded
 
-CONTENT = "wengert graph 2 sha256:"
+CONTENT = "wengert graph 3 sha256:"
 
 
 def signed(body):
-    """A file with this body and its digest."""
+    """A file with this body and its checksum."""
     body = body if isinstance(body, bytes) else json.dumps(body).encode()
     return f"{CONTENT}{hashlib.sha256(body).hexdigest()}\n".encode() + body
 
@@ -304,8 +304,8 @@ TILE = ("equations", 1)
     [
         (b"", "does not begin like a graph file"),
         (b"\x80\x04.", "does not begin like a graph file"),
-        (signed(simple())[:-1], "does not fit its digest"),
-        (signed(simple()).replace(b"graph 2", b"graph 1"), "version 1 of the format; version 2 is needed"),
+        (signed(simple())[:-1], "does not fit its checksum"),
+        (signed(simple()).replace(b"graph 3", b"graph 2"), "version 2 of the format; version 3 is needed"),
         (signed(b"{"), "content that is not JSON"),
         (signed(b"\xff"), "content that is not JSON"),
         (signed(b"[" * 100_000), "content that is not JSON"),

@@ -7,7 +7,7 @@ import wengert as wg
 from wengert.core.order import example
 from wengert.core.paths import extended
 from wengert.core.views import base_and_path
-from wengert.primitives.index_maps import composed_index
+from wengert.primitives.composed_indices import composed_index
 from wengert.primitives.indexing import getitem
 from wengert.primitives.shapes import reshape
 

@@ -32,10 +32,9 @@ over it.
 Values are NumPy's bit for bit, so an operation takes at least as long as NumPy's function. Where that alone takes
 longer than PyTorch's, forward, at 1,000 and at 100,000 elements, NumPy's time to PyTorch's: `x ** 3` 28 and 290,
 `hypot` 2.6 and 6.5, `logaddexp` 2.3 and 4.3, `sin` and `cos` 1.5 and 3.0; in 8 lanes `prod` 3.7 and 8.4, `cumsum`
-and `cumprod` 3.6 and 4.0; sums of 100,000 elements 1.5 to 2.0. The gradient of `arctan2` takes two `hypot`. In the mixture
-of Gaussians the Einstein sum takes 270 of the gradient's 950 µs, and PyTorch's 60 of 690; matrix products would take 20,
-with other last bits, as those of its gradients do, which are such products. The sum along its last axis, of four, takes 85,
-and PyTorch's 31.
+and `cumprod` 3.6 and 4.0; sums of 100,000 elements 1.5 to 2.0. The gradient of `arctan2` takes two `hypot`. In the
+mixture of Gaussians the Einstein sum takes 270 of the gradient's 950 µs, and PyTorch's 60 of 690 (matrix products
+would take 20, with other last bits; its gradients are such products), and the sum along an axis of four 85 and 31.
 
 How much longer plain Tensors take than NumPy is the least time of either from the other, since where other programs run
 medians show these; 0.5 µs for 10 elements, in the median of the operations, is 0.7 where the load is ten.

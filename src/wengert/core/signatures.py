@@ -1,4 +1,4 @@
-"""Calls of functions that the user gave, which may not have the parameters that they are called with."""
+"""Calls of functions that the user gave, which may not have the parameters that these have; missing arguments."""
 
 from __future__ import annotations
 
@@ -10,9 +10,19 @@ from typing import Any
 from wengert.core.source import is_own
 from wengert.errors import DtypeError, describe
 
-__all__ = ["NONE", "called_with"]
+__all__ = ["MISSING", "NONE", "called_with"]
 
 NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Missing:
+    """Be an argument that was not given, where None may be one."""
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+MISSING: Any = Missing()
 
 
 def called_with(

@@ -1,4 +1,4 @@
-"""Graphs in files: one line with a digest, then one JSON document. docs/graph-format.md describes it.
+"""Graphs in files: one line with a checksum, then one JSON document. docs/graph-format.md describes it.
 
 Loading carries nothing out but what shapes and dtypes are asked for: there is no pickle and no code in a file. The
 file is not compressed, so nothing in it can grow; references go only backwards, so it cannot hold a cycle.
@@ -37,7 +37,7 @@ from wengert.graph.values import (
 
 __all__ = ["decoded", "encoded", "load", "save"]
 
-VERSION = 2
+VERSION = 3
 HEADER = re.compile(rb"wengert graph ([0-9]{1,9}) sha256:([0-9a-f]{64})\n")
 LONGEST_HEADER = 100
 LONGEST_NAME = 200
@@ -80,7 +80,7 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str], *, largest: int = LARGEST_ARRAY) -> Graph:
     """Read a graph from a file that `save` wrote.
 
-    The file is only data, and is trusted in nothing: its digest, form and sizes are checked, and so is the graph.
+    The file is only data, and is trusted in nothing: its checksum, form and sizes are checked, and so is the graph.
 
     Args:
         path: the file.
@@ -173,7 +173,7 @@ def decoded(data: bytes, *, largest: int = LARGEST_ARRAY) -> Graph:
 
 
 def document(data: bytes) -> JSON:
-    """Return the JSON document in the content of a file, if the digest is right."""
+    """Return the JSON document in the content of a file, if the checksum is right."""
     import hashlib
     import json
 
@@ -193,7 +193,7 @@ def document(data: bytes) -> JSON:
         )
     body = memoryview(data)[header.end() :]
     if hashlib.sha256(body).hexdigest().encode("ascii") != header[2]:
-        raise invalid("content that does not fit its digest: the file is damaged", "an undamaged file is needed")
+        raise invalid("content that does not fit its checksum: the file is damaged", "an undamaged file is needed")
     try:
         return json.loads(bytes(body), object_pairs_hook=distinct, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:

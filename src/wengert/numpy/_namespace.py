@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.signatures import MISSING
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.traces.recorders import REAL
 
@@ -31,7 +32,6 @@ PLAIN = (
 )
 """What concerns dtypes, shapes and settings alone, and is NumPy's own."""
 
-MISSING: Any = object()
 BESIDE = frozenset({Tensor, float, int})
 """Types of operands beside a Tensor that need no look."""
 

@@ -19,7 +19,7 @@ from wengert.traces.recorders import single_function
 __all__ = ["Params", "axes", "flag", "given", "max", "mean", "min", "params_of", "prod", "reduce_with", "sum"]
 
 Params = dict[str, Any]
-MISSING = np._NoValue
+NO_VALUE = np._NoValue
 ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
 
 
@@ -36,12 +36,12 @@ def axes(axis: Any, ndim: int, *, of_ufunc: bool = False) -> tuple[int, ...]:
 
 def flag(keepdims: Any) -> bool:
     """Return `keepdims` as a bool; NumPy's marker of a missing argument means False."""
-    return keepdims is True or (keepdims is not False and keepdims is not MISSING and bool(keepdims))
+    return keepdims is True or (keepdims is not False and keepdims is not NO_VALUE and bool(keepdims))
 
 
 def given(value: Any, default: Any = None) -> Any:
     """Return an optional argument, or None where it is its default or NumPy's marker of a missing one."""
-    return None if value is MISSING or value is default else value
+    return None if value is NO_VALUE or value is default else value
 
 
 def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufunc: bool = False) -> Params:

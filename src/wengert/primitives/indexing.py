@@ -30,8 +30,8 @@ from wengert.core.variable import Variable
 from wengert.core.views import base_and_path, current, resolved, share
 from wengert.core.watch import WATCHES, Lost, note_write
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.primitives.composed_indices import composed_index, index_before, unit_axes
 from wengert.primitives.index_layout import OPERAND, batched_index, join_index, split_index
-from wengert.primitives.index_maps import composed_index, index_before, unit_axes
 from wengert.primitives.masked import (
     Masked,
     differs_between_lanes,

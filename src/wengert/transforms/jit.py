@@ -30,6 +30,7 @@ from wengert.core.order import Strides, in_normal_form, strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.recording import settings
 from wengert.core.requirements import require_callable, require_number
+from wengert.core.signatures import MISSING
 from wengert.core.source import Position, user_stacklevel
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, make_tensor, unwrapped
@@ -525,16 +526,6 @@ def write_back(target: Any, value: Any) -> None:
     """Write the last value of a donated argument into the caller's array or Tensor."""
     if isinstance(target, np.ndarray | Tensor):
         target[...] = value
-
-
-class Missing:
-    """Be a function that was not given."""
-
-    def __repr__(self) -> str:
-        return "a function"
-
-
-MISSING = Missing()
 
 
 @overload

@@ -1,4 +1,4 @@
-"""Index maps: basic indices one after the other, beside permutations of axes, and in place of some reshapes."""
+"""Basic indices one after the other, beside permutations of axes, and in place of some reshapes, as one index."""
 
 from __future__ import annotations
 
