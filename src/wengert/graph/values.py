@@ -181,7 +181,7 @@ class Decoder:
             "dtype": lambda form, _: dtype_of(form),
             "array": lambda form, _: self.array(form),
             "scalar": lambda form, _: self.scalar(form),
-            "repeated": lambda form, depth: self.repeated(*items(form, 2), depth),
+            "repeated": lambda form, depth: self.repeated(items(form, 2), depth),
             "transposed": lambda form, _: self.transposed(*items(form, 2)),
             "ufunc": lambda form, _: named(UFUNCS, form, "ufunc"),
             "primitive": lambda form, _: view_of(form),
@@ -256,8 +256,9 @@ class Decoder:
             raise invalid("booleans other than 0 and 1", "0 and 1 are needed")
         return np.frombuffer(data, dtype).reshape(shape)
 
-    def repeated(self, shape: JSON, form: JSON, depth: int) -> Any:
+    def repeated(self, parts: list[JSON], depth: int) -> Any:
         """Return an array of which one element along some axes is in memory."""
+        shape, form = parts
         core, wanted = self.value(form, depth), self.shape(shape)
         fits = isinstance(core, np.ndarray) and core.ndim == len(wanted) and core.shape != wanted
         if not fits or any(n not in (1, m) for n, m in zip(core.shape, wanted, strict=True)):
