@@ -27,6 +27,8 @@ def test_as_a_command(capsys, tmp_path):
     first = capsys.readouterr().out
     assert main(["demo", "--epochs", "2", "--picture", str(tmp_path / "few.png")]) == 0
     assert capsys.readouterr().out == first  # the same seed, the same digits
+    assert main(["demo", "--jit", "--epochs", "2", "--picture", str(tmp_path / "few.png")]) == 0
+    assert "Test accuracy: 9" in capsys.readouterr().out
     assert (tmp_path / "few.png").exists()
 
 

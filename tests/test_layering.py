@@ -14,7 +14,18 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "wengert"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset(
-        {"errors", "_refusals", "_unregistered", "_tree", "_config", "_digests", "_malloc", "_records", "native"}
+        {
+            "errors",
+            "_refusals",
+            "_unregistered",
+            "_tree",
+            "_config",
+            "_digests",
+            "_logs",
+            "_malloc",
+            "_records",
+            "native",
+        }
     ),
     frozenset({"kernel"}),
     frozenset({"emission"}),

@@ -98,7 +98,7 @@ def test_an_entry_under_another_name_is_not_used(kept: ObjectCache) -> None:
 
 @posix
 def test_a_folder_that_others_can_write_to_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(_config, "LOGGED", frozenset({"cache"}))
     for mode in (0o777, 0o720, 0o702):
@@ -107,7 +107,8 @@ def test_a_folder_that_others_can_write_to_is_refused(
         found.put("a", b"first")
         assert found.get("a") is None
         assert list(tmp_path.iterdir()) == []
-        assert capsys.readouterr().err == f"cache: {tmp_path} is not used, because others can write to it\n"
+        assert caplog.messages == [f"cache: {tmp_path} is not used, because others can write to it"]
+        caplog.clear()
 
 
 @posix
@@ -135,24 +136,22 @@ def test_where_no_folder_can_be_nothing_is_kept(tmp_path: Path) -> None:
 
 
 def test_where_nothing_can_be_written_one_line_says_so(
-    kept: ObjectCache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kept: ObjectCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
     kept.put("a", b"first")
-    assert capsys.readouterr().err == ""  # nobody asked
+    assert caplog.messages == []  # nobody asked
     assert kept.folder is not None
     assert os.listdir(kept.folder) == []
     monkeypatch.setattr(_config, "LOGGED", frozenset({"cache"}))
     found = ObjectCache(kept.folder)
     for text in "abc":
         found.put(text, b"first")
-    line = (
-        f"cache: {kept.folder} is not used any more, because nothing can be written to it (No space left on device)\n"
-    )
-    assert capsys.readouterr().err == line
+    line = f"cache: {kept.folder} is not used any more, because nothing can be written to it (No space left on device)"
+    assert caplog.messages == [line]
 
 
 def test_what_was_used_least_recently_goes(tmp_path: Path) -> None:

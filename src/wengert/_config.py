@@ -1,11 +1,11 @@
 """Switches, read from the environment once: what is logged, what is checked, and how many threads there are.
 
-`WENGERT_LOG=passes` prints the graph after each pass; several topics are separated by commas. `WENGERT_DEBUG=1` checks
-it after each pass. `WENGERT_THREADS` is the number of threads that share large operations; without it
-OMP_NUM_THREADS counts, which people set to run many processes side by side. `WENGERT_CACHE` is the folder in which
-machine code is kept; `0` or nothing keeps none.
-`WENGERT_NATIVE=1` lets jitted functions run as native code where kernels can; they will do so by themselves when all of
-the test suite passes with it.
+`WENGERT_LOG=passes` logs the graph after each pass, `kernels` what is compiled, `cache` what was found and kept;
+several topics are separated by commas. `WENGERT_DEBUG=1` checks graphs after each pass. `WENGERT_THREADS` is the
+number of threads that share large operations; without it OMP_NUM_THREADS counts, which people set to run many
+processes side by side. `WENGERT_CACHE` is the folder in which machine code is kept; `0` or nothing keeps none.
+`WENGERT_NATIVE=1` lets jitted functions run as native code where kernels can; they will do so by themselves when all
+of the test suite passes with it.
 """
 
 from __future__ import annotations

@@ -101,7 +101,9 @@ def make_parser() -> Parser:
     demo = commands.add_parser(
         "demo", help="train a small network on handwritten digits", description=DEMO, formatter_class=raw
     )
-    demo.add_argument("--eager", action="store_true", help="run operation by operation (the default)")
+    how = demo.add_mutually_exclusive_group()
+    how.add_argument("--eager", action="store_true", help="run operation by operation (the default)")
+    how.add_argument("--jit", action="store_true", help="trace the loss once, and run it and its gradient as graphs")
     demo.add_argument("--epochs", type=positive, default=30, metavar="N", help="passes over the images (default: 30)")
     demo.add_argument(
         "--picture",
@@ -157,7 +159,7 @@ def run_demo(options: Any) -> int:
     """Train the network of the demonstration."""
     from wengert.demo import run
 
-    run(epochs=options.epochs, picture=options.picture)
+    run(epochs=options.epochs, picture=options.picture, jit=options.jit)
     return 0
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import time
+
+from wengert import _config
 from wengert.compile.segments import Segments, converted, segmented
 from wengert.core.graph import Graph
 from wengert.emission.executable import image_of
 from wengert.emission.programs import emitted
 from wengert.kernel.kernel import Program
+from wengert.kernel.printing import text
 from wengert.kernel.schedule import chosen
 from wengert.kernel.tiling import scheduled
 from wengert.native.engine import host
 from wengert.native.executable import Image
 
 __all__ = ["imaged"]
+
+DIGITS = 64
+"""Hexadecimal digits of constants that are printed."""
 
 
 def imaged(graph: Graph) -> Segments[Image]:
@@ -30,5 +37,12 @@ def imaged(graph: Graph) -> Segments[Image]:
 
 def machine_code(program: Program) -> Image:
     """Return a program as machine code."""
+    start = time.perf_counter()
     program = scheduled(program, chosen(program))
-    return image_of(program, emitted(program, host()), host())
+    image = image_of(program, emitted(program, host()), host())
+    if "kernels" in _config.LOGGED:
+        from wengert._logs import say
+
+        took = f"{1e3 * (time.perf_counter() - start):.1f} ms"
+        say("kernels", f"compiled to {len(image.code)} bytes in {took}:\n{text(program, DIGITS)}")
+    return image

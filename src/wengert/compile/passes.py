@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 from wengert import _config
@@ -66,7 +65,9 @@ def passed(graph: Graph, steps: Iterable[Pass]) -> Graph:
         if _config.DEBUG:
             check_after(step, graph)
         if "passes" in _config.LOGGED:
-            sys.stderr.write(f"after {step.__name__}:\n{render(graph)}\n")
+            from wengert._logs import say
+
+            say("passes", f"after {step.__name__}:\n{render(graph)}")
     return graph
 
 

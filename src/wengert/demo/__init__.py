@@ -13,12 +13,13 @@ __all__ = ["run"]
 SEED = 1964  # the year of Wengert's paper
 
 
-def run(epochs: int, picture: str) -> float:
+def run(epochs: int, picture: str, jit: bool = False) -> float:
     """Train, test and report.
 
     Args:
         epochs: passes over the training images.
         picture: where the picture of misclassified digits is written.
+        jit: whether the loss is traced once and runs as a graph.
 
     Returns:
         The share of test images that were classified right.
@@ -48,7 +49,7 @@ def run(epochs: int, picture: str) -> float:
     ]
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=epochs, loss="-")
-        for loss in epoch_losses(network, train, epochs, random):
+        for loss in epoch_losses(network, train, epochs, random, jit):
             progress.update(task, advance=1, loss=f"{loss:.4f}")
     answers = network.classify(test.images)
     wrong = answers != test.labels

@@ -12,11 +12,12 @@ from wengert.kernel.kernel import Affine, Buffer, Guard, Kernel, Operation, Prog
 __all__ = ["kernel_text", "text"]
 
 
-def text(program: Program) -> str:
+def text(program: Program, digits: int | None = None) -> str:
     """Return a program as text.
 
     Args:
         program: the program.
+        digits: how many of each constant array are shown; all, if not given, so that the text can be read back.
 
     >>> import numpy as np
     >>> from wengert.kernel.kernel import Store
@@ -35,7 +36,7 @@ def text(program: Program) -> str:
         store y[i1] = %1
     """
     lines = [f"program {', '.join(program.inputs)} -> {', '.join(program.outputs)}"]
-    lines += map(buffer_text, program.buffers)
+    lines += [buffer_text(buffer, digits) for buffer in program.buffers]
     for kernel in program.kernels:
         lines += kernel_lines(kernel)
     return "\n".join(lines)
@@ -46,9 +47,12 @@ def kernel_text(kernel: Kernel) -> str:
     return "\n".join(kernel_lines(kernel))
 
 
-def buffer_text(buffer: Buffer) -> str:
+def buffer_text(buffer: Buffer, digits: int | None) -> str:
     """Return the line of a buffer; the contents of a constant are in hexadecimal digits."""
-    contents = f" = {buffer.contents.hex()}" if buffer.kind == "constant" else ""
+    shown = buffer.contents.hex()
+    if digits is not None and len(shown) > digits:
+        shown = f"{shown[:digits]}..."
+    contents = f" = {shown}" if buffer.kind == "constant" else ""
     return f"buffer {buffer.name}: {buffer.kind} {buffer.dtype}[{', '.join(map(str, buffer.shape))}]{contents}"
 
 

@@ -187,7 +187,9 @@ def unsealed(name: str, content: bytes) -> bytes | None:
 def logged(line: str) -> None:
     """Print a line about the cache, if that is wanted."""
     if "cache" in _config.LOGGED:
-        sys.stderr.write(f"cache: {line}\n")
+        from wengert._logs import say
+
+        say("cache", f"cache: {line}")
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from wengert.native.cache import object_cache
 from wengert.native.loader import FORMATS, MAGIC, Code, load
 from wengert.native.processor import MACHINE
 
-__all__ = ["Target", "emit_object", "host", "kept_object", "loaded", "machine_code"]
+__all__ = ["Target", "emit_assembly", "emit_object", "host", "kept_object", "loaded", "machine_code"]
 
 
 COMPILING = threading.RLock()
@@ -92,6 +92,14 @@ def emit_object(text: str, target: Target) -> bytes:
         module = llvm.parse_assembly(text)
         module.verify()
         return bytes(machine(target).emit_object(module))
+
+
+def emit_assembly(text: str, target: Target) -> str:
+    """Return a module in LLVM's language as instructions of a processor, to be read."""
+    with COMPILING:
+        import llvmlite.binding as llvm
+
+        return str(machine(target).emit_assembly(llvm.parse_assembly(text)))
 
 
 def loaded(image: bytes, external: Mapping[str, int] | None = None) -> Code:

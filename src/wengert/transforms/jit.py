@@ -49,6 +49,7 @@ from wengert.transforms.tracing import as_function, converting, trace_function
 
 if TYPE_CHECKING:
     from wengert.compile.executable import GraphFunction
+    from wengert.compile.translation import Translation
 
 __all__ = ["Jitted", "jit"]
 
@@ -306,18 +307,7 @@ class Jitted(Entry, Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function, tracing it first if arguments of this kind are new."""
-        if kwargs or self.static_argnums or not ARRAYS.issuperset(map(type, args)):
-            statics, dynamic = self.split(args, kwargs)
-            given, structure = flatten(dynamic, in_order=True)
-        else:  # most calls: nothing to take apart
-            statics, dynamic, given, structure = None, (args, kwargs), list(args), len(args)
-        leaves = [as_leaf(leaf) for leaf in given]
-        key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else traced_for(x) for x in leaves]))
-        form = self.forms.get(key)
-        if form is None or not form.fits():
-            if statics is None:
-                structure = flatten(dynamic)[1]
-            form = self.forms[key] = self.trace(args, kwargs, leaves, structure)
+        form, given, leaves = self.traced(args, kwargs)
         if form.written:
             require_apart("jit", (*given, *form.captured), form.written)
         entered = attributed()
@@ -336,6 +326,50 @@ class Jitted(Entry, Generic[P, R]):
             if i < visible and type(found[i]) is np.ndarray:
                 found[i] = found[i].copy(order="K")
         return cast(R, unflatten(form.structure, found))
+
+    def traced(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[TracedForm, list[Any], list[Any]]:
+        """Return the form for arguments, traced if they are new, and their leaves, as given and as arrays."""
+        if kwargs or self.static_argnums or not ARRAYS.issuperset(map(type, args)):
+            statics, dynamic = self.split(args, kwargs)
+            given, structure = flatten(dynamic, in_order=True)
+        else:  # most calls: nothing to take apart
+            statics, dynamic, given, structure = None, (args, kwargs), list(args), len(args)
+        leaves = [as_leaf(leaf) for leaf in given]
+        key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else traced_for(x) for x in leaves]))
+        form = self.forms.get(key)
+        if form is None or not form.fits():
+            if statics is None:
+                structure = flatten(dynamic)[1]
+            form = self.forms[key] = self.trace(args, kwargs, leaves, structure)
+        return form, given, leaves
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Translation:
+        """Return what the function becomes for arguments: its graph, kernels, LLVM's language, instructions, and costs.
+
+        Nothing is run; the function is traced if arguments of this kind are new.
+
+        Args:
+            *args: what a call would be given.
+            **kwargs: likewise, by name.
+
+        Returns:
+            An object whose attributes `graph`, `kernels`, `llvm`, `asm` and `cost` print as what they are.
+
+        Raises:
+            ImportError: there is no LLVM, and `llvm`, `asm` or `cost` is asked for.
+
+        >>> lowered = jit(lambda x: np.sum(x * x)).lower(np.ones(1000))
+        >>> lowered
+        <2 of 2 equations in 1 kernels; print .graph, .kernels, .llvm, .asm, .cost>
+        >>> lowered.cost
+                  operations  flops   read  written
+        kernel 0       2,000  2,000  8,000        8
+             all       2,000  2,000  8,000        8
+        memory besides arguments and results: 0 bytes
+        """
+        from wengert.compile.translation import Translation  # all of the native compiler
+
+        return Translation(self.traced(args, kwargs)[0].graph)
 
     def kinds(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Kind | None]:
         """Return the kinds of arguments; None for those that native code cannot look at."""

@@ -1,0 +1,133 @@
+"""What a traced function becomes on the way to machine code, to be looked at."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+from wengert.compile.passes import inlined
+from wengert.compile.segments import Segment, Segments, segmented
+from wengert.core.graph import Graph
+from wengert.emission.costs import KernelCost, cost_of_kernel
+from wengert.emission.programs import Emitted, emitted
+from wengert.kernel.kernel import Program
+from wengert.kernel.printing import text
+from wengert.kernel.schedule import chosen
+from wengert.kernel.tiling import scheduled
+from wengert.native.engine import emit_assembly, host
+
+__all__ = ["Cost", "Listing", "Translation"]
+
+DIGITS = 64
+"""Hexadecimal digits of constants that are shown."""
+
+
+class Listing(str):
+    """Be text that shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Cost(NamedTuple):
+    """Hold what a call costs, as counted from the kernels; shows as a table.
+
+    Attributes:
+        kernels: what each kernel costs.
+        memory: bytes that a call needs besides its arguments and results.
+        left: how many equations NumPy computes, which are not counted.
+    """
+
+    kernels: tuple[KernelCost, ...]
+    memory: int
+    left: int
+
+    @property
+    def total(self) -> KernelCost:
+        """The sums over all kernels."""
+        return KernelCost(*map(sum, zip(*self.kernels, strict=True))) if self.kernels else KernelCost(0, 0, 0, 0)
+
+    def __repr__(self) -> str:
+        rows = [(f"kernel {n}", cost) for n, cost in enumerate(self.kernels)]
+        numbers = [[name, *[f"{count:,}" for count in cost]] for name, cost in [*rows, ("all", self.total)]]
+        texts = [["", *KernelCost._fields], *numbers]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in texts]
+        lines.append(f"memory besides arguments and results: {self.memory:,} bytes")
+        if self.left:
+            lines.append(f"not counted: {self.left} equations that NumPy computes")
+        return "\n".join(lines)
+
+
+class Translation:
+    """Show a traced function in all its forms; each is made when it is asked for, and prints.
+
+    Made by `jit(f).lower(*args)`. There is nothing to see of what NumPy computes between kernels but its equations.
+
+    Attributes:
+        graph: the graph that is compiled, without calls.
+        kernels: the kernels as they are scheduled, and the equations that NumPy computes, each with the reason.
+        llvm: the kernels in LLVM's language.
+        asm: the instructions for this processor.
+        cost: operations, flops, and bytes read and written, of each kernel.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = inlined(graph)
+
+    def __repr__(self) -> str:
+        natively = [len(part.graph.equations) for part in self.segments.parts if part.program is not None]
+        count, kernels = len(self.graph.equations), len(self.cost.kernels)
+        return (
+            f"<{sum(natively)} of {count} equations in {kernels} kernels; print .graph, .kernels, .llvm, .asm, .cost>"
+        )
+
+    @cached_property
+    def segments(self) -> Segments[Program]:
+        """The graph in programs of kernels, and what NumPy computes."""
+        return segmented(self.graph)
+
+    @cached_property
+    def programs(self) -> list[Program]:
+        """The programs of kernels, in order."""
+        found = [part.program for part in self.segments.parts if part.program is not None]
+        return [scheduled(program, chosen(program)) for program in found]
+
+    @cached_property
+    def emitted(self) -> list[Emitted]:
+        """The programs as text and memory."""
+        return [emitted(program, host()) for program in self.programs]
+
+    @cached_property
+    def kernels(self) -> Listing:
+        """The kernels as they are scheduled, and the equations that NumPy computes, each with the reason."""
+        programs = iter(self.programs)
+        parts = [
+            refused(part) if part.program is None else text(next(programs), DIGITS) for part in self.segments.parts
+        ]
+        return Listing("\n\n".join(parts))
+
+    @cached_property
+    def llvm(self) -> Listing:
+        """The kernels in LLVM's language."""
+        return Listing("\n".join([code.text for code in self.emitted]))
+
+    @cached_property
+    def asm(self) -> Listing:
+        """The instructions for this processor."""
+        return Listing("\n".join([emit_assembly(code.text, host()) for code in self.emitted]))
+
+    @cached_property
+    def cost(self) -> Cost:
+        """What each kernel costs."""
+        kernels = [cost_of_kernel(kernel, program, host()) for program in self.programs for kernel in program.kernels]
+        left = sum([len(part.graph.equations) for part in self.segments.parts if part.program is None])
+        return Cost(tuple(kernels), max([code.arena.size for code in self.emitted], default=0), left)
+
+
+def refused(part: Segment[Program]) -> str:
+    """Return the equations that NumPy computes as text."""
+    pairs = zip(part.graph.equations, part.reasons, strict=True)
+    return "\n".join([f"by NumPy: {equation.primitive.name}, {reason}" for equation, reason in pairs])

@@ -1,0 +1,100 @@
+"""`jit(f).lower(...)`: what a function becomes, and what it costs; `WENGERT_LOG=kernels`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from wengert import _config
+from wengert._logs import say
+from wengert.compile.passes import inlined
+from wengert.kernel.parsing import parsed
+from wengert.transforms.tracing import trace
+
+pytest.importorskip("llvmlite")
+X = np.linspace(0.5, 1.0, 1000)
+
+
+def test_all_forms_of_a_function() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(1)
+        return np.sum(np.exp(x) * 2.0)
+
+    function = wg.jit(f)
+    lowered = function.lower(X)
+    assert (len(calls), function.trace_count) == (1, 1)
+    assert lowered.graph == inlined(trace(f)(X))
+    assert "reduce" in lowered.kernels
+    assert parsed(str(lowered.kernels)).kernels
+    assert "define void @run" in lowered.llvm
+    assert "run:" in lowered.asm
+    assert "@" not in lowered.asm.split("run:")[1].split("\n")[1]
+    for part in (lowered.kernels, lowered.llvm, lowered.asm):
+        assert repr(part) == str(part)
+    assert repr(lowered) == "<3 of 3 equations in 1 kernels; print .graph, .kernels, .llvm, .asm, .cost>"
+    function(X)
+    assert function.trace_count == 1
+
+
+def test_what_numpy_computes_is_said_with_its_reason() -> None:
+    lowered = wg.jit(lambda x: np.sort(np.exp(x)) * 2.0).lower(X)
+    assert "by NumPy: sort, a routine of NumPy" in lowered.kernels
+    assert lowered.cost.left == 1
+    assert repr(lowered.cost).splitlines()[-1] == "not counted: 1 equations that NumPy computes"
+
+
+def test_costs() -> None:
+    n, size = len(X), X.itemsize
+    total = wg.jit(lambda x: x * 2.0 + 1.0).lower(X).cost.total
+    assert total == (2 * n, 2 * n, size * n, size * n)
+    total = wg.jit(lambda x, y: np.sum(x * y)).lower(X, X).cost.total
+    assert total == (2 * n, 2 * n, 2 * size * n, size)
+    one, other = (wg.jit(g).lower(X).cost.total for g in (np.negative, np.exp))
+    assert one.operations == other.operations == n
+    assert other.flops > 15 * n
+    windows = wg.jit(lambda x: x[1:] - x[:-1]).lower(X).cost.total
+    assert windows == (n - 1, n - 1, size * n, size * (n - 1))  # each element is read from memory once
+    product = wg.jit(lambda a, b: a @ b).lower(np.ones((8, 4)), np.ones((4, 16))).cost.total
+    assert product.flops == 2 * 8 * 4 * 16
+    whole = wg.jit(lambda x: x * 2).lower(np.arange(10)).cost.total
+    assert (whole.operations, whole.flops) == (10, 0)
+
+
+def test_large_constants_are_not_shown_whole() -> None:
+    table = np.random.default_rng(0).random(1000)
+    assert len(wg.jit(lambda x: x * table).lower(X).kernels) < 1000
+
+
+def test_what_is_compiled_is_logged(tmp_path: Any) -> None:
+    program = "import numpy as np; import wengert as wg; wg.jit(lambda x: np.exp(x) * 2.0)(np.ones(10))"
+    environment = os.environ | {
+        "WENGERT_LOG": "kernels,cache",
+        "WENGERT_NATIVE": "1",
+        "WENGERT_CACHE": str(tmp_path / "a"),
+    }
+    first, second = [
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+        ).stderr
+        for _ in range(2)
+    ]
+    assert " = load float64 x0[i1]\n" in first
+    assert first.index("not found") < first.index("compiled to ") < first.index("kept, ")
+    assert ("compiled to" in second, "found" in second) == (False, True)
+
+
+def test_what_is_logged_goes_where_the_program_says(caplog: pytest.LogCaptureFixture, capsys: Any) -> None:
+    with caplog.at_level(logging.INFO):
+        say("cache", "a line")
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [("wengert.cache", "a line")]
+    assert capsys.readouterr().err == ""
+    assert "cache" not in _config.LOGGED
