@@ -121,7 +121,7 @@ ROUTINES = {
     *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect"),
     *("unravel_index", "array_equal", "array_equiv", "ufunc_reduce"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
-    *("random_words", "random_draws"),
+    *("random_words", "random_draws", "correlation"),
     *("histogram", "histogram_counts", "histogram_bin_edges"),
     *("call", "cond", "while_loop", "scan", "zero_sequence"),
 }

@@ -20,7 +20,7 @@ MODULES = (
     *("wengert.tree", "wengert.optim"),
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
     *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.linalg", "wengert.scipy.spatial.distance"),
-    "wengert.scipy.special",
+    *("wengert.scipy.special", "wengert.nn", "wengert.nn.functional"),
 )
 HEAD = """# Public names
 

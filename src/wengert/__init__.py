@@ -87,6 +87,7 @@ _MODULES = (
     "autograd",
     "extend",
     "graph",
+    "nn",
     "optim",
     "random",
     "scipy",

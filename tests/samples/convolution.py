@@ -1,0 +1,25 @@
+"""Samples of correlations of images with kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.samples.base import normal, sample
+from wengert.core.dispatch import apply
+from wengert.primitives.convolution import correlation
+
+PLAIN = {"stride": (1, 1), "dilation": (1, 1), "spread": (1, 1), "low": (0, 0), "high": (0, 0)}
+STRIDED = {"stride": (2, 1), "dilation": (1, 2), "spread": (1, 1), "low": (1, 2), "high": (0, 2)}
+SPREAD = {"stride": (1, 1), "dilation": (1, 2), "spread": (2, 1), "low": (1, -1), "high": (0, 1)}
+
+
+def correlate(x: Any, w: Any, **options: Any) -> Any:
+    """Correlate images with kernels."""
+    return apply(correlation, x, w, **options)
+
+
+SAMPLES = [
+    sample("correlation", correlate, normal(1, 2, 2, 4, 3), normal(1, 3, 2, 2, 2), **PLAIN),
+    sample("correlation", correlate, normal(2, 1, 2, 4, 3), normal(2, 2, 2, 2, 2), **STRIDED),
+    sample("correlation", correlate, normal(2, 2, 1, 3, 4), normal(2, 1, 1, 2, 2), **SPREAD),
+]
