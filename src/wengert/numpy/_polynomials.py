@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import Any
 
 import numpy as np
 
 from wengert.core.dispatch import as_tensor, implements
+from wengert.core.source import user_stacklevel
 from wengert.core.tensor import concrete, is_concrete
 from wengert.errors import ShapeError, UsageError, describe
 
@@ -135,3 +137,70 @@ def poly(seq_of_zeros: Any) -> Any:
         if np.all(np.sort(known) == np.sort(known.conjugate())):
             return np.copy(found.real)
     return found
+
+
+@implements(np.roots)
+def roots(p: Any) -> Any:
+    """Return the zeros of a polynomial, the eigenvalues of its companion matrix; see `numpy.roots`."""
+    x = coefficients(p)
+    if x.ndim != 1:
+        raise ShapeError(describe("roots", f"shape {x.shape}", "coefficients in one row are needed", "Reshape them"))
+    places = np.flatnonzero(np.asarray(concrete("roots", x, "Find the eigenvalues of the companion matrix")))
+    if not len(places):
+        return as_tensor(np.array([]))
+    at_zero = len(x) - int(places[-1]) - 1
+    x = x[int(places[0]) : int(places[-1]) + 1]
+    x = x if x.dtype.kind in "fc" else x.astype(float)
+    count = len(x) - 1
+    found: Any = as_tensor(np.array([]))
+    if count:
+        below = np.diag(np.ones(count - 1, x.dtype), -1)[1:]
+        found = np.linalg.eigvals(np.concatenate([(-x[1:] / x[0])[None], below]))
+    return np.concatenate([found, np.zeros(at_zero, found.dtype)])
+
+
+@implements(np.polyfit)
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Any:
+    """Return the polynomial of some degree that fits points best; see `numpy.polyfit`."""
+    points, values = as_tensor(x) + 0.0, as_tensor(y) + 0.0
+    order = fitting_order(deg, points, values)
+    rcond = len(points) * np.finfo(points.dtype).eps if rcond is None else rcond
+    powers = np.vander(points, order)
+    if w is not None:
+        weights = as_tensor(w) + 0.0
+        if weights.shape != values.shape[:1]:
+            given = f"weights of shape {weights.shape} for {values.shape[0]} points"
+            raise ShapeError(describe("polyfit", given, "one for each point is needed", "Pass w of that length"))
+        powers = powers * weights[:, None]
+        values = values * (weights[:, None] if values.ndim == 2 else weights)
+    scale = np.sqrt((powers * powers).sum(axis=0))
+    powers = powers / scale
+    found, residuals, rank, singular = np.linalg.lstsq(powers, values, rcond)
+    found = (found.T / scale).T
+    if not full and is_concrete(rank) and rank != order:
+        warnings.warn("Polyfit may be poorly conditioned", np.exceptions.RankWarning, stacklevel=user_stacklevel())
+    if full:
+        return found, residuals, rank, singular, rcond
+    if not cov:
+        return found
+    spread = np.linalg.inv(np.dot(powers.T, powers)) / np.outer(scale, scale)
+    if cov != "unscaled":
+        if len(points) <= order:
+            needed = f"more than {order} are needed to scale the covariance"
+            raise UsageError(describe("polyfit", f"{len(points)} points", needed, "Pass cov='unscaled'"))
+        factor = residuals / (len(points) - order)
+        return found, (spread if values.ndim == 1 else spread[:, :, None]) * factor
+    return found, spread if values.ndim == 1 else spread[:, :, None]
+
+
+def fitting_order(deg: Any, x: Any, y: Any) -> int:
+    """Return the number of coefficients of a polynomial to fit, if the arguments fit together."""
+    degree = operator.index(deg)
+    if degree < 0:
+        raise UsageError(describe("polyfit", f"deg={deg}", "a degree of at least 0 is needed", "Pass another"))
+    if x.ndim != 1 or not len(x) or y.ndim not in (1, 2) or y.shape[0] != len(x):
+        needed = "points in one row, and as many values, in one column or several, are needed"
+        raise ShapeError(describe("polyfit", f"shapes {x.shape} and {y.shape}", needed, "Reshape them"))
+    return degree + 1
