@@ -17,7 +17,7 @@ from wengert.core.aval import UNKNOWN, Aval, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
 from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, counted, is_weak
-from wengert.core.form import form_of
+from wengert.core.form import Place, Reduction, form_of
 from wengert.core.graph import Variable
 from wengert.core.numbers import COUNTING
 from wengert.core.order import Joined, Strides, arranged, lie_alike, permuted, row_strides, strides_of
@@ -178,14 +178,17 @@ class Batch(Transient):
         """Return what a primitive gives for ndarrays, some with lanes, if they lie as NumPy has each result.
 
         A view of a lane lies in it as that of all lanes does. Anything else in C order comes out in C order, and from
-        lanes that have axes as scalars, not as arrays without axes.
+        lanes that have axes as scalars, not as arrays without axes; so do reductions from lanes without axes, and
+        from these arrays with axes where they are joined.
         """
         if self.ended:
             return None
-        for x, flag in zip(values, batched, strict=True):
-            if type(x) is not ndarray or x.ndim < 1 + flag:
-                return None
         form = form_of(primitive)
+        kind = type(form)
+        least = 0 if kind is Place or (len(values) == 1 and (primitive.view or kind is Reduction)) else 1
+        for x, flag in zip(values, batched, strict=True):
+            if type(x) is not ndarray or x.ndim < least + flag:
+                return None
         if primitive.view and len(values) == 1:
             out = values[0]
             for step, changed in form.lifted(primitive, self.size, out.shape[1:], params):
@@ -202,7 +205,7 @@ class Batch(Transient):
         except TypeError as error:
             require_warning(error)
             return None
-        if type(out) is not ndarray:
+        if type(out) is not ndarray or (kind is Place and out.ndim < 2):
             return None
         if out.ndim > 1 and not out.flags.c_contiguous:
             return None
@@ -230,8 +233,12 @@ class Batch(Transient):
             return self.value_below(operand)
         value = operand._value
         shape = value.shape
-        if type(value) is ndarray and len(shape) > 1 and value.flags.c_contiguous:
-            return Variable(shape[1:], value.dtype, "", None)
+        if type(value) is ndarray:
+            if len(shape) == 1:
+                mark = operand._node[2:]
+                return Variable((), value.dtype, "", mark[0] if mark and mark != ARRAY else () if mark else None)
+            if value.flags.c_contiguous:
+                return Variable(shape[1:], value.dtype, "", None)
         return Variable(operand.shape, operand.dtype, "", strides_of(operand))
 
     def elementwise(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Tensor:
@@ -273,7 +280,8 @@ class Batch(Transient):
         except ValueError:
             check_broadcast(primitive.name, operands)
             raise
-        if type(out) is ndarray and (type(evaluate) is ufunc if rank == 1 else out.flags.c_contiguous):
+        gives_scalars = type(evaluate) is ufunc or primitive.operator is not None  # of what has no axes
+        if type(out) is ndarray and (gives_scalars if rank == 1 else out.flags.c_contiguous):
             return make_tensor(out, self, asker(4))
         return self.laid_out(primitive, (np.asarray(out),), operands, params)[0]
 

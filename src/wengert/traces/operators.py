@@ -432,7 +432,7 @@ def constant_operator(name: str, compute: Operator, general: Operator) -> Operat
         else:
             return general(a, b)
         x = a._value
-        if type(trace) is Batch and type(x) is ndarray and x.ndim > 1 and not trace.ended and not WATCHES:
+        if type(trace) is Batch and type(x) is ndarray and not trace.ended and not WATCHES:
             if kind is not Tensor or (b._trace is trace and type(y) is ndarray and y.shape == x.shape):
                 lanes = compute(x, y)
                 if lanes.flags.c_contiguous and x.flags.c_contiguous:

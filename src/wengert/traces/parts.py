@@ -183,7 +183,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
     view = None
     if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
         if trace is not ALIAS:
-            if index is None and type(value) is np.float64:
+            if index is None and (type(value) is np.float64 or (type(trace) is Batch and value.ndim == 1)):
                 return reshaped(x, {"shape": (1,), "order": "C"})
             return read_lanes(x, trace, index) if type(trace) is Batch else read_index(x, index)
         view, given = value, x

@@ -118,6 +118,8 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             if type(trace) is Batch and len(source._node) == 2:  # nothing decides how they lie in memory
                 lanes = trace.of_arrays(primitive, (x,), ONE, params)
                 if lanes is not None:
+                    if x.ndim == 1:  # lanes are scalars, which have no memory that a view could share
+                        return make_batched(lanes.copy(), trace)
                     result = make_batched(lanes, trace)
                     if is_window(lanes, x):
                         return window_on(dispatch, base, path, primitive, params, result)
