@@ -30,6 +30,7 @@ OWN_BATCH = {
     "laid_as": "of the second operand only its memory order matters",
     "reduceat": "the segments are rows of no lane",
     "norm": "the norm of a whole lane is one of its elements as a vector",
+    "scipy_norm": "as in norm",
     "number": "numbers that differ from lane to lane are an array",
     "quantile": "the axes of q stand in front of all others",
     "quantile_collect": "as in quantile",

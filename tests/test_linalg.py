@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import wengert as wg
 import wengert.numpy as wnp
+import wengert.scipy.linalg as wsl
+from wengert.errors import GraphError
+from wengert.numpy._left_out import LEFT_OUT
 from wengert.testing import check_grads
 
 
@@ -50,3 +55,232 @@ def test_determinants_of_what_is_not_finite_are_no_error_in_other_lanes() -> Non
         found = wg.vmap(wg.hessian(np.linalg.det))(np.stack([np.full((2, 2), np.nan), np.zeros((2, 2))]))
     assert np.isnan(found[0]).all()
     assert found[1].ravel()[[3, 6, 9, 12]].tolist() == [1.0, -1.0, -1.0, 1.0]
+
+
+# Repeated eigenvalues and singular values
+
+Q = np.linalg.qr(np.random.default_rng(7).normal(size=(3, 3)))[0]
+WEIGHTS = np.array([[1.0, 2.0, -1.0], [2.0, 0.5, 3.0], [-1.0, 3.0, -2.0]])
+REPEATED = {
+    "identity": np.eye(3),
+    "diagonal": np.diag([1.0, 1.0, 2.0]),
+    "turned": Q @ np.diag([1.0, 1.0, 2.0]) @ Q.T,
+    "zero": np.zeros((3, 3)),
+}
+at_repeated = pytest.mark.parametrize("a", REPEATED.values(), ids=REPEATED)
+
+
+def symmetric(a: Any) -> Any:
+    return (a + a.T) / 2
+
+
+@at_repeated
+def test_functions_of_matrices_by_eigenvectors_have_gradients_at_repeated_eigenvalues(a: Any) -> None:
+    def loss(a: Any) -> Any:
+        w, v = np.linalg.eigh(symmetric(a))
+        return np.sum(WEIGHTS * ((v * np.exp(w)) @ v.T))
+
+    def same(a: Any) -> Any:
+        return np.sum(WEIGHTS * wsl.expm(symmetric(a)))
+
+    np.testing.assert_allclose(wg.grad(loss)(a), wg.grad(same)(a), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(wg.jit(wg.grad(loss))(a), wg.grad(same)(a), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(wg.vmap(wg.grad(loss))(a[None])[0], wg.grad(same)(a), rtol=1e-12, atol=1e-13)
+
+
+@at_repeated
+def test_symmetric_functions_of_repeated_eigenvalues_have_gradients(a: Any) -> None:
+    for values in (np.linalg.eigvalsh, lambda a: np.linalg.eigh(a)[0]):
+        gradient = wg.grad(lambda a, values=values: np.sum(values(symmetric(a)) ** 3))(a)
+        np.testing.assert_allclose(gradient, 3 * a @ a, atol=1e-13)
+
+
+@at_repeated
+def test_norms_by_singular_values_have_gradients_at_repeated_ones(a: Any) -> None:
+    nuclear = wg.grad(lambda a: np.linalg.norm(a, "nuc"))(a)
+    np.testing.assert_allclose(nuclear, np.eye(3) * bool(a.any()), atol=1e-13)
+    assert np.isfinite(wg.grad(lambda a: np.linalg.norm(a, 2))(a)).all()
+
+
+def test_polar_factors_have_gradients_at_repeated_singular_values() -> None:
+    def factor(a: Any) -> Any:
+        u, _, vh = np.linalg.svd(a)
+        return np.sum(np.arange(9.0).reshape(3, 3) * (u @ vh))
+
+    found = wg.grad(factor)(2 * Q)
+    skew = Q.T @ np.arange(9.0).reshape(3, 3)
+    np.testing.assert_allclose(found, Q @ (skew - skew.T) / 4, atol=1e-13)
+
+
+def test_spaces_of_repeated_eigenvalues_have_gradients() -> None:
+    a = REPEATED["turned"]
+
+    def loss(a: Any) -> Any:
+        v = np.linalg.eigh(symmetric(a))[1][:, :2]
+        return np.sum(WEIGHTS * (v @ v.T))
+
+    split = Q @ np.diag([1.0, 1.0 + 1e-6, 2.0]) @ Q.T
+    np.testing.assert_allclose(wg.grad(loss)(a), wg.grad(loss)(split), atol=2e-5)
+
+
+GAUGE = {
+    "some of them": lambda a: np.sum(WEIGHTS[:2, :2] * np.linalg.eigh(symmetric(a))[1][:2, :1]),
+    "singular vectors": lambda a: np.sum(WEIGHTS[:, :2] * np.linalg.svd(a)[0][:, 1:]),
+    "two functions": lambda a: two_functions(*np.linalg.eigh(symmetric(a))),
+    "eigenvectors of a square matrix": lambda a: np.linalg.eig(a + 0j)[1][1, 0].real,
+}
+
+
+def two_functions(w: Any, v: Any) -> Any:
+    return np.sum(WEIGHTS * ((v * np.exp(w)) @ v.T)) + np.sum(np.outer([1, 2, 3], [1, 2, 3]) * ((v * w**3) @ v.T))
+
+
+@pytest.mark.parametrize("name", GAUGE)
+def test_gradients_that_depend_on_the_choice_of_eigenvectors_are_errors(name: str) -> None:
+    with pytest.raises(np.linalg.LinAlgError, match=r"^eigenvectors: a repeated eigenvalue \(or singular value\) in "):
+        wg.grad(GAUGE[name])(REPEATED["turned"] if name == "singular vectors" else REPEATED["diagonal"])
+
+
+def test_tangents_of_eigenvectors_that_depend_on_the_direction_are_errors() -> None:
+    with pytest.raises(np.linalg.LinAlgError) as error:
+        wg.jvp(np.linalg.eigh, (np.eye(2),), (np.array([[0.0, 1.0], [1.0, 0.0]]),))
+    assert str(error.value) == (
+        "eigenvectors: a repeated eigenvalue (or singular value) in forward mode, where they would depend on the "
+        "direction; a function that does not depend on the choice of eigenvectors is needed, in a form that shows it. "
+        "Use eigvalsh or svdvals for functions of the values alone, and expm, logm or sqrtm of wengert.scipy.linalg "
+        "for functions of the matrix."
+    )
+
+
+def test_functions_of_matrices_have_second_derivatives_at_repeated_eigenvalues() -> None:
+    for function in (wsl.expm, wsl.logm, wsl.sqrtm):
+        hessian = wg.hessian(lambda a, function=function: function(a)[0, 1])(np.eye(2))
+        exponent = {wsl.expm: np.e, wsl.logm: -1.0, wsl.sqrtm: -0.25}[function]
+        np.testing.assert_allclose(hessian[0, 0, 0, 1], exponent / 2, rtol=1e-10)
+
+
+# Singular matrices
+
+
+def test_generalised_inverses_have_derivatives_where_the_rank_is_constant() -> None:
+    rng = np.random.default_rng(3)
+    left, right = rng.normal(size=(4, 2)), rng.normal(size=(2, 3))
+    check_grads(lambda x, y: np.linalg.pinv(x @ y, rcond=1e-10), (left, right), modes=("rev", "fwd"))
+    check_grads(lambda x, y, b: np.linalg.lstsq(x @ y, b)[0], (left, right, rng.normal(size=4)), modes=("rev", "fwd"))
+
+
+def test_residuals_are_there_where_numpy_has_them() -> None:
+    a, b = np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 0.0]]), np.array([1.0, 0.0, 2.0])
+    assert wnp.linalg.lstsq(a, b)[1].shape == (0,)
+    np.testing.assert_allclose(wg.jit(lambda a, b: np.linalg.lstsq(a, b)[0])(a, b), np.linalg.lstsq(a, b)[0])
+    with pytest.raises(np.linalg.LinAlgError, match=r"^lstsq: a matrix without full rank, in a traced function or in "):
+        wg.jit(lambda a, b: np.linalg.lstsq(a, b)[1])(a, b)
+
+
+def test_condition_numbers_of_singular_matrices_are_infinite() -> None:
+    singular = np.array([[1.0, 2.0], [2.0, 4.0]])
+    for order in (1, np.inf, "fro"):
+        assert float(wnp.linalg.cond(singular, order)) == np.linalg.cond(singular, order) == np.inf
+        stack = np.stack([singular, np.eye(2)])
+        np.testing.assert_array_equal(wnp.linalg.cond(stack, order).numpy(), np.linalg.cond(stack, order))
+
+
+def test_ranks_are_constants() -> None:
+    assert wnp.linalg.matrix_rank(wg.tensor(np.eye(3), requires_grad=True)).item() == 3
+    assert wnp.linalg.matrix_rank(wg.tensor(np.zeros(3))) == 0
+    assert wg.vmap(np.linalg.matrix_rank)(np.eye(3)).tolist() == [1, 1, 1]
+
+
+# What depends on elements
+
+
+@pytest.mark.parametrize("name", ["eig", "eigvals"])
+def test_real_results_of_real_matrices_are_real(name: str) -> None:
+    for a in (np.diag([1.0, 2.0]), np.array([[0.0, 1.0], [-1.0, 0.0]])):
+        found, want = getattr(wnp.linalg, name)(a), getattr(np.linalg, name)(a)
+        found, want = (found, want) if name == "eigvals" else (found[1], want[1])
+        assert found.dtype == want.dtype
+        np.testing.assert_array_equal(found.numpy(), want)
+
+
+@pytest.mark.parametrize("function", [np.linalg.eigvals, wsl.logm, wsl.sqrtm])
+@pytest.mark.parametrize("mode", [wg.jit, wg.vmap])
+def test_what_may_be_complex_is_refused_where_elements_are_unknown(mode: Any, function: Any) -> None:
+    with pytest.raises(GraphError, match=r"a real matrix of shape \(2, 2\) whose elements are unknown in a trace or"):
+        mode(function)(np.eye(2)[None] if mode is wg.vmap else np.eye(2))
+    complexes = mode(lambda a: function(a + 0j))(np.eye(2)[None] if mode is wg.vmap else np.eye(2))
+    assert complexes.dtype == complex
+
+
+def test_eigenvectors_of_square_matrices_are_differentiated_as_lapack_scales_them() -> None:
+    a = np.random.default_rng(5).normal(size=(3, 3))
+    check_grads(lambda a: np.linalg.eig(a + 0j)[1], (a,), modes=("rev", "fwd"))
+
+
+# SciPy's names
+
+
+def test_names_that_are_left_out_of_scipy_say_why() -> None:
+    assert set(scipy.linalg.__all__) - set(wsl.__all__) - set(LEFT_OUT["scipy.linalg"]) == set()
+    with pytest.raises(AttributeError) as error:
+        _ = wsl.schur
+    assert str(error.value) == (
+        "scipy.linalg.schur has no derivative in Wengert; its factors turn among themselves where eigenvalues are "
+        "close; use eig, eigh, svd or qr."
+    )
+
+
+def test_scipys_functions_do_not_lose_gradients() -> None:
+    with pytest.raises(GraphError, match="an ndarray would silently lose the gradient"):
+        wg.grad(lambda a: np.sum(scipy.linalg.expm(a)))(np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: wsl.expm(np.ones((2, 3))), "expm: shape (2, 3); square matrices along the last two axes are needed."),
+        (lambda: wsl.lu(np.ones(3)), "lu: shape (3,); matrices along the last two axes are needed. Reshape it."),
+        (lambda: wsl.qr(np.eye(2), pivoting=True), "qr: pivoting=True; 'full', 'r' or 'economic' without pivoting is"),
+        (lambda: wsl.eigh(np.eye(2), np.eye(2)), "eigh: b=array([[1., 0.],"),
+        (lambda: wsl.solve(np.eye(2), np.ones(3)), "solve: shape (3,) on the right of 2 equations; as many elements,"),
+        (
+            lambda: wsl.solve_sylvester(np.eye(2), np.eye(2), np.ones((3, 2))),
+            "solve_sylvester: shapes (2, 2), (2, 2), ",
+        ),
+        (lambda: wsl.solve_banded((1, 1), np.eye(2), np.ones(2)), "solve_banded: shape (2, 2) for 1 diagonals below "),
+        (lambda: wsl.polar(np.eye(2), "up"), "polar: side='up'; 'right' or 'left' is needed. Leave it out."),
+        (lambda: wnp.linalg.eigh(np.eye(2), "X"), "eigh: UPLO='X'; 'L' or 'U' is needed. Leave it out for 'L'."),
+        (lambda: wnp.linalg.qr(np.eye(2), "raw"), "qr: mode='raw'; 'reduced', 'complete' or 'r' is needed."),
+        (lambda: wnp.fft.fft(np.zeros(0)), "fft: 0 elements to transform; one at least is needed. Pass n=, or"),
+        (lambda: wnp.fft.rfft(np.ones(2) + 0j), "rfft: dtype complex128; real elements are needed. Use fft, or pass"),
+        (lambda: wnp.fft.fft(np.ones(2), norm="x"), "fft: norm='x'; 'backward', 'ortho' or 'forward' is needed."),
+        (lambda: wnp.fft.fftn(np.ones(2), (2,), (0, 0)), "fftn: 1 lengths for 2 axes; one for each axis is needed."),
+        (lambda: wnp.linalg.eig(np.full((2, 2), np.nan)), "eig: infinite or NaN elements; finite ones are needed."),
+        (lambda: wnp.linalg.lstsq(np.eye(2), np.ones(3)), "lstsq: shapes (2, 2) and (3,); a matrix, and a vector or "),
+        (lambda: wnp.linalg.cond(np.zeros((0, 2))), "cond: shape (0, 2); rows and columns are needed. Leave empty "),
+        (
+            lambda: wnp.linalg.tensorinv(np.eye(2), 0),
+            "tensorinv: ind=0; a positive number of axes is needed. Leave it",
+        ),
+    ],
+)
+def test_errors_say_what_to_do(call: Any, text: str) -> None:
+    with pytest.raises((ValueError, TypeError, RuntimeError)) as error:
+        call()
+    assert str(error.value).startswith(text)
+
+
+# Fourier transforms
+
+
+def test_frequencies_and_shifts_are_numpys() -> None:
+    for n in (1, 4, 5):
+        np.testing.assert_array_equal(wnp.fft.fftfreq(n, 0.5).numpy(), np.fft.fftfreq(n, 0.5))
+        np.testing.assert_array_equal(wnp.fft.rfftfreq(n, 0.5).numpy(), np.fft.rfftfreq(n, 0.5))
+        np.testing.assert_array_equal(wnp.fft.fftshift(np.arange(n)).numpy(), np.fft.fftshift(np.arange(n)))
+    assert wg.grad(lambda d: np.sum(wnp.fft.rfftfreq(4, d)))(0.5) == -3.0
+
+
+def test_spectra_of_integers_are_numpys() -> None:
+    numbers = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(wnp.fft.irfft2(numbers).numpy(), np.fft.irfft2(numbers))

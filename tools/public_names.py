@@ -31,7 +31,8 @@ without notice. `python -m tools.public_names` writes this page; a test holds it
 
 LEFT_OUT_HEAD = """# What is left out
 
-The names of NumPy that have no meaning here; asked for, each says so. `python -m tools.public_names` writes this page.
+The names of NumPy and SciPy that have no meaning here; asked for, each says so. `python -m tools.public_names` writes
+this page.
 `numpy.random` is there as it is in NumPy: it draws when Python runs, so once under `jit`;
 [`wengert.random`](public-names.md) traces and batches. `numpy.testing`, `numpy.exceptions` and `numpy.dtypes`
 are NumPy's own, too.

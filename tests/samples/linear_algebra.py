@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +11,10 @@ import scipy.linalg
 
 import wengert as wg
 import wengert.scipy.linalg
-from tests.samples.base import Sample, normal, positive, sample
+from tests.samples.base import Sample, fixed, normal, positive, sample
 from wengert.core.dispatch import apply
 from wengert.primitives.least_squares import residuals_of_full_rank
+from wengert.primitives.lu import permutation
 from wengert.primitives.spectra import cluster_share, divided
 
 
@@ -21,6 +23,8 @@ def of_scipy(name: str, after: Callable[[Any], Any] = lambda result: result) -> 
 
     def call(*args: Any, **options: Any) -> Any:
         flat = [x for arg in args for x in (arg if isinstance(arg, tuple) else (arg,))]
+        if any(isinstance(x, np.ndarray) and not x.size for x in flat):
+            raise ValueError("of empty arrays SciPy does not look at all shapes")
         module = wengert.scipy.linalg if any(isinstance(x, wg.Tensor) for x in flat) else scipy.linalg
         return after(getattr(module, name)(*args, **options))
 
@@ -85,6 +89,24 @@ def real_parts(x: Any) -> Any:
     return tuple(np.linalg.eig(x + 0j))
 
 
+def logarithm(x: Any) -> Any:
+    """Return the logarithm of a matrix, of whose error SciPy warns in single precision, always."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return of_scipy("logm")(x)
+
+
+def turned_back(found: Any) -> Any:
+    """Return eigenvalues, and V diag(1, 2, ...) V^T, which does not depend on signs."""
+    w, v = found
+    return w, (v * np.arange(1.0, 4.0)) @ v.T
+
+
+def lu_solved(packed: Any, b: Any, trans: int = 0) -> Any:
+    """Return the solution of a system whose matrix has exchanged rows."""
+    return of_scipy("lu_solve")((packed, np.arange(b.shape[0])[::-1].repeat(2)[1::2]), b, trans=trans)
+
+
 spectra: list[Sample] = [
     sample("eigh", np.linalg.eigh, definite(3, 3)),
     sample("eigh", np.linalg.eigh, definite(2, 2, 2).swapaxes(-1, -2).copy(), UPLO="U"),
@@ -129,4 +151,68 @@ least: list[Sample] = [
     sample("solve", np.linalg.tensorsolve, normal(2, 3, 6) + np.eye(6).reshape(2, 3, 6), normal(2, 3)),
     sample("inv", np.linalg.tensorinv, normal(4, 2, 2), ind=1),
 ]
-SAMPLES = [*triangles, *spectra, *least]
+
+
+def banded(*shape: int) -> np.ndarray:
+    """Return bands of a matrix far from singular ones, the diagonal being the second row."""
+    return normal(*shape) + 4 * (np.arange(shape[-2]) == 1)[:, None]
+
+
+def column(x: Any) -> Any:
+    """Return the first column of a Toeplitz matrix far from singular ones."""
+    return x + 5 * (np.arange(len(x)) == 0)
+
+
+scipys: list[Sample] = [
+    sample("lu", of_scipy("lu", lambda found: found[1:]), normal(3, 3)),
+    sample("lu", of_scipy("lu"), normal(4, 2), permute_l=True),
+    sample("lu", of_scipy("lu"), normal(2, 3)),
+    sample("lu", of_scipy("lu", lambda found: found[1:]), complexes(3, 2), p_indices=True),
+    sample("lu_factor", of_scipy("lu_factor", lambda found: found[0]), normal(3, 3)),
+    sample("permutation", lambda x: apply(permutation, x), fixed(np.array([2, 2, 2])), order=0),
+    sample("lu_solve", lu_solved, triangle(3), normal(3)),
+    sample("lu_solve", lu_solved, triangle(2), normal(2, 2), trans=1),
+    sample("lu_solve", lu_solved, complexes(2, 2) + 2 * np.eye(2), complexes(2), trans=2),
+    sample("scipy_svd", of_scipy("svd"), normal(3, 2), full_matrices=False),
+    sample("scipy_svd", of_scipy("polar"), normal(2, 2)),
+    sample("scipy_svdvals", of_scipy("svdvals"), normal(2, 3)),
+    sample("scipy_eigh", of_scipy("eigh", turned_back), definite(3, 3).T.copy(), lower=False),
+    sample("scipy_eigvalsh", of_scipy("eigvalsh"), definite(2, 2)),
+    sample("scipy_inv", of_scipy("inv"), triangle(3)),
+    sample("scipy_det", of_scipy("det"), triangle(3)),
+    sample("scipy_solve", of_scipy("solve"), triangle(3), normal(3)),
+    sample("scipy_solve", of_scipy("solve"), triangle(2), normal(2, 2), assume_a="gen"),
+    sample("scipy_norm", of_scipy("norm", lambda found: found * np.ones(2)), normal(3)),
+    sample("scipy_eig", of_scipy("eig"), complexes(2, 2)),
+    sample("scipy_eigvals", of_scipy("eigvals"), complexes(2, 2)),
+    sample("scipy_pinv", of_scipy("pinv"), normal(3, 2)),
+    sample("scipy_lstsq", of_scipy("lstsq", lambda found: found[:2]), normal(3, 2), normal(3)),
+    sample("scipy_lstsq", of_scipy("lstsq", lambda found: found[0]), normal(3, 2), normal(3, 2)),
+    sample("scipy_solve", of_scipy("tanm"), normal(2, 2) / 2),
+    sample("scipy_svd", of_scipy("orthogonal_procrustes"), normal(3, 2), normal(3, 2, seed=1)),
+    sample("expm", of_scipy("expm"), normal(3, 3)),
+    sample("expm", of_scipy("expm"), complexes(2, 2)),
+    sample("expm", of_scipy("cosm"), normal(2, 2)),
+    sample("expm", of_scipy("sinhm"), normal(2, 2)),
+    sample("logm", logarithm, complexes(2, 2) + 3 * np.eye(2)),
+    sample("sqrtm", of_scipy("sqrtm"), complexes(2, 2) + 3 * np.eye(2)),
+    sample("fractional_matrix_power", of_scipy("fractional_matrix_power"), complexes(2, 2) + 3 * np.eye(2), t=0.3),
+    sample("solve_sylvester", of_scipy("solve_sylvester"), triangle(3), triangle(2), normal(3, 2)),
+    sample("solve_sylvester", of_scipy("solve_sylvester"), *(complexes(2, 2, seed=i) for i in range(3))),
+    sample("solve_continuous_lyapunov", of_scipy("solve_continuous_lyapunov"), triangle(2), normal(2, 2)),
+    sample(
+        "solve_continuous_lyapunov", of_scipy("solve_continuous_lyapunov"), complexes(2, 2), complexes(2, 2, seed=1)
+    ),
+    sample("solve_discrete_lyapunov", of_scipy("solve_discrete_lyapunov"), normal(2, 2) / 2, normal(2, 2)),
+    sample("solve_discrete_lyapunov", of_scipy("solve_discrete_lyapunov"), complexes(2, 2) / 4, complexes(2, 2)),
+    sample("solve_banded", of_scipy("solve_banded"), fixed((1, 1)), banded(3, 4), normal(4)),
+    sample("solve_banded", of_scipy("solve_banded"), fixed((2, 1)), banded(4, 4), normal(4, 2)),
+    sample("solve_toeplitz", of_scipy("solve_toeplitz"), column(normal(3)), normal(3)),
+    sample("solve_toeplitz", of_scipy("solve_toeplitz"), (column(complexes(3)), complexes(3)), complexes(3, 2)),
+    sample("concatenate", of_scipy("block_diag"), normal(2, 1), normal(2), normal(1, 2)),
+    sample("concatenate", of_scipy("toeplitz"), normal(3), normal(2)),
+    sample("concatenate", of_scipy("hankel"), normal(3), normal(2)),
+    sample("getitem", of_scipy("circulant"), normal(3)),
+    sample("multiply", of_scipy("khatri_rao"), normal(2, 3), normal(3, 3)),
+]
+SAMPLES = [*triangles, *spectra, *least, *scipys]

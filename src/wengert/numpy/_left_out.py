@@ -1,4 +1,4 @@
-"""What NumPy's namespaces have and these do not, with the reason: `docs/left-out.md` lists it."""
+"""What the namespaces of NumPy and SciPy have and these do not, with the reason: `docs/left-out.md` lists it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,42 @@ NUMPY: Mapping[str, str] = {
     **because("it belongs to NumPy's documentation and type checking", "info show_runtime typing"),
 }
 
-LEFT_OUT: Mapping[str, Mapping[str, str]] = {"numpy": NUMPY}
+SCIPY_LINALG: Mapping[str, str] = {
+    **because("it belongs to SciPy's own calls of BLAS and LAPACK", "blas lapack cython_blas cython_lapack"),
+    **because(
+        "it belongs to SciPy's own calls of BLAS and LAPACK", "find_best_blas_type get_blas_funcs get_lapack_funcs"
+    ),
+    **because(
+        "it is an old name of a module of SciPy's",
+        "basic decomp decomp_cholesky decomp_lu decomp_qr decomp_schur decomp_svd matfuncs misc special_matrices",
+    ),
+    **because("whether a matrix has a structure is no number", "bandwidth ishermitian issymmetric"),
+    **because(
+        "its factors turn among themselves where eigenvalues are close; use eig, eigh, svd or qr",
+        "schur rsf2csf cdf2rdf hessenberg qz ordqz cossin ldl rq matrix_balance",
+    ),
+    **because(
+        "use solve_banded, or numpy.linalg.eigh of the whole matrix", "cholesky_banded cho_solve_banded solveh_banded"
+    ),
+    **because(
+        "use solve_banded, or numpy.linalg.eigh of the whole matrix",
+        "eig_banded eigvals_banded eigh_tridiagonal eigvalsh_tridiagonal",
+    ),
+    **because("its shape depends on the rank; use svd", "null_space orth"),
+    **because("use svdvals, or pinv of numpy.linalg with hermitian=True", "subspace_angles pinvh"),
+    **because("use wengert.jvp of expm", "expm_frechet expm_cond"),
+    **because("use expm, logm, sqrtm or fractional_matrix_power", "funm signm"),
+    **because("use qr of the new matrix", "qr_delete qr_insert qr_multiply qr_update"),
+    **because("use solve with toeplitz, circulant or numpy.diag", "solve_circulant matmul_toeplitz diagsvd"),
+    **because(
+        "write it with numpy.concatenate and numpy.diag",
+        "companion convolution_matrix fiedler fiedler_companion leslie",
+    ),
+    **because("use solve_continuous_lyapunov in Newton's iteration", "solve_continuous_are solve_discrete_are"),
+    **because("it draws random numbers; use wengert.random", "clarkson_woodruff_transform"),
+}
+
+LEFT_OUT: Mapping[str, Mapping[str, str]] = {"numpy": NUMPY, "scipy.linalg": SCIPY_LINALG}
 """For each namespace the names that are not in it, with the reason."""
 
 NUMPYS_OWN = ("dtypes", "exceptions", "random", "testing")

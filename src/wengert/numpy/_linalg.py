@@ -19,7 +19,7 @@ from wengert.numpy._out import with_out
 from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, triangular
 from wengert.traces.recorders import several_function, single_function
 
-__all__: list[str] = []
+__all__ = ["with_residuals"]
 
 inverted = single_function(linear_algebra.inv)
 determined = single_function(linear_algebra.det)
@@ -364,13 +364,19 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
             )
         )
     columns = y[:, None] if y.ndim == 1 else y
-    solution, residuals, rank, s = apply(least_squares.lstsq, x, columns, rcond=rcond)
-    if x.shape[0] > x.shape[1]:
-        if not (is_concrete(x) and is_concrete(y)):
-            residuals = apply(least_squares.residuals_of_full_rank, residuals, x.shape[1] - rank)
-        elif raw(rank) < x.shape[1]:
+    solution, *rest = with_residuals(x, y, apply(least_squares.lstsq, x, columns, rcond=rcond))
+    return solution[:, 0] if y.ndim == 1 else solution, *rest
+
+
+def with_residuals(a: Any, b: Any, found: Any) -> tuple[Any, Any, Any, Any]:
+    """Return a solution of least squares with residuals as NumPy has them: none where the rank is not full."""
+    solution, residuals, rank, s = found
+    if a.shape[0] > a.shape[1]:
+        if not (is_concrete(a) and is_concrete(b)):
+            residuals = apply(least_squares.residuals_of_full_rank, residuals, a.shape[1] - rank)
+        elif raw(rank) < a.shape[1]:
             residuals = residuals[:0]
-    return solution[:, 0] if y.ndim == 1 else solution, residuals, rank, s
+    return solution, residuals, rank, s
 
 
 @implements(np.linalg.matrix_rank)

@@ -27,7 +27,7 @@ def evaluate_pinv(a: Any, *, rcond: Any, hermitian: bool) -> Any:
     return np.linalg.pinv(a, rcond, hermitian)
 
 
-def vjp_pinv(ct: Any, out: Any, a: Any, *, rcond: Any, hermitian: bool) -> Any:
+def vjp_pinv(ct: Any, out: Any, a: Any, *, hermitian: bool = False, **_options: Any) -> Any:
     """Transpose dP = -P dA P + P P^H dA^H (I - A P) + (I - P A) dA^H P^H P, which holds where the rank is constant.
 
     (G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose
@@ -39,7 +39,7 @@ def vjp_pinv(ct: Any, out: Any, a: Any, *, rcond: Any, hermitian: bool) -> Any:
     return conj(folded((found + adjoint(found)) / 2, "L") if hermitian else found)
 
 
-def jvp_pinv(tangents: Tangents, out: Any, a: Any, *, rcond: Any, hermitian: bool) -> Any:
+def jvp_pinv(tangents: Tangents, out: Any, a: Any, *, hermitian: bool = False, **_options: Any) -> Any:
     """Return the change that `vjp_pinv` transposes."""
     t = tangents[0]
     if hermitian:
@@ -75,7 +75,7 @@ def generalised_inverse(a: Any, rcond: Any) -> Any:
     return apply(pinv, a, rcond=precision if rcond < 0 else rcond, hermitian=False)
 
 
-def vjp_lstsq(ct: Sequence[Any], out: Any, a: Any, b: Any, *, rcond: Any) -> tuple[Any, Any]:
+def vjp_lstsq(ct: Sequence[Any], out: Any, a: Any, b: Any, *, rcond: Any, **_options: Any) -> tuple[Any, Any]:
     """Return gradients of x = P b with the generalised inverse P (Golub and Pereyra 1973, as in `vjp_pinv`).
 
     That of a residual |r|^2, r = b - A x, needs no dx, because A^H r = 0.
@@ -103,7 +103,7 @@ def vjp_lstsq(ct: Sequence[Any], out: Any, a: Any, b: Any, *, rcond: Any) -> tup
     )
 
 
-def jvp_lstsq(tangents: Tangents, out: Any, a: Any, b: Any, *, rcond: Any) -> tuple[Any, ...]:
+def jvp_lstsq(tangents: Tangents, out: Any, a: Any, b: Any, *, rcond: Any, **_options: Any) -> tuple[Any, ...]:
     """Return dx = P (db - dA x) + P P^H dA^H r + (I - P A) dA^H P^H x, and what follows."""
     (da, db), (x, _, _, s) = tangents, out
     r, p = b - a @ x, generalised_inverse(a, rcond)

@@ -82,13 +82,13 @@ norm = opaque("norm", evaluate_norm, vjp=vjp_norm, jvp=jvp_norm, form=Reduction(
 # Inverses
 
 
-def vjp_inv(ct: Any, out: Any, _a: Any) -> Any:
+def vjp_inv(ct: Any, out: Any, _a: Any, **_options: Any) -> Any:
     """Return -B^T ct B^T for the inverse B: d(A^-1) = -A^-1 dA A^-1."""
     transposed = out.mT
     return -(transposed @ ct @ transposed)
 
 
-def vjp_solve(ct: Any, out: Any, a: Any, b: Any) -> tuple[Any, Any]:
+def vjp_solve(ct: Any, out: Any, a: Any, b: Any, **_options: Any) -> tuple[Any, Any]:
     """Solve with the transpose: for A x = b, ct_b = A^-T ct and ct_A = -ct_b x^T."""
     columns, solution = (ct[..., None], out[..., None]) if b.ndim == 1 else (ct, out)
     ct_b = np.linalg.solve(a.mT, columns)
@@ -96,12 +96,12 @@ def vjp_solve(ct: Any, out: Any, a: Any, b: Any) -> tuple[Any, Any]:
     return ct_a, unbroadcast(ct_b[..., 0] if b.ndim == 1 else ct_b, b.shape)
 
 
-def jvp_inv(tangents: Sequence[Any], out: Any, _a: Any) -> Any:
+def jvp_inv(tangents: Sequence[Any], out: Any, _a: Any, **_options: Any) -> Any:
     """Return -B dA B for the inverse B."""
     return -(out @ tangents[0] @ out)
 
 
-def jvp_solve(tangents: Sequence[Any], out: Any, a: Any, b: Any) -> Any:
+def jvp_solve(tangents: Sequence[Any], out: Any, a: Any, b: Any, **_options: Any) -> Any:
     """Solve with the same matrix: for A x = b, A dx = db - dA x."""
     da, db = tangents
     if b.ndim == 1:
@@ -207,9 +207,14 @@ def vjp_cofactors(ct: Any, _out: Any, a: Any, *directions: Any) -> tuple[Any, ..
 
 
 cofactors: Primitive = opaque("cofactors", evaluate_cofactors, vjp=vjp_cofactors, form=Routine("(n,n)->(n,n)"))
-det = opaque(
-    "det", np.linalg.det, vjp=lambda ct, _out, a: ct[..., None, None] * apply(cofactors, a), form=Routine("(n,n)->()")
-)
+
+
+def vjp_det(ct: Any, _out: Any, a: Any, **_options: Any) -> Any:
+    """Return the matrix of cofactors."""
+    return ct[..., None, None] * apply(cofactors, a)
+
+
+det = opaque("det", np.linalg.det, vjp=vjp_det, form=Routine("(n,n)->()"))
 
 
 def vjp_slogdet(ct: Any, out: Any, a: Any) -> Any:

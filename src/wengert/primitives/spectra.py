@@ -67,7 +67,7 @@ def undetermined(where: str) -> np.linalg.LinAlgError:
             "eigenvectors",
             f"a repeated eigenvalue (or singular value) in {where}",
             "a function that does not depend on the choice of eigenvectors is needed, in a form that shows it",
-            "Use eigvalsh or svdvals for functions of the values alone, and expm, logm, sqrtm or funm of "
+            "Use eigvalsh or svdvals for functions of the values alone, and expm, logm or sqrtm of "
             "wengert.scipy.linalg for functions of the matrix",
         )
     )
@@ -166,7 +166,7 @@ def evaluate_eigh(a: Any, *, uplo: Literal["L", "U"]) -> Any:
     return tuple(np.linalg.eigh(a, uplo))
 
 
-def vjp_eigh(ct: Sequence[Any], out: Any, _a: Any, *, uplo: str) -> Any:
+def vjp_eigh(ct: Sequence[Any], out: Any, _a: Any, *, uplo: str, **_options: Any) -> Any:
     """Return V (diag(g_w) + (X - X^H) / 2 / (w_j - w_i)) V^H for X = V^H g_V, on the triangle that is read.
 
     (M. B. Giles, An extended collection of matrix derivative results for forward and reverse mode AD, 2008, section
@@ -179,7 +179,7 @@ def vjp_eigh(ct: Sequence[Any], out: Any, _a: Any, *, uplo: str) -> Any:
     return conj(folded(v @ inner @ adjoint(v), uplo))
 
 
-def jvp_eigh(tangents: Tangents, out: Any, _a: Any, *, uplo: str) -> tuple[Any, Any]:
+def jvp_eigh(tangents: Tangents, out: Any, _a: Any, *, uplo: str, **_options: Any) -> tuple[Any, Any]:
     """For H = V^H dA V, the eigenvalues move by diag(H), and the vectors by V (H_ij / (w_j - w_i)) (Giles 2008)."""
     w, v = out
     turned = adjoint(v) @ filled(tangents[0], uplo) @ v
@@ -194,13 +194,13 @@ def evaluate_eigvalsh(a: Any, *, uplo: Literal["L", "U"]) -> Any:
     return np.linalg.eigvalsh(a, uplo)
 
 
-def vjp_eigvalsh(ct: Any, _out: Any, a: Any, *, uplo: str) -> Any:
+def vjp_eigvalsh(ct: Any, _out: Any, a: Any, *, uplo: str, **_options: Any) -> Any:
     """Return V diag(g) V^H (Giles 2008), also where eigenvalues are repeated."""
     _, v = apply(eigh, a, uplo=uplo)
     return conj(folded((v * ct[..., None, :]) @ adjoint(v), uplo))
 
 
-def jvp_eigvalsh(tangents: Tangents, _out: Any, a: Any, *, uplo: str) -> Any:
+def jvp_eigvalsh(tangents: Tangents, _out: Any, a: Any, *, uplo: str, **_options: Any) -> Any:
     """Return the diagonal of V^H dA V."""
     _, v = apply(eigh, a, uplo=uplo)
     return np.sum(conj(v) * (filled(tangents[0], uplo) @ v), axis=-2).real
@@ -225,7 +225,7 @@ def largest(v: Any) -> Any:
     return np.arange(v.shape[-2])[:, None] == rows[..., None, :]
 
 
-def vjp_eig(ct: Sequence[Any], out: Any, _a: Any) -> Any:
+def vjp_eig(ct: Sequence[Any], out: Any, _a: Any, **_options: Any) -> Any:
     """Return V^-H (diag(g_w) + V^H h / conj(w_j - w_i)) V^H, where h is what of g_V keeps lengths and phases.
 
     The columns have length one, and their largest elements are real. (Boeddeker et al. 2017, equations 4.77 and
@@ -243,7 +243,7 @@ def vjp_eig(ct: Sequence[Any], out: Any, _a: Any) -> Any:
     return None if inner is None else conj(np.linalg.solve(adjoint(v), inner @ adjoint(v)))
 
 
-def jvp_eig(tangents: Tangents, out: Any, _a: Any) -> tuple[Any, Any]:
+def jvp_eig(tangents: Tangents, out: Any, _a: Any, **_options: Any) -> tuple[Any, Any]:
     """For P = V^-1 dA V, the eigenvalues move by diag(P), the vectors by V (P_ij / (w_j - w_i)) less what lengthens."""
     w, v = out
     turned = np.linalg.solve(v, tangents[0] @ v)
@@ -263,13 +263,13 @@ def evaluate_eigvals(a: Any) -> Any:
     return w.astype(np.result_type(w, np.complex64))
 
 
-def vjp_eigvals(ct: Any, _out: Any, a: Any) -> Any:
+def vjp_eigvals(ct: Any, _out: Any, a: Any, **_options: Any) -> Any:
     """Return V^-H diag(g) V^H (Giles 2008)."""
     _, v = apply(eig, a)
     return conj(np.linalg.solve(adjoint(v), conj(ct)[..., None] * adjoint(v)))
 
 
-def jvp_eigvals(tangents: Tangents, _out: Any, a: Any) -> Any:
+def jvp_eigvals(tangents: Tangents, _out: Any, a: Any, **_options: Any) -> Any:
     """Return the diagonal of V^-1 dA V."""
     _, v = apply(eig, a)
     return diagonal_of(np.linalg.solve(v, tangents[0] @ v))
@@ -308,7 +308,7 @@ def outer_gradient(u: Any, g: Any, turned: Any, s: Any) -> Any:
     return rest @ (adjoint(rest) @ g[..., :count] - adjoint(g[..., count:]) @ first) / nonzero(s)[..., None, :]
 
 
-def vjp_svd(ct: Sequence[Any], out: Any, a: Any, *, full_matrices: bool) -> Any:
+def vjp_svd(ct: Sequence[Any], out: Any, a: Any, **_options: Any) -> Any:
     """Return the gradient of A = U S V^H from those of its factors.
 
     With X = U^H g_U and Y = V^H g_V, (X + Y) / 2 belongs to the turn that both make, over s_j - s_i, and
@@ -350,7 +350,7 @@ def side(u: Any, inner: Any, change: Any, s: Any) -> Any:
     return np.concatenate([first @ inner + rest @ turn, -(first @ adjoint(turn))], axis=-1)
 
 
-def jvp_svd(tangents: Tangents, out: Any, _a: Any, *, full_matrices: bool) -> tuple[Any, Any, Any]:
+def jvp_svd(tangents: Tangents, out: Any, _a: Any, **_options: Any) -> tuple[Any, Any, Any]:
     """Turn both by (Q + Q^H) / (s_j - s_i) for Q = U^H dA V, and U against V by (Q - Q^H) / (s_i + s_j)."""
     (t,), (u, s, vh) = tangents, out
     count = s.shape[-1]
@@ -374,13 +374,13 @@ def evaluate_svdvals(a: Any) -> Any:
     return np.linalg.svd(a, compute_uv=False)
 
 
-def vjp_svdvals(ct: Any, out: Any, a: Any) -> Any:
+def vjp_svdvals(ct: Any, out: Any, a: Any, **_options: Any) -> Any:
     """Return U diag(g) V^H (Giles 2008, section 3.2), also where singular values are repeated."""
     u, _, vh = apply(svd, a, full_matrices=False)
     return conj((u * moving(ct, out)[..., None, :]) @ vh)
 
 
-def jvp_svdvals(tangents: Tangents, out: Any, a: Any) -> Any:
+def jvp_svdvals(tangents: Tangents, out: Any, a: Any, **_options: Any) -> Any:
     """Return the diagonal of U^H dA V."""
     u, _, vh = apply(svd, a, full_matrices=False)
     return moving(np.sum(conj(u) * (tangents[0] @ adjoint(vh)), axis=-2).real, out)

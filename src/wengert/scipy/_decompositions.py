@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import scipy.linalg
 
 from wengert.core.dispatch import apply, implements
+from wengert.core.tensor import raw
 from wengert.errors import UsageError, describe
-from wengert.primitives import orthogonal
-from wengert.scipy._operands import matrices
+from wengert.numpy._linalg import with_residuals
+from wengert.primitives import counterparts, orthogonal
+from wengert.primitives import lu as factors
+from wengert.scipy._operands import array, known, matrices, of_columns, square, system
 
 __all__: list[str] = []
 
@@ -37,3 +41,233 @@ def qr(
     params = {"mode": "reduced" if mode == "economic" else "complete", "check_finite": bool(check_finite)}
     q, r = apply(orthogonal.scipy_qr, x, **params)
     return (r,) if mode == "r" else (q, r)
+
+
+@implements(scipy.linalg.lu)
+def lu(
+    a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True, p_indices: bool = False
+) -> Any:
+    """Return the LU decomposition; see `scipy.linalg.lu`."""
+    x = matrices("lu", a)
+    order, left, right = apply(factors.lu, x, check_finite=bool(check_finite))
+    if permute_l:
+        return factors.rows_at(left, order), right
+    if not p_indices:
+        order = (order[..., None] == np.arange(x.shape[-2])).astype(left.real.dtype)
+    return order, left, right
+
+
+@implements(scipy.linalg.lu_factor)
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return both triangular factors in one matrix, and the exchanges of rows; see `scipy.linalg.lu_factor`."""
+    return apply(factors.lu_factor, square("lu_factor", a), check_finite=bool(check_finite))
+
+
+@implements(scipy.linalg.lu_solve)
+def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """Return the solution of a system whose matrix has an LU decomposition; see `scipy.linalg.lu_solve`."""
+    packed, pivots = lu_and_piv
+    x = square("lu_solve", packed)
+    right = system("lu_solve", x.shape[-1], b)
+    params = {"trans": int(trans), "check_finite": bool(check_finite)}
+    return of_columns(lambda y: apply(factors.lu_solve, x, y, array("lu_solve", pivots), **params), right)
+
+
+@implements(scipy.linalg.polar)
+def polar(a: Any, side: str = "right") -> Any:
+    """Return the polar decomposition; see `scipy.linalg.polar`."""
+    if side not in ("right", "left"):
+        raise ValueError(describe("polar", f"side={side!r:.40}", "'right' or 'left' is needed", "Leave it out"))
+    w, s, vh = svd(a, full_matrices=False)
+    adjoint = np.conjugate(vh.mT) if side == "right" else np.conjugate(w.mT)
+    definite = (adjoint * s[..., None, :]) @ vh if side == "right" else (w * s[..., None, :]) @ adjoint
+    return w @ vh, definite
+
+
+# As NumPy has them, in the bits of SciPy's LAPACK
+
+
+@implements(scipy.linalg.svd)
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    """Return the singular value decomposition; see `scipy.linalg.svd`."""
+    x = matrices("svd", a)
+    if not compute_uv:
+        return svdvals(x, check_finite=check_finite)
+    params = {"full_matrices": bool(full_matrices), "driver": lapack_driver, "check_finite": bool(check_finite)}
+    return apply(counterparts.svd, x, **params)
+
+
+@implements(scipy.linalg.svdvals)
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the singular values; see `scipy.linalg.svdvals`."""
+    return apply(counterparts.svdvals, matrices("svdvals", a), check_finite=bool(check_finite))
+
+
+def ordinary(name: str, options: dict[str, Any]) -> None:
+    """Refuse options that are not at their defaults."""
+    for option, value in options.items():
+        if value is not None and value is not False:
+            given = f"{option}={value!r:.40}"
+            raise UsageError(describe(name, given, "its default is needed", f"Leave {option} out"))
+
+
+@implements(scipy.linalg.eigh)
+def eigh(
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    type: int = 1,
+    check_finite: bool = True,
+    subset_by_index: Any = None,
+    subset_by_value: Any = None,
+    driver: Any = None,
+) -> Any:
+    """Return eigenvalues and eigenvectors of a Hermitian matrix; see `scipy.linalg.eigh`.
+
+    Raises:
+        UsageError: of a generalised problem, of subsets, and of drivers.
+    """
+    options = {"b": b, "subset_by_index": subset_by_index, "subset_by_value": subset_by_value, "driver": driver}
+    ordinary("eigh", options)
+    x, params = square("eigh", a), {"uplo": "L" if lower else "U", "check_finite": bool(check_finite)}
+    return apply(counterparts.eigvalsh, x, **params) if eigvals_only else apply(counterparts.eigh, x, **params)
+
+
+@implements(scipy.linalg.eigvalsh)
+def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, check_finite: bool = True, **options: Any) -> Any:
+    """Return the eigenvalues of a Hermitian matrix; see `scipy.linalg.eigvalsh`."""
+    return eigh(a, b, lower=lower, eigvals_only=True, check_finite=check_finite, **options)
+
+
+@implements(scipy.linalg.inv)
+def inv(
+    a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False
+) -> Any:
+    """Return the inverse; see `scipy.linalg.inv`."""
+    ordinary("inv", {"assume_a": assume_a})
+    return apply(counterparts.inv, square("inv", a), check_finite=bool(check_finite))
+
+
+@implements(scipy.linalg.det)
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """Return the determinant; see `scipy.linalg.det`."""
+    return apply(counterparts.det, square("det", a), check_finite=bool(check_finite))
+
+
+@implements(scipy.linalg.solve)
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    assume_a: Any = None,
+    transposed: bool = False,
+) -> Any:
+    """Return the solution of a linear system; see `scipy.linalg.solve`.
+
+    Raises:
+        UsageError: of a matrix with a structure, for which there are functions of their own.
+    """
+    ordinary("solve", {"assume_a": None if assume_a in ("gen", "general") else assume_a, "transposed": transposed})
+    x = square("solve", a)
+    right = system("solve", x.shape[-1], b)
+    return of_columns(lambda y: apply(counterparts.solve, x, y, check_finite=bool(check_finite)), right)
+
+
+@implements(scipy.linalg.eig)
+def eig(
+    a: Any,
+    b: Any = None,
+    left: bool = False,
+    right: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    homogeneous_eigvals: bool = False,
+) -> Any:
+    """Return eigenvalues, complex ones always, and eigenvectors; see `scipy.linalg.eig`.
+
+    Raises:
+        UsageError: of a generalised problem, and of left eigenvectors.
+    """
+    ordinary("eig", {"b": b, "left": left, "homogeneous_eigvals": homogeneous_eigvals})
+    if not right:
+        return eigvals(a, check_finite=check_finite)
+    x = known("eig", a)
+    w, v = apply(counterparts.eig, x, check_finite=bool(check_finite))
+    is_real = x.dtype.kind != "c" and not np.any(raw(w).imag)
+    return w, v.real if is_real else v
+
+
+@implements(scipy.linalg.eigvals)
+def eigvals(
+    a: Any,
+    b: Any = None,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    homogeneous_eigvals: bool = False,
+) -> Any:
+    """Return the eigenvalues, complex ones always; see `scipy.linalg.eigvals`."""
+    ordinary("eigvals", {"b": b, "homogeneous_eigvals": homogeneous_eigvals})
+    return apply(counterparts.eigvals, square("eigvals", a), check_finite=bool(check_finite))
+
+
+@implements(scipy.linalg.pinv)
+def pinv(a: Any, *, atol: Any = None, rtol: Any = None, return_rank: bool = False, check_finite: bool = True) -> Any:
+    """Return the generalised inverse; see `scipy.linalg.pinv`."""
+    ordinary("pinv", {"return_rank": return_rank})
+    return apply(counterparts.pinv, matrices("pinv", a), atol=atol, rtol=rtol, check_finite=bool(check_finite))
+
+
+@implements(scipy.linalg.lstsq)
+def lstsq(
+    a: Any,
+    b: Any,
+    cond: Any = None,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    lapack_driver: Any = None,
+) -> Any:
+    """Return the solution of least squares, residuals, rank and singular values; see `scipy.linalg.lstsq`."""
+    ordinary("lstsq", {"lapack_driver": None if lapack_driver == "gelsd" else lapack_driver})
+    x = matrices("lstsq", a)
+    y = system("lstsq", x.shape[-2], b)
+    rcond = float(np.finfo(np.result_type(x.dtype, y.dtype, np.float32)).eps if cond is None else cond)
+    columns = y[:, None] if y.ndim == 1 else y
+    params = {"rcond": rcond, "check_finite": bool(check_finite)}
+    found = apply(counterparts.lstsq, x, columns, **params)
+    solution, residuals, rank, s = with_residuals(x, y, found)
+    if y.ndim == 1:
+        return solution[:, 0], residuals[0] if residuals.shape[0] else residuals, rank, s
+    return solution, residuals, rank, s
+
+
+@implements(scipy.linalg.orthogonal_procrustes)
+def orthogonal_procrustes(A: Any, B: Any, check_finite: bool = True) -> Any:  # noqa: N803 - SciPy's names
+    """Return the orthogonal matrix that maps one best to another, and its scale; see SciPy's function."""
+    x, y = matrices("orthogonal_procrustes", A), matrices("orthogonal_procrustes", B)
+    u, s, vh = svd(np.dot(y.T, np.conjugate(x)).T, check_finite=check_finite)
+    return u @ vh, np.sum(s)
+
+
+@implements(scipy.linalg.norm)
+def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True) -> Any:
+    """Return a norm of vectors or matrices; see `scipy.linalg.norm`."""
+    x = array("norm", a)
+    if x.ndim == 1 and ord in (None, 2) and axis is None and not keepdims and x.dtype.kind in "fc":
+        return apply(counterparts.norm, x, order=None, axis=None, keepdims=False)
+    return np.linalg.norm(x, ord, axis, keepdims)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.errors import ShapeError, describe
+from wengert.core.tensor import is_concrete
+from wengert.errors import GraphError, ShapeError, describe
 from wengert.numpy._contractions import array
 
-__all__ = ["array", "matrices", "of_columns", "square", "system"]
+__all__ = ["array", "known", "matrices", "of_columns", "square", "system"]
 
 
 def square(name: str, value: Any) -> Any:
@@ -19,6 +20,21 @@ def square(name: str, value: Any) -> Any:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(
             describe(name, f"shape {x.shape}", "square matrices along the last two axes are needed", "Reshape it")
+        )
+    return x
+
+
+def known(name: str, value: Any) -> Any:
+    """Return an operand whose function may be complex where it is real, as its elements say."""
+    x = square(name, value)
+    if x.dtype.kind != "c" and not is_concrete(x):
+        raise GraphError(
+            describe(
+                name,
+                f"a real matrix of shape {x.shape} whose elements are unknown in a trace or differ between lanes",
+                "complex elements are needed, because it depends on real ones whether the result is real",
+                "Convert it with .astype(complex)",
+            )
         )
     return x
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.linalg
 
+from wengert.numpy._left_out import named_on_demand
 from wengert.numpy._namespace import exported
-from wengert.scipy import _decompositions, _triangular  # noqa: F401 - they enter their functions
+from wengert.scipy import _decompositions, _matrix_functions, _triangular  # noqa: F401 - they enter their functions
 
 _EXPORTED = {"LinAlgError": scipy.linalg.LinAlgError, "LinAlgWarning": scipy.linalg.LinAlgWarning} | exported(
     scipy.linalg
@@ -20,6 +21,9 @@ globals().update(_EXPORTED)  # a module's `__getattr__` would be called each tim
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = named_on_demand("scipy.linalg")
 
 
 def __dir__() -> list[str]:

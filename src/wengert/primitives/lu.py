@@ -1,0 +1,197 @@
+"""LU decompositions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.cotangent import unbroadcast
+from wengert.core.declare import constant, opaque
+from wengert.core.dispatch import apply
+from wengert.core.form import Routine
+from wengert.core.primitive import Primitive
+from wengert.primitives.matrices import adjoint, conj, lower, over_stacks, upper
+from wengert.primitives.triangular import triangular_solution
+
+Tangents = Sequence[Any]
+UNIT: dict[str, Any] = {"lower": True, "unit_diagonal": True}
+
+
+# Rules of P^T A = L U: L is trapezoidal with ones on its diagonal, U with rows as many as there are
+
+
+def gradient_of_product(l: Any, u: Any, g_l: Any, g_u: Any) -> Any:  # noqa: E741 - the name that everybody gives it
+    """Return the gradient by B = L U from those of its factors.
+
+    With k rows and columns of both in front, L_1 and U_1, it is in front L_1^-H (tril(L_1^H g_L, -1) + triu(g_U U_1^H))
+    U_1^-H; rows below are L_2 = B_2 U_1^-1, columns behind U_2 = L_1^-1 B_2. (The factors' tangents are
+    L tril(L^-1 dB U^-1, -1) and triu(L^-1 dB U^-1) U: F. de Hoog, R. Anderssen and M. Lukas, Differentiation of matrix
+    functionals using triangular factorization, 2011, section 3.)
+    """
+    count = l.shape[-1]
+    first, square = l[..., :count, :], u[..., :, :count]
+    g_first, g_square = lower(g_l[..., :count, :], -1), upper(g_u[..., :, :count])
+    below, behind = None, None
+    if l.shape[-2] > count:
+        below = adjoint(triangular_solution(square, adjoint(g_l[..., count:, :]), lower=False))
+        g_square = g_square - upper(adjoint(l[..., count:, :]) @ below)
+    if u.shape[-1] > count:
+        behind = triangular_solution(first, g_u[..., :, count:], trans=2, **UNIT)
+        g_first = g_first - lower(behind @ adjoint(u[..., :, count:]), -1)
+    inner = lower(adjoint(first) @ g_first, -1) + upper(g_square @ adjoint(square))
+    left = triangular_solution(first, inner, trans=2, **UNIT)
+    found = adjoint(triangular_solution(square, adjoint(left), lower=False))
+    if below is not None:
+        found = np.concatenate([found, below], axis=-2)
+    return found if behind is None else np.concatenate([found, behind], axis=-1)
+
+
+def tangents_of_factors(l: Any, u: Any, change: Any) -> tuple[Any, Any]:  # noqa: E741 - as above
+    """Return the tangents of L and U for a change of B = L U."""
+    count = l.shape[-1]
+    first, square = l[..., :count, :], u[..., :, :count]
+    rows = triangular_solution(first, change[..., :count, :count], **UNIT)
+    inner = adjoint(triangular_solution(square, adjoint(rows), trans=2, lower=False))
+    d_l, d_u = first @ lower(inner, -1), upper(inner) @ square
+    if l.shape[-2] > count:
+        rest = change[..., count:, :] - l[..., count:, :] @ d_u
+        d_l = np.concatenate([d_l, adjoint(triangular_solution(square, adjoint(rest), trans=2, lower=False))], axis=-2)
+    elif u.shape[-1] > count:
+        rest = change[..., :, count:] - d_l @ u[..., :, count:]
+        d_u = np.concatenate([d_u, triangular_solution(first, rest, **UNIT)], axis=-1)
+    return d_l, d_u
+
+
+def rows_at(x: Any, order: Any) -> Any:
+    """Return the rows of matrices in an order of their own each."""
+    return np.take_along_axis(x, order[..., None].astype(int), axis=-2)
+
+
+# L, U and the order of rows
+
+
+def evaluate_lu(a: Any, *, check_finite: bool) -> Any:
+    """Evaluate `scipy.linalg.lu` with row i of A in place p_i of the product."""
+    from scipy import linalg
+
+    return tuple(linalg.lu(a, check_finite=check_finite, p_indices=True))
+
+
+def vjp_lu(ct: Sequence[Any], out: Any, _a: Any, *, check_finite: bool) -> Any:
+    """Return the gradient of A = P L U; which rows are exchanged is constant."""
+    p, l, u = out  # noqa: E741 - as above
+    g_l = np.zeros_like(l) if ct[1] is None else conj(ct[1])
+    g_u = np.zeros_like(u) if ct[2] is None else conj(ct[2])
+    return conj(rows_at(gradient_of_product(l, u, g_l, g_u), p))
+
+
+def jvp_lu(tangents: Tangents, out: Any, _a: Any, *, check_finite: bool) -> tuple[Any, Any, Any]:
+    """Return the tangents of the factors."""
+    p, l, u = out  # noqa: E741 - as above
+    return None, *tangents_of_factors(l, u, rows_at(tangents[0], np.argsort(p, axis=-1)))
+
+
+lu = opaque("lu", evaluate_lu, vjp=vjp_lu, jvp=jvp_lu, outputs=3, form=Routine("(m,n)->(m),(m,k),(k,n)"))
+
+
+# Both in one matrix
+
+
+def evaluate_permutation(pivots: Any) -> Any:
+    """Evaluate `permutation`: the order of rows after row i was exchanged with row pivots_i, one after the other."""
+
+    def one(exchanges: Any) -> Any:
+        order = np.arange(exchanges.size)
+        for i, j in enumerate(exchanges):
+            order[[i, j]] = order[[j, i]]
+        return order
+
+    return over_stacks(one, [1], pivots)
+
+
+permutation = constant("permutation", evaluate_permutation, form=Routine("(n)->(n)"))
+
+
+def unpacked(packed: Any) -> tuple[Any, Any]:
+    """Return L and U of one matrix that holds both."""
+    return lower(packed, -1) + np.eye(packed.shape[-1], dtype=packed.dtype), upper(packed)
+
+
+def evaluate_lu_factor(a: Any, *, check_finite: bool) -> Any:
+    """Evaluate `scipy.linalg.lu_factor`."""
+    from scipy import linalg
+
+    return over_stacks(lambda x: tuple(linalg.lu_factor(x, check_finite=check_finite)), [2], a)
+
+
+def vjp_lu_factor(ct: Sequence[Any], out: Any, _a: Any, *, check_finite: bool) -> Any:
+    """Return the gradient of A = P L U, L without its diagonal and U being one matrix."""
+    packed, pivots = out
+    order = np.argsort(apply(permutation, pivots), axis=-1)
+    return conj(rows_at(gradient_of_product(*unpacked(packed), conj(ct[0]), conj(ct[0])), order))
+
+
+def jvp_lu_factor(tangents: Tangents, out: Any, _a: Any, *, check_finite: bool) -> tuple[Any, Any]:
+    """Return the tangent of the matrix that holds both factors."""
+    packed, pivots = out
+    d_l, d_u = tangents_of_factors(*unpacked(packed), rows_at(tangents[0], apply(permutation, pivots)))
+    return d_l + d_u, None
+
+
+lu_factor = opaque(
+    "lu_factor", evaluate_lu_factor, vjp=vjp_lu_factor, jvp=jvp_lu_factor, outputs=2, form=Routine("(n,n)->(n,n),(n)")
+)
+
+
+def evaluate_lu_solve(packed: Any, b: Any, pivots: Any, *, trans: int, check_finite: bool) -> Any:
+    """Evaluate `scipy.linalg.lu_solve`, of matrices on the right."""
+    from scipy import linalg
+
+    def solve(packed: Any, b: Any, pivots: Any) -> Any:
+        return linalg.lu_solve((packed, pivots), b, trans=trans, check_finite=check_finite)
+
+    return over_stacks(solve, (2, 2, 1), packed, b, pivots)
+
+
+def lu_solution(packed: Any, b: Any, pivots: Any, trans: int) -> Any:
+    """Return the solution of op(A) X = B."""
+    return apply(lu_solve, packed, b, pivots, trans=trans, check_finite=False)
+
+
+def vjp_lu_solve(
+    ct: Any, out: Any, packed: Any, b: Any, pivots: Any, *, trans: int, check_finite: bool
+) -> tuple[Any, Any, None]:
+    """Solve with the adjoint: g_B = op(A)^-H g, g_op(A) = -g_B X^H, and for P^T A = L U, g_L = g U^H, g_U = L^H g."""
+    g = conj(ct)
+    if trans == 1:  # the adjoint of A^T is conj(A)
+        g_b = conj(lu_solution(packed, ct, pivots, 0))
+        g_a = -conj(out @ adjoint(g_b))
+    else:
+        g_b = lu_solution(packed, g, pivots, 2 - trans)
+        g_a = -(g_b @ adjoint(out)) if trans == 0 else -(out @ adjoint(g_b))
+    product = rows_at(g_a, apply(permutation, pivots))
+    l, u = unpacked(packed)  # noqa: E741 - as above
+    g_packed = lower(product @ adjoint(u), -1) + upper(adjoint(l) @ product)
+    return unbroadcast(conj(g_packed), packed.shape), unbroadcast(conj(g_b), b.shape), None
+
+
+def jvp_lu_solve(
+    tangents: Tangents, out: Any, packed: Any, _b: Any, pivots: Any, *, trans: int, check_finite: bool
+) -> Any:
+    """Solve with the same matrix: op(A) dX = dB - op(dA) X."""
+    moved, db, _ = tangents
+    right = db
+    if moved is not None:
+        l, u = unpacked(packed)  # noqa: E741 - as above
+        order = np.argsort(apply(permutation, pivots), axis=-1)
+        da = rows_at(lower(moved, -1) @ u + l @ upper(moved), order)
+        change = (da if trans == 0 else da.mT if trans == 1 else adjoint(da)) @ out
+        right = -change if db is None else db - change
+    return lu_solution(packed, right, pivots, trans)
+
+
+lu_solve: Primitive = opaque(
+    "lu_solve", evaluate_lu_solve, vjp=vjp_lu_solve, jvp=jvp_lu_solve, form=Routine("(n,n),(n,m),(n)->(n,m)")
+)

@@ -1,0 +1,224 @@
+"""Functions of matrices and matrix equations with SciPy's signatures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from wengert.core.dispatch import apply, implements
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.primitives import matrix_equations, matrix_functions
+from wengert.scipy._decompositions import solve
+from wengert.scipy._operands import array, known, of_columns, square, system
+
+__all__: list[str] = []
+
+NOT_GIVEN: Any = object()
+
+
+# Functions of matrices
+
+
+@implements(scipy.linalg.expm)
+def expm(A: Any) -> Any:  # noqa: N803 - SciPy's name
+    """Return the exponential of a matrix; see `scipy.linalg.expm`."""
+    return apply(matrix_functions.expm, square("expm", A))
+
+
+def without_error(name: str, disp: Any) -> None:
+    """Refuse to return an estimate of the error."""
+    if disp is not NOT_GIVEN and not disp:
+        given = "disp=False"
+        raise UsageError(describe(name, given, "the result alone is needed", "Leave it out; SciPy has deprecated it"))
+
+
+@implements(scipy.linalg.logm)
+def logm(A: Any, disp: Any = NOT_GIVEN) -> Any:  # noqa: N803 - SciPy's name
+    """Return the logarithm of a matrix; see `scipy.linalg.logm`."""
+    without_error("logm", disp)
+    return apply(matrix_functions.logm, known("logm", A), quiet=False)
+
+
+@implements(scipy.linalg.sqrtm)
+def sqrtm(A: Any, disp: Any = NOT_GIVEN, blocksize: Any = NOT_GIVEN) -> Any:  # noqa: N803 - SciPy's name
+    """Return the square root of a matrix; see `scipy.linalg.sqrtm`."""
+    without_error("sqrtm", disp)
+    return apply(matrix_functions.sqrtm, known("sqrtm", A))
+
+
+@implements(scipy.linalg.fractional_matrix_power)
+def fractional_matrix_power(A: Any, t: Any) -> Any:  # noqa: N803 - SciPy's name
+    """Return a power of a matrix, which is constant to differentiation; see `scipy.linalg.fractional_matrix_power`."""
+    x = square("fractional_matrix_power", A)
+    if float(t) == int(t):
+        return np.linalg.matrix_power(x, int(t))
+    return apply(matrix_functions.fractional_matrix_power, known("fractional_matrix_power", x), exponent=float(t))
+
+
+@implements(scipy.linalg.cosm)
+def cosm(A: Any) -> Any:  # noqa: N803 - SciPy's name
+    """Return the cosine of a matrix; see `scipy.linalg.cosm`."""
+    x = square("cosm", A)
+    return 0.5 * (expm(1j * x) + expm(-1j * x)) if x.dtype.kind == "c" else expm(1j * x).real
+
+
+@implements(scipy.linalg.sinm)
+def sinm(A: Any) -> Any:  # noqa: N803 - SciPy's name
+    """Return the sine of a matrix; see `scipy.linalg.sinm`."""
+    x = square("sinm", A)
+    return -0.5j * (expm(1j * x) - expm(-1j * x)) if x.dtype.kind == "c" else expm(1j * x).imag
+
+
+@implements(scipy.linalg.coshm)
+def coshm(A: Any) -> Any:  # noqa: N803 - SciPy's name
+    """Return the hyperbolic cosine of a matrix; see `scipy.linalg.coshm`."""
+    x = square("coshm", A)
+    return 0.5 * (expm(x) + expm(-x))
+
+
+@implements(scipy.linalg.sinhm)
+def sinhm(A: Any) -> Any:  # noqa: N803 - SciPy's name
+    """Return the hyperbolic sine of a matrix; see `scipy.linalg.sinhm`."""
+    x = square("sinhm", A)
+    return 0.5 * (expm(x) - expm(-x))
+
+
+@implements(scipy.linalg.tanm)
+def tanm(A: Any) -> Any:  # noqa: N803 - SciPy's name
+    """Return the tangent of a matrix; see `scipy.linalg.tanm`."""
+    return solve(cosm(A), sinm(A))
+
+
+@implements(scipy.linalg.tanhm)
+def tanhm(A: Any) -> Any:  # noqa: N803 - SciPy's name
+    """Return the hyperbolic tangent of a matrix; see `scipy.linalg.tanhm`."""
+    return solve(coshm(A), sinhm(A))
+
+
+# Matrix equations
+
+
+def equation(name: str, *shapes: tuple[int, ...], fits: bool) -> None:
+    """Require matrices whose shapes fit."""
+    if not fits:
+        given = "shapes " + ", ".join(map(str, shapes))
+        raise ShapeError(describe(name, given, "square matrices that fit that on the right are needed", "Reshape them"))
+
+
+@implements(scipy.linalg.solve_sylvester)
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    """Return the solution X of A X + X B = Q; see `scipy.linalg.solve_sylvester`."""
+    x, y = square("solve_sylvester", a), square("solve_sylvester", b)
+    z = array("solve_sylvester", q)
+    fits = z.ndim > 1 and tuple(z.shape[-2:]) == (x.shape[-1], y.shape[-1])
+    equation("solve_sylvester", x.shape, y.shape, z.shape, fits=fits)
+    return apply(matrix_equations.solve_sylvester, x, y, z)
+
+
+@implements(scipy.linalg.solve_continuous_lyapunov, scipy.linalg.solve_lyapunov)
+def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+    """Return the solution X of A X + X A^H = Q; see `scipy.linalg.solve_continuous_lyapunov`."""
+    x, y = square("solve_continuous_lyapunov", a), square("solve_continuous_lyapunov", q)
+    equation("solve_continuous_lyapunov", x.shape, y.shape, fits=x.shape[-1] == y.shape[-1])
+    return apply(matrix_equations.solve_continuous_lyapunov, x, y)
+
+
+@implements(scipy.linalg.solve_discrete_lyapunov)
+def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
+    """Return the solution X of A X A^H - X + Q = 0; see `scipy.linalg.solve_discrete_lyapunov`."""
+    x, y = square("solve_discrete_lyapunov", a), square("solve_discrete_lyapunov", q)
+    equation("solve_discrete_lyapunov", x.shape, y.shape, fits=x.shape[-1] == y.shape[-1])
+    if method is None:  # as SciPy chooses
+        method = "direct" if x.shape[-1] < 10 else "bilinear"
+    return apply(matrix_equations.solve_discrete_lyapunov, x, y, method=method)
+
+
+# Banded and Toeplitz systems
+
+
+@implements(scipy.linalg.solve_banded)
+def solve_banded(
+    l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
+    """Return the solution of a system with a banded matrix; see `scipy.linalg.solve_banded`."""
+    below, above = map(int, l_and_u)
+    bands = array("solve_banded", ab)
+    if bands.ndim < 2 or bands.shape[-2] != below + above + 1:
+        given = f"shape {bands.shape} for {below} diagonals below and {above} above"
+        raise ShapeError(describe("solve_banded", given, "a row for each diagonal is needed", "Reshape it"))
+    params = {"below": below, "above": above, "check_finite": bool(check_finite)}
+    right = system("solve_banded", bands.shape[-1], b)
+    return of_columns(lambda y: apply(matrix_equations.solve_banded, bands, y, **params), right)
+
+
+@implements(scipy.linalg.solve_toeplitz)
+def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
+    """Return the solution of a system with a Toeplitz matrix; see `scipy.linalg.solve_toeplitz`."""
+    pair = isinstance(c_or_cr, tuple)
+    c = np.atleast_1d(array("solve_toeplitz", c_or_cr[0] if pair else c_or_cr))
+    r = np.atleast_1d(array("solve_toeplitz", c_or_cr[1])) if pair else np.conjugate(c)
+    right = system("solve_toeplitz", c.shape[-1], b)
+    params = {"check_finite": bool(check_finite)}
+    return of_columns(lambda y: apply(matrix_equations.solve_toeplitz, c, r, y, **params), right)
+
+
+# Special matrices
+
+
+@implements(scipy.linalg.toeplitz)
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """Return a Toeplitz matrix; see `scipy.linalg.toeplitz`."""
+    column = np.atleast_1d(array("toeplitz", c))
+    row = np.conjugate(column) if r is None else np.atleast_1d(array("toeplitz", r))
+    return matrix_equations.toeplitz_matrix(column, row)
+
+
+@implements(scipy.linalg.hankel)
+def hankel(c: Any, r: Any = None) -> Any:
+    """Return a Hankel matrix; see `scipy.linalg.hankel`."""
+    column = np.ravel(array("hankel", c))
+    row = np.zeros_like(column) if r is None else np.ravel(array("hankel", r))
+    values = np.concatenate([column, row[1:]])
+    return values[np.arange(column.shape[0])[:, None] + np.arange(row.shape[0])]
+
+
+@implements(scipy.linalg.circulant)
+def circulant(c: Any) -> Any:
+    """Return a circulant matrix; see `scipy.linalg.circulant`."""
+    x = np.atleast_1d(array("circulant", c))
+    places = np.arange(x.shape[-1])
+    return x[..., (places[:, None] - places) % x.shape[-1]]
+
+
+@implements(scipy.linalg.block_diag)
+def block_diag(*arrs: Any) -> Any:
+    """Return a matrix with blocks on its diagonal; see `scipy.linalg.block_diag`."""
+    blocks = [np.atleast_2d(array("block_diag", x)) for x in (arrs or ([],))]
+    stack = np.broadcast_shapes(*[x.shape[:-2] for x in blocks])
+    kind = np.result_type(*[x.dtype for x in blocks])
+    widths = [x.shape[-1] for x in blocks]
+    rows, left = [], 0
+    for x, width in zip(blocks, widths, strict=True):
+        wide = np.broadcast_to(x, (*stack, *x.shape[-2:])).astype(kind)
+        sides = [np.zeros((*stack, x.shape[-2], n), kind) for n in (left, sum(widths) - left - width)]
+        rows.append(np.concatenate([sides[0], wide, sides[1]], axis=-1))
+        left += width
+    return np.concatenate(rows, axis=-2)
+
+
+@implements(scipy.linalg.khatri_rao)
+def khatri_rao(a: Any, b: Any) -> Any:
+    """Return the Kronecker products of columns; see `scipy.linalg.khatri_rao`."""
+    x, y = array("khatri_rao", a), array("khatri_rao", b)
+    if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1]:
+        given = f"shapes {x.shape} and {y.shape}"
+        raise ShapeError(describe("khatri_rao", given, "matrices with as many columns are needed", "Reshape them"))
+    products = x[..., :, None, :] * y[..., None, :, :]
+    return np.reshape(products, (*products.shape[:-3], -1, x.shape[-1]))
+
+
+CONSTANT = ("dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal")
+for _name in CONSTANT:  # of numbers that no derivative is taken by
+    implements(getattr(scipy.linalg, _name))(getattr(scipy.linalg, _name))
