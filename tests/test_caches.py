@@ -10,9 +10,9 @@ import pytest
 import wengert as wg
 from wengert.core.cache import MOST_KNOWN, Cache
 from wengert.core.complaints import REGISTRIES
-from wengert.core.form import core_ranks
 from wengert.core.labels import Labels, labelled
 from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.core.routine import core_ranks
 from wengert.core.source import FILES, MARKS, is_own
 
 

@@ -11,9 +11,10 @@ import pytest
 import wengert as wg
 from wengert.core.abstract import placed
 from wengert.core.aval import Aval
-from wengert.core.form import Form, Reduction, Routine, Scan, Selection, form_of
+from wengert.core.form import Form, Reduction, Scan, Selection, form_of
 from wengert.core.labels import Labels, labelled
 from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.core.routine import Routine
 from wengert.errors import GraphError, ShapeError
 from wengert.extend import apply, linear
 from wengert.graph import load, save, trace

@@ -29,8 +29,8 @@ from tests.samples.calls import (
 )
 from tests.samples.running import over
 from wengert.core.aval import Aval
+from wengert.core.contraction import Contraction
 from wengert.core.dispatch import apply
-from wengert.core.form import Contraction
 from wengert.core.primitive import PRIMITIVES, Constant, Elementwise, Linear, Multilinear, Opaque, Primitive
 from wengert.testing import check_grads
 from wengert.traces.tape import Leaf, Node, Output

@@ -20,7 +20,8 @@ from tests.samples import SAMPLES
 from tests.samples.base import Fixed
 from tests.samples.running import LOOKING, over
 from wengert.control import cond, fori_loop, scan, while_loop
-from wengert.core.form import Contraction, Reduction
+from wengert.core.contraction import Contraction
+from wengert.core.form import Reduction
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.core.primitive import PRIMITIVES, Constant
 from wengert.errors import FileFormatError, UsageError, WengertError

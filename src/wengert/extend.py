@@ -45,11 +45,13 @@ from types import MappingProxyType
 
 from wengert.core import primitive
 from wengert.core.batching import aligned, lead, shift
+from wengert.core.contraction import Contraction
 from wengert.core.declare import constant, elementwise, linear, multilinear, opaque
 from wengert.core.dispatch import apply, implements
-from wengert.core.form import SIZE, Contraction, Place, Pointwise, Reduction, Routine, Scan, Selection, View
+from wengert.core.form import SIZE, Place, Pointwise, Reduction, Scan, Selection, View
 from wengert.core.labels import labelled
 from wengert.core.primitive import Primitive
+from wengert.core.routine import Routine
 from wengert.errors import DtypeError, RegistrationError, ShapeError, UsageError, describe
 
 __all__ = [

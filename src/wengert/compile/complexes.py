@@ -19,7 +19,8 @@ from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.scalars import Scalar, operate, select
 from wengert.core.aval import PARTS, Aval
-from wengert.core.form import Contraction, Form, Place, View, form_of
+from wengert.core.contraction import Contraction
+from wengert.core.form import Form, Place, View, form_of
 from wengert.kernel.checking import DTYPES
 
 __all__ = ["complex_call", "is_complex", "joined_parts", "literal_parts", "parts_in_memory", "real_dtype"]

@@ -12,7 +12,8 @@ from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.scalars import Scalar, select
 from wengert.compile.sums import reduced
-from wengert.core.form import Contraction, form_of
+from wengert.core.contraction import Contraction
+from wengert.core.form import form_of
 from wengert.core.labels import Labels
 
 __all__ = ["contraction"]

@@ -22,9 +22,11 @@ from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.pointwise import pointwise
 from wengert.compile.sums import count_nonzero, logsumexp, mean, norm, reduction, trace, variance
 from wengert.core.aval import Aval, aval_of, is_number
-from wengert.core.form import Contraction, Form, Pointwise, Reduction, Region, Routine, Scan, Selection, View, form_of
+from wengert.core.contraction import Contraction
+from wengert.core.form import Form, Pointwise, Reduction, Region, Scan, Selection, View, form_of
 from wengert.core.graph import Equation, Graph, Variable
 from wengert.core.primitive import Primitive
+from wengert.core.routine import Routine
 from wengert.kernel.checking import DTYPES
 
 __all__ = ["Lowered", "is_native", "lower"]

@@ -11,7 +11,7 @@ import numpy as np
 from wengert.compile.equations import ordered, variables
 from wengert.compile.passes import eliminate_dead
 from wengert.core.aval import Aval
-from wengert.core.form import Contraction
+from wengert.core.contraction import Contraction
 from wengert.core.graph import Equation, Graph, Variable
 
 __all__ = ["Halves", "cut"]

@@ -10,34 +10,29 @@ The forms are a closed set, so that other layers can tell them apart: how a comp
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of, is_number, shape_of
+from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.batching import aligned, each_lane, lead, shift
 from wengert.core.broadcast import misfit
 from wengert.core.dispatch import apply
 from wengert.core.examples import Results, dummy, grown_order, resized, small_example, strong_aval, tried, unfilled
-from wengert.core.labels import Labels
 from wengert.core.numbers import calculated
 from wengert.core.order import order_of, strides_of
 from wengert.core.paths import Step
-from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.core.primitive import Primitive
 from wengert.core.rule import misdeclared
 from wengert.errors import GraphError, describe
 
 __all__ = [
-    "Contraction",
     "Form",
     "Pointwise",
     "Reduction",
     "Region",
-    "Routine",
     "Scan",
     "Selection",
     "form_of",
@@ -345,220 +340,6 @@ def stepwise(value: Any, steps: Steps) -> Any:
     for primitive, params in steps:
         value = apply(primitive, value, **params)
     return value
-
-
-@dataclass(frozen=True)
-class Contraction(Form):
-    """Sums of products by labels, which NumPy evaluates in its own way; lanes and cotangents are `contract`.
-
-    Attributes:
-        labels: `labels(*shapes, **params)`: the record for operands of these shapes; a ValueError if they do not fit.
-            Without it the record is the parameter `labels`.
-        matrices: whether two operands with two axes each are multiplied as matrices. Their cotangents are such
-            products, too: a small one takes 1 us so, and 4 by labels.
-        stacked: whether the evaluation takes stacks of such matrices.
-
-    >>> from wengert.core.dispatch import apply
-    >>> from wengert.core.declare import multilinear
-    >>> from wengert.core.labels import labelled
-    >>> import wengert as wg
-    >>> area = multilinear("example.area", np.outer, form=Contraction(lambda x, y: labelled((x, y), "ij", "ij")))
-    >>> wg.grad(lambda x, y: np.sum(apply(area, x, y)))(np.ones(2), np.ones(3))
-    array([3., 3.])
-    """
-
-    labels: Callable[..., Labels] | None = None
-    matrices: bool = False
-    stacked: bool = False
-
-    def record(self, shapes: Sequence[Shape], params: Params) -> Labels:
-        """Return the record for operands of these shapes."""
-        if self.labels is not None:
-            return self.labels(*shapes, **params)
-        labels: Labels = params["labels"]
-        labels.require(shapes)
-        return labels
-
-    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
-        """Take the lengths of the result's labels; where lengths do not fit, the evaluation says so."""
-        avals = [aval_of(x) for x in inputs]
-        try:
-            labels = self.record([aval.shape for aval in avals], params)
-        except ValueError:
-            return super().results(primitive, inputs, params)
-        if self.labels is None:
-            return (Aval(labels.shape, np.result_type(*[aval.dtype for aval in avals])),), None
-        if primitive.view and labels.rearranges:  # it takes no time to ask for all of it
-            return super().results(primitive, list(map(unfilled, inputs)), params)
-        small = [Aval((1,) * len(aval.shape), aval.dtype) for aval in avals] if not labels.shape else inputs
-        return resized(primitive.strict, small, params, labels.shape)
-
-    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
-        """Give the batch axis a label of its own."""
-        shapes = [shape_of(x)[flag:] for x, flag in zip(operands, batched, strict=True)]
-        if primitive.view:
-            return stepwise(operands[0], self.lifted(primitive, size, shapes[0], params))
-        try:
-            labels = self.record(shapes, params).lifted(size, batched)
-        except ValueError:
-            avals = [Aval(shape, aval_of(x).dtype) for shape, x in zip(shapes, operands, strict=True)]
-            self.results(primitive, avals, params)  # which says what does not fit
-            raise
-        if all(type(x) is np.ndarray for x in operands):  # dispatching takes 1 us
-            found = labels.evaluate(*operands)
-        else:
-            found = apply(PRIMITIVES["contract"], *operands, labels=labels)
-        dtype = params.get("dtype")
-        return found if dtype is None else found.astype(dtype)
-
-    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
-        """Let NumPy multiply stacks of matrices."""
-        return params if self.stacked and all(batched) and {x.ndim for x in operands} == {3} else None
-
-    def lifted(self, primitive: Primitive, size: int, shape: Shape, params: Params) -> Steps:
-        """Give the batch axis of the only operand a label of its own."""
-        labels = self.record([shape], params).lifted(size, (True,))
-        return [(primitive, {**params, "subscripts": (*labels.operands, labels.result)})]
-
-    def transpose(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Params) -> Any:
-        """Return the cotangent of operand i: it and the result change places."""
-        shape, other = aval.shape, others[0] if len(others) == 1 else None
-        plain = type(ct) is np.ndarray or isinstance(ct, np.generic)
-        if not others and (order := self.record([shape], params).permutation) is not None:
-            return ct.transpose([order.index(axis) for axis in range(len(order))])  # a view, as the operation is
-        if not plain or type(other) is not np.ndarray:
-            shapes = list(map(shape_of, others))
-            shapes.insert(i, shape)
-            if self.matrices and [*map(len, shapes)] == [2, 2]:
-                return others[0].T @ ct if i else ct @ others[0].T
-            labels = self.record(shapes, params).transposed(i)
-            found = apply(PRIMITIVES["contract"], ct, *others, labels=labels)
-        elif self.matrices and 0 < len(shape) < 3 and 0 < other.ndim < 3:
-            return right_factor(ct, other, len(shape)) if i else left_factor(ct, other, len(shape))
-        else:  # no Tensors: dispatching takes 1 us
-            shapes = [other.shape, shape] if i else [shape, other.shape]
-            found = self.record(shapes, params).transposed(i).evaluate(ct, other)
-        return found if found.shape == shape else found.reshape(shape)
-
-
-def left_factor(ct: Any, right: Any, ndim: int) -> Any:
-    """Return the cotangent of a matrix or vector on the left of another: 1 us where `contract` takes 4."""
-    if right.ndim == 2:
-        return ct @ right.T if ndim == 2 else right @ ct
-    return ct[:, None] * right if ndim == 2 else ct * right
-
-
-def right_factor(ct: Any, left: Any, ndim: int) -> Any:
-    """Return the cotangent of a matrix or vector on the right of another."""
-    if left.ndim == 2:
-        return left.T @ ct if ndim == 2 else ct @ left
-    return left[:, None] * ct if ndim == 2 else left * ct
-
-
-@dataclass(frozen=True)
-class Routine(Form):
-    """A routine on some axes of each operand, its core, with all other axes broadcast: LAPACK, sorting, searching.
-
-    Attributes:
-        signature: the core axes, as generalised ufuncs write them: "(n,n),(n,m)->(n,m)". What it says of the last
-            operand holds for any further ones.
-        axis: the parameter that tells where the only core axis stands, or those for several; without one they are last.
-        stacked: whether the evaluation takes stacks of operands with core axes.
-
-    >>> from wengert.core.declare import constant
-    >>> import wengert as wg
-    >>> rank = constant("example.rank", np.linalg.matrix_rank, form=Routine("(m,n)->()"))
-    >>> wg.vmap(lambda x: apply(rank, x))(np.stack([np.eye(2), np.ones((2, 2))]))
-    array([2, 1])
-    """
-
-    signature: str
-    axis: str | Names = ()
-    stacked: bool = True
-
-    def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
-        """Ask with stacks of two, where there is one operand in C order; core axes are of full length."""
-        axis = None if len(inputs) > 1 or not self.stacked or strides_of(inputs[0]) else self.core(inputs[0], params)
-        if axis is None:
-            try:
-                return super().results(primitive, list(map(without_elements, inputs)), params)
-            except np.linalg.LinAlgError:  # the examples make a singular system
-                return super().results(primitive, list(map(with_random_elements, inputs)), params)
-        shape, dtype, _ = aval_of(inputs[0])
-        small = [n if i in axis else min(n, 2) for i, n in enumerate(shape)]
-        found = tried(primitive.strict, [dummy(Aval(tuple(small), dtype))], params)
-        stack = [n for i, n in enumerate(shape) if i not in axis]
-        avals = []
-        for aval in map(strong_aval, found):
-            if len(aval.shape) == len(shape):  # the core axes are there, of lengths of their own
-                lengths = [aval.shape[i] if i in axis else n for i, n in enumerate(shape)]
-            elif len(aval.shape) == len(stack):
-                lengths = stack
-            else:
-                return super().results(primitive, inputs, params)
-            avals.append(Aval(tuple(lengths), aval.dtype))
-        return tuple(avals), grown_order(found, tuple(avals))
-
-    def core(self, operand: Any, params: Params) -> tuple[int, ...] | None:
-        """Return the core axes of an only operand, counted from 0; None if it has not got them."""
-        rank = len(aval_of(operand).shape)
-        (count,) = core_ranks(self.signature, 1)
-        names = (self.axis,) if isinstance(self.axis, str) else self.axis
-        axes = [params[name] for name in names] if names else list(range(rank - count, rank))
-        return tuple([axis % rank for axis in axes]) if None not in axes and 0 < count <= rank else None
-
-    def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
-        """Let the batch axis be one more axis of the stacks."""
-        cores = core_ranks(self.signature, len(operands))
-        if not self.stacked:
-            if any(flag and core for flag, core in zip(batched, cores, strict=True)):
-                return np.stack(each_lane(primitive, size, operands, batched, params))
-            return apply(primitive, *operands, **params)
-        if self.axis:
-            params = self.shifted(params)
-            if any(cores):  # the core axis is counted from the front of each: all have the batch axis before it
-                return apply(primitive, *[lead(x, f, size) for x, f in zip(operands, batched, strict=True)], **params)
-        return apply(primitive, *aligned(operands, batched, cores), **params)
-
-    def shifted(self, params: Params) -> Params:
-        """Return the parameters with the core axes behind the batch axis."""
-        names = (self.axis,) if isinstance(self.axis, str) else self.axis
-        return {**params, **{name: shift(params[name]) for name in names}}
-
-    def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
-        """Let the batch axis be one more axis of the stacks, if these need not be aligned."""
-        if not self.stacked:
-            return None
-        cores = core_ranks(self.signature, len(operands))
-        fits = all(batched) if self.axis and any(cores) else are_aligned(operands, batched, cores)
-        return self.shifted(params) if fits else None
-
-
-def without_elements(value: Any) -> Any:
-    """Return an example for literal floats, which may not go together with examples of the other operands."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
-        return dummy(aval_of(value), strides_of(value))
-    return value
-
-
-def with_random_elements(value: Any) -> Any:
-    """Return an example of random floats, with which systems of every structure have solutions."""
-    found = without_elements(value) if isinstance(value, np.ndarray) else dummy(aval_of(value), strides_of(value))
-    if isinstance(found, np.ndarray) and found.dtype.kind in "fc":
-        found[...] = np.random.default_rng(0).normal(size=found.shape)
-    return found
-
-
-@functools.lru_cache(maxsize=256)
-def core_ranks(signature: str, count: int) -> tuple[int, ...]:
-    """Return how many core axes each of some operands has.
-
-    >>> core_ranks("(n,n),(n)->(n)", 3)
-    (2, 1, 1)
-    """
-    operands, _, _ = signature.partition("->")
-    ranks = tuple([len(re.findall(r"\w+", core)) for core in re.findall(r"\((.*?)\)", operands)])
-    return (ranks + ranks[-1:] * count)[:count]
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from wengert.core.aval import Aval
 from wengert.core.batching import each_lane, shift
 from wengert.core.declare import constant, linear, opaque
 from wengert.core.dispatch import apply
-from wengert.core.form import Routine, Scan
+from wengert.core.form import Scan
 from wengert.core.primitive import PRIMITIVES, Primitive
+from wengert.core.routine import Routine
 
 __all__ = ["accumulate", "accumulate_vjp", "cumsum", "recurrence", "reduceat"]
 

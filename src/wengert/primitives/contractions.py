@@ -15,10 +15,11 @@ import numpy as np
 
 from wengert.core.aval import Aval, aval_of
 from wengert.core.cache import MOST_KNOWN
+from wengert.core.contraction import Contraction
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import multilinear
-from wengert.core.form import Contraction, Routine
 from wengert.core.labels import Labels, labelled
+from wengert.core.routine import Routine
 from wengert.errors import ShapeError, describe
 
 Axes = tuple[int, ...]

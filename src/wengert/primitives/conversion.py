@@ -10,8 +10,9 @@ from wengert.core.aval import Aval
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import constant, elementwise, linear, opaque
-from wengert.core.form import Pointwise, Routine, View
+from wengert.core.form import Pointwise, View
 from wengert.core.numbers import LARGEST
+from wengert.core.routine import Routine
 from wengert.errors import RangeError, describe
 
 

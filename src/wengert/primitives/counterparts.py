@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.declare import opaque
-from wengert.core.form import Reduction, Routine
+from wengert.core.form import Reduction
+from wengert.core.routine import Routine
 from wengert.primitives import least_squares, linear_algebra, spectra
 from wengert.primitives.matrices import over_stacks
 

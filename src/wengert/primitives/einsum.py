@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.cache import MOST_KNOWN
+from wengert.core.contraction import Contraction
 from wengert.core.declare import linear, multilinear
-from wengert.core.form import Contraction
 from wengert.core.labels import Labels, labelled
 from wengert.errors import ShapeError, describe
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from wengert.core.aval import Aval
 from wengert.core.declare import linear
-from wengert.core.form import Routine
 from wengert.core.primitive import Primitive
+from wengert.core.routine import Routine
 from wengert.primitives.contractions import conj
 
 Norm = Literal["backward", "ortho", "forward"] | None

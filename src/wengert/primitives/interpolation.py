@@ -9,7 +9,7 @@ import numpy as np
 from wengert.core.aval import aval_of
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
-from wengert.core.form import Routine
+from wengert.core.routine import Routine
 from wengert.core.tensor import Tensor
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import getitem, transpose_part

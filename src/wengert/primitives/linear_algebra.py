@@ -14,8 +14,9 @@ from wengert.core.batching import aligned
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
-from wengert.core.form import Reduction, Routine
+from wengert.core.form import Reduction
 from wengert.core.primitive import Primitive
+from wengert.core.routine import Routine
 from wengert.core.tensor import Tensor
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.reductions import restore_axes

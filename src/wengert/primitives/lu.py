@@ -10,8 +10,8 @@ import numpy as np
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
-from wengert.core.form import Routine
 from wengert.core.primitive import Primitive
+from wengert.core.routine import Routine
 from wengert.primitives.matrices import adjoint, conj, lower, over_stacks, upper
 from wengert.primitives.triangular import triangular_solution
 

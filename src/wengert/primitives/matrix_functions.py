@@ -18,8 +18,8 @@ import numpy as np
 
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
-from wengert.core.form import Routine
 from wengert.core.primitive import Primitive
+from wengert.core.routine import Routine
 from wengert.primitives.matrices import over_stacks
 from wengert.primitives.matrix_equations import solve_sylvester
 

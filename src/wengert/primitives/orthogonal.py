@@ -9,8 +9,8 @@ import numpy as np
 
 from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
-from wengert.core.form import Routine
 from wengert.core.primitive import Primitive
+from wengert.core.routine import Routine
 from wengert.primitives.matrices import adjoint, conj, diagonal_of, half_lower, lower, on_diagonal, over_stacks, upper
 from wengert.primitives.triangular import triangular_solution
 

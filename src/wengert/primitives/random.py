@@ -9,7 +9,8 @@ from numpy.random import Generator, Philox
 from numpy.random.bit_generator import ISeedSequence
 
 from wengert.core.declare import constant
-from wengert.core.form import Pointwise, Routine
+from wengert.core.form import Pointwise
+from wengert.core.routine import Routine
 
 __all__ = ["drawn", "normals", "units", "words"]
 

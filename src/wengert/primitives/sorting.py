@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.declare import constant, opaque
-from wengert.core.form import Routine, Selection
+from wengert.core.form import Selection
+from wengert.core.routine import Routine
 
 ALONG, PICK = Routine("(n)->(n)", "axis"), Routine("(n)->()", "axis")
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
-from wengert.core.form import Routine
 from wengert.core.primitive import Primitive
+from wengert.core.routine import Routine
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import describe
 from wengert.primitives.matrices import adjoint, conj, diagonal_of, filled, folded, on_diagonal, over_stacks
