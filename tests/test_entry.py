@@ -29,6 +29,7 @@ from wengert.kernel.tiling import scheduled
 from wengert.native import entry as entries
 from wengert.native import native_entry
 from wengert.native.builder import Builder, Function, Value, external, native, program
+from wengert.native.callee import Callee
 from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
 from wengert.native.engine import emit_object, host, loaded, machine_code
 from wengert.native.kinds import (
@@ -42,6 +43,7 @@ from wengert.native.kinds import (
     kind_of,
     leaves,
 )
+from wengert.native.memory import room
 from wengert.native.native_entry import NativeEntry, NativeVariant
 from wengert.native.structs import F64, I8, I64, VOID, Pointer
 from wengert.native.tables import KERNEL, MANY_VARIANTS
@@ -60,8 +62,13 @@ def is_native() -> bool:
     return True
 
 
-WAYS = {"native": (NativeEntry, NativeVariant)} if is_native() else {}
-WAYS["ctypes"] = CtypesEntry, CtypesVariant
+def of_kernel(cls: Any, arguments: Any, result: Kind, address: int, names: Any = (), **options: Any) -> Any:
+    """Return a variant of a class for the kernel at an address."""
+    return cls(arguments, result, Callee(address, **options), names)
+
+
+WAYS = {"native": (NativeEntry, functools.partial(of_kernel, NativeVariant))} if is_native() else {}
+WAYS["ctypes"] = CtypesEntry, functools.partial(of_kernel, CtypesVariant)
 
 
 @pytest.fixture(params=WAYS)
@@ -397,13 +404,15 @@ def test_arenas_begin_with_their_constants_in_whole_lines(way: tuple[Any, Any]) 
         x, y, constants = data.at(0).load().to(F64), data.at(1).load().to(F64), arena.to(F64)
         y.store(x.load() * constants.load() + constants.at(1).load())
 
-    variant = way[1]([NumberKind(float)], NumberKind(float), kernel(write), arena=np.array([3.0, 4.0]))
+    arena = room(16)
+    arena[:16] = np.array([3.0, 4.0]).view(np.uint8)
+    variant = way[1]([NumberKind(float)], NumberKind(float), kernel(write), arena=arena)
     assert made(way, variant)(2.0) == 10.0
     for size in (0, 1, 128, 1000):
-        memory = native_entry.aligned(np.arange(size) % 256)
+        memory = room(size)
         assert memory.ctypes.data % 128 == 0
         assert memory.nbytes % 128 == 0
-        assert memory.nbytes >= max(8 * size, 1)
+        assert memory.nbytes >= max(size, 1)
 
 
 def test_a_kernel_learns_where_the_team_is(way: tuple[Any, Any]) -> None:
@@ -423,15 +432,14 @@ def test_a_kernel_learns_where_the_team_is(way: tuple[Any, Any]) -> None:
     assert function() == -1
 
 
-def compiled(way: tuple[Any, Any], fun: Callable[..., Any], *arrays: Any, **options: Any) -> Any:
+def compiled(way: tuple[Any, Any], fun: Callable[..., Any], *arrays: Any, team: Any = None) -> Any:
     """Return a function of arrays as an entry: its graph as one program of kernels."""
     (part,) = segmented(inlined(wg.graph.trace(fun)(*arrays))).parts
     assert part.program is not None
-    made_of = Executable(scheduled(part.program, chosen(part.program)))
+    callee = Executable(scheduled(part.program, chosen(part.program)), team=team).callee
     results = [ArrayKind(v.dtype, v.shape) if v.shape else NumberKind(v.dtype.type) for v in part.graph.outputs]
-    kinds, code = [ArrayKind(x.dtype, x.shape) for x in arrays], made_of.code
-    options |= {"arena": made_of.memory, "owner": code}
-    return made(way, way[1](kinds, ContainerKind(tuple, tuple(results)), code.addresses["run"], **options))
+    kinds = [ArrayKind(x.dtype, x.shape) for x in arrays]
+    return made(way, way[1].args[0](kinds, ContainerKind(tuple, tuple(results)), callee))
 
 
 def test_a_graph_is_called(way: tuple[Any, Any]) -> None:
@@ -449,7 +457,7 @@ def test_a_graph_has_the_same_bits_with_every_number_of_threads(way: tuple[Any, 
 
     rng, place = np.random.default_rng(0), ctypes.c_void_p()
     x, y = rng.random(100_000) + 0.5, rng.random(100_000)
-    function = compiled(way, wg.value_and_grad(likelihood), x, y, team=place, releases=True)
+    function = compiled(way, wg.value_and_grad(likelihood), x, y, team=place)
     alone = function(x, y)
     place.value = team_of(2).address
     for _ in range(5):
@@ -675,12 +683,20 @@ class Held:
 
 
 def test_arenas_are_for_one_call_at_a_time(way: tuple[Any, Any]) -> None:
-    variant = way[1]([FLAG, TEN], TEN, kernel(waiting), arena=np.zeros(5), releases=True)
+    variant = way[1]([FLAG, TEN], TEN, kernel(waiting), arena=room(40), releases=True)
     function = made(way, variant)
     held = [Held(function, numbers + i) for i in range(4)]
     assert [same(x.release(), numbers + i) for i, x in enumerate(held)] == [True] * 4
     done = np.array([1, 0])
     assert same(function(done, numbers), numbers)
+
+
+def test_variants_share_an_arena(way: tuple[Any, Any]) -> None:
+    callee = Callee(kernel(waiting), arena=room(40), releases=True)
+    cls = way[1].args[0]
+    function = made(way, cls([FLAG, TEN], TEN, callee), cls([FLAG, TEN], TEN, callee, ("x",)))
+    held = [Held(function, numbers), Held(lambda flag, x: function(flag, x=x), numbers + 1)]
+    assert [same(x.release(), numbers + i) for i, x in enumerate(held)] == [True] * 2
 
 
 def test_what_was_found_in_a_container_stays_while_it_is_used(way: tuple[Any, Any]) -> None:
@@ -822,6 +838,7 @@ def test_other_interpreters_are_recognized(monkeypatch: pytest.MonkeyPatch) -> N
 WITHOUT_LLVM = """
 import sys
 import numpy as np
+from wengert.native.callee import Callee
 from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import NumberKind
 from wengert.native.native_entry import native_code
@@ -830,7 +847,7 @@ class Function(Entry):
 function = Function()
 print(function(1.0))
 assert "wengert.native.engine" not in sys.modules  # nothing was compiled
-function.add(Variant([NumberKind(int)], NumberKind(int), 0))
+function.add(Variant([NumberKind(int)], NumberKind(int), Callee(0)))
 print(function(1.0), [name for name in sys.modules if name.startswith("llvmlite") or name.endswith("builder")])
 """
 

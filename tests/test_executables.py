@@ -6,6 +6,7 @@ By default a part of the samples, each for one of them; `pytest --every` runs al
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -40,7 +41,7 @@ def _without_floating_point_warnings() -> Iterator[None]:
 
 def natively(program: Program, arrays: Sequence[Any], target: str, team: int | None = None) -> Sequence[Any]:
     """Carry out a program by native code."""
-    return Executable(scheduled(program, schedule_of(program)), TARGETS[target])(arrays, team)
+    return Executable(scheduled(program, schedule_of(program)), TARGETS[target], ctypes.c_void_p(team))(arrays)
 
 
 def by_two_threads(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:

@@ -14,7 +14,7 @@ from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
 from wengert.compile.segments import Segments, converted
 from wengert.core.graph import Graph, Variable, evaluate
-from wengert.native.entry import Entry
+from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable, Image, kept_function
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, Kind, NumberKind, SameKind, kind_of, leaves
 
@@ -129,7 +129,7 @@ class GraphFunction(Entry):
         if len(given) != len(self.graph.inputs) or not all(map(is_given, self.graph.inputs, given)):
             return
         with contextlib.suppress(*ABSENT):
-            entry.add(program.variant(known, result, names))
+            entry.add(Variant(known, result, program.callee, names))
 
 
 def known_kinds(kinds: Sequence[Kind | None]) -> list[Kind] | None:

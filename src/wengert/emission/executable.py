@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import partial
 
 from wengert.emission.outside import address_of
@@ -9,6 +10,7 @@ from wengert.emission.programs import Emitted, emitted
 from wengert.emission.sharing import cycles, lanes_of
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native import executable
+from wengert.native.elementwise import SHARING
 from wengert.native.engine import Target, emit_object, host
 from wengert.native.executable import Image
 
@@ -21,6 +23,7 @@ class Executable(executable.Executable):
     Args:
         program: what has passed the checker, scheduled.
         target: the processor; this one, if none is given.
+        team: where the address of a team's memory stands; that of this process, if none is given.
 
     Raises:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
@@ -37,11 +40,11 @@ class Executable(executable.Executable):
     [array([2., 4., 6.])]
     """
 
-    def __init__(self, program: Program, target: Target | None = None) -> None:
+    def __init__(self, program: Program, target: Target | None = None, team: ctypes.c_void_p = SHARING.place) -> None:
         target = target or host()
         code = emitted(program, target)
         self.text = code.text
-        super().__init__(image_of(program, code, target), partial(address_of, target=target))
+        super().__init__(image_of(program, code, target), partial(address_of, target=target), team)
 
 
 def image_of(program: Program, code: Emitted, target: Target) -> Image:

@@ -305,7 +305,7 @@ def compute(b: Builder, variant: Value, frame: Value) -> None:
         b.give(True)
     copied = b.stack(POINTER)
     copied.store(None)
-    own = variant.field("busy").compare_exchange(0, 1, "acquire")
+    own = variant.get("busy").compare_exchange(0, 1, "acquire")
     with b.when(own.equals(False)):  # another thread has the arena
         memory = b.call(allocate, LINE, size)
         with b.when(memory.equals(None)):
@@ -316,7 +316,7 @@ def compute(b: Builder, variant: Value, frame: Value) -> None:
     b.do(variant.get("kernel"), addresses, b.select(own, arena, copied.load()), team.load())
     b.do(free, copied.load())
     with b.when(own):
-        variant.field("busy").store(0, "release")
+        variant.get("busy").store(0, "release")
     b.do(restore_thread, thread)  # does not come back in a daemon's thread where Python has ended
     b.give(True)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
-import threading
-import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
+from wengert.native.callee import Callee
 from wengert.native.kinds import (
     LONGEST,
     AnyKind,
@@ -22,36 +20,21 @@ from wengert.native.kinds import (
     check_leaves,
     leaves,
 )
-from wengert.native.memory import aligned
+from wengert.native.like_function import LikeFunction
 
 __all__ = ["CtypesEntry", "CtypesVariant"]
 
 MANY_VARIANTS = 64
 MISMATCH = object()
-WORDS = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 
 
 class CtypesVariant:
     """Be one way to call a kernel; the arguments are those of `NativeVariant`."""
 
-    def __init__(
-        self,
-        arguments: Sequence[Kind],
-        result: Kind,
-        kernel: int,
-        *,
-        names: Sequence[str] = (),
-        arena: np.ndarray[Any, Any] | None = None,
-        team: ctypes.c_void_p | None = None,
-        releases: bool = False,
-        owner: Any = None,
-    ) -> None:
+    def __init__(self, arguments: Sequence[Kind], result: Kind, callee: Callee, names: Sequence[str] = ()) -> None:
         check_leaves(arguments, result)
         self.arguments, self.names, self.result = tuple(arguments), tuple(names), result
-        self.made = list(leaves((result,)))
-        self.kernel = (ctypes.CFUNCTYPE if releases else ctypes.PYFUNCTYPE)(None, *WORDS)(kernel)
-        self.arena, self.team, self.owner = aligned(arena), team, owner
-        self.lock = threading.Lock()
+        self.made, self.callee = list(leaves((result,))), callee
 
     def tried(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the result for arguments; MISMATCH if they are others."""
@@ -62,23 +45,11 @@ class CtypesVariant:
             if not matches(kind, value, inputs):
                 return MISMATCH
         outputs = [room(kind) for kind in self.made]
-        addresses = [array.ctypes.data for array in (*inputs, *outputs)]
-        self.run((ctypes.c_void_p * max(len(addresses), 1))(*addresses))
+        self.callee.call([array.ctypes.data for array in (*inputs, *outputs)])
         return assembled(self.result, iter(outputs))
 
-    def run(self, addresses: Any) -> None:
-        """Run the kernel, in a copy of the arena if another thread has it."""
-        team = None if self.team is None else self.team.value
-        own = self.lock.acquire(blocking=False)
-        arena = self.arena if own else aligned(self.arena)
-        try:
-            self.kernel(addresses, arena.ctypes.data, team)
-        finally:
-            if own:
-                self.lock.release()
 
-
-class CtypesEntry:
+class CtypesEntry(LikeFunction):
     """Be something to call that runs a kernel where the arguments suit one of its variants; as `NativeEntry`."""
 
     python_call: Callable[..., Any]
@@ -105,18 +76,6 @@ class CtypesEntry:
     def __getstate__(self) -> Any:
         """Return what a copy in another process has: no variants."""
         return {name: value for name, value in self.__dict__.items() if name != "known"}
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """Return a method of an instance, as functions do."""
-        return self if instance is None else types.MethodType(cast(Callable[..., Any], self), instance)
-
-    def __copy__(self) -> CtypesEntry:
-        """Return the same object, as functions do."""
-        return self
-
-    def __deepcopy__(self, memo: Any) -> CtypesEntry:
-        """Return the same object, as functions do."""
-        return self
 
 
 def call(self: CtypesEntry, *args: Any, **kwargs: Any) -> Any:

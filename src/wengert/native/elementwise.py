@@ -77,6 +77,13 @@ class Sharing:
         if enough:
             self.start_soon()
 
+    def want(self) -> None:
+        """Get a team soon, for kernels that are worth sharing."""
+        with self.lock:
+            had_team, self.asked = self.asked >= TRIAL, TRIAL
+        if not had_team:
+            self.start_soon()
+
     def start_soon(self) -> None:
         """Get a team in the background, unless one thread is to do all the work."""
         if self.threads > 1 and not sys.is_finalizing():  # when it would wait for ever

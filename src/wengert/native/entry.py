@@ -3,7 +3,7 @@
     class Jitted(Entry):
         def __call__(self, *args, **kwargs): ...  # when no variant suits: compute the result, perhaps `add` a variant
 
-    jitted.add(Variant([ArrayKind(float64, (10,))], NumberKind(float), kernel))
+    jitted.add(Variant([ArrayKind(float64, (10,))], NumberKind(float), Callee(address)))
 
 Calls are native where this interpreter is as it should be, and go through ctypes elsewhere, at a microsecond or more.
 """

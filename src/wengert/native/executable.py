@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-import threading
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert.native.callee import Callee
 from wengert.native.elementwise import SHARING
 from wengert.native.engine import kept_object, loaded
-from wengert.native.entry import Variant
-from wengert.native.kinds import Kind
+from wengert.native.entry import Entry, Variant
+from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.memory import room
 
 __all__ = ["Executable", "Image", "kept_function"]
@@ -50,71 +52,66 @@ class Executable:
     Args:
         image: the program.
         address_of: gives the addresses of functions that it calls and does not have.
+        team: where the address of a team's memory stands; that of this process, if none is given.
 
     Attributes:
-        memory: the arena.
+        callee: what entries call.
 
     Raises:
         AttributeError, ImportError, OSError, RuntimeError: it cannot be brought into memory here.
     """
 
-    def __init__(self, image: Image, address_of: Callable[[str], int]) -> None:
+    def __init__(self, image: Image, address_of: Callable[[str], int], team: ctypes.c_void_p = SHARING.place) -> None:
         self.image = image
-        self.code = loaded(image.code, {name: address_of(name) for name in image.outside})
-        self.native = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(self.code.addresses["run"])
-        self.memory = self.room()
-        self.lock = threading.Lock()  # the arena is for one call at a time
-        self.given = [(np.dtype(dtype), shape) for dtype, shape in image.inputs]
-        self.made = [(np.dtype(dtype), shape) for dtype, shape in image.outputs]
+        code = loaded(image.code, {name: address_of(name) for name in image.outside})
+        if "share" in image.outside and team is SHARING.place:
+            SHARING.want()
+        releases = image.cycles > LONG
+        self.callee = Callee(code.addresses["run"], arena=arena_of(image), team=team, releases=releases, owner=code)
+        self.given = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.inputs]
+        self.made = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.outputs]
 
-    def variant(self, arguments: Sequence[Kind], result: Kind, names: Sequence[str]) -> Variant:
-        """Return the way for an entry to call the program.
+    @functools.cached_property
+    def entry(self) -> OfArrays:
+        """The program as a function of arrays that are what it is given."""
+        entry = OfArrays(self.callee, self.made)
+        if len(self.given) + len(self.made) <= MANY_LEAVES:
+            with contextlib.suppress(AttributeError, ImportError, OSError, RuntimeError):  # it can do without
+                entry.add(Variant(self.given, ContainerKind(list, tuple(self.made)), self.callee))
+        return entry
 
-        Args:
-            arguments: kinds whose arrays and numbers are the inputs.
-            result: the kind whose arrays and numbers are the outputs.
-            names: of the arguments that are given by name.
-
-        Raises:
-            ValueError: there are too many inputs and outputs.
-        """
-        run, code = self.code.addresses["run"], self.code
-        place, releases = SHARING.place, self.image.cycles > LONG
-        options: Any = {"arena": self.memory, "team": place, "releases": releases, "owner": code}
-        return Variant(arguments, result, run, names=names, **options)
-
-    def room(self) -> Any:
-        """Return an arena, which holds the constants."""
-        memory = room(self.image.size)
-        for place, contents in self.image.constants:
-            memory[place : place + len(contents)] = np.frombuffer(contents, np.uint8)
-        return memory
-
-    def __call__(self, arrays: Sequence[Any], team: int | None = None) -> list[Any]:
-        """Return the outputs for arrays that are the inputs.
-
-        Args:
-            arrays: of the inputs' dtypes and shapes.
-            team: the address of the memory of the team that shares the work; none, if not given.
-        """
-        given = [checked(array, *kind) for array, kind in zip(arrays, self.given, strict=True)]
-        made = [np.empty(shape, dtype) for dtype, shape in self.made]
-        addresses = [array.ctypes.data for array in (*given, *made)]
-        own = self.lock.acquire(blocking=False)  # a thread that has it may not exist in a forked process
-        memory = self.memory if own else self.room()
-        try:
-            self.native((ctypes.c_void_p * len(addresses))(*addresses), memory.ctypes.data, team)
-        finally:
-            if own:
-                self.lock.release()
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return the outputs for arrays that are the inputs, of their dtypes and shapes."""
+        made: list[Any] = self.entry(*map(checked, arrays, self.given))
         return made
 
 
-def checked(array: Any, dtype: np.dtype[Any], shape: Shape) -> Any:
+class OfArrays(Entry):
+    """Be a program as a function of arrays, called through ctypes where it cannot be called natively."""
+
+    def __init__(self, callee: Callee, made: Sequence[ArrayKind]) -> None:
+        self.callee, self.made = callee, made
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        """Return the outputs."""
+        made = [np.empty(kind.shape, kind.dtype) for kind in self.made]
+        self.callee.call([array.ctypes.data for array in (*arrays, *made)])
+        return made
+
+
+def arena_of(image: Image) -> Any:
+    """Return the memory that a program works in, with its constants."""
+    memory = room(image.size)
+    for place, contents in image.constants:
+        memory[place : place + len(contents)] = np.frombuffer(contents, np.uint8)
+    return memory
+
+
+def checked(array: Any, kind: ArrayKind) -> Any:
     """Return an array that must be of a dtype and a shape, with its elements side by side."""
-    if array.dtype != dtype or array.shape != shape:
-        raise TypeError(f"an input is {dtype}{shape}, {array.dtype}{array.shape} was given")
-    return np.ascontiguousarray(array)
+    if array.dtype != kind.dtype or array.shape != kind.shape:
+        raise TypeError(f"an input is {kind.dtype}{kind.shape}, {array.dtype}{array.shape} was given")
+    return np.asarray(array, order="C")
 
 
 FUNCTIONS: dict[str, int] = {}

@@ -12,14 +12,14 @@ import functools
 import importlib
 import os
 import sys
-import types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
+from wengert.native.callee import Callee
 from wengert.native.kinds import NUMBERS, ContainerKind, Kind, NumberKind, check_leaves, leaves
-from wengert.native.memory import aligned
+from wengert.native.like_function import LikeFunction
 from wengert.native.objects import OBJECT, TYPE, check_layout
 from wengert.native.tables import ENTRY, VARIANT, Tables
 
@@ -110,14 +110,8 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
     Args:
         arguments: their kinds; those given by name come last.
         result: the kind of the result.
-        kernel: the address of a tables.KERNEL, which gets the addresses of the arrays and numbers of the arguments,
-            then of the result, each in the order in which `kinds.leaves` has them.
+        callee: the kernel; several variants may share it.
         names: of the arguments given by name, in their order.
-        arena: what memory for the kernel contains at first, its constants. One call at a time uses it; others get a
-            copy, in which nothing but the constants is as it was.
-        team: where the address of a team's memory stands, for the kernel; none for no team.
-        releases: whether other threads may run Python meanwhile, which is worth while above 5 microseconds of work.
-        owner: what the kernel's code belongs to.
 
     Raises:
         ValueError: there are too many arrays and numbers, or numbers of another type.
@@ -125,36 +119,25 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
 
     __slots__ = ("kept", "next", "plan")
 
-    def __init__(
-        self,
-        arguments: Sequence[Kind],
-        result: Kind,
-        kernel: int,
-        *,
-        names: Sequence[str] = (),
-        arena: np.ndarray[Any, Any] | None = None,
-        team: ctypes.c_void_p | None = None,
-        releases: bool = False,
-        owner: Any = None,
-    ) -> None:
+    def __init__(self, arguments: Sequence[Kind], result: Kind, callee: Callee, names: Sequence[str] = ()) -> None:
         check_leaves(arguments, result)
-        tables, memory = Tables(), aligned(arena)
+        tables = Tables()
         view = VARIANT.view(id(self))
-        view.kernel, view.nodes, view.names = kernel, tables.arguments(arguments), tables.names(names)
+        view.kernel, view.nodes, view.names = callee.address, tables.arguments(arguments), tables.names(names)
         view.result, view.made = tables.result(result)
         view.arguments, view.positional = len(arguments), len(arguments) - len(names)
         view.inputs, view.outputs = len(list(leaves(arguments))), len(list(leaves((result,))))
-        view.arena, view.size = memory.ctypes.data, memory.nbytes
-        view.team, view.releases = None if team is None else ctypes.addressof(team), releases
+        view.arena, view.size, view.busy = callee.arena.ctypes.data, callee.arena.nbytes, ctypes.addressof(callee.busy)
+        view.team, view.releases = None if callee.team is None else ctypes.addressof(callee.team), callee.releases
         view.holds = any(isinstance(kind, ContainerKind) for kind in arguments)
-        self.kept = tables.kept, memory, team, owner
+        self.kept = tables.kept, callee
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied: the addresses hold in this process only."""
         raise TypeError("native code cannot be pickled or copied")
 
 
-class NativeEntry(EntryBase):  # type: ignore[misc]  # its base is made at run time
+class NativeEntry(EntryBase, LikeFunction):  # type: ignore[misc]  # its base is made at run time
     """Be something to call that runs a kernel where the arguments suit one of its variants.
 
     A class that derives from it has a `__call__` for arguments that suit none.
@@ -197,18 +180,6 @@ class NativeEntry(EntryBase):  # type: ignore[misc]  # its base is made at run t
     def __getstate__(self) -> Any:
         """Return what a copy in another process has: no variants."""
         return getattr(self, "__dict__", None)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """Return a method of an instance, as functions do."""
-        return self if instance is None else types.MethodType(self, instance)
-
-    def __copy__(self) -> NativeEntry:
-        """Return the same object, as functions do."""
-        return self
-
-    def __deepcopy__(self, memo: Any) -> NativeEntry:
-        """Return the same object, as functions do."""
-        return self
 
 
 class NativeCode:
@@ -289,7 +260,7 @@ def check_types() -> None:
 
     view = TYPE.view(id(Probed))
     entry: Any = Probed()
-    variant, value = NativeVariant((), NumberKind(float), 0), object()
+    variant, value = NativeVariant((), NumberKind(float), Callee(0)), object()
     if (view.basicsize, view.flags & 0xFFFFFFFF) != (Probed.__basicsize__, Probed.__flags__ & 0xFFFFFFFF):
         raise RuntimeError("the layout of types is unknown")
     entry.fallback, entry.first, variant.next = value, variant, entry

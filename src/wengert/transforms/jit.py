@@ -113,7 +113,9 @@ class TracedForm:
             joint = joint_graph(self.graph, wanted)
             values = len(self.graph.inputs)
             halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
-            found = Partition(joint, halves.read, function_of(halves.forward), function_of(halves.backward))
+            forward, places = with_distinct_outputs(halves.forward)
+            functions = function_of(forward), function_of(halves.backward)
+            found = Partition(joint, halves.read, *functions, places, GraphCall(self, wanted))
             self.partitions[wanted] = found
         return found
 
@@ -133,14 +135,18 @@ class Partition(NamedTuple):
     Attributes:
         joint: the graph of values and gradients.
         read: the positions of the inputs that the backward half reads directly.
-        forward: inputs to outputs and residuals.
+        forward: inputs to outputs and residuals, each array once.
         backward: inputs read, residuals and cotangents to gradients.
+        places: of the outputs, then of the residuals, among what the forward half gives.
+        call: what is recorded.
     """
 
     joint: Graph
     read: tuple[int, ...]
     forward: Run
     backward: Run
+    places: tuple[int, ...]
+    call: GraphCall
 
 
 def native_function(graph: Graph) -> GraphFunction | None:
@@ -162,6 +168,19 @@ def function_of(graph: Graph) -> Run:
     return native_function(graph) or evaluation(graph)
 
 
+def with_distinct_outputs(graph: Graph) -> tuple[Graph, tuple[int, ...]]:
+    """Return a graph without the outputs that are there twice, and where each output is among its outputs."""
+    known: dict[Variable, int] = {}
+    outputs: list[Any] = []
+    places = []
+    for x in graph.outputs:
+        place = known.setdefault(x, len(outputs)) if type(x) is Variable else len(outputs)
+        if place == len(outputs):
+            outputs.append(x)
+        places.append(place)
+    return Graph(graph.inputs, graph.equations, outputs), tuple(places)
+
+
 def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
     """Return the graph from inputs and cotangents of the float outputs to outputs and cotangents of wanted inputs."""
     chosen = [i for i, want in enumerate(wanted) if want]
@@ -180,7 +199,7 @@ def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
 
 
 class GraphCall(Primitive):
-    """Be one recorded call of a traced function: the vjp runs the backward half on the saved residuals."""
+    """Be calls of a traced function with gradients for some inputs; the vjp runs the backward half on the residuals."""
 
     kind = "opaque"
     firm = False
@@ -233,9 +252,11 @@ def recorded(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[An
     inputs = tuple(map(tape.node_of, values))
     wanted = tuple(node is not None for node in inputs)
     operands = tuple([tape.residual(x) for x in values])
-    results = form.partition(wanted).forward(*operands)
+    partition = form.partition(wanted)
+    made = partition.forward(*operands)
+    results = [made[place] for place in partition.places]
     count = len(form.graph.outputs)
-    node = new_record(GraphCall(form, wanted), inputs, {})
+    node = new_record(partition.call, inputs, {})
     node.operands = operands
     node.out = tuple(results[count:])
     outs = [x if is_number(x) else np.asarray(x)[()] for x in results[:count]]
