@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from wengert import _malloc
+from wengert import _config, _malloc
 from wengert import numpy as numpy
 from wengert.core.tensor import LATER, Tensor
 from wengert.creation import asarray, tensor
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from wengert.transforms.taylor import taylor
 
 _malloc.tune()
+if _config.OWN_FUNCTIONS:
+    from wengert.emission.outside import text_of
+    from wengert.native.elementwise import SHARING
+
+    SHARING.own = text_of
 
 __version__ = "0.1.0"
 __all__ = [

@@ -5,7 +5,8 @@ several topics are separated by commas. `WENGERT_DEBUG=1` checks graphs after ea
 number of threads that share large operations; without it OMP_NUM_THREADS counts, which people set to run many
 processes side by side. `WENGERT_CACHE` is the folder in which machine code is kept; `0` or nothing keeps none.
 `WENGERT_NATIVE=1` lets jitted functions run as native code where kernels can; they will do so by themselves when all
-of the test suite passes with it.
+of the test suite passes with it. `WENGERT_OWN_FUNCTIONS=1` lets eager operations on large arrays use the functions of
+native code where these are faster than NumPy's, whose last bits they do not have.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import os
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["CACHE", "DEBUG", "LOGGED", "NATIVE", "THREADS"]
+__all__ = ["CACHE", "DEBUG", "LOGGED", "NATIVE", "OWN_FUNCTIONS", "THREADS"]
 
 MOST_THREADS = 16  # memory feeds no more than this
 
 DEBUG = os.environ.get("WENGERT_DEBUG", "0") not in ("", "0")
 CACHE = os.environ.get("WENGERT_CACHE")
 NATIVE = os.environ.get("WENGERT_NATIVE", "0") not in ("", "0")
+OWN_FUNCTIONS = os.environ.get("WENGERT_OWN_FUNCTIONS", "0") not in ("", "0")
 LOGGED = frozenset(topic.strip() for topic in os.environ.get("WENGERT_LOG", "").split(",")) - {""}
 
 

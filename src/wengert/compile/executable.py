@@ -14,8 +14,9 @@ from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
 from wengert.compile.segments import Segments, converted
 from wengert.core.graph import Graph, Variable, evaluate
+from wengert.native.engine import kept_function
 from wengert.native.entry import Entry, Variant
-from wengert.native.executable import Executable, Image, kept_function
+from wengert.native.executable import Executable, Image
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, Kind, NumberKind, SameKind, kind_of, leaves
 
 __all__ = ["Compiled", "GraphFunction"]

@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from wengert.emission.instructions import Case, in_memory, instructions_of, registered
+from wengert.emission.large import LOOP, inner_loop
 from wengert.emission.mathematics import Form, is_rare, rare_of
 from wengert.native.builder import Builder, Function, Value, program
-from wengert.native.engine import Target, emit_object, host, loaded
-from wengert.native.executable import kept_function
+from wengert.native.engine import Target, emit_object, host, kept_function, loaded
 from wengert.native.jobs import JOB, REFUSED, SHARED
 from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, vector_of
 
@@ -51,13 +51,13 @@ def address_for(name: str, target: Target) -> int:
 
 
 def function_named(name: str, target: Target) -> Function:
-    """Return the function of a name: "share", "merge.add.float64", or what one of mathematics is called."""
+    """Return the function of a name: "share", "merge.add.float64", "loop.sin.float64", or one of mathematics."""
     if name == SHARE:
         return share
     if is_rare(name):
         return rare_of(Form.named(name, target))
-    _, combine, dtype = name.split(".")
-    return merge_function(name, combine, np.dtype(dtype), target)
+    what, own, dtype = name.split(".")
+    return (inner_loop if what == LOOP else merge_function)(name, own, np.dtype(dtype), target)
 
 
 def share_parts(b: Builder, team: Value, job: Value, table: Value, parts: Value) -> None:

@@ -34,6 +34,10 @@ TRIAL = 32  # large operations before the team is made, which takes a tenth of a
 UNKNOWN = (None, 0)
 
 
+OWN = frozenset({"sin", "cos", "hypot", "tanh", "expm1", "arctan2", "exp", "exp2", "arctan"})
+"""Our own functions that take at most 0.85 of NumPy's time: 0.06, 0.07, 0.11, 0.54, 0.62, 0.69, 0.72, 0.82, 0.82."""
+
+
 class Sharing:
     """Hand NumPy's loops to a team, which is made in the background when there were some large operations.
 
@@ -43,6 +47,7 @@ class Sharing:
     Attributes:
         place: where the address of the team's memory stands; none while there is no team. Kernels look here when they
             run, so it follows changes.
+        own: writes the modules of our own functions, which take the place of NumPy's where it is given.
     """
 
     def __init__(self, threads: int) -> None:
@@ -52,6 +57,7 @@ class Sharing:
         self.place = ctypes.c_void_p()
         self.code = 0  # the address of `inner_loops.apply`
         self.native: Callable[..., int] | None = None
+        self.own: Callable[[str], str] | None = None
 
     def apply(self, loop: int, x: Any, y: Any, out: Any) -> int:
         """Apply one of NumPy's loops to arrays of one dtype; there must be a team.
@@ -201,8 +207,12 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
 
 def known_loop(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[Any, int] | None:
     """Return the inner loop of a ufunc; a process that has no team is spared what native code is written with."""
-    from wengert.native.inner_loops import loop_of
+    from wengert.native.inner_loops import loop_of, own_loop
 
+    if SHARING.own is not None and ufunc.__name__ in OWN and dtype == np.float64:
+        found = own_loop(ufunc.__name__, dtype, ufunc.nin, SHARING.own)
+        if found is not None:
+            return found
     return loop_of(ufunc, dtype)
 
 

@@ -14,7 +14,7 @@ from wengert.native.cache import object_cache
 from wengert.native.loader import FORMATS, MAGIC, Code, load
 from wengert.native.processor import MACHINE
 
-__all__ = ["Target", "emit_assembly", "emit_object", "host", "kept_object", "loaded", "machine_code"]
+__all__ = ["Target", "emit_assembly", "emit_object", "host", "kept_function", "kept_object", "loaded", "machine_code"]
 
 
 COMPILING = threading.RLock()
@@ -102,12 +102,23 @@ def emit_assembly(text: str, target: Target) -> str:
         return str(machine(target).emit_assembly(llvm.parse_assembly(text)))
 
 
-def loaded(image: bytes, external: Mapping[str, int] | None = None) -> Code:
+def address_of(name: str) -> int:
+    """Return the address of a function of Python's or of the C library.
+
+    Raises:
+        AttributeError: there is none.
+    """
+    library = ctypes.pythonapi if name.startswith("Py") else c_library()
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+
+
+def loaded(image: bytes, external: Mapping[str, int] | None = None, others: Callable[[str], int] = address_of) -> Code:
     """Bring object code for this machine into memory.
 
     Args:
         image: the object code, made now or in another process.
-        external: addresses of functions that it calls, by name; the others are Python's, or the C library's.
+        external: addresses of functions that it calls, by name.
+        others: gives those of others, Python's and the C library's by default.
 
     Raises:
         AttributeError: the system lacks a function that the code calls.
@@ -116,7 +127,7 @@ def loaded(image: bytes, external: Mapping[str, int] | None = None) -> Code:
     """
     known = external or {}
     if image.startswith(MAGIC) and MACHINE in FORMATS:
-        return load(image, lambda name: known[name] if name in known else address_of(name), MACHINE)
+        return load(image, lambda name: known[name] if name in known else others(name), MACHINE)
     return loaded_by_llvm(image, known)
 
 
@@ -146,16 +157,6 @@ class Addresses(dict[str, int]):
         return int(self.engine.get_function_address(name))
 
 
-def address_of(name: str) -> int:
-    """Return the address of a function of Python's or of the C library.
-
-    Raises:
-        AttributeError: there is none.
-    """
-    library = ctypes.pythonapi if name.startswith("Py") else c_library()
-    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-
-
 @functools.cache
 def c_library() -> ctypes.CDLL:
     """Return what is linked into this process."""
@@ -178,6 +179,29 @@ def kept_object(key: str, write: Callable[[], str]) -> bytes:
         image = emit_object(write(), host())
         cache.put(key, image)
     return image
+
+
+FUNCTIONS: dict[str, int] = {}
+"""The addresses of functions that programs call and do not have, by their names."""
+
+
+def kept_function(name: str, write: Callable[[str], str]) -> int:
+    """Return the address of a function that programs call and do not have; it is compiled once, or found in the cache.
+
+    Args:
+        name: of the function.
+        write: gives the text of a module that has the function of a name.
+
+    Raises:
+        AttributeError, ImportError, OSError, RuntimeError: it cannot be had here.
+    """
+    address = FUNCTIONS.get(name)
+    if address is None:
+        image = kept_object(f"function {name}", lambda: write(name))
+        code = loaded(image, others=lambda other: kept_function(other, write) if "." in other else address_of(other))
+        code.stay()  # programs that call it may run until the very end of the process
+        address = FUNCTIONS[name] = code.addresses[name]
+    return address
 
 
 @functools.cache

@@ -12,12 +12,12 @@ import numpy as np
 
 from wengert.native.callee import Callee
 from wengert.native.elementwise import SHARING
-from wengert.native.engine import kept_object, loaded
+from wengert.native.engine import loaded
 from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
 from wengert.native.memory import room
 
-__all__ = ["Executable", "Image", "kept_function"]
+__all__ = ["Executable", "Image"]
 
 Shape = tuple[int, ...]
 LONG = 15_000
@@ -112,25 +112,3 @@ def checked(array: Any, kind: ArrayKind) -> Any:
     if array.dtype != kind.dtype or array.shape != kind.shape:
         raise TypeError(f"an input is {kind.dtype}{kind.shape}, {array.dtype}{array.shape} was given")
     return np.asarray(array, order="C")
-
-
-FUNCTIONS: dict[str, int] = {}
-"""The addresses of functions that programs call and do not have, by their names."""
-
-
-def kept_function(name: str, write: Callable[[str], str]) -> int:
-    """Return the address of a function that programs call and do not have; it is compiled once, or found in the cache.
-
-    Args:
-        name: of the function.
-        write: gives the text of a module that has the function of a name.
-
-    Raises:
-        AttributeError, ImportError, OSError, RuntimeError: it cannot be had here.
-    """
-    address = FUNCTIONS.get(name)
-    if address is None:
-        code = loaded(kept_object(f"function {name}", lambda: write(name)))
-        code.stay()  # programs that call it may run until the very end of the process
-        address = FUNCTIONS[name] = code.addresses[name]
-    return address

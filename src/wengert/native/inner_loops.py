@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,11 @@ import numpy as np
 from wengert.native import jobs
 from wengert.native.arrays import UNSUITABLE, elements, has_gaps, stride
 from wengert.native.builder import Builder, Value, native, program
-from wengert.native.engine import machine_code
+from wengert.native.engine import kept_function, machine_code
 from wengert.native.objects import ARRAY, HEAD
 from wengert.native.structs import I8, I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct
 
-__all__ = ["code", "loop_of"]
+__all__ = ["INNER_LOOP", "code", "loop_of", "own_loop"]
 
 PART = 64  # elements of a part of a job: whole cache lines, so that threads write to none together
 GRAIN = 128  # parts that a thread takes at once
@@ -138,6 +139,16 @@ def loop_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[Any, int] | None:
     position = ufunc.types.index(signature)
     function, data = (pointer_at(table, position) if table else None for table in (view.loops, view.data))
     loop = LOOP.ctype(function, data, dtype.itemsize, ufunc.nin)
+    return loop, ctypes.addressof(loop)
+
+
+def own_loop(name: str, dtype: np.dtype[Any], operands: int, write: Callable[[str], str]) -> tuple[Any, int] | None:
+    """Return a LOOP of one of our own functions, with its address; None where it cannot be had."""
+    try:
+        address = kept_function(f"loop.{name}.{dtype.name}", write)
+    except (AttributeError, ImportError, OSError, RuntimeError):
+        return None
+    loop = LOOP.ctype(address, None, dtype.itemsize, operands)
     return loop, ctypes.addressof(loop)
 
 
