@@ -112,7 +112,19 @@ SPECIAL = {s.primitive for s in samples.special.SAMPLES} - {"erf", "erfc", "gamm
 """Functions of SciPy's, of which opcodes are these four."""
 ROUTINES = {
     *("sort", "partition", "argsort", "argpartition", "lexsort", "argmax", "argmin", "nanargmax", "nanargmin"),
-    *("searchsorted", "digitize", "isin", "interp", "unwrap", "linspace", "cross", "recurrence", "extremum_partials"),
+    *(
+        "searchsorted",
+        "digitize",
+        "isin",
+        "interp",
+        "interp_at",
+        "interp_slopes",
+        "unwrap",
+        "linspace",
+        "cross",
+        "recurrence",
+        "extremum_partials",
+    ),
     *("cholesky", "scipy_cholesky", "solve_triangular", "cho_solve", "eigh", "eigvalsh", "eig", "eigvals"),
     *("svd", "svdvals", "divided", "cluster_share", "qr", "qr_r", "pinv", "lstsq", "residuals_of_full_rank"),
     *("lu", "lu_factor", "permutation", "lu_solve", "scipy_svd", "scipy_svdvals", "scipy_eigh", "scipy_eigvalsh"),
@@ -137,7 +149,7 @@ ROUTINES = {
     *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect"),
     *("unravel_index", "array_equal", "array_equiv", "ufunc_reduce"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
-    *("random_words", "random_draws", "correlation"),
+    *("random_words", "random_draws", "correlation", "feedback"),
     *("histogram", "histogram_counts", "histogram_bin_edges"),
     *("call", "cond", "while_loop", "scan", "zero_sequence"),
 }

@@ -19,7 +19,8 @@ MODULES = (
     *("wengert", "wengert.autograd", "wengert.extend", "wengert.graph", "wengert.testing", "wengert.errors"),
     *("wengert.tree", "wengert.optim"),
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
-    *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.linalg", "wengert.scipy.spatial.distance"),
+    *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.linalg"),
+    *("wengert.scipy.signal", "wengert.scipy.spatial.distance"),
     *("wengert.scipy.special", "wengert.nn", "wengert.nn.functional"),
 )
 HEAD = """# Public names

@@ -11,7 +11,10 @@ from tests.samples.base import Sample, fixed, normal, sample, spaced, uniform
 from wengert.core.dispatch import apply
 from wengert.core.labels import labelled
 from wengert.primitives.contractions import contract
+from wengert.primitives.interpolation import slopes
 from wengert.primitives.linear_algebra import cofactors
+
+KNOTS = np.arange(5.0)
 
 
 def regular(*shape: int) -> np.ndarray:
@@ -184,6 +187,9 @@ sequences: list[Sample] = [
     sample("interp", np.interp, uniform(-2, 2, 2, 3), spaced(5, seed=3)[np.argsort(spaced(5, seed=3))], normal(5)),
     sample("interp", np.interp, uniform(-9, 9, 4), fixed(np.arange(3.0)), normal(3), left=0.5, right=-1.0),
     sample("interp", np.interp, uniform(-9, 9, 4), fixed(np.arange(3.0)), normal(3), period=4.0),
+    sample("interp_at", np.interp, uniform(-2, 4, 2, 3), fixed(np.array([0.0, 1.0, 3.0])), fixed(KNOTS[:3])),
+    sample("interp_at", np.interp, uniform(-2, 4, 3), fixed(KNOTS[:1]), fixed(KNOTS[:1])),
+    sample("interp_slopes", lambda x: apply(slopes, x, KNOTS, KNOTS**2), uniform(0, 4, 3), order=0),
     sample("interp", np.interp, normal(), fixed(np.arange(3.0)), normal(3)),
 ]
 algebra: list[Sample] = [

@@ -299,7 +299,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if period is not None:
         x, xp, fp = periodic(x, xp, fp, period)
         left = right = None
-    result = apply(interpolation.interp, x, xp, fp)
+    follows = type(xp) is Tensor or type(fp) is Tensor
+    result = apply(interpolation.interp if follows else interpolation.interp_at, x, xp, fp)
     if left is not None:
         result = np.where(x < xp[0], left, result)
     if right is not None:

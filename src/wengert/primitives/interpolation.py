@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import aval_of
-from wengert.core.declare import opaque
+from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
 from wengert.core.routine import Routine
 from wengert.core.tensor import Tensor
@@ -26,6 +26,46 @@ def scatter(values: Any, places: Any, like: Any) -> Any:
     return transpose_part(values, aval, places if type(places) is Tensor else np.asarray(places), index=(OPERAND,))
 
 
+def segments(x: Any, xp: Any) -> tuple[Any, Any]:
+    """Return the segment [xp[j], xp[j + 1]) that each x lies in, the last one closed, and whether it lies in one."""
+    j = np.searchsorted(xp, x, side="right") - 1
+    last = xp.shape[0] - 2
+    if type(j) is np.ndarray:
+        np.minimum(np.maximum(j, 0, out=j), last, out=j)
+    else:
+        j = np.clip(j, 0, last)
+    return j, (x >= xp[0]) & (x <= xp[-1])
+
+
+def widths_of(points: Any) -> Any:
+    """Return the distances of points, 1 where two are equal."""
+    width = points[1:] - points[:-1]
+    return np.where(width == 0, 1.0, width)
+
+
+def evaluate_slopes(x: Any, xp: Any, fp: Any) -> Any:
+    """Evaluate the slopes of the polygon at x: those of the segment that starts there, and 0 outside."""
+    if xp.shape[0] == 1:
+        return np.zeros_like(x)
+    j, inside = segments(x, xp)
+    slope = ((fp[1:] - fp[:-1]) / widths_of(xp))[j]
+    return slope if np.all(inside) else np.where(inside, slope, 0.0)
+
+
+AT_POINTS = Routine("(),(n),(n)->()", stacked=False)
+slopes = constant("interp_slopes", evaluate_slopes, form=AT_POINTS)
+
+
+def vjp_interp_at(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> Any:
+    """Differentiate by x alone, where the points are constants."""
+    return ct * apply(slopes, x, xp, fp)
+
+
+def jvp_interp_at(tangents: Any, _out: Any, x: Any, xp: Any, fp: Any) -> Any:
+    """Differentiate by x alone."""
+    return tangents[0] * apply(slopes, x, xp, fp)
+
+
 def vjp_interp(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> tuple[Any, Any, Any]:
     """Differentiate f + (x - a) s on the segment [a, b) of x, where s = (g - f) / (b - a); constant outside.
 
@@ -33,16 +73,28 @@ def vjp_interp(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> tuple[Any, Any, 
     """
     if fp.shape[0] == 1:
         return None, None, ct.sum().reshape(1)
-    j = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, xp.shape[0] - 2)
-    inside = (x >= xp[0]) & (x <= xp[-1])
-    a, b, f, g = (gather(points, places) for points in (xp, fp) for places in (j, j + 1))
-    width = np.where(b == a, 1.0, b - a)
-    slope = (g - f) / width
+    j, inside = segments(x, xp)
+    if all(type(value) is np.ndarray for value in (ct, x, xp, fp)):
+        a, width, slope = xp[j], widths_of(xp)[j], ((fp[1:] - fp[:-1]) / widths_of(xp))[j]
+    else:
+        a, b, f, g = (gather(points, places) for points in (xp, fp) for places in (j, j + 1))
+        width = np.where(b == a, 1.0, b - a)
+        slope = (g - f) / width
     weight = np.where(inside, (x - a) / width, np.where(x > xp[-1], 1.0, 0.0))
     rise = np.where(inside, ct * slope, 0.0)
-    ct_xp = scatter(rise * (weight - 1), j, xp) + scatter(-rise * weight, j + 1, xp)
-    ct_fp = scatter(ct * (1 - weight), j, fp) + scatter(ct * weight, j + 1, fp)
-    return rise, ct_xp, ct_fp
+    return rise, dealt(-rise, weight, j, xp), dealt(ct, weight, j, fp)
 
 
-interp = opaque("interp", np.interp, vjp=vjp_interp, form=Routine("(),(n),(n)->()", stacked=False))
+def dealt(values: Any, weight: Any, j: Any, like: Any) -> Any:
+    """Return values divided between the ends of segments."""
+    high = values * weight
+    if all(type(x) is np.ndarray and x.dtype == np.float64 for x in (high, like)) and type(j) is np.ndarray:
+        places, count = j.ravel(), like.shape[0]
+        found = np.bincount(places, (values - high).ravel(), count)
+        found[1:] += np.bincount(places, high.ravel(), count)[:-1]
+        return found
+    return scatter(values - high, j, like) + scatter(high, j + 1, like)
+
+
+interp = opaque("interp", np.interp, vjp=vjp_interp, form=AT_POINTS)
+interp_at = opaque("interp_at", np.interp, vjp=vjp_interp_at, jvp=jvp_interp_at, form=AT_POINTS)

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-__all__ = ["integrate", "linalg", "spatial", "special"]
+__all__ = ["integrate", "linalg", "signal", "spatial", "special"]
 
 
 def __getattr__(name: str) -> Any:

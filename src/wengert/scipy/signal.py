@@ -1,0 +1,471 @@
+"""Convolutions and filters with SciPy's names and signatures: `wengert.scipy.signal`.
+
+Signals, kernels and the coefficients of filters are differentiated. Where SciPy chooses between sums and Fourier
+transforms, sums are taken here unless the transforms are asked for by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from wengert.core.dispatch import apply, as_tensor
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._contractions import convolve as convolve_sequences
+from wengert.primitives.convolution import correlation
+from wengert.primitives.filters import feedback
+
+__all__ = [
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "detrend",
+    "fftconvolve",
+    "filtfilt",
+    "lfilter",
+    "lfilter_zi",
+    "oaconvolve",
+    "sosfilt",
+]
+
+MODES = ("full", "same", "valid")
+
+
+# Convolutions
+
+
+def pair(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
+    """Return two signals with as many axes, the longer one first where only overlaps are wanted."""
+    if mode not in MODES:
+        raise UsageError(describe(name, f"mode={mode!r}", "'full', 'same' or 'valid' is needed", "Pass one of these"))
+    x: Any = as_tensor(in1)
+    y: Any = as_tensor(in2)
+    if x.ndim != y.ndim:
+        given = f"signals with {x.ndim} and {y.ndim} axes"
+        raise ShapeError(describe(name, given, "as many axes are needed", "Reshape one of them"))
+    return x, y
+
+
+def swapped(name: str, x: Any, y: Any, mode: str, axes: tuple[int, ...]) -> bool:
+    """Tell whether the second signal covers the first, of which only overlaps are wanted."""
+    longer = [x.shape[i] >= y.shape[i] for i in axes]
+    if mode != "valid" or all(longer):
+        return False
+    if not all(y.shape[i] >= x.shape[i] for i in axes):
+        given = f"shapes {x.shape} and {y.shape} with mode='valid'"
+        raise ShapeError(describe(name, given, "one as long as the other along every axis is needed", "Pad one"))
+    return True
+
+
+def correlated(x: Any, y: Any, mode: str) -> Any:
+    """Return the correlation of real or complex signals, all axes of which are of space, without conjugation."""
+    rank = x.ndim
+    lengths = y.shape
+    ones = (1,) * rank
+    full = tuple(n - 1 for n in lengths)
+    low = {"full": full, "same": tuple(n // 2 for n in lengths), "valid": (0,) * rank}[mode]
+    high = low if mode != "same" else tuple(n - a for n, a in zip(full, low, strict=True))
+    kinds = np.result_type(x.dtype, y.dtype)
+    kind = kinds if kinds.kind in "fc" else np.dtype(float)
+    x, y = x.astype(kind), y.astype(kind)
+    found = apply(
+        correlation,
+        x[None, None, None],
+        y[None, None, None],
+        stride=ones,
+        dilation=ones,
+        spread=ones,
+        low=low,
+        high=high,
+    )
+    found = found[0, 0, 0]
+    return found if kind == kinds else np.round(found).astype(kinds)
+
+
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+    """Return the convolution of two signals along all axes; see `scipy.signal.convolve`.
+
+    Args:
+        in1: a signal.
+        in2: another, with as many axes.
+        mode: "full", "same" (as long as the first) or "valid" (where one covers the other).
+        method: "direct", "fft", or "auto", which is the former here.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        UsageError: the mode or method is unknown.
+
+    >>> convolve([1.0, 2.0, 3.0], [0.0, 1.0], mode="same")
+    tensor([0., 1., 2.])
+    """
+    x, y = pair("convolve", in1, in2, mode)
+    if method == "fft":
+        return fftconvolve(x, y, mode)
+    if method not in ("auto", "direct"):
+        needed = "'auto', 'direct' or 'fft' is needed"
+        raise UsageError(describe("convolve", f"method={method!r}", needed, "Leave it out"))
+    if not x.ndim:
+        return x * y
+    if swapped("convolve", x, y, mode, tuple(range(x.ndim))):
+        x, y = y, x
+    if x.ndim == 1 and (mode != "same" or len(x) >= len(y)):
+        return convolve_sequences(x, y, mode)
+    return correlated_same(x, np.flip(y), mode)
+
+
+def correlated_same(x: Any, y: Any, mode: str) -> Any:
+    """Return a correlation whose part for "same" is that of SciPy's convolutions, in the middle of the full one."""
+    if mode != "same":
+        return correlated(x, y, mode)
+    found = correlated(x, y, "full")
+    return middle(found, x.shape)
+
+
+def middle(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return the middle part of a shape."""
+    starts = [(n - m) // 2 for n, m in zip(x.shape, shape, strict=True)]
+    return x[tuple(slice(a, a + m) for a, m in zip(starts, shape, strict=True))]
+
+
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+    """Return the correlation of two signals along all axes, the second conjugated; see `scipy.signal.correlate`.
+
+    Args:
+        in1: a signal.
+        in2: another, with as many axes.
+        mode: "full", "same" (as long as the first) or "valid" (where one covers the other).
+        method: "direct", "fft", or "auto", which is the former here.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        UsageError: the mode or method is unknown.
+
+    >>> correlate([1.0, 2.0, 3.0], [0.0, 1.0], mode="valid")
+    tensor([2., 3.])
+    """
+    x, y = pair("correlate", in1, in2, mode)
+    other = np.conjugate(y) if y.dtype.kind == "c" else y
+    if not x.ndim:
+        return x * other
+    return convolve(x, np.flip(other), mode, method)
+
+
+def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+    """Return the convolution of two images; see `scipy.signal.convolve2d`.
+
+    Args:
+        in1: an image.
+        in2: another.
+        mode: "full", "same" (as large as the first) or "valid" (where one covers the other).
+        boundary: what is around the first image: "fill", "wrap" or "symm".
+        fillvalue: the number with which it is filled.
+
+    Raises:
+        ShapeError: they have not got two axes each.
+        UsageError: the mode or boundary is unknown.
+
+    >>> convolve2d([[1.0, 2.0]], [[1.0, 1.0]], boundary="wrap")
+    tensor([[3., 3., 3.]])
+    """
+    return of_images("convolve2d", in1, in2, mode, boundary, fillvalue, later=0)
+
+
+def of_images(name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, later: int) -> Any:
+    """Return the convolution of two images; the middle is one `later` where the second has an even length."""
+    x, y = pair(name, in1, in2, mode)
+    around: Any = {"fill": "constant", "wrap": "wrap", "symm": "symmetric"}.get(boundary)
+    if around is None:
+        given = f"boundary={boundary!r}"
+        raise UsageError(describe(name, given, "'fill', 'wrap' or 'symm' is needed", "Pass one of these"))
+    if x.ndim != 2:
+        raise ShapeError(describe(name, f"signals with {x.ndim} axes", "two are needed", "Use convolve"))
+    if swapped(name, x, y, mode, (0, 1)):
+        x, y = y, x
+    if mode == "valid":
+        return correlated(x, np.flip(y), "valid")
+    width = [(n - 1, n - 1) for n in y.shape]
+    options: dict[str, Any] = {"constant_values": fillvalue} if boundary == "fill" else {}
+    framed: Any = np.pad(x, width, around, **options)
+    found = correlated(framed, np.flip(y), "valid")
+    if mode == "full":
+        return found
+    return found[
+        tuple(slice((k - 1 + later) // 2, (k - 1 + later) // 2 + n) for n, k in zip(x.shape, y.shape, strict=True))
+    ]
+
+
+def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
+    """Return the correlation of two images, the second conjugated; see `scipy.signal.correlate2d`.
+
+    Args:
+        in1: an image.
+        in2: another.
+        mode: "full", "same" (as large as the first) or "valid" (where one covers the other).
+        boundary: what is around the first image: "fill", "wrap" or "symm".
+        fillvalue: the number with which it is filled.
+
+    Raises:
+        ShapeError: they have not got two axes each.
+        UsageError: the mode or boundary is unknown.
+
+    >>> correlate2d([[1.0, 2.0]], [[0.0, 1.0]], mode="valid")
+    tensor([[2.]])
+    """
+    y: Any = as_tensor(in2)
+    other = np.conjugate(y) if y.dtype.kind == "c" else y
+    return of_images("correlate2d", in1, np.flip(other), mode, boundary, fillvalue, later=1)
+
+
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """Return the convolution of two signals along axes by Fourier transforms; see `scipy.signal.fftconvolve`.
+
+    Args:
+        in1: a signal.
+        in2: another, with as many axes.
+        mode: "full", "same" (as long as the first) or "valid" (where one covers the other).
+        axes: the axes to convolve along, all if they are not given; the others broadcast.
+
+    Raises:
+        ShapeError: the shapes do not fit.
+        UsageError: the mode is unknown.
+
+    >>> fftconvolve([1.0, 2.0, 3.0], [0.0, 1.0]).round(6)
+    tensor([0., 1., 2., 3.])
+    """
+    import scipy.fft
+
+    x, y = pair("fftconvolve", in1, in2, mode)
+    if not x.ndim:
+        return x * y
+    if 0 in x.shape or 0 in y.shape:
+        return as_tensor(np.array([]))
+    along = tuple(range(x.ndim)) if axes is None else normalize_axis_tuple(axes, x.ndim)
+    along = tuple(i for i in along if x.shape[i] != 1 and y.shape[i] != 1)
+    if swapped("fftconvolve", x, y, mode, along):
+        x, y = y, x
+    shape = np.broadcast_shapes(*(tuple(1 if i in along else n for i, n in enumerate(z.shape)) for z in (x, y)))
+    full = tuple(x.shape[i] + y.shape[i] - 1 if i in along else n for i, n in enumerate(shape))
+    real = x.dtype.kind != "c" and y.dtype.kind != "c"
+    if not along:
+        found = x * y
+    else:
+        lengths = [scipy.fft.next_fast_len(full[i], real) for i in along]
+        forward, backward = (np.fft.rfftn, np.fft.irfftn) if real else (np.fft.fftn, np.fft.ifftn)
+        product = forward(x, lengths, axes=along) * forward(y, lengths, axes=along)
+        found = backward(product, lengths, axes=along)[tuple(map(slice, full))]
+    if mode == "full":
+        return found
+    if mode == "same":
+        return middle(found, (x if x.shape != () else y).shape)
+    return middle(found, tuple(x.shape[i] - y.shape[i] + 1 if i in along else n for i, n in enumerate(full)))
+
+
+def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+    """Return what `fftconvolve` does, in one piece; see `scipy.signal.oaconvolve`.
+
+    Args:
+        in1: a signal.
+        in2: another, with as many axes.
+        mode: "full", "same" (as long as the first) or "valid" (where one covers the other).
+        axes: the axes to convolve along, all if they are not given; the others broadcast.
+
+    >>> oaconvolve([1.0, 2.0, 3.0], [0.0, 1.0], mode="valid").round(6)
+    tensor([1., 2.])
+    """
+    return fftconvolve(in1, in2, mode, axes)
+
+
+# Filters
+
+
+def row(name: str, what: str, value: Any) -> Any:
+    """Return coefficients of a filter."""
+    x: Any = np.atleast_1d(as_tensor(value))
+    if x.ndim != 1 or not len(x):
+        raise ShapeError(describe(name, f"{what} of shape {x.shape}", "coefficients in one row are needed", "Reshape"))
+    return x
+
+
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Return a signal after a linear filter; see `scipy.signal.lfilter`.
+
+    Args:
+        b: coefficients of the numerator.
+        a: coefficients of the denominator, the first of which is not 0.
+        x: the signal.
+        axis: the axis of time.
+        zi: the state before, one less than there are coefficients along the axis; zeros, and no state is returned, if
+            it is not given.
+
+    Returns:
+        The signal, or a pair of it and the state after.
+
+    Raises:
+        ShapeError: the coefficients are no rows.
+
+    >>> lfilter([1.0], [1.0, -0.5], [1.0, 0.0, 0.0])
+    tensor([1.  , 0.5 , 0.25])
+    """
+    top, bottom = row("lfilter", "b", b), row("lfilter", "a", a)
+    signal: Any = as_tensor(x)
+    at = normalize_axis_index(axis, signal.ndim)
+    count = max(len(top), len(bottom))
+    kinds = [z.dtype for z in (top, bottom, signal)] + ([] if zi is None else [as_tensor(zi).dtype])
+    kind = np.result_type(*kinds)
+    kind = kind if kind.kind in "fc" else np.dtype(float)
+    top, bottom, signal = (z.astype(kind) for z in (extended(top, count), extended(bottom, count), signal))
+    signal = np.moveaxis(signal, at, -1)
+    length = signal.shape[-1]
+    driven = sum_of_delays(top, signal)
+    if zi is not None:
+        state: Any = as_tensor(zi)
+        state = np.moveaxis(state, at, -1) * bottom[0]
+        state = np.broadcast_to(state, (*signal.shape[:-1], count - 1))
+        driven = driven + np.concatenate([state, np.zeros(signal.shape, kind)], axis=-1)
+    found = apply(feedback, bottom, driven[..., :length])
+    if zi is None:
+        return np.moveaxis(found, -1, at)
+    after = (driven - sum_of_delays(bottom, found))[..., length:] / bottom[0]
+    return np.moveaxis(found, -1, at), np.moveaxis(after, -1, at)
+
+
+def extended(x: Any, count: int) -> Any:
+    """Return coefficients with zeros at the end."""
+    return x if len(x) == count else np.concatenate([x, np.zeros(count - len(x), x.dtype)])
+
+
+def sum_of_delays(c: Any, x: Any) -> Any:
+    """Return the sums over k of c[k] x[n - k] along the last axis, for all n where they are not zero."""
+    more = (len(c) - 1,)
+    images, kernel = x.reshape(1, -1, 1, x.shape[-1]), np.flip(c)[None, None, None]
+    found = apply(correlation, images, kernel, stride=(1,), dilation=(1,), spread=(1,), low=more, high=more)
+    return found.reshape(*x.shape[:-1], -1)
+
+
+def lfilter_zi(b: Any, a: Any) -> Any:
+    """Return the state of a filter in which a signal of ones stays; see `scipy.signal.lfilter_zi`.
+
+    Args:
+        b: coefficients of the numerator.
+        a: coefficients of the denominator.
+
+    Raises:
+        ShapeError: the coefficients are no rows.
+
+    >>> lfilter_zi([1.0], [1.0, -0.5])
+    tensor([1.])
+    """
+    top, bottom = row("lfilter_zi", "b", b), row("lfilter_zi", "a", a)
+    count = max(len(top), len(bottom))
+    top, bottom = (extended(c / bottom[0], count) for c in (top, bottom))
+    rest = top[1:] - bottom[1:] * top[0]
+    first = np.sum(rest) / np.sum(bottom)
+    return np.cumsum(bottom)[:-1] * first - (np.cumsum(rest) - rest)
+
+
+def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None) -> Any:
+    """Return a signal after a filter that runs forwards and then backwards; see `scipy.signal.filtfilt`.
+
+    Args:
+        b: coefficients of the numerator.
+        a: coefficients of the denominator.
+        x: the signal.
+        axis: the axis of time.
+        padtype: how the signal goes on beyond its ends: "odd", "even", "constant" or None.
+        padlen: how far; three times the number of coefficients if it is not given.
+
+    Raises:
+        ShapeError: the signal is shorter.
+        UsageError: the kind of padding is unknown.
+
+    >>> filtfilt([1.0], [2.0], [1.0, 2.0], padtype=None)
+    tensor([0.25, 0.5 ])
+    """
+    top, bottom = row("filtfilt", "b", b), row("filtfilt", "a", a)
+    signal: Any = as_tensor(x)
+    signal = np.moveaxis(signal, axis, -1)
+    edge = 0 if padtype is None else 3 * max(len(top), len(bottom)) if padlen is None else padlen
+    if signal.shape[-1] <= edge:
+        given = f"{signal.shape[-1]} elements along the axis, to be continued by {edge}"
+        raise ShapeError(describe("filtfilt", given, "more are needed", "Pass another padlen"))
+    ends = continued(signal, padtype, edge)
+    state = lfilter_zi(top, bottom)
+    for _ in range(2):
+        filtered, _ = lfilter(top, bottom, ends, zi=state * ends[..., :1])
+        ends = np.flip(filtered, -1)
+    return np.moveaxis(ends[..., edge : ends.shape[-1] - edge], -1, axis)
+
+
+def continued(x: Any, padtype: str | None, edge: int) -> Any:
+    """Return a signal that goes on beyond its ends."""
+    if not edge:
+        return x
+    first, last = x[..., :1], x[..., -1:]
+    before, after = np.flip(x[..., 1 : edge + 1], -1), np.flip(x[..., -edge - 1 : -1], -1)
+    if padtype == "odd":
+        before, after = 2 * first - before, 2 * last - after
+    elif padtype == "constant":
+        before, after = np.repeat(first, edge, -1), np.repeat(last, edge, -1)
+    elif padtype != "even":
+        given = f"padtype={padtype!r}"
+        raise UsageError(describe("filtfilt", given, "'odd', 'even', 'constant' or None is needed", "Correct it"))
+    return np.concatenate([before, x, after], axis=-1)
+
+
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Return a signal after filters of the second order, one after the other; see `scipy.signal.sosfilt`.
+
+    Args:
+        sos: a row of six coefficients for each filter.
+        x: the signal.
+        axis: the axis of time.
+        zi: the states before, those of each filter along the first axis; none are returned if they are not given.
+
+    Returns:
+        The signal, or a pair of it and the states after.
+
+    Raises:
+        ShapeError: there are no rows of six coefficients.
+
+    >>> sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], [1.0, 0.0, 0.0])
+    tensor([1.  , 0.5 , 0.25])
+    """
+    sections: Any = as_tensor(sos)
+    if sections.ndim != 2 or sections.shape[1] != 6:
+        raise ShapeError(describe("sosfilt", f"shape {sections.shape}", "rows of six are needed", "Reshape them"))
+    found, states = x, []
+    for i in range(len(sections)):
+        if zi is None:
+            found = lfilter(sections[i, :3], sections[i, 3:], found, axis)
+        else:
+            found, state = lfilter(sections[i, :3], sections[i, 3:], found, axis, as_tensor(zi)[i])
+            states.append(state)
+    return found if zi is None else (found, np.stack(states))
+
+
+def detrend(data: Any, axis: int = -1, type: str = "linear") -> Any:
+    """Return a signal less its mean, or less the line that fits it best; see `scipy.signal.detrend`.
+
+    Args:
+        data: the signal.
+        axis: the axis of time.
+        type: "linear" or "constant".
+
+    Raises:
+        UsageError: the type is unknown.
+
+    >>> detrend([1.0, 3.0], type="constant")
+    tensor([-1.,  1.])
+    """
+    if type not in ("linear", "constant"):
+        raise UsageError(describe("detrend", f"type={type!r}", "'linear' or 'constant' is needed", "Correct it"))
+    x: Any = as_tensor(data)
+    rest = x - np.mean(x, axis=axis, keepdims=True)
+    if type == "constant":
+        return rest
+    times = np.arange(x.shape[axis]) - (x.shape[axis] - 1) / 2
+    times = times.reshape((-1,) + (1,) * (x.ndim - 1 - normalize_axis_index(axis, x.ndim)))
+    return rest - times * (np.sum(times * rest, axis=axis, keepdims=True) / np.sum(times**2))

@@ -1,0 +1,122 @@
+"""Convolutions and filters: SciPy's values, and gradients by signals, kernels and coefficients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.signal
+
+import wengert as wg
+from wengert.errors import ShapeError, UsageError
+from wengert.scipy import signal
+from wengert.testing import check_grads
+
+RNG = np.random.default_rng(0)
+B, A = [0.2, 0.3, 0.1], [1.5, -0.6, 0.2]
+
+
+def close(found: Any, want: Any) -> None:
+    np.testing.assert_allclose(found, want, rtol=1e-11, atol=1e-12)
+    assert found.shape == np.shape(want)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(
+    "shapes", [((7,), (3,)), ((3,), (6,)), ((5, 6), (2, 3)), ((2, 3), (4, 5)), ((3, 4, 3), (2, 2, 2))]
+)
+def test_convolutions_are_scipys(mode: str, shapes: Any) -> None:
+    x, y = (RNG.normal(size=shape) for shape in shapes)
+    for name in ("convolve", "correlate", "fftconvolve", "oaconvolve"):
+        close(getattr(signal, name)(x, y, mode), getattr(scipy.signal, name)(x, y, mode))
+    close(signal.correlate(x + 1j, y * 1j, mode), scipy.signal.correlate(x + 1j, y * 1j, mode))
+    numbers = np.arange(x.size).reshape(x.shape), np.arange(y.size).reshape(y.shape)
+    found, want = signal.convolve(*numbers, mode), scipy.signal.convolve(*numbers, mode)
+    np.testing.assert_array_equal(found, want)
+    assert found.dtype == want.dtype
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("boundary", ["fill", "wrap", "symm"])
+def test_convolutions_of_images_are_scipys(mode: str, boundary: str) -> None:
+    x, y = RNG.normal(size=(5, 6)), RNG.normal(size=(3, 2))
+    for name in ("convolve2d", "correlate2d"):
+        close(getattr(signal, name)(x, y, mode, boundary), getattr(scipy.signal, name)(x, y, mode, boundary))
+    filled = scipy.signal.convolve2d(x, y, mode, fillvalue=2.0)
+    close(signal.convolve2d(x, y, mode, fillvalue=2.0), filled)
+
+
+def test_convolutions_along_axes() -> None:
+    x, y = RNG.normal(size=(3, 6)), RNG.normal(size=(1, 4))
+    close(signal.fftconvolve(x, y, "same", axes=1), scipy.signal.fftconvolve(x, y, "same", axes=1))
+
+
+@pytest.mark.parametrize(("b", "a"), [(B, A), ([0.5], [1.0, -0.9]), (B, [2.0]), ([1.0], A)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_filters_are_scipys(b: Any, a: Any, axis: int) -> None:
+    x = RNG.normal(size=(11, 12))
+    close(signal.lfilter(b, a, x, axis), scipy.signal.lfilter(b, a, x, axis))
+    order = max(len(a), len(b)) - 1
+    state = RNG.normal(size=(order, 12) if axis == 0 else (11, order))
+    for found, want in zip(
+        signal.lfilter(b, a, x, axis, state), scipy.signal.lfilter(b, a, x, axis, state), strict=True
+    ):
+        close(found, want)
+    close(signal.lfilter_zi(b, a), scipy.signal.lfilter_zi(b, a))
+    for padtype in ("odd", "even", "constant", None):
+        close(
+            signal.filtfilt(b, a, x, axis, padtype, 4 if padtype else None),
+            scipy.signal.filtfilt(b, a, x, axis, padtype, 4 if padtype else None),
+        )
+
+
+def test_filters_in_sections_and_trends() -> None:
+    x = RNG.normal(size=(3, 20))
+    sections = scipy.signal.butter(4, 0.3, output="sos")
+    close(signal.sosfilt(sections, x), scipy.signal.sosfilt(sections, x))
+    state = RNG.normal(size=(2, 3, 2))
+    for found, want in zip(
+        signal.sosfilt(sections, x, zi=state), scipy.signal.sosfilt(sections, x, zi=state), strict=True
+    ):
+        close(found, want)
+    for kind in ("linear", "constant"):
+        close(signal.detrend(x, 0, kind), scipy.signal.detrend(x, 0, kind))
+
+
+def test_gradients_and_lanes() -> None:
+    x, b, a = RNG.normal(size=7), np.array(B), np.array(A)
+    check_grads(signal.lfilter, (b, a, x), order=2)
+    check_grads(lambda b, a, x, z: signal.lfilter(b, a, x, zi=z), (b, a, x, np.ones(2)), order=2)
+    check_grads(lambda b, a, x: signal.filtfilt(b, a, x, padlen=3), (b, a, x), order=1)
+    check_grads(lambda x, y: signal.convolve(x, y, "same"), (x.reshape(7, 1), a.reshape(3, 1)), order=2)
+    check_grads(lambda x, y: signal.fftconvolve(x, y, "valid"), (x, a), order=2)
+    coefficients = np.stack([a, a + 0.1])
+    for axes in ((0, None), (None, 0), (0, 0)):
+        signals = np.stack([x, -x]) if axes[1] == 0 else x
+        rows = coefficients if axes[0] == 0 else a
+        gradient = wg.grad(lambda a, x: np.sum(signal.lfilter(b, a, x) ** 2), (0, 1))
+        lanes = wg.vmap(gradient, in_axes=axes)(rows, signals)
+        each = [gradient(rows[i] if axes[0] == 0 else rows, signals[i] if axes[1] == 0 else signals) for i in range(2)]
+        for found, want in zip(lanes, zip(*each, strict=True), strict=True):
+            close(found, np.stack(want))
+
+
+def test_errors() -> None:
+    with pytest.raises(UsageError) as caught:
+        signal.convolve([1.0], [1.0], "all")
+    assert str(caught.value) == "convolve: mode='all'; 'full', 'same' or 'valid' is needed. Pass one of these."
+    with pytest.raises(ShapeError) as refused:
+        signal.convolve(np.ones((2, 3)), np.ones((3, 2)), "valid")
+    assert str(refused.value) == (
+        "convolve: shapes (2, 3) and (3, 2) with mode='valid'; one as long as the other along every axis is needed. "
+        "Pad one."
+    )
+    with pytest.raises(ShapeError) as refused:
+        signal.filtfilt(B, A, np.ones(5))
+    assert str(refused.value) == (
+        "filtfilt: 5 elements along the axis, to be continued by 9; more are needed. Pass another padlen."
+    )
+    with pytest.raises(ShapeError) as refused:
+        signal.lfilter(B, [A], np.ones(5))
+    assert str(refused.value) == "lfilter: a of shape (1, 3); coefficients in one row are needed. Reshape."
