@@ -32,22 +32,26 @@ CLOSE = 8
 
 def smallest_gap(w: Any) -> Any:
     """Return how far apart eigenvalues are that are different, for each stack."""
-    precision = np.finfo(w.dtype).eps * CLOSE * max(w.shape[-1], 1)
-    return precision * np.max(np.abs(w), axis=-1, keepdims=True, initial=0)
+    return rounding(w) * np.abs(w).max(axis=-1, keepdims=True, initial=0)
 
 
-def near(w: Any, sign: int) -> tuple[Any, Any]:
-    """Return the matrices of w_j + sign w_i, and which of them count as zero."""
-    denominators = w[..., None, :] + sign * w[..., :, None]
-    return denominators, np.abs(denominators) <= smallest_gap(w)[..., None]
+def rounding(w: Any) -> float:
+    """Return how far apart eigenvalues are that are different, relative to the largest."""
+    return EPSILON[w.dtype.char] * CLOSE * w.shape[-1]
+
+
+EPSILON = {kind: float(np.finfo(kind).eps) for kind in "fdFD"}
 
 
 def evaluate_divided(x: Any, w: Any, *, sign: int, strict: bool) -> Any:
     """Evaluate `divided`: x_ij / (w_j + sign w_i), and 0 where eigenvalues are one; strictly, only 0 may be there."""
-    denominators, one = near(w, sign)
+    columns, rows = w[..., None, :], w[..., :, None]
+    denominators = columns + rows if sign > 0 else columns - rows
+    one = np.abs(denominators) <= smallest_gap(w)[..., None]
     if strict and np.any(np.abs(np.where(one, off_diagonal(x), 0)) > negligible(x)):
         raise undetermined("forward mode, where they would depend on the direction")
-    return np.where(one, 0, x / np.where(one, 1, denominators))
+    denominators[one] = np.inf
+    return x / denominators
 
 
 def off_diagonal(x: Any) -> Any:
@@ -144,7 +148,15 @@ def is_spread(w: Any) -> bool:
     if not is_concrete(w):
         return False
     values = raw(w)
-    return bool(np.all(np.abs(np.diff(values)) > smallest_gap(values)))
+    return bool((np.abs(values[..., 1:] - values[..., :-1]) > smallest_gap(values)).all())
+
+
+def is_regular(s: Any) -> bool:
+    """Tell whether singular values, in descending order, are known not to be zero."""
+    if not is_concrete(s):
+        return False
+    values = raw(s)
+    return bool((values[..., -1:] > rounding(values) * values[..., :1]).all())
 
 
 def inner_gradient(x: Any, ct_w: Any, w: Any) -> Any:
@@ -288,12 +300,12 @@ def evaluate_svd(a: Any, *, full_matrices: bool) -> Any:
 
 def nonzero(s: Any) -> Any:
     """Return singular values, and infinity where they are zero: what is divided by that is 0."""
-    return np.where(s <= smallest_gap(s), np.inf, s)
+    return s if is_regular(s) else np.where(s <= smallest_gap(s), np.inf, s)
 
 
 def moving(ct_s: Any, s: Any) -> Any:
     """Return the cotangents (or tangents) of singular values, 0 where these are 0, as those of |x| are there."""
-    return np.where(s <= smallest_gap(s), 0, ct_s)
+    return ct_s if is_regular(s) else np.where(s <= smallest_gap(s), 0, ct_s)
 
 
 def outer_gradient(u: Any, g: Any, turned: Any, s: Any) -> Any:
