@@ -110,8 +110,11 @@ def compiled(example: Example, threads: int, library: str) -> tuple[Function, Se
 
 
 def wengert(example: Example, _threads: int) -> tuple[Function, Sequence[Any]]:
-    """Compile with Wengert."""
+    """Compile with Wengert, at the first call, as the others do."""
     import wengert as wg
+    from wengert import _config
+
+    _config.AT_ONCE = True
 
     own = example.function  # what a function captures is looked at while it is traced: not the arguments
 

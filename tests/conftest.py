@@ -1,4 +1,9 @@
-"""What holds for all tests: none is timed, because other programs may use the machine too; code is kept for one run."""
+"""What holds for all tests.
+
+None is timed, because other programs may use the machine too. Machine code is kept for one run. Jitted functions run
+as NumPy, which compiles nothing and has its bits, unless a test is of native code or the environment has
+WENGERT_NATIVE=1.
+"""
 
 import atexit
 import gc
@@ -13,6 +18,8 @@ from tests.cases import OPTIONS
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+os.environ.setdefault("WENGERT_NATIVE", "0")
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have the folder of the process that started them
     folder = tempfile.mkdtemp(prefix="wengert-cache-")

@@ -25,6 +25,7 @@ GRID = np.arange(12.0).reshape(3, 4)
 @pytest.fixture(autouse=True)
 def _native(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_config, "NATIVE", True)
+    monkeypatch.setattr(_config, "AT_ONCE", True)
 
 
 class Refused(Exception):

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.compile.executable import Compiled
+from wengert import _config
+from wengert.compile.costs import calls_before, is_worthwhile
+from wengert.compile.executable import Compiled, GraphFunction
 from wengert.transforms.tracing import trace
 
 pytest.importorskip("llvmlite")
@@ -55,6 +57,40 @@ def test_products_of_what_does_not_vary_along_the_lanes(rows):
 
 
 def test_what_kernels_cannot_do_runs_as_numpy_between_them():
-    run = Compiled(trace(solved)(X))
+    many = np.linspace(-0.9, 1.1, 200)
+    run = Compiled(trace(lambda x: np.exp(np.sort(np.exp(np.sin(x[:, None] * x)))))(many))
     assert [part.program is None for part in run.segments.parts] == [False, True, False]
-    assert [reason for part in run.segments.parts for reason in part.reasons]
+    assert [reason for part in run.segments.parts for reason in part.reasons] == ["a routine of NumPy"]
+
+
+# When
+
+
+def test_parts_with_little_work_are_left_to_numpy():
+    run = Compiled(trace(solved)(X))
+    assert [part.program is None for part in run.segments.parts] == [True]
+    assert set(run.segments.parts[0].reasons) == {"a routine of NumPy", "too little work for a call of native code"}
+    views = trace(lambda x: np.cumsum(x.T[::-1], axis=0).T)(np.ones((300, 300)))
+    assert [part.program is None for part in Compiled(views).segments.parts] == [True]
+    assert is_worthwhile(trace(np.exp)(np.ones(10_000)))
+
+
+def test_a_graph_is_compiled_when_its_calls_took_as_long_as_that(monkeypatch):
+    monkeypatch.setattr(_config, "AT_ONCE", False)
+    function = GraphFunction(trace(rosenbrock)(X))
+    assert 100 < function.waiting < 2000
+    function.waiting = 2
+    found = []
+    for _ in range(4):
+        found.append(function(X)[0])
+        assert ("compiled" in function.__dict__) == (len(found) > 2)
+    assert found[0] == found[1] == rosenbrock(X)
+    assert found[2] == found[3]
+    np.testing.assert_allclose(found, rosenbrock(X), rtol=1e-14)
+
+
+def test_what_takes_long_is_compiled_at_once(monkeypatch):
+    large = trace(lambda x: np.sum(np.sin(x) * np.exp(x)))(np.ones(1_000_000))
+    assert calls_before(large) == 0
+    monkeypatch.setattr(_config, "AT_ONCE", True)
+    assert GraphFunction(trace(rosenbrock)(X)).waiting == 0

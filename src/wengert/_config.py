@@ -4,9 +4,10 @@
 several topics are separated by commas. `WENGERT_DEBUG=1` checks graphs after each pass. `WENGERT_THREADS` is the
 number of threads that share large operations; without it OMP_NUM_THREADS counts, which people set to run many
 processes side by side. `WENGERT_CACHE` is the folder in which machine code is kept; `0` or nothing keeps none.
-`WENGERT_NATIVE=1` lets jitted functions run as native code where kernels can; they will do so by themselves when all
-of the test suite passes with it. `WENGERT_OWN_FUNCTIONS=1` lets eager operations on large arrays use the functions of
-native code where these are faster than NumPy's, whose last bits they do not have.
+Jitted functions are compiled to native code as far as kernels can compute them, as soon as that is worth it:
+`WENGERT_NATIVE=1` compiles each at its first call, `WENGERT_NATIVE=0` none. `WENGERT_OWN_FUNCTIONS=1` lets eager
+operations on large arrays use the functions of native code where these are faster than NumPy's, whose last bits they do
+not have.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import os
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["CACHE", "DEBUG", "LOGGED", "NATIVE", "OWN_FUNCTIONS", "THREADS"]
+__all__ = ["AT_ONCE", "CACHE", "DEBUG", "LOGGED", "NATIVE", "OWN_FUNCTIONS", "THREADS"]
 
 MOST_THREADS = 16  # memory feeds no more than this
 
 DEBUG = os.environ.get("WENGERT_DEBUG", "0") not in ("", "0")
 CACHE = os.environ.get("WENGERT_CACHE")
-NATIVE = os.environ.get("WENGERT_NATIVE", "0") not in ("", "0")
+NATIVE = os.environ.get("WENGERT_NATIVE") != "0"
+AT_ONCE = os.environ.get("WENGERT_NATIVE") == "1"
 OWN_FUNCTIONS = os.environ.get("WENGERT_OWN_FUNCTIONS", "0") not in ("", "0")
 LOGGED = frozenset(topic.strip() for topic in os.environ.get("WENGERT_LOG", "").split(",")) - {""}
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from wengert import _config
+from wengert.compile.costs import calls_before
 from wengert.compile.keeping import found, keep
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
@@ -78,16 +80,20 @@ def text_of(name: str) -> str:
 
 
 class GraphFunction(Entry):
-    """Be a graph as a function of arrays and numbers of the types of its inputs, compiled when it is first called.
+    """Be a graph as a function of arrays and numbers of the types of its inputs, compiled when that is worth it.
 
-    Where one program computes all of it, calls are native from the second one with arguments of some kinds on.
+    Where one program computes all of it, calls are native from the next one with arguments of some kinds on.
 
     Args:
         graph: the graph.
+
+    Attributes:
+        waiting: how many calls NumPy evaluates until it is compiled.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.waiting = 0 if _config.AT_ONCE else calls_before(graph)
 
     @functools.cached_property
     def compiled(self) -> Compiled | None:
@@ -99,7 +105,8 @@ class GraphFunction(Entry):
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """Return the outputs."""
-        if self.compiled is None:
+        if self.waiting or self.compiled is None:
+            self.waiting -= self.waiting > 0
             return tuple(evaluate(self.graph, values))
         self.offer(self, list(map(kind_of, values)))
         return self.compiled(values)
@@ -120,7 +127,7 @@ class GraphFunction(Entry):
             names: of those that are given by name, the last ones.
             arranged: puts the outputs into containers.
         """
-        program = None if self.compiled is None else self.compiled.whole
+        program = None if self.waiting or self.compiled is None else self.compiled.whole
         known, results = known_kinds(arguments), known_kinds(list(map(result_kind, self.graph.outputs)))
         if program is None or known is None or results is None:
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from wengert import _config
+from wengert.compile.costs import is_worthwhile
 from wengert.compile.segments import Segments, converted, segmented
 from wengert.core.graph import Graph
 from wengert.emission.executable import image_of
@@ -32,7 +33,7 @@ def imaged(graph: Graph) -> Segments[Image]:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
         NotImplementedError: an opcode has no instructions.
     """
-    return converted(segmented(graph), machine_code)
+    return converted(segmented(graph, is_worthwhile), machine_code)
 
 
 def machine_code(program: Program) -> Image:

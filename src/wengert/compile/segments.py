@@ -6,7 +6,7 @@ as possible, however the two kinds of equations are mixed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -112,11 +112,12 @@ def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
     return found
 
 
-def segmented(graph: Graph) -> Segments[Program]:
+def segmented(graph: Graph, least: Callable[[Graph], bool] | None = None) -> Segments[Program]:
     """Return a graph in segments.
 
     Args:
         graph: without calls; see `wengert.compile.passes.inlined`.
+        least: tells whether a part is worth a segment of its own, if it is not all of the graph; all are by default.
     """
     outputs = without_numbers(graph.outputs)
     whole = Graph(graph.inputs, graph.equations, outputs)
@@ -127,9 +128,20 @@ def segmented(graph: Graph) -> Segments[Program]:
         return Segments(graph, (Segment(whole, kernels_of(lowered), (), (), is_whole=True),))
     bound = {v for equation in graph.equations for v in equation.outputs}
     part = part_of(graph.equations, bound.intersection(ordered(outputs)))
+    kept = ordered(outputs)
+    while least is not None and (small := small_parts(part, refused, kept, least)):
+        refused |= dict.fromkeys(small, "too little work for a call of native code")
     if refused or not part.outputs:
-        return Segments(graph, tuple(cut(part, refused, ordered(outputs))))
+        return Segments(graph, tuple(cut(part, refused, kept)))
     return Segments(graph, (Segment(part, kernels_of(nodes_of(part)), (), ()),))
+
+
+def small_parts(
+    graph: Graph, refused: Mapping[int, str], kept: Sequence[Variable], least: Callable[[Graph], bool]
+) -> list[int]:
+    """Return the equations, by their places, of the native parts of a graph that are not worth it."""
+    parts = parts_of(graph, refused, kept)
+    return [i for places, part, _ in parts if refused.keys().isdisjoint(places) and not least(part) for i in places]
 
 
 def without_numbers(outputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -159,23 +171,33 @@ def kernels_of(lowered: Lowered) -> Program:
 
 def cut(graph: Graph, refused: Mapping[int, str], kept: Sequence[Variable]) -> list[Segment[Program]]:
     """Return the segments of a graph, some of whose equations are refused; some variables are read in the end."""
+    found: list[Segment[Program]] = []
+    for places, part, dropped in parts_of(graph, refused, kept):
+        if refused.keys().isdisjoint(places):
+            found.append(Segment(part, kernels_of(nodes_of(part)), (), dropped))
+        else:
+            found.append(Segment(part, None, tuple([refused[i] for i in places]), dropped))
+    return found
+
+
+def parts_of(
+    graph: Graph, refused: Mapping[int, str], kept: Sequence[Variable]
+) -> Iterator[tuple[list[int], Graph, tuple[Variable, ...]]]:
+    """Iterate over the parts of a graph, native ones and those of NumPy in turns.
+
+    Yields:
+        the places of the equations, the part, and the variables that nothing reads after it.
+    """
     turns = turns_of(graph, refused)
     order = sorted(set(turns))
     needed: dict[Variable, int] = dict.fromkeys(kept, len(order))
     for turn, equation in zip(turns, graph.equations, strict=True):
         for x in ordered(equation.inputs):
             needed[x] = max(needed.get(x, 0), order.index(turn))
-    found: list[Segment[Program]] = []
     for place, turn in enumerate(order):
-        chosen = [i for i, own in enumerate(turns) if own == turn]
-        equations = [graph.equations[i] for i in chosen]
-        part = part_of(equations, {v for v, last in needed.items() if last > place})
-        dropped = tuple([v for v in part.inputs if needed[v] == place])
-        if turn % 2:
-            found.append(Segment(part, None, tuple([refused[i] for i in chosen]), dropped))
-        else:
-            found.append(Segment(part, kernels_of(nodes_of(part)), (), dropped))
-    return found
+        places = [i for i, own in enumerate(turns) if own == turn]
+        part = part_of([graph.equations[i] for i in places], {v for v, last in needed.items() if last > place})
+        yield places, part, tuple([v for v in part.inputs if needed[v] == place])
 
 
 def turns_of(graph: Graph, refused: Mapping[int, str]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import NamedTuple
 
+from wengert.compile.costs import is_worthwhile
 from wengert.compile.passes import inlined
 from wengert.compile.segments import Segment, Segments, segmented
 from wengert.core.graph import Graph
@@ -87,7 +88,7 @@ class Translation:
     @cached_property
     def segments(self) -> Segments[Program]:
         """The graph in programs of kernels, and what NumPy computes."""
-        return segmented(self.graph)
+        return segmented(self.graph, is_worthwhile)
 
     @cached_property
     def programs(self) -> list[Program]:

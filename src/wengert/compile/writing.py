@@ -26,6 +26,7 @@ from wengert.kernel.kernel import (
     Stage,
     Store,
 )
+from wengert.kernel.merging import merged as with_merged_dimensions
 
 __all__ = ["program_of"]
 
@@ -45,7 +46,7 @@ def program_of(lowered: Lowered) -> Program:
     memory.place_others()
     kernels = tuple([KernelWriter(memory, group).kernel() for group in groups])
     named = {kind: tuple([b.name for b in memory.buffers.values() if b.kind == kind]) for kind in ("input", "output")}
-    return Program(named["input"], named["output"], tuple(memory.buffers.values()), kernels)
+    return with_merged_dimensions(Program(named["input"], named["output"], tuple(memory.buffers.values()), kernels))
 
 
 def given(items: Sequence[Any]) -> list[Any]:

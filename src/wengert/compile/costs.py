@@ -1,0 +1,70 @@
+"""What graphs take by NumPy, and to compile: estimated from types alone, so that decisions are the same in all runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from wengert.core.aval import aval_of
+from wengert.core.contraction import Contraction
+from wengert.core.form import form_of
+from wengert.core.graph import Equation, Graph
+from wengert.kernel.opcodes import OPCODES
+
+__all__ = ["calls_before", "is_worthwhile"]
+
+COMPILING = 15_000.0, 250.0
+"""Microseconds to compile a graph, and more of them for each equation: 8 to 60 ms for graphs of 5 to 200."""
+EVALUATING = 10.0, 1.0
+"""Microseconds of a call that NumPy evaluates, and of each equation."""
+CALLING = 12.0
+"""Microseconds to call one of several native parts of a graph."""
+PASSING = 0.5e-3
+"""Microseconds an element takes that is read from or written to memory."""
+CYCLE = 0.2e-3
+"""Microseconds of NumPy for an element and a cycle of a vector that an opcode takes natively."""
+COSTLY = {"pow": 90, "float_power": 90, "logistic": 40, "logaddexp": 70, "logaddexp2": 70}
+"""Cycles of pointwise primitives that are several opcodes; what is not here takes about one."""
+AT_ONCE = 8
+"""Evaluations up to which a graph is compiled at its first call if they take as long as compiling it."""
+
+
+def calls_before(graph: Graph) -> int:
+    """Return how many calls of a graph NumPy evaluates before it is compiled: as many as take as long as compiling.
+
+    So what is called a few times is never compiled, and nothing takes more than twice as long as what would have been
+    better. What takes long is compiled at once.
+    """
+    compiling = COMPILING[0] + COMPILING[1] * len(graph.equations)
+    calls = int(compiling / (EVALUATING[0] + evaluation_time(graph.equations)))
+    return calls if calls > AT_ONCE else 0
+
+
+def is_worthwhile(part: Graph) -> bool:
+    """Tell whether a part of a graph takes less time natively, as one of several, than if NumPy evaluates it."""
+    passed = sum([size_of(x) for x in (*part.inputs, *part.outputs)])
+    return evaluation_time(part.equations) > CALLING + PASSING * passed
+
+
+def evaluation_time(equations: Iterable[Equation]) -> float:
+    """Return about how many microseconds NumPy takes for equations."""
+    return sum([EVALUATING[1] + time_of(equation) for equation in equations])
+
+
+def time_of(equation: Equation) -> float:
+    """Return about how many microseconds NumPy takes for the elements of an equation."""
+    primitive = equation.primitive
+    sizes = [size_of(x) for x in (*equation.inputs, *equation.outputs)]
+    if primitive.view and len(equation.inputs) == 1:
+        return 0.0
+    if isinstance(form_of(primitive), Contraction) and len(sizes) == 3:
+        return PASSING * math.sqrt(math.prod(sizes))  # a product of m k and k n elements has m k n terms
+    opcode = OPCODES.get(primitive.name)
+    cycles = COSTLY.get(primitive.name, 1) if opcode is None else opcode.cost
+    return max(sizes) * (PASSING + CYCLE * cycles)
+
+
+def size_of(x: Any) -> int:
+    """Return how many elements a variable or literal has."""
+    return math.prod(aval_of(x).shape)

@@ -1,0 +1,56 @@
+"""Dimensions that everything walks through as one are one, and the others stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.cases import together
+from tests.kernels import inputs_for, random_program
+from wengert.compile.passes import inlined
+from wengert.compile.segments import segmented
+from wengert.kernel.checking import findings
+from wengert.kernel.evaluation import evaluate
+from wengert.kernel.merging import merged
+from wengert.transforms.tracing import trace
+
+X = np.random.default_rng(0).normal(size=(5, 2, 3))
+
+EXTENTS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
+    "elementwise": (lambda x: np.sin(x) + 1.0, [(1, 30)]),
+    "transposed": (lambda x: np.sin(x).T, [(3, 2, 5)]),
+    "a broadcast row": (lambda x: x * x[0, 0], [(5, 2, 3)]),
+    "a broadcast page": (lambda x: x * x[0], [(5, 6)]),
+    "a part": (lambda x: x[1:4] * 2.0, [(1, 18)]),
+    "a part of each": (lambda x: x[:, 1] * 2.0, [(5, 3)]),
+    "sum of all": (lambda x: np.sum(x * x), [(1, 30)]),
+    "sums of pages": (lambda x: np.sum(x * x, axis=(1, 2)), [(5, 6)]),
+    "sums of columns": (lambda x: np.sum(x * x, axis=0), [(5, 6)]),
+    "shifted": (lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1))), [(5, 2, 5)]),
+    "gradient": (wg.grad(lambda x: np.sum(np.exp(x))), [(1, 30)]),
+}
+
+
+@pytest.mark.parametrize("case", EXTENTS)
+def test_extents(case: str) -> None:
+    function, extents = EXTENTS[case]
+    graph = trace(function)(X)
+    segments = segmented(inlined(graph))
+    stages = [stage for part in segments.parts for kernel in part.program.kernels for stage in kernel.stages]
+    assert [stage.extents for stage in stages] == extents
+    for found, want in zip(segments.run([X], evaluate), graph(X), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-13)
+
+
+@together("seed", range(100))
+def test_random_programs(seed: int) -> None:
+    made = random_program(seed)
+    found = merged(made)
+    assert not findings(found)
+    with np.errstate(all="ignore"):
+        inputs = inputs_for(made, seed)
+        for one, other in zip(evaluate(found, inputs), evaluate(made, inputs), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
