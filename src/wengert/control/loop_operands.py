@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from wengert.control.subgraphs import permuted
 from wengert.core.graph import Graph
 from wengert.core.identity import Composite
+from wengert.core.record import Record
 
 __all__ = ["LoopSpec", "Parts", "backward_body", "interleaved", "is_counted", "parts"]
 
@@ -17,8 +17,7 @@ Params = Mapping[str, Any]
 Flags = Sequence[bool]
 
 
-@dataclass(frozen=True)
-class LoopSpec(Composite):
+class LoopSpec(Record, Composite):
     """Say what the operands of a loop are, and how its iterations follow each other.
 
     Attributes:
@@ -45,7 +44,7 @@ class LoopSpec(Composite):
 
     def holding(self, constants: int, carried: int) -> LoopSpec:
         """Return what is said of the same loop with other numbers of operands."""
-        return replace(self, constants=constants, carried=carried)
+        return self.replaced(constants=constants, carried=carried)
 
 
 class Parts(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from wengert.core.primitive import PRIMITIVES, Primitive
 __all__ = ["Contraction"]
 
 
-@dataclass(frozen=True)
 class Contraction(Form):
     """Sums of products by labels, which NumPy evaluates in its own way; lanes and cotangents are `contract`.
 

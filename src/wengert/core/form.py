@@ -11,7 +11,6 @@ The forms are a closed set, so that other layers can tell them apart: how a comp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from wengert.core.numbers import calculated
 from wengert.core.order import order_of, strides_of
 from wengert.core.paths import Step
 from wengert.core.primitive import Primitive
+from wengert.core.record import Record
 from wengert.core.rule import misdeclared
 from wengert.errors import GraphError, describe
 
@@ -47,8 +47,7 @@ Shape = tuple[int, ...]
 Steps = list[tuple[Primitive, dict[str, Any]]]
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(Record):
     """Say how a primitive runs over its elements; this one says nothing: NumPy evaluates it, lane by lane."""
 
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
@@ -123,7 +122,6 @@ def number_result(primitive: Primitive, inputs: Inputs) -> Results:
     return (aval_of(number),), None
 
 
-@dataclass(frozen=True)
 class Pointwise(Form):
     """Each element by itself, operands broadcast: ufuncs and all that is elementwise, without saying so.
 
@@ -182,7 +180,6 @@ def broadcast_shape(name: str, shapes: Sequence[Shape]) -> Shape:
         raise misfit(name, shapes) from error
 
 
-@dataclass(frozen=True)
 class Reduction(Form):
     """All elements along axes become one: parameters `axis`, a tuple from 0, and `keepdims`.
 
@@ -230,7 +227,6 @@ class Reduction(Form):
         return {**params, "axis": shift(params["axis"])}
 
 
-@dataclass(frozen=True)
 class Scan(Form):
     """Results so far, along the axis that the parameter `axis` counts from 0.
 
@@ -263,7 +259,6 @@ class Scan(Form):
 SIZE = "size"
 
 
-@dataclass(frozen=True)
 class View(Form):
     """Elements of the operand in another arrangement: what gives NumPy's views, and copies such as `roll`.
 
@@ -314,7 +309,6 @@ class View(Form):
         return None if more else changed
 
 
-@dataclass(frozen=True)
 class Place(View):
     """Operands that fill parts of the result, which is zero elsewhere: what views transpose to, and joins.
 
@@ -342,7 +336,6 @@ def stepwise(value: Any, steps: Steps) -> Any:
     return value
 
 
-@dataclass(frozen=True)
 class Selection(Form):
     """As many results as the elements of an operand say: refused where these are unknown, lane by lane in lanes.
 
@@ -382,7 +375,6 @@ whose shape does not depend on elements is needed. Use numpy.where.
         )
 
 
-@dataclass(frozen=True)
 class Region(Form):
     """Graphs among the parameters: what they give.
 

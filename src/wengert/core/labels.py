@@ -6,11 +6,9 @@ it and the result change places. NumPy computes: two operands as a product of ma
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +29,7 @@ from wengert.core.label_products import (
     sum_of_two,
     windows,
 )
+from wengert.core.record import Record
 
 __all__ = ["Labels", "Relation", "labelled"]
 
@@ -41,8 +40,7 @@ WORTH_A_PATH = 100_000
 """Products from which the search for a path through three operands or more, some 50 microseconds, pays."""
 
 
-@dataclass(frozen=True)
-class Relation:
+class Relation(Record):
     """Bind three labels by an equation: the sum of sign * label is a constant. What lies outside of an array is zero.
 
     Convolutions have one: the place in the result is that in one sequence plus that in the other.
@@ -71,8 +69,7 @@ class Relation:
         return self.constant * own, {name: -sign * own for name, sign in signs.items()}
 
 
-@dataclass(frozen=True, repr=False)
-class Labels(Composite):
+class Labels(Record, Composite):
     """Describe result[r] = the sum, over all other labels, of the product of operands[i][labels of i].
 
     Attributes:
@@ -154,8 +151,7 @@ class Labels(Composite):
         found = self.derived.get(key)
         if found is None:
             lane = (len(self.lengths),)
-            found = self.derived[key] = dataclasses.replace(
-                self,
+            found = self.derived[key] = self.replaced(
                 operands=tuple([lane * flag + own for own, flag in zip(self.operands, batched, strict=True)]),
                 result=lane + self.result,
                 lengths=(*self.lengths, size),
@@ -169,8 +165,7 @@ class Labels(Composite):
         if found is None:
             others = [j for j in range(len(self.operands)) if j != i]
             flip = self.conjugated[i]
-            found = self.derived[i] = dataclasses.replace(
-                self,
+            found = self.derived[i] = self.replaced(
                 operands=(self.result, *[self.operands[j] for j in others]),
                 result=self.operands[i],
                 conjugated=(flip, *[self.conjugated[j] != flip for j in others]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from wengert.core.primitive import Primitive
 __all__ = ["Routine", "core_ranks"]
 
 
-@dataclass(frozen=True)
 class Routine(Form):
     """A routine on some axes of each operand, its core, with all other axes broadcast: LAPACK, sorting, searching.
 

@@ -13,7 +13,6 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from typing import Any
 
@@ -116,7 +115,7 @@ class Encoder:
         if isinstance(value, Primitive):
             return {"primitive": primitive_name(value)}
         if kind in RECORDS.values():
-            return {kind.__name__.lower(): [self.value(getattr(value, field.name)) for field in fields(value)]}
+            return {kind.__name__.lower(): list(map(self.value, value.values()))}
         if isinstance(value, Graph):
             return {"graph": self.graph(value)}
         raise unsaved(f"a value of type {kind.__name__}", "numbers, arrays, strings, tuples and graphs can be saved")
@@ -228,7 +227,7 @@ class Decoder:
 
     def record(self, kind: type[Any], form: JSON, depth: int) -> Any:
         """Return a record, which says itself whether its fields fit together."""
-        values = [self.value(item, depth) for item in items(form, len(fields(kind)))]
+        values = [self.value(item, depth) for item in items(form, len(kind.fields))]
         try:
             found = kind(*values)
             found.check()

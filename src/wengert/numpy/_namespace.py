@@ -98,8 +98,8 @@ def exported(module: Any = np) -> dict[str, Any]:
 
 
 def attach_methods(public: Callable[..., Any], ufunc: np.ufunc) -> None:
-    """Give a public function the methods of its ufunc that have a meaning for Tensors."""
+    """Give a public function the methods of its ufunc that have a meaning for Tensors, which they always return."""
     for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
         meaning = FUNCTIONS.get((ufunc, method))
         if meaning is not None:
-            setattr(public, method, returns_tensors(meaning))
+            setattr(public, method, meaning)

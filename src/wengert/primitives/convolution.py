@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,6 @@ def result_lengths(x: Sequence[int], w: Sequence[int], params: Mapping[str, Any]
     return tuple([max((n - span) // stride + 1, 0) for n, span, stride in steps])
 
 
-@dataclass(frozen=True)
 class Sliding(Form):
     """Windows that slide over the last axes of the first operand: a form of one primitive alone."""
 

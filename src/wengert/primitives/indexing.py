@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,7 +69,6 @@ def unknown_mask(array: Any) -> bool:
     return not isinstance(array, np.ndarray | np.generic) and aval_of(array).dtype.kind == "b"
 
 
-@dataclass(frozen=True)
 class Index(Form):
     """The elements at an index with arrays among the operands; a view where there are none."""
 
@@ -282,7 +280,6 @@ def consume_assigned(
     return (None if base is None else ct, value_ct, *(None,) * len(arrays))
 
 
-@dataclass(frozen=True)
 class Update(Form):
     """The first operand with a part replaced, or added to: the part at an index behind a path of views."""
 

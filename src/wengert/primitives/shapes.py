@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ def transpose_permutation(ct: Any, _aval: Aval, *, axes: Axes) -> Any:
     return ct.transpose(tuple(sorted(range(len(axes)), key=axes.__getitem__)))
 
 
-@dataclass(frozen=True)
 class Reshape(View):
     """Fortran's order is C's order with all axes reversed: lanes stay in front."""
 
@@ -59,7 +57,6 @@ class Reshape(View):
         return [(primitive, dict(params))] if plain else None
 
 
-@dataclass(frozen=True)
 class Permutation(View):
     """Permutations of axes: one after another is one."""
 
@@ -72,7 +69,6 @@ class Permutation(View):
         return [(primitive, {"axes": tuple([axes[axis] for axis in params["axes"]])})]
 
 
-@dataclass(frozen=True)
 class Broadcast(View):
     """Axes are aligned from the right: new ones stand behind the batch axis."""
 
