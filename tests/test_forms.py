@@ -15,7 +15,7 @@ from wengert.core.form import Form, Reduction, Scan, Selection, form_of
 from wengert.core.labels import Labels, labelled
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.routine import Routine
-from wengert.errors import GraphError, ShapeError
+from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.extend import apply, linear
 from wengert.graph import load, save, trace
 
@@ -237,3 +237,16 @@ def test_rules_that_do_not_follow_from_forms_are_few() -> None:
 def test_products_with_several_rows_and_no_columns_can_be_differentiated():
     gradient = wg.grad(lambda c: np.sum(np.einsum("asb,si->sabi", c, np.arange(10.0).reshape(2, 5))))
     np.testing.assert_array_equal(gradient(np.ones((3, 2, 4))), np.full((3, 2, 4), [[10.0], [35.0]]))
+
+
+def test_records_are_compared_by_content_stay_as_they_are_and_say_which_fields_they_have() -> None:
+    assert Reduction(np.add) == Reduction(np.add, ()) != Reduction(np.multiply)
+    assert hash(Reduction(np.add)) == hash(Reduction(np.add))
+    assert repr(Scan("ufunc")) == "Scan(combine='ufunc')"
+    assert Reduction(np.add).replaced(operands=("where",)) == Reduction(np.add, ("where",))
+    with pytest.raises(AttributeError, match="Scan is a record, which stays as it is"):
+        Scan("ufunc").combine = None
+    kind: Any = Scan
+    for values, named in (((), {}), ((1, 2), {}), ((1,), {"combine": 2}), ((), {"other": 1})):
+        with pytest.raises(UsageError, match=r"^Scan: .*; the fields combine are needed. Give each of them once"):
+            kind(*values, **named)
