@@ -21,6 +21,7 @@ from wengert.errors import DtypeError, describe
 
 __all__ = [
     "ARRAYS",
+    "applied",
     "apply",
     "as_tensor",
     "checked",
@@ -79,6 +80,10 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     if structured and (primitive.unfolds or not any(map(is_staged, operands))):  # its graphs run as they are
         return primitive.evaluate(*operands, **params)
     return dispatch(primitive, operands, params)
+
+
+applied: Callable[..., Tensor] = apply
+"""The same function, for those who know that some operand is a Tensor and that there is one result."""
 
 
 def dispatch(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:

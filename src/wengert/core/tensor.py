@@ -44,6 +44,7 @@ __all__ = [
     "raw",
     "unwrapped",
     "wrapped_constant",
+    "wrapped_constants",
 ]
 
 LATER: dict[str, str] = {}
@@ -628,11 +629,14 @@ def unwrapped(out: Any) -> Any:
     return out._value if type(out) is Tensor and out._trace is None else out
 
 
-def wrapped_constant(out: Any) -> Any:
-    """Return a value from below, or a tuple of them, as Tensors."""
-    if isinstance(out, tuple):
-        return tuple(map(wrapped_constant, out))
+def wrapped_constant(out: Any) -> Tensor:
+    """Return a value from below as a Tensor."""
     if type(out) is Tensor:
         return out
     kept = isinstance(out, np.ndarray | np.generic) or type(out) in NUMBERS
     return make_tensor(out if kept else np.asarray(out)[()], None, None)
+
+
+def wrapped_constants(out: Any) -> Any:
+    """Return a value from below as a Tensor, or a tuple of them as Tensors."""
+    return tuple(map(wrapped_constant, out)) if isinstance(out, tuple) else wrapped_constant(out)

@@ -32,31 +32,32 @@ def accumulated(x: Tensor, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any
     return compact_accumulate(x, {"ufunc": ufunc, "axis": axis, **options})
 
 
-def running(name: str, ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
+def running(name: str, ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any) -> Tensor:
     """Return running results along an axis, or along the elements in C order without one."""
     x = as_tensor(a)
     if (axis is None and x.ndim != 1) or not x.ndim:
         x = x.reshape(-1)
     if out is None:
-        return accumulated(x, ufunc, 0 if axis is None else axis, dtype)
+        found: Tensor = accumulated(x, ufunc, 0 if axis is None else axis, dtype)
+        return found
     return with_out(name, accumulated(x, ufunc, 0 if axis is None else axis, dtype_within(x, dtype, out)), out)
 
 
 @implements(np.cumsum)
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the running sums along an axis; see `numpy.cumsum`."""
-    return running("cumsum", np.add, a, axis, dtype, out)  # type: ignore[no-any-return]  # a Tensor
+    return running("cumsum", np.add, a, axis, dtype, out)
 
 
 @implements(np.cumprod)
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the running products along an axis; see `numpy.cumprod`."""
-    return running("cumprod", np.multiply, a, axis, dtype, out)  # type: ignore[no-any-return]  # a Tensor
+    return running("cumprod", np.multiply, a, axis, dtype, out)
 
 
 def cumulative(
     name: str, ufunc: np.ufunc, x: Any, axis: int | None, dtype: Any, out: Any, include_initial: bool
-) -> Any:
+) -> Tensor:
     """Return running results as the array API defines them."""
     t: Any = np.atleast_1d(as_tensor(x))
     if axis is None and t.ndim > 1:
@@ -76,7 +77,7 @@ def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the running sums along an axis; see `numpy.cumulative_sum`."""
-    return cumulative("cumulative_sum", np.add, x, axis, dtype, out, include_initial)  # type: ignore[no-any-return]  # a Tensor
+    return cumulative("cumulative_sum", np.add, x, axis, dtype, out, include_initial)
 
 
 @implements(np.cumulative_prod)
@@ -84,4 +85,4 @@ def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Tensor:
     """Return the running products along an axis; see `numpy.cumulative_prod`."""
-    return cumulative("cumulative_prod", np.multiply, x, axis, dtype, out, include_initial)  # type: ignore[no-any-return]  # a Tensor
+    return cumulative("cumulative_prod", np.multiply, x, axis, dtype, out, include_initial)

@@ -42,7 +42,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
                 "Call .detach() first",
             )
         )
-    return array_as(tensor, converted(tensor, {"dtype": dtype}))  # type: ignore[no-any-return]  # of a Tensor it is one
+    return array_as(tensor, converted(tensor, {"dtype": dtype}))
 
 
 @implements("astype")
@@ -74,7 +74,7 @@ def copy_method(x: Tensor, order: str) -> Any:
     return array_as(x, copied(x, {"order": order}))
 
 
-def array_as(x: Tensor, result: Any) -> Any:
+def array_as(x: Tensor, result: Tensor) -> Tensor:
     """Return a scalar newly computed from an array without axes, which may be held as one, as such an array."""
     trace = result._trace
     if type(result._value) is np.float64 and (trace is None or trace.fast):

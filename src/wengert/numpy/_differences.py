@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import as_tensor, implements
+from wengert.core.methods import call
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as
@@ -19,7 +20,7 @@ from wengert.traces.recorders import single_function
 __all__: list[str] = []
 
 
-def along(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
+def along(x: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
     """Return a slice along one axis."""
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
@@ -56,9 +57,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         x = np.concatenate(parts, axis=axis)  # type: ignore[assignment]  # it is a Tensor
     for _ in range(n):
         if x.dtype.kind == "b":
-            x = np.not_equal(along(x, axis, 1, None), along(x, axis, None, -1))
+            x = call(np.not_equal, along(x, axis, 1, None), along(x, axis, None, -1))
         elif x.shape[axis] < 2:
-            return along(x, axis, 1, None)  # type: ignore[no-any-return]  # a Tensor
+            return along(x, axis, 1, None)
         else:
             x = subtracted(x, {"axis": axis})
     return x
@@ -212,4 +213,4 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
         else:
             widths = diff(points, axis=axis)
     panels = widths * (along(heights, at, 1, None) + along(heights, at, None, -1)) / 2.0
-    return np.sum(panels, axis)  # type: ignore[no-any-return]  # a Tensor
+    return call(np.sum, panels, axis)

@@ -53,7 +53,7 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
         chosen = in_range("take", chosen, x.shape[axis], mode)
     result = x[(*(slice(None),) * axis, np.asarray(chosen) if chosen.ndim == 0 else chosen)]
     packed: Any = result if strides_of(result) in (None, ()) else np.copy(result, order="C")
-    return packed if out is None else with_out("take", packed, out)  # type: ignore[no-any-return]  # a Tensor
+    return packed if out is None else with_out("take", packed, out)
 
 
 def along_axis(name: str, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:

@@ -46,7 +46,7 @@ def concatenate(
     along = normalize_axis_index(axis, len(shapes[0])) if shapes and shapes[0] else 0
     lengths = tuple([shape[along] if len(shape) > along else 1 for shape in shapes])
     result = concatenating(xs, {"axis": along, "lengths": lengths, "dtype": dtype, "casting": casting})
-    return result if out is None else with_out("concatenate", result, out)  # type: ignore[no-any-return]  # a Tensor
+    return result if out is None else with_out("concatenate", result, out)
 
 
 @implements(np.stack)
@@ -65,7 +65,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
         )
     along = normalize_axis_index(axis, xs[0].ndim + 1)
     result = piled(xs, {"axis": along, "dtype": dtype, "casting": casting})
-    return result if out is None else with_out("stack", result, out)  # type: ignore[no-any-return]  # a Tensor
+    return result if out is None else with_out("stack", result, out)
 
 
 @implements(np.hstack)
@@ -170,7 +170,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     counts = np.asarray(repeats)
     if counts.size == 1:
         return repeated(x, {"repeats": operator.index(counts.ravel()[0]), "axis": along})
-    return laid_out("repeat", pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")  # type: ignore[no-any-return]  # a Tensor
+    return laid_out("repeat", pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")
 
 
 @implements(np.roll)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply
+from wengert.core.methods import call
 from wengert.core.order import arranged, example, permuted, strides_of, ways_of
 from wengert.core.requirements import as_order
 from wengert.core.sharing import part_of
@@ -22,7 +23,7 @@ def memories_of(x: Tensor) -> list[Any]:
     return [np.asarray(example(x.shape, way, x.dtype)) for way in ways_of(strides_of(x))]
 
 
-def laid_out(name: str, x: Tensor, order: Any) -> Any:
+def laid_out(name: str, x: Tensor, order: Any) -> Tensor:
     """Return a value in some order: itself where it lies so, else a copy.
 
     Where traced values decide which of the two it is, a write to either loses the other.
@@ -34,7 +35,7 @@ def laid_out(name: str, x: Tensor, order: Any) -> Any:
     lies = [one.c_contiguous if wanted == "C" else one.f_contiguous for one in flags]
     if all(lies):
         return x
-    copied: Any = np.copy(x, order=wanted)
+    copied = call(np.copy, x, order=wanted)
     if any(lies):
         part_of(base_and_path(x)[0], copied, None, undecided_text(name))
     return copied

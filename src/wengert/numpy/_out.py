@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.masked import Masked
 from wengert.traces.parts import write_through
 
-__all__ = ["dtype_within", "filling", "refuse_options", "replace", "with_out"]
+__all__ = ["dtype_within", "filling", "refuse_options", "replace", "with_out", "with_outs"]
 
 
 def filling(result: Any, out: Any) -> Any:
@@ -39,8 +39,23 @@ def refuse_options(name: str, options: Mapping[str, Any], supported: str) -> Non
         )
 
 
-def with_out(name: str, result: Any, out: Any, where: Any = True) -> Any:
+def with_out(name: str, result: Tensor, out: Any, where: Any = True) -> Tensor:
     """Return a result, or write it into `out` where `where` holds."""
+    if not writes(name, out, where):
+        return result
+    return store(name, result, out[0] if isinstance(out, tuple) else out, where)
+
+
+def with_outs(name: str, results: Sequence[Tensor], out: Any, where: Any = True) -> Any:
+    """Return several results, or write them into those of `out`."""
+    if not writes(name, out, where):
+        return results
+    outs = out if isinstance(out, tuple) else (out,)
+    return tuple(store(name, r, o, where) for r, o in zip(results, outs, strict=True))
+
+
+def writes(name: str, out: Any, where: Any) -> bool:
+    """Tell whether `out=` says where to write; `where=` needs it."""
     if out is None or (isinstance(out, tuple) and all(target is None for target in out)):
         if where is not True:
             raise refusal(
@@ -53,11 +68,8 @@ def with_out(name: str, result: Any, out: Any, where: Any = True) -> Any:
                     )
                 )
             )
-        return result
-    if isinstance(result, tuple):
-        outs = out if isinstance(out, tuple) else (out,)
-        return tuple(store(name, r, o, where) for r, o in zip(result, outs, strict=True))
-    return store(name, result, out[0] if isinstance(out, tuple) else out, where)
+        return False
+    return True
 
 
 def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
@@ -66,7 +78,7 @@ def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
     return np.promote_types(x.dtype, target.dtype) if dtype is None and type(target) is Tensor else dtype
 
 
-def store(name: str, result: Any, out: Any, where: Any) -> Any:
+def store(name: str, result: Any, out: Any, where: Any) -> Tensor:
     """Write a result into the Tensor given as `out=`."""
     if type(out) is not Tensor:
         raise refusal(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.dispatch import applied, apply, as_tensor, implements
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
 from wengert.numpy._out import dtype_within, with_out
@@ -91,7 +91,7 @@ def sum(
         result = apply(reductions.sum_, x, *mask, **params)
     else:
         result = apply(reductions.sum_from, x, operand("sum", initial), *mask, **params)
-    return result if out is None else with_out("sum", result, out)  # type: ignore[no-any-return]  # a Tensor
+    return result if out is None else with_out("sum", result, out)
 
 
 @implements(np.mean)
@@ -107,7 +107,7 @@ def mean(
     if x.dtype.char in "fdgFDG":  # those of others are sums of a dtype of its own
         dtype = dtype_within(x, dtype, out)
     result = apply(reductions.mean, x, *mask, **params_of(x, axis, keepdims, dtype))
-    return result if out is None else with_out("mean", result, out)  # type: ignore[no-any-return]  # a Tensor
+    return result if out is None else with_out("mean", result, out)
 
 
 # Products and extrema
@@ -132,12 +132,12 @@ def prod(
         return compact_prod(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     result = reduce_with(reductions.prod, x, params, initial=given(initial), where=given(where, True))
-    return with_out("prod", result, out)  # type: ignore[no-any-return]  # a Tensor
+    return with_out("prod", result, out)
 
 
 def extremum(
     name: str, primitive: Primitive, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any, **params: Any
-) -> Any:
+) -> Tensor:
     """Return the greatest or least elements over axes."""
     x = as_tensor(a)
     if out is None and initial is None and where is True:
@@ -153,7 +153,7 @@ def max(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Tensor:
     """Return the greatest element over axes; tied elements share the gradient. See `numpy.max`."""
-    return extremum("max", reductions.max_, a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]  # a Tensor
+    return extremum("max", reductions.max_, a, axis, out, keepdims, initial, where)
 
 
 @implements(np.min, np.amin)
@@ -161,7 +161,7 @@ def min(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Tensor:
     """Return the least element over axes; tied elements share the gradient. See `numpy.min`."""
-    return extremum("min", reductions.min_, a, axis, out, keepdims, initial, where)  # type: ignore[no-any-return]  # a Tensor
+    return extremum("min", reductions.min_, a, axis, out, keepdims, initial, where)
 
 
 @implements(np.nanmax)
@@ -170,7 +170,7 @@ def nanmax(
 ) -> Tensor:
     """Return the greatest element over axes that is not NaN; see `numpy.nanmax`."""
     primitive = reductions.max_
-    return extremum("nanmax", primitive, a, axis, out, keepdims, initial, where, skipna=True)  # type: ignore[no-any-return]  # a Tensor
+    return extremum("nanmax", primitive, a, axis, out, keepdims, initial, where, skipna=True)
 
 
 @implements(np.nanmin)
@@ -179,20 +179,20 @@ def nanmin(
 ) -> Tensor:
     """Return the least element over axes that is not NaN; see `numpy.nanmin`."""
     primitive = reductions.min_
-    return extremum("nanmin", primitive, a, axis, out, keepdims, initial, where, skipna=True)  # type: ignore[no-any-return]  # a Tensor
+    return extremum("nanmin", primitive, a, axis, out, keepdims, initial, where, skipna=True)
 
 
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Tensor:
     """Return the range of the elements over axes; see `numpy.ptp`."""
     x = as_tensor(a)
-    return with_out("ptp", max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims), out)  # type: ignore[no-any-return]  # a Tensor
+    return with_out("ptp", max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims), out)
 
 
 # Truth values and counts
 
 
-def truth(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
+def truth(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Tensor:
     """Reduce truth values."""
     x = as_tensor(a)
     params = {"ufunc": ufunc, **params_of(x, axis, keepdims, of_ufunc=True)}
@@ -203,17 +203,17 @@ def truth(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any
 @implements(np.all)
 def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tensor:
     """Tell whether all elements over axes are true; see `numpy.all`."""
-    return truth("all", np.logical_and, a, axis, out, keepdims, where)  # type: ignore[no-any-return]  # a Tensor
+    return truth("all", np.logical_and, a, axis, out, keepdims, where)
 
 
 @implements(np.any)
 def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Tensor:
     """Tell whether any element over axes is true; see `numpy.any`."""
-    return truth("any", np.logical_or, a, axis, out, keepdims, where)  # type: ignore[no-any-return]  # a Tensor
+    return truth("any", np.logical_or, a, axis, out, keepdims, where)
 
 
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Tensor:
     """Return the number of elements over axes that are not zero; see `numpy.count_nonzero`."""
     x = as_tensor(a)
-    return apply(reductions.count_nonzero, x, **params_of(x, axis, keepdims, of_ufunc=True))  # type: ignore[no-any-return]  # a Tensor
+    return applied(reductions.count_nonzero, x, **params_of(x, axis, keepdims, of_ufunc=True))

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert._refusals import refusal
-from wengert.core.dispatch import apply, as_tensor, implements, strengthened
+from wengert.core.dispatch import applied, apply, as_tensor, implements, strengthened
 from wengert.core.memory import forbid_writes
+from wengert.core.methods import call
 from wengert.core.order import axes_of_iteration, is_scalar
 from wengert.core.requirements import as_order, shown
 from wengert.core.sharing import part_of
@@ -120,7 +121,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     if copy is False:
         for memory in buffers_of(x):
             np.reshape(memory, lengths, order=chosen, copy=False)
-    return apply(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)  # type: ignore[no-any-return]  # a Tensor
+    return applied(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)
 
 
 @implements(np.ravel)
@@ -134,16 +135,16 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
         x = transpose(x, decided("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
         order = "C"
     chosen = resolved_order("ravel", x, order)
-    result = apply(shapes.reshape, x, shape=(x.size,), order=chosen)
+    result = applied(shapes.reshape, x, shape=(x.size,), order=chosen)
     base, path = base_and_path(result)
     flags = [memory.flags for memory in buffers_of(x)] if path else []
     contiguous = [one.f_contiguous if chosen == "F" else one.c_contiguous for one in flags]
     if all(contiguous):
-        return result  # type: ignore[no-any-return]  # a Tensor
-    copied: Any = np.copy(result)
+        return result
+    copied = call(np.copy, result)
     if any(contiguous):
         part_of(base, copied, None, undecided_text("ravel"))
-    return copied  # type: ignore[no-any-return]  # a Tensor
+    return copied
 
 
 @implements(np.expand_dims)
@@ -417,7 +418,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     if dtype is None and out is None:
         first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
         return compact_trace(x, {"offset": operator.index(offset), "axis1": first, "axis2": second})
-    return with_out("trace", np.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype), out)  # type: ignore[no-any-return]  # a Tensor
+    return with_out("trace", np.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype), out)
 
 
 @implements(np.linalg.trace)

@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.core.complaints import at_users_line
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.methods import call
 from wengert.core.primitive import Primitive
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor, is_concrete, raw
@@ -19,7 +20,6 @@ from wengert.numpy._contractions import dot
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
 from wengert.numpy._reductions import Params, flag, given, mean, params_of, reduce_with
-from wengert.numpy._selection import clip
 from wengert.numpy._shapes import diagonal, squeeze
 from wengert.primitives import statistics
 from wengert.traces.operators import operand
@@ -42,7 +42,7 @@ def dispersion(
     ddof: float,
     keepdims: Any,
     extras: Params,
-) -> Any:
+) -> Tensor:
     """Return a variance or standard deviation."""
     x = as_tensor(a)
     correction = given(extras["correction"])
@@ -76,7 +76,7 @@ def dispersion_function(function: Any, primitive: Primitive, what: str) -> Calla
         correction: Any = None,
     ) -> Tensor:
         extras = {"where": where, "mean": mean, "correction": correction}
-        return dispersion(name, primitive, a, axis, dtype, out, ddof, keepdims, extras)  # type: ignore[no-any-return]  # a Tensor
+        return dispersion(name, primitive, a, axis, dtype, out, ddof, keepdims, extras)
 
     return compute
 
@@ -102,7 +102,8 @@ def without_nan_function(function: Any, replaced_by: float, meaning: Function, w
     @implements(function)
     @documented(function.__name__, f"Return the {what}, counting NaN as {replaced_by}")
     def compute(a: Any, *args: Any, **options: Any) -> Tensor:
-        return meaning(replaced(a, replaced_by), *args, **options)  # type: ignore[no-any-return]  # a Tensor
+        found: Tensor = meaning(replaced(a, replaced_by), *args, **options)
+        return found
 
     return compute
 
@@ -122,13 +123,13 @@ def nanmean(
     where = given(where, True)
     mask = () if where is None else (operand("nanmean", where),)
     result = apply(statistics.nanmean, x, *mask, **params_of(x, axis, keepdims, dtype, of_ufunc=True))
-    return with_out("nanmean", result, out)  # type: ignore[no-any-return]  # a Tensor
+    return with_out("nanmean", result, out)
 
 
 # Order statistics
 
 
-def middle(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: bool) -> Any:
+def middle(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: bool) -> Tensor:
     """Return a median."""
     x = as_tensor(a)
     result = apply(statistics.median, x, skipna=skipna, **params_of(x, axis, keepdims))
@@ -138,7 +139,7 @@ def middle(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: boo
 @implements(np.median)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Tensor:
     """Return the median over axes; tied elements share the gradient. See `numpy.median`."""
-    return middle("median", a, axis, out, keepdims, skipna=False)  # type: ignore[no-any-return]  # a Tensor
+    return middle("median", a, axis, out, keepdims, skipna=False)
 
 
 @implements(np.nanmedian)
@@ -146,7 +147,7 @@ def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
 ) -> Tensor:
     """Return the median over axes of the elements that are not NaN; see `numpy.nanmedian`."""
-    return middle("nanmedian", a, axis, out, keepdims, skipna=True)  # type: ignore[no-any-return]  # a Tensor
+    return middle("nanmedian", a, axis, out, keepdims, skipna=True)
 
 
 def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable[..., Tensor]:
@@ -171,7 +172,7 @@ def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable
         weight = () if weights is None else (operand(name, weights),)
         params = {"method": method, "percent": percent, "skipna": skipna, "moving": type(q) is Tensor}
         result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **params_of(x, axis, keepdims))
-        return with_out(name, result, out)  # type: ignore[no-any-return]  # a Tensor
+        return with_out(name, result, out)
 
     return compute
 
@@ -305,10 +306,10 @@ def cov(
         rows = np.concatenate([rows, second], axis=0)
     if ddof is None:
         ddof = 0 if bias else 1
-    return covariance(rows, ddof, fweights, aweights)  # type: ignore[no-any-return]  # a Tensor
+    return covariance(rows, ddof, fweights, aweights)
 
 
-def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
+def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Tensor:
     """Return the covariance of rows; the product of a matrix with its own transpose, as NumPy has BLAS compute it."""
     count = rows.shape[1]
     weight = None
@@ -339,19 +340,19 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Any:
     return squeeze(found) if 1 in found.shape else found
 
 
-def clipped(x: Any) -> Any:
+def clipped(x: Tensor) -> Tensor:
     """Limit the real and imaginary parts to between -1 and 1."""
     if x.dtype.kind == "c":
-        return np.clip(x.real, -1, 1) + 1j * np.clip(x.imag, -1, 1)
-    return clip(x, -1, 1)
+        return call(np.clip, x.real, -1, 1) + 1j * call(np.clip, x.imag, -1, 1)
+    return call(np.clip, x, -1, 1)
 
 
 @implements(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """Return the correlation coefficients of variables; see `numpy.corrcoef`."""
-    found: Any = cov(x, y, rowvar, dtype=dtype)
+    found = cov(x, y, rowvar, dtype=dtype)
     if not found.ndim:
-        return found / found  # type: ignore[no-any-return]  # a Tensor
+        return found / found
     variance = diagonal(found)
     deviation: Any = np.sqrt(variance.real if variance.dtype.kind == "c" else variance)
-    return clipped(found / deviation[:, None] / deviation[None, :])  # type: ignore[no-any-return]  # a Tensor
+    return clipped(found / deviation[:, None] / deviation[None, :])

@@ -20,7 +20,7 @@ from wengert.core.source import caller, is_operator
 from wengert.core.tensor import Tensor
 from wengert.errors import describe
 from wengert.numpy._naming import documented
-from wengert.numpy._out import filling, refuse_options, replace, with_out
+from wengert.numpy._out import filling, refuse_options, replace, with_out, with_outs
 from wengert.primitives import elementwise
 from wengert.traces.operators import (
     binary_operator,
@@ -107,7 +107,11 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
         if primitive.operator is not None and all(map(is_weak, operands)):
             operands[0] = strengthened(operands[0])  # a function of NumPy never gives a Python number
         result = apply(primitive, *operands)
-        return result if out is None and where is True else with_out(name, filling(result, out), out, where)
+        if out is None and where is True:
+            return result
+        if isinstance(result, tuple):
+            return with_outs(name, result, out, where)
+        return with_out(name, filling(result, out), out, where)
 
     if compact is not None:
         function.of_tensor = compact  # type: ignore[attr-defined]  # read by those who have a Tensor and no options

@@ -142,7 +142,7 @@ extremum_partials = constant("extremum_partials", tie_weights, outputs=2, form=R
 def partials(out: Any, x: Any, ufunc: np.ufunc, axis: int) -> tuple[Any, Any]:
     """Return the partials of the steps y[i] = f(y[i - 1], x[i]) from the second on."""
     if ufunc in (np.maximum, np.minimum):
-        return apply(extremum_partials, out, x, axis=axis)  # type: ignore[no-any-return]  # a Tensor
+        return apply(extremum_partials, out, x, axis=axis)  # type: ignore[no-any-return]  # a pair
     late = span(axis, 1, None)
     after, before, operand = out[late], out[span(axis, None, -1)], x[late]
     one = np.ones((), out.dtype)[()]

@@ -14,7 +14,7 @@ from wengert.core.batching import lead
 from wengert.core.complaints import at_users_line, attributed, returned
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
-from wengert.core.dispatch import apply, as_tensor, checked, innermost, is_weak
+from wengert.core.dispatch import applied, apply, as_tensor, checked, innermost, is_weak
 from wengert.core.examples import Results, example_of, unfilled
 from wengert.core.form import Form, form_of
 from wengert.core.memory import take
@@ -348,14 +348,14 @@ assign = linear(
 )
 
 
-def read_index(x: Any, index: Any) -> Any:
+def read_index(x: Any, index: Any) -> Tensor:
     """Return `x[index]` for a Tensor and any NumPy index."""
     entries, arrays = split_index(index)
     if None in entries and is_widening(entries, shape_of(x)):
-        return apply(reshape, x, shape=np.empty(shape_of(x), np.bool_)[entries].shape, order="C")
+        return applied(reshape, x, shape=np.empty(shape_of(x), np.bool_)[entries].shape, order="C")
     if arrays and (mask := undecided_mask(entries, arrays, shape_of(x))) is not None:
         return selected(x, mask)
-    part = apply(getitem, x, *arrays, index=entries)
+    part = applied(getitem, x, *arrays, index=entries)
     if arrays and type(part) is Tensor and part.ndim and all(map(is_unknown_place, arrays)):
         base, path = base_and_path(x)
         part_of(base, part, PartPlace((path, entries), arrays), part_text())

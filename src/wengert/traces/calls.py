@@ -476,7 +476,7 @@ def in_front(value: Any, trace: Batch) -> Tensor:
         result: Tensor = wrapped_constant(found._value)
         result._kept = result._kept or found._kept or found is not tensor
         return result
-    return wrapped_constant(trace.spread(unwrapped(found)))  # type: ignore[no-any-return]  # a Tensor
+    return wrapped_constant(trace.spread(unwrapped(found)))
 
 
 def is_refusal(error: Exception) -> bool:

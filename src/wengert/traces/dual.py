@@ -21,7 +21,7 @@ from wengert.core.memory import copied
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
 from wengert.core.recording import SPECIAL
 from wengert.core.source import asker, caller
-from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.traces.linearity import require_linear
@@ -83,7 +83,7 @@ class Dual(Transient):
         if self.ended:
             self.require_alive(operands)
         if SPECIAL and stopped(self):
-            return wrapped_constant(apply(primitive, *map(self.value_below, operands), **params))
+            return wrapped_constants(apply(primitive, *map(self.value_below, operands), **params))
         values, tangents, numbers = [], [], False
         relied_upon = not primitive.view  # results may share memory with tangents, so a later write must copy
         for x in operands:
@@ -109,7 +109,7 @@ class Dual(Transient):
             return self.elementwise(primitive, values, tangents, params)
         out = apply(primitive, *values, **params)
         if primitive.kind == "constant":
-            return wrapped_constant(out)
+            return wrapped_constants(out)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if primitive.outputs == 1:
                 return self.paired(unwrapped(out), propagate(primitive, tangents, unwrapped(out), values, params))
@@ -138,7 +138,7 @@ class Dual(Transient):
         if type(out) in NUMBERS or (type(out) is Tensor and out.weak):
             return self.paired_numbers(out, tangent)
         if tangent is None or not is_differentiable(out.dtype):
-            return wrapped_constant(out)  # type: ignore[no-any-return]  # a Tensor
+            return wrapped_constant(out)
         tangent = strong(unwrapped(tangent))
         if tangent.shape != out.shape:
             tangent = np.broadcast_to(tangent, out.shape)
@@ -152,7 +152,7 @@ class Dual(Transient):
             return make_dual(out, tangent.item(), self, asker(3))
         dtype = aval_of(out).dtype
         if tangent is None or not is_differentiable(dtype):
-            return wrapped_constant(out)  # type: ignore[no-any-return]  # a Tensor
+            return wrapped_constant(out)
         return make_dual(out, unwrapped(weakened(match_dtype(strong(unwrapped(tangent)), dtype))), self, asker(3))
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
 from wengert.core.recording import SPECIAL
 from wengert.core.source import asker, caller
-from wengert.core.tensor import Tensor, make_tensor, raw, unwrapped, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, raw, unwrapped, wrapped_constant, wrapped_constants
 from wengert.core.views import current
 from wengert.traces.dual import propagate
 from wengert.traces.modes import stopped
@@ -128,12 +128,12 @@ class Jet(Transient):
         if self.ended:
             self.require_alive(operands)
         if SPECIAL and stopped(self):
-            return wrapped_constant(apply(primitive, *map(self.value_below, operands), **params))
+            return wrapped_constants(apply(primitive, *map(self.value_below, operands), **params))
         if isinstance(primitive, Structured):
             return self.structured(primitive, operands, params)
         out = apply(primitive, *map(self.value_below, operands), **params)
         if primitive.kind == "constant":
-            return wrapped_constant(out)
+            return wrapped_constants(out)
         out = tuple(map(unwrapped, out)) if isinstance(out, tuple) else unwrapped(out)
         self.depth += 1
         try:
@@ -186,7 +186,7 @@ class Jet(Transient):
         """Return a Tensor from its value and a function that computes the other coefficients."""
         aval = shape, dtype, weak = aval_of(out)
         if not is_differentiable(dtype):
-            return wrapped_constant(out)  # type: ignore[no-any-return]  # a Tensor
+            return wrapped_constant(out)
 
         def coefficient(k: int) -> Any:
             found = strong(compute(k))
@@ -209,7 +209,7 @@ class Jet(Transient):
         constants = [self.value_below(x) for x in operands[count:]]
         series = [self.series_of(x) for x in operands[:count]]
         if all(s is None for s in series):
-            return wrapped_constant(out)  # type: ignore[no-any-return]  # a Tensor
+            return wrapped_constant(out)
         zeros = [zero_of(x) if s is None else None for s, x in zip(series, operands[:count], strict=True)]
 
         def compute(k: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wengert.core.dispatch import apply, as_tensor
+from wengert.core.dispatch import applied, as_tensor
 from wengert.core.memory import keep, own_memory
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.requirements import require_callable, require_flag
@@ -178,7 +178,7 @@ def _detach(self: Tensor) -> Tensor:
     tensor(6.)
     """
     if not is_concrete(self):
-        return apply(PRIMITIVES["stop_gradient"], self)  # type: ignore[no-any-return]  # a Tensor
+        return applied(PRIMITIVES["stop_gradient"], self)
     keep(self)
     result = make_tensor(raw(self), None, None)
     result._kept = base_and_path(self)[0]._kept

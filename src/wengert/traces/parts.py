@@ -190,7 +190,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         x = view.current()
         trace, value = x._trace, x._value
         if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
-            return read_index(given, index)  # type: ignore[no-any-return]  # a Tensor
+            return read_index(given, index)
     entries = plain_index(index)
     if entries is None:
         return gather(x, index) if view is None else read_index(given, index)
@@ -223,14 +223,14 @@ def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
     value = x._value
     entries = plain_index(index)
     if type(value) is not ndarray or value.ndim < 2 or len(x._node) > 2 or trace.ended or WATCHES:
-        return read_index(x, index)  # type: ignore[no-any-return]  # a Tensor
+        return read_index(x, index)
     if entries is None:
         return gather_lanes(x, trace, index)
     lanes = value[(WHOLE, *entries)]
     if lanes.ndim > 1:
         return window_on(dispatch, x, (), getitem, {"index": entries}, make_batched(lanes, trace))
     if Ellipsis in entries:
-        return read_index(x, index)  # type: ignore[no-any-return]  # a Tensor
+        return read_index(x, index)
     return make_batched(lanes.copy(), trace)
 
 
@@ -239,7 +239,7 @@ def gather_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
     entries = gathering_index(index)
     value = x._value
     if entries is None or not len(value) or not are_together(entries):
-        return read_index(x, index)  # type: ignore[no-any-return]  # a Tensor
+        return read_index(x, index)
     lanes = value[(WHOLE, *entries)]
     if lanes.ndim > 2:
         lanes = rearranged(lanes, strides_of(value[0][entries]))
@@ -260,7 +260,7 @@ def gather(x: Tensor, index: Any) -> Tensor:
     if trace is None and is_array_index(index):  # which nobody looks at again
         entries = (index,)
     elif (found := gathering_index(index)) is None:
-        return read_index(x, index)  # type: ignore[no-any-return]  # a Tensor
+        return read_index(x, index)
     else:
         entries = found
     result = Tensor()

@@ -23,7 +23,7 @@ from wengert.core.memory import fixed, lend
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.recording import SPECIAL, settings
 from wengert.core.source import Position, caller, position_of
-from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant
+from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.errors import GraphError, describe
 from wengert.traces.modes import recording
 from wengert.traces.packing import pack
@@ -385,10 +385,10 @@ class Tape(Transient):
             values.append(x)
         out = evaluated(primitive, values, params) if plain else apply(primitive, *values, **params)
         if primitive.kind == "constant":
-            return wrapped_constant(out)
+            return wrapped_constants(out)
         if SPECIAL and not recording(self):
             self.require_outside_of_forward(out)
-            return wrapped_constant(out)
+            return wrapped_constants(out)
         if primitive.outputs == 1:
             if type(out) is not ndarray:
                 if not plain:
@@ -487,7 +487,7 @@ class Tape(Transient):
         """Return one of the outputs of a recorded operation."""
         shape, dtype, _ = aval_of(value)
         if not is_differentiable(dtype):
-            return wrapped_constant(value)  # type: ignore[no-any-return]  # a Tensor
+            return wrapped_constant(value)
         node = Output()
         node.number = next(CREATED)
         node.primitive = source.primitive
