@@ -258,16 +258,21 @@ def test_fresh_cotangents_share_memory_with_nothing(sample: Sample) -> None:
 # Elementwise primitives: broadcasting and special values
 
 
+ENDLESS = {"hyp1f1"}
+"""Ufuncs of SciPy 1.17 whose loops do not end for some infinities."""
+
+
 def ufuncs(*kinds: str) -> list[str]:
     """Return the names of primitives of some kinds that evaluate a ufunc on floats."""
     found = [n for n in NAMES if PRIMITIVES[n].kind in kinds and isinstance(PRIMITIVES[n].evaluate, np.ufunc)]
+    found = [n for n in found if n not in ENDLESS]
     return [n for n in found if any(kind.startswith("d") for kind in PRIMITIVES[n].evaluate.types)]  # type: ignore[attr-defined]
 
 
 def operands_of(primitive: Primitive, values: tuple[float, ...]) -> list[Any]:
     """Return arrays that together hold every combination of some values; integers where the ufunc needs them."""
     ufunc: Any = primitive.evaluate
-    signature = next(kind for kind in ufunc.types if kind.startswith("d"))
+    signature = next(kind for kind in ufunc.types if set("d") <= set(kind.partition("-")[0]) <= set("dliD"))
     integers = np.array([-3, 0, 1, 4])
     grids = np.meshgrid(*[np.array(values) if kind == "d" else integers for kind in signature[: ufunc.nin]])
     return [np.ascontiguousarray(grid.ravel()) for grid in grids]

@@ -72,10 +72,10 @@ def test_options_of_ufuncs() -> None:
 
 
 def test_what_has_no_derivative_says_so() -> None:
-    with pytest.raises(
-        DtypeError, match=r"scipy.special.zeta: the exponent x, which is being differentiated; an operand"
-    ):
-        wg.grad(lambda x: sp.zeta(x, 2.0))(3.0)
+    with pytest.raises(DtypeError, match=r"scipy.special.jv: the order v, which is being differentiated; an operand"):
+        wg.grad(lambda v: sp.jv(v, 2.0))(3.0)
+    with pytest.raises(DtypeError, match=r"scipy.special.ive: a complex argument, .* a real one is needed"):
+        wg.grad(lambda z: sp.ive(1.0, z), holomorphic=True)(1.0 + 1.0j)
 
 
 # Accuracy
@@ -85,9 +85,13 @@ def label(row: Row) -> str:
     return f"{row.name}-{','.join(map(str, row.ranges[-1]))}"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=label)
+SLOW = ("k0", "k1", "y0", "y1")
+"""Functions for which mpmath takes a second."""
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.name not in SLOW], ids=label)
 def test_derivatives_are_those_of_mpmath(row: Row) -> None:
-    for operand, order, error, point in errors(row, points=2):
+    for operand, order, error, point in errors(row, points=1):
         assert error <= (row.first if order == 1 else row.second), (operand, order, point)
 
 
@@ -99,6 +103,30 @@ def gradient(function: Any, *point: float) -> list[float]:
 
 
 EDGES = [
+    (sp.xlogy, [0.0, 0.0], [0.0, 0.0]),
+    (sp.xlogy, [0.0, 2.0], [np.log(2.0), 0.0]),
+    (sp.xlogy, [3.0, 0.0], [-np.inf, np.inf]),
+    (sp.xlog1py, [0.0, -1.0], [0.0, 0.0]),
+    (sp.entr, [0.0], [np.inf]),
+    (sp.rel_entr, [1e-300, 1.0], [np.log(1e-300) + 1, -1e-300]),
+    (sp.kl_div, [1.0, 1.0], [0.0, 0.0]),
+    (sp.huber, [1.0, 1.0], [0.0, 1.0]),
+    (sp.expit, [-800.0], [0.0]),
+    (sp.log_expit, [-800.0], [1.0]),
+    (sp.exprel, [0.0], [0.5]),
+    (sp.boxcox, [2.0, 0.0], [0.5, np.log(2.0) ** 2 / 2]),
+    (sp.inv_boxcox, [2.0, 0.0], [np.exp(2.0), -2 * np.exp(2.0)]),
+    (sp.gammainc, [0.5, 0.0], [0.0, np.inf]),
+    (sp.gammainc, [1.0, 0.0], [0.0, 1.0]),
+    (sp.gammainc, [2.0, np.inf], [0.0, 0.0]),
+    (sp.betainc, [2.0, 3.0, 0.0], [0.0, 0.0, 0.0]),
+    (sp.betainc, [1.0, 3.0, 0.0], [0.0, 0.0, 3.0]),
+    (sp.betainc, [2.0, 1.0, 1.0], [0.0, 0.0, 2.0]),
+    (sp.ellipk, [0.0], [np.pi / 8]),
+    (sp.ellipe, [0.0], [-np.pi / 8]),
+    (sp.spence, [1.0], [-1.0]),
+    (sp.i0e, [1e12], [-0.5e-12 * sp.i0e(1e12)]),
+    (sp.dawsn, [1e8], [-0.5e-16]),
     (sp.rgamma, [0.0], [1.0]),
     (sp.rgamma, [-3.0], [-6.0]),
     (sp.erfcx, [1e8], [-1e-16 / np.sqrt(np.pi)]),
@@ -114,3 +142,50 @@ EDGES = [
 @pytest.mark.parametrize(("function", "point", "want"), EDGES, ids=lambda x: getattr(x, "__name__", str(x)))
 def test_edges(function: Any, point: list[float], want: list[float]) -> None:
     np.testing.assert_allclose(gradient(function, *point), want, rtol=1e-12)
+
+
+# Functions that are no ufuncs
+
+CALLS = [
+    (wsp.comb, sp.comb, (np.array([5.5, 3.0]), np.array([2.0, 4.0])), {}),
+    (wsp.comb, sp.comb, (np.array([5.0, 0.0]), np.array([2.0, 0.0])), {"repetition": True}),
+    (wsp.factorial, sp.factorial, (np.array([-1.0, 0.5, 4.0]),), {}),
+    (wsp.softplus, sp.softplus, (np.array([-1.0, 0.5]),), {}),
+    (wsp.zeta, sp.zeta, (np.array([1.5, 4.0]),), {}),
+    (wsp.polygamma, sp.polygamma, (2, np.array([1.5, 4.0])), {}),
+    (wsp.multigammaln, sp.multigammaln, (np.array([1.5, 4.0]), 3), {}),
+    (wsp.lambertw, sp.lambertw, (np.array([1.5, -0.4]), 1), {}),
+    (wsp.spherical_jn, sp.spherical_jn, (2, np.array([1.5, 4.0])), {"derivative": True}),
+    (wsp.logsumexp, sp.logsumexp, (np.array([[1.5, 4.0], [np.inf, 1.0], [-np.inf, -np.inf]]),), {"axis": 1}),
+    (wsp.logsumexp, sp.logsumexp, (np.array([[1.5, 4.0], [2.5, 4.0]]),), {"keepdims": True}),
+    (wsp.logsumexp, sp.logsumexp, (np.array([1.5, np.nan]),), {}),
+    (wsp.logsumexp, sp.logsumexp, (np.array([]),), {}),
+    (wsp.logsumexp, sp.logsumexp, (2.5,), {}),
+    (wsp.logsumexp, sp.logsumexp, (np.array([1.5, 4.0]),), {"b": np.array([[2.0, -1.0], [0.0, 1.0]]), "axis": 1}),
+    (wsp.softmax, sp.softmax, (np.array([[1.5, 4.0], [2.5, 4.0]]),), {}),
+    (wsp.softmax, sp.softmax, (np.array([[1.5, 4.0], [2.5, 4.0]]),), {"axis": 0}),
+    (wsp.log_softmax, sp.log_softmax, (np.array([[1.5, 4.0], [np.inf, 4.0]]),), {"axis": -1}),
+    (wsp.log_softmax, sp.log_softmax, (np.array([[1.5, 4.0], [2.5, 4.0]]),), {}),
+]
+
+
+@pytest.mark.parametrize(("mine", "scipys", "args", "kwargs"), CALLS, ids=lambda x: getattr(x, "__name__", ""))
+def test_values_are_those_of_scipy(mine: Any, scipys: Any, args: Any, kwargs: Any) -> None:
+    found, want = mine(*args, **kwargs).numpy(), scipys(*args, **kwargs)
+    assert found.dtype == np.asarray(want).dtype
+    np.testing.assert_array_equal(found, want)
+
+
+def test_weights_and_signs_of_sums() -> None:
+    a, b = np.array([0.3, 1.2, -np.inf]), np.array([-2.0, 0.5, 0.0])
+    found, sign = wsp.logsumexp(a, b=b, return_sign=True)
+    assert (found.item(), sign.item()) == sp.logsumexp(a, b=b, return_sign=True)
+    cts = wg.grad(lambda a, b: wsp.logsumexp(a, b=b, return_sign=True)[0], argnums=(0, 1))(a, b)
+    total = np.sum(b * np.exp(a))
+    np.testing.assert_allclose(cts[0], b * np.exp(a) / total, rtol=1e-14)
+    np.testing.assert_allclose(cts[1], np.exp(a) / total, rtol=1e-14)
+
+
+def test_dimensions_of_the_gamma_function_are_checked() -> None:
+    with pytest.raises(ValueError, match="condition a"):
+        wsp.multigammaln(wg.tensor(0.5), 3)

@@ -21,7 +21,7 @@ MODULES = (
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
     *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.linalg"),
     *("wengert.scipy.signal", "wengert.scipy.spatial.distance"),
-    *("wengert.scipy.special", "wengert.nn", "wengert.nn.functional"),
+    *("wengert.scipy.special", "wengert.scipy.stats", "wengert.nn", "wengert.nn.functional"),
 )
 HEAD = """# Public names
 

@@ -6,6 +6,15 @@ order as a parameter.
 """
 
 from wengert.primitives.special import (  # noqa: F401 - they declare their primitives
+    bessel,
+    distribution,
+    elementary,
     error,
     gamma,
+    hypergeometric,
+    incomplete,
+    integrals,
+    quotients,
+    sums,
+    zeta,
 )

@@ -13,7 +13,7 @@ from wengert.core.dispatch import apply
 from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
 from wengert.errors import DtypeError, describe
 
-__all__ = ["OF_SCIPY", "at", "flat", "refused", "several", "special", "stepwise"]
+__all__ = ["OF_SCIPY", "at", "flat", "is_complex", "refused", "several", "special", "stepwise"]
 
 Rule = Callable[..., Any]
 
@@ -66,6 +66,11 @@ def refused(name: str, operand: str) -> Rule:
 
     rule.refuses = True  # type: ignore[attr-defined]  # read by the tests, which differentiate by all other operands
     return rule
+
+
+def is_complex(x: Any) -> bool:
+    """Tell whether an operand, which may be a Python number, is complex."""
+    return isinstance(x, complex) if isinstance(x, int | float | complex) else x.dtype.kind == "c"
 
 
 def at(primitive: Elementwise, *operands: Any, **params: Any) -> Any:

@@ -10,7 +10,7 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.primitive import Elementwise
-from wengert.primitives.special.declaration import at, flat, refused, special, stepwise
+from wengert.primitives.special.declaration import at, flat, is_complex, refused, special, stepwise
 from wengert.primitives.special.quadrature import LEGENDRE
 
 __all__ = ["cosine_of_pi", "digamma", "polygamma", "polygamma_difference", "polygamma_of"]
@@ -28,7 +28,7 @@ def cosine_of_pi(x: Any) -> Any:
 
 def rgamma_rule(t: Any, out: Any, x: Any) -> Any:
     """Differentiate 1 / gamma(x); on the left as gamma(1 - x) sin(pi x) / pi, where zeros are no exception."""
-    if x.dtype.kind == "c":
+    if is_complex(x):
         return -(t * out) * sp.digamma(x)
     left = x < 0.5
     other = np.where(left, 1 - x, 1.0)
@@ -88,8 +88,13 @@ special(
     lambda t, out, n, k: t * out * at(polygamma_difference, n - k + 1, k, order=0),
     lambda t, out, n, k: t * out * at(polygamma_difference, k + 1, n - 2 * k, order=0),
 )
-
-
-# The zeta function of Hurwitz
-
-special(sp._ufuncs._zeta, refused("zeta", "the exponent x"), lambda t, _out, x, q: -(t * x) * sp.zeta(x + 1, q))
+special(
+    sp.beta,
+    lambda t, out, a, b: -(t * out) * at(polygamma_difference, a, b, order=0),
+    lambda t, out, a, b: -(t * out) * at(polygamma_difference, b, a, order=0),
+)
+special(
+    sp.betaln,
+    lambda t, _out, a, b: -t * at(polygamma_difference, a, b, order=0),
+    lambda t, _out, a, b: -t * at(polygamma_difference, b, a, order=0),
+)

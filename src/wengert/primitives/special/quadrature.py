@@ -25,4 +25,4 @@ def tanh_sinh(step: float, last: float) -> Nodes:
 
 
 LEGENDRE = {count: legendre(count) for count in (16, 48)}
-TANH_SINH = tanh_sinh(1 / 16, 3.2)
+TANH_SINH = tanh_sinh(1 / 32, 3.2)

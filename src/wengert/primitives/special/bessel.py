@@ -1,0 +1,175 @@
+"""Bessel functions, derived by their argument; there are no derivatives by the order.
+
+Derivatives are sums of neighbours in the order (Abramowitz & Stegun 1964, 9.1.27, 9.6.26, 10.1.20, 10.2.20).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+
+from wengert._refusals import refusal
+from wengert.core.declare import elementwise, opaque
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Elementwise
+from wengert.errors import DtypeError, describe
+from wengert.primitives.special.declaration import OF_SCIPY, at, flat, is_complex, refused, special
+
+__all__ = ["SPHERICAL", "scaled_bessel"]
+
+
+def by_order(ufunc: np.ufunc, slope: Any) -> Elementwise:
+    """Declare a function of an order, by which there is no derivative, and an argument; `slope(v, x, out)` by that."""
+    return special(
+        ufunc,
+        refused(ufunc.__name__, "the order v"),
+        lambda t, out, v, x: t * slope(v, x, out),
+    )
+
+
+def real(name: str, x: Any) -> Any:
+    """Refuse complex numbers, for which scaled functions have no complex derivative."""
+    if is_complex(x):
+        raise refusal(
+            DtypeError(
+                describe(
+                    f"scipy.special.{name}",
+                    "a complex argument, whose absolute parts scale the function, is being differentiated",
+                    "a real one is needed",
+                    "Scale the function without the letter e yourself",
+                )
+            )
+        )
+    return x
+
+
+by_order(sp.jv, lambda v, x, _out: (sp.jv(v - 1, x) - sp.jv(v + 1, x)) / 2)
+by_order(sp.yv, lambda v, x, _out: (sp.yv(v - 1, x) - sp.yv(v + 1, x)) / 2)
+by_order(sp.iv, lambda v, x, _out: (sp.iv(v - 1, x) + sp.iv(v + 1, x)) / 2)
+by_order(sp.kv, lambda v, x, _out: -(sp.kv(v - 1, x) + sp.kv(v + 1, x)) / 2)
+by_order(sp.hankel1, lambda v, x, _out: (sp.hankel1(v - 1, x) - sp.hankel1(v + 1, x)) / 2)
+by_order(sp.hankel2, lambda v, x, _out: (sp.hankel2(v - 1, x) - sp.hankel2(v + 1, x)) / 2)
+by_order(sp.jve, lambda v, x, _out: (sp.jve(v - 1, real("jve", x)) - sp.jve(v + 1, x)) / 2)
+by_order(sp.yve, lambda v, x, _out: (sp.yve(v - 1, real("yve", x)) - sp.yve(v + 1, x)) / 2)
+by_order(sp.yn, lambda n, x, _out: (sp.yv(n - 1, x) - sp.yv(n + 1, x)) / 2)
+by_order(sp.kn, lambda n, x, _out: -(sp.kv(n - 1, x) + sp.kv(n + 1, x)) / 2)
+special(sp.j0, lambda t, _out, x: -t * sp.j1(x))
+special(sp.j1, lambda t, _out, x: t * (sp.j0(x) - sp.jv(2.0, x)) / 2)
+special(sp.y0, lambda t, _out, x: -t * sp.y1(x))
+special(sp.y1, lambda t, _out, x: t * (sp.y0(x) - sp.yv(2.0, x)) / 2)
+special(sp.i0, lambda t, _out, x: t * sp.i1(x))
+special(sp.i1, lambda t, _out, x: t * (sp.i0(x) + sp.iv(2.0, x)) / 2)
+special(sp.k0, lambda t, _out, x: -t * sp.k1(x))
+special(sp.k1, lambda t, _out, x: -t * (sp.k0(x) + sp.kv(2.0, x)) / 2)
+
+
+# Modified functions scaled by exponentials: the difference of neighbours and function cancels for large x
+
+
+def scaled_bessel_value(v: Any, x: Any, *, kind: str, order: int) -> Any:
+    """Evaluate a derivative of ive or kve: a binomial sum over neighbours, or term by term of the asymptotic series.
+
+    The series is the sum over k of (-1)^k a_k(v) / x^k / sqrt(2 pi x), for kve sqrt(pi / (2 x)) without the signs
+    (Abramowitz & Stegun 1964, 9.7.1 and 9.7.2); for x > 25 + v^2 its smallest term is below exp(-50).
+    """
+    dtype, (v, x) = flat(v, x)
+    v, x = v[..., 0], x[..., 0]
+    function, sign = (sp.ive, 1) if kind == "i" else (sp.kve, -1)
+    scale = -np.sign(x) if kind == "i" else 1.0
+    found = np.zeros_like(x)
+    for i in range(order + 1):
+        for j in range(i + 1):
+            neighbour = function(v - i + 2 * j, x)
+            found += math.comb(order, i) * math.comb(i, j) * scale ** (order - i) * (sign / 2) ** i * neighbour
+    size = np.abs(x)
+    far = size > 25 + v * v
+    y = np.where(far, size, 1.0)
+    series, term = np.zeros_like(y), np.sqrt((0.5 / np.pi if kind == "i" else np.pi / 2) / y) / (-y) ** order
+    for k in range(40):
+        series += term * math.prod(k + 0.5 + m for m in range(order))
+        term = term * -sign * (4 * v * v - (2 * k + 1) ** 2) / (8 * (k + 1) * y)
+        term = np.where(np.abs(term) < np.abs(series) * 1e-30, 0.0, term)
+    mirrored = np.where(x < 0, (-1.0) ** order * np.where(v % 2 == 1, -1.0, 1.0), 1.0)
+    return np.where(far & ((x > 0) | (v % 1 == 0)), series * mirrored, found).astype(dtype)[()]
+
+
+scaled_bessel: Elementwise = elementwise(
+    "scaled_bessel",
+    scaled_bessel_value,
+    d=(
+        refused("ive", "the order v"),
+        lambda t, _out, v, x, *, kind, order: t * apply(scaled_bessel, v, x, kind=kind, order=order + 1),
+    ),
+    singular=True,
+)
+for _ufunc, _kind in ((sp.ive, "i"), (sp.kve, "k")):
+    by_order(
+        _ufunc,
+        lambda v, x, _out, kind=_kind: apply(scaled_bessel, v, real(f"{kind}ve", x), kind=kind, order=1),
+    )
+for _ufunc, _kind, _order in ((sp.i0e, "i", 0.0), (sp.i1e, "i", 1.0), (sp.k0e, "k", 0.0), (sp.k1e, "k", 1.0)):
+    special(
+        _ufunc,
+        lambda t, _out, x, *, kind=_kind, v=_order: t * apply(scaled_bessel, v, x, kind=kind, order=1),
+    )
+
+
+# Airy's functions
+
+
+def airy_vjp(cts: Any, out: Any, x: Any) -> Any:
+    """Differentiate Ai, Ai', Bi and Bi': Ai'' = x Ai."""
+    slopes = (out[1], x * out[0], out[3], x * out[2])
+    terms = [ct * slope for ct, slope in zip(cts, slopes, strict=True) if ct is not None]
+    return sum(terms[1:], start=terms[0])
+
+
+OF_SCIPY[sp.airy] = opaque("airy", sp.airy, vjp=airy_vjp, outputs=4)
+
+
+# Struve's functions
+
+
+def struve_rest(v: Any, x: Any) -> Any:
+    """Return the term that the recurrences of Struve's functions have beside those of Bessel's."""
+    return (x / 2) ** v / (np.sqrt(np.pi) * sp.gamma(v + 1.5))
+
+
+by_order(sp.struve, lambda v, x, _out: (sp.struve(v - 1, x) - sp.struve(v + 1, x) + struve_rest(v, x)) / 2)
+by_order(sp.modstruve, lambda v, x, _out: (sp.modstruve(v - 1, x) + sp.modstruve(v + 1, x) + struve_rest(v, x)) / 2)
+
+
+# Spherical Bessel functions
+
+
+def spherical(name: str, lower: float, upper: float) -> Elementwise:
+    """Declare a spherical Bessel function f, whose derivative is (lower n f_(n-1) + upper (n + 1) f_(n+1)) / (2 n + 1).
+
+    The parameter `derivative` says whether SciPy's derivative is meant.
+    """
+    function = getattr(sp, name)
+
+    def evaluate(n: Any, z: Any, *, derivative: bool) -> Any:
+        return function(n, z, derivative)
+
+    def rule(t: Any, _out: Any, n: Any, z: Any, *, derivative: bool) -> Any:
+        """Differentiate by z, with nothing of order -1."""
+        below = at_order(np.maximum(n - 1, 0), z, derivative) * (lower * n)
+        return t * (below + at_order(n + 1, z, derivative) * (upper * (n + 1))) / (2 * n + 1)
+
+    def at_order(n: Any, z: Any, derivative: bool) -> Any:
+        return at(primitive, n, z, derivative=derivative)
+
+    primitive = elementwise(name, evaluate, d=(refused(name, "the order n"), rule), singular=True)
+    return primitive
+
+
+SPHERICAL = {
+    "spherical_jn": spherical("spherical_jn", 1, -1),
+    "spherical_yn": spherical("spherical_yn", 1, -1),
+    "spherical_in": spherical("spherical_in", 1, 1),
+    "spherical_kn": spherical("spherical_kn", -1, -1),
+}

@@ -1,0 +1,123 @@
+"""Distribution functions that are incomplete gamma and beta functions of other arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+
+from wengert.primitives.special.declaration import at, special
+from wengert.primitives.special.incomplete import (
+    beta_density,
+    betainc_by_shapes,
+    gamma_density_at,
+    moved_by_shape,
+    shape_slope,
+)
+
+# Gamma, chi-square and Poisson distributions
+
+special(
+    sp.chdtr,
+    lambda t, _out, v, x: t * shape_slope(v / 2, x / 2) / 2,
+    lambda t, _out, v, x: t * gamma_density_at(v / 2, x / 2) / 2,
+)
+special(
+    sp.chdtrc,
+    lambda t, _out, v, x: -t * shape_slope(v / 2, x / 2) / 2,
+    lambda t, _out, v, x: -t * gamma_density_at(v / 2, x / 2) / 2,
+)
+special(
+    sp.chdtri,
+    lambda t, out, v, _p: t * moved_by_shape(v / 2, out / 2),
+    lambda t, out, v, _p: -t * 2 / gamma_density_at(v / 2, out / 2),
+)
+special(
+    sp.gdtr,
+    lambda t, _out, a, b, x: t * x * gamma_density_at(b, a * x),
+    lambda t, _out, a, b, x: t * shape_slope(b, a * x),
+    lambda t, _out, a, b, x: t * a * gamma_density_at(b, a * x),
+)
+special(
+    sp.gdtrc,
+    lambda t, _out, a, b, x: -t * x * gamma_density_at(b, a * x),
+    lambda t, _out, a, b, x: -t * shape_slope(b, a * x),
+    lambda t, _out, a, b, x: -t * a * gamma_density_at(b, a * x),
+)
+special(sp.pdtr, None, lambda t, _out, k, m: -t * gamma_density_at(np.floor(k) + 1, m))
+special(sp.pdtrc, None, lambda t, _out, k, m: t * gamma_density_at(np.floor(k) + 1, m))
+
+
+# Student's distribution: I_z(1/2, v/2) with z = x^2 / (v + x^2), or 1 - z where that is the smaller one
+
+
+def student_density(v: Any, x: Any) -> Any:
+    """Return the density of Student's distribution."""
+    return np.exp(-(v + 1) / 2 * np.log1p(x * x / v)) / (np.sqrt(v) * sp.beta(0.5, v / 2))
+
+
+def student_slope(v: Any, x: Any) -> Any:
+    """Return the derivative of Student's distribution function by its degrees of freedom."""
+    total = v + x * x
+    inner = x * x < v
+    z, rest = np.where(inner, x * x / total, 0.5), np.where(inner, 0.5, v / total)
+    near = at(beta_density, 0.5, v / 2, z, power=1) * (at(betainc_by_shapes, 0.5, v / 2, z, i=0, j=1) / 2 - 1 / v)
+    far = at(beta_density, v / 2, 0.5, rest, power=1) * (at(betainc_by_shapes, v / 2, 0.5, rest, i=1, j=0) / 2 + 1 / v)
+    return np.sign(x) / 2 * np.where(inner, near, -far)
+
+
+special(
+    sp.stdtr,
+    lambda t, _out, v, x: t * student_slope(v, x),
+    lambda t, _out, v, x: t * student_density(v, x),
+)
+special(
+    sp.stdtrit,
+    lambda t, out, v, _p: -t * student_slope(v, out) / student_density(v, out),
+    lambda t, out, v, _p: t / student_density(v, out),
+)
+
+
+# The F distribution: I_z(m/2, n/2) with z = m x / (n + m x)
+
+
+def f_place(m: Any, n: Any, x: Any) -> Any:
+    """Return where the incomplete beta function is taken."""
+    return m * x / (n + m * x)
+
+
+def f_slopes(m: Any, n: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Return the derivatives of the F distribution function."""
+    z = f_place(m, n, x)
+    density = at(beta_density, m / 2, n / 2, z, power=1)
+    first, second = (at(betainc_by_shapes, m / 2, n / 2, z, i=i, j=1 - i) / 2 for i in (1, 0))
+    return density * (first + 1 / m), density * (second - 1 / n), density / x
+
+
+special(
+    sp.fdtr,
+    lambda t, _out, m, n, x: t * f_slopes(m, n, x)[0],
+    lambda t, _out, m, n, x: t * f_slopes(m, n, x)[1],
+    lambda t, _out, m, n, x: t * f_slopes(m, n, x)[2],
+)
+special(
+    sp.fdtrc,
+    lambda t, _out, m, n, x: -t * f_slopes(m, n, x)[0],
+    lambda t, _out, m, n, x: -t * f_slopes(m, n, x)[1],
+    lambda t, _out, m, n, x: -t * f_slopes(m, n, x)[2],
+)
+
+
+def f_moves(m: Any, n: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Return the derivatives of the x at which the F distribution function has a value."""
+    first, second, density = f_slopes(m, n, x)
+    return -first / density, -second / density, 1 / density
+
+
+special(
+    sp.fdtri,
+    lambda t, out, m, n, _p: t * f_moves(m, n, out)[0],
+    lambda t, out, m, n, _p: t * f_moves(m, n, out)[1],
+    lambda t, out, m, n, _p: t * f_moves(m, n, out)[2],
+)

@@ -1,0 +1,120 @@
+"""Exponentials, logarithms, entropies and losses; elementary functions that SciPy evaluates in its own way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+
+from wengert.core.dispatch import apply
+from wengert.primitives.elementwise import cosine
+from wengert.primitives.special.declaration import is_complex, special, stepwise
+
+__all__: list[str] = []
+
+LN10 = np.log(10.0)
+LN2 = np.log(2.0)
+DEGREE = np.pi / 180
+
+
+# The logistic function
+
+special(sp.expit, lambda t, out, x: t * out * sp.expit(-x))
+special(sp.log_expit, lambda t, _out, x: t * sp.expit(-x))
+special(sp.logit, lambda t, _out, x: t / (x * (1 - x)))
+
+
+# Products with logarithms. At x = 0, where the product is 0 whatever y is, the derivative by y is 0 too; so is the one
+# by x where the logarithm is not finite (see docs/choices.md).
+
+
+def weighed(t: Any, x: Any, y: Any) -> Any:
+    """Return t x / y, and 0 where both are 0."""
+    return t * x / np.where((x == 0) & (y == 0), 1.0, y)
+
+
+def logarithm(t: Any, log: Any, x: Any, y: Any, least: float) -> Any:
+    """Return t log(y), and 0 where x is 0 and the logarithm not finite."""
+    if is_complex(y):
+        return t * log(y)
+    nothing = (x == 0) & (y <= least)
+    return t * np.where(nothing, 0.0, log(np.where(nothing, 1.0, y)))
+
+
+def log_ratio(x: Any, y: Any) -> Any:
+    """Return log(x / y), near x = y from the difference."""
+    near = np.abs(x - y) < y / 2
+    return np.where(near, np.log1p(np.where(near, (x - y) / y, 0.0)), np.log(x / y))
+
+
+special(
+    sp.xlogy,
+    lambda t, _out, x, y: logarithm(t, np.log, x, y, 0.0),
+    lambda t, _out, x, y: weighed(t, x, y),
+)
+special(
+    sp.xlog1py,
+    lambda t, _out, x, y: logarithm(t, np.log1p, x, y, -1.0),
+    lambda t, _out, x, y: weighed(t, x, 1 + y),
+)
+special(sp.entr, lambda t, _out, x: -t * (np.log(x) + 1))
+special(
+    sp.rel_entr,
+    lambda t, _out, x, y: t * (log_ratio(x, y) + 1),
+    lambda t, _out, x, y: -t * (x / y),
+)
+special(
+    sp.kl_div,
+    lambda t, _out, x, y: t * log_ratio(x, y),
+    lambda t, _out, x, y: t * (y - x) / y,
+)
+
+
+# Losses
+
+
+def sine(u: Any) -> Any:
+    """Return u / sqrt(1 + u^2), whose derivatives do not cancel."""
+    return apply(cosine, u, 1.0, np.hypot(u, 1.0))
+
+
+def pseudo_huber_by_delta(t: Any, _out: Any, delta: Any, r: Any) -> Any:
+    """Differentiate by delta: delta (s - 1)^2 / s with s = sqrt(1 + (r / delta)^2)."""
+    u = r / delta
+    s = np.sqrt(1 + u * u)
+    excess = u * u / (1 + s)
+    return t * delta * excess * excess / s
+
+
+special(
+    sp.huber,
+    lambda t, _out, delta, r: t * np.maximum(np.abs(r) - delta, 0),
+    lambda t, _out, delta, r: t * np.clip(r, -delta, delta),
+)
+special(
+    sp.pseudo_huber,
+    pseudo_huber_by_delta,
+    lambda t, _out, delta, r: t * delta * sine(r / delta),
+)
+
+
+# Elementary functions
+
+special(sp.exp2, lambda t, out, _x: t * out * LN2)
+special(sp.exp10, lambda t, out, _x: t * out * LN10)
+special(sp.expm1, lambda t, _out, x: t * np.exp(x))
+special(sp.log1p, lambda t, _out, x: t / (1 + x))
+special(sp.cbrt, lambda t, out, _x: t / (3 * out * out))
+special(sp.cosm1, lambda t, _out, x: -t * np.sin(x))
+special(
+    sp.powm1,
+    lambda t, _out, x, y: t * (y * x ** (y - 1)),
+    lambda t, _out, x, y: t * x**y * np.log(x),
+)
+special(sp.sindg, lambda t, _out, x: t * DEGREE * sp.cosdg(x))
+special(sp.cosdg, lambda t, _out, x: -t * DEGREE * sp.sindg(x))
+special(sp.tandg, lambda t, out, _x: t * DEGREE * (1 + out * out))
+special(sp.cotdg, lambda t, out, _x: -t * DEGREE * (1 + out * out))
+special(sp.wrightomega, lambda t, out, _x: t * out / (1 + out))
+stepwise(sp.round)

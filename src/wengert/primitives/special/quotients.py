@@ -1,0 +1,97 @@
+"""Quotients h(x) / x of functions that are 0 at 0, and what is made of them: Box and Cox's functions, dilogarithm.
+
+Each is the integral of h'(x s) over s from 0 to 1, and so are its derivatives, which serves near 0; elsewhere they
+follow from g = h / x by x g^(n) = h^(n) - n g^(n-1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+
+from wengert.core.declare import elementwise
+from wengert.core.primitive import Elementwise
+from wengert.primitives.special.declaration import at, flat, special
+from wengert.primitives.special.quadrature import LEGENDRE
+
+__all__ = ["exprel_derivative", "log1p_ratio"]
+
+Slope = Callable[[Any, int], Any]
+
+
+def quotient(name: str, value: Callable[[Any], Any], slope: Slope, near: float) -> Elementwise:
+    """Declare a derivative, of the order that is a parameter, of h(x) / x.
+
+    Args:
+        name: its name.
+        value: h(x) / x itself.
+        slope: `slope(x, n)`: the derivative of h of order n > 0.
+        near: up to which |x| the integral is exact with 48 points.
+    """
+
+    def evaluate(x: Any, *, order: int) -> Any:
+        dtype, (y,) = flat(x)
+        inside = np.abs(y) < near
+        nodes, weights = LEGENDRE[48]
+        integral = (nodes**order * slope(np.where(inside, y, 0.0) * nodes, order + 1)) @ weights
+        y, inside = y[..., 0], inside[..., 0]
+        outer = np.where(inside, 1.0, y)
+        found = value(outer)
+        for n in range(1, order + 1):
+            found = (slope(outer, n) - n * found) / outer
+        return np.where(inside, integral, found).astype(dtype)[()]
+
+    primitive = elementwise(
+        name, evaluate, d=lambda t, _out, x, *, order: t * at(primitive, x, order=order + 1), singular=True
+    )
+    return primitive
+
+
+def slope_of_log1p(x: Any, n: int) -> Any:
+    """Return a derivative of log(1 + x)."""
+    return -math.factorial(n - 1) / (-(1 + x)) ** n
+
+
+exprel_derivative = quotient("exprel_derivative", sp.exprel, lambda x, _n: np.exp(x), near=3.0)
+log1p_ratio = quotient("log1p_ratio", lambda x: np.log1p(x) / x, slope_of_log1p, near=0.5)
+special(sp.exprel, lambda t, _out, x: t * at(exprel_derivative, x, order=1))
+
+
+# Box and Cox's (x^y - 1) / y = log(x) exprel(y log(x)), its inverse (1 + x y)^(1 / y), and both of 1 + x
+
+
+def slope_by_power(y: Any, log: Any) -> Any:
+    """Return the derivative of log exprel(y log) by y."""
+    return log * log * at(exprel_derivative, y * log, order=1)
+
+
+def slope_of_inverse(out: Any, x: Any, y: Any) -> Any:
+    """Return the derivative of (1 + x y)^(1 / y) by y."""
+    return out * (x * x) * at(log1p_ratio, x * y, order=1)
+
+
+special(
+    sp.boxcox,
+    lambda t, _out, x, y: t * x ** (y - 1),
+    lambda t, _out, x, y: t * slope_by_power(y, np.log(x)),
+)
+special(
+    sp.boxcox1p,
+    lambda t, _out, x, y: t * np.exp((y - 1) * np.log1p(x)),
+    lambda t, _out, x, y: t * slope_by_power(y, np.log1p(x)),
+)
+special(
+    sp.inv_boxcox,
+    lambda t, out, x, y: t * out / (1 + x * y),
+    lambda t, out, x, y: t * slope_of_inverse(out, x, y),
+)
+special(
+    sp.inv_boxcox1p,
+    lambda t, out, x, y: t * (out + 1) / (1 + x * y),
+    lambda t, out, x, y: t * slope_of_inverse(out + 1, x, y),
+)
+special(sp.spence, lambda t, _out, x: -t * at(log1p_ratio, x - 1, order=0))

@@ -1,0 +1,451 @@
+"""Continuous distributions of numbers, in the order of their names in SciPy; formulas as `Continuous` takes them.
+
+Formulas are SciPy's, where these are good to some roundings.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+
+from wengert.scipy._distributions import Continuous, either
+
+__all__ = ["CONTINUOUS"]
+
+LOG_TWO_PI = math.log(2 * math.pi)
+LOG_TWO = math.log(2.0)
+EULER = float(np.euler_gamma)
+
+Value = Any
+
+
+def beta_entropy(a: Value, b: Value) -> Value:
+    """Return the entropy."""
+    mixed = (a + b - 2) * sp.digamma(a + b)
+    return sp.betaln(a, b) - (a - 1) * sp.digamma(a) - (b - 1) * sp.digamma(b) + mixed
+
+
+def chi2_entropy(df: Value) -> Value:
+    """Return the entropy."""
+    half = df / 2
+    return half + LOG_TWO + sp.gammaln(half) + (1 - half) * sp.digamma(half)
+
+
+def f_logpdf(x: Value, n: Value, m: Value) -> Value:
+    """Return the logarithm of the density."""
+    found = m / 2 * np.log(m) + n / 2 * np.log(n) + sp.xlogy(n / 2 - 1, x)
+    return found - ((n + m) / 2 * np.log(m + n * x) + sp.betaln(n / 2, m / 2))
+
+
+def f_entropy(n: Value, m: Value) -> Value:
+    """Return the entropy."""
+    n, m = n / 2, m / 2
+    found = np.log(m) - np.log(n) + sp.betaln(n, m) + (1 - n) * sp.digamma(n)
+    return found - (1 + m) * sp.digamma(m) + (n + m) * sp.digamma(n + m)
+
+
+def f_var(n: Value, m: Value) -> Value:
+    """Return the variance."""
+    there = m > 4
+    m = either(there, m, 5.0)
+    return either(there, 2 * m * m * (n + m - 2) / (n * (m - 2) * (m - 2) * (m - 4)), np.inf)
+
+
+def invgamma_var(a: Value) -> Value:
+    """Return the variance."""
+    there = a > 2
+    a = either(there, a, 3.0)
+    return either(there, 1.0 / (a - 1.0) ** 2 / (a - 2.0), np.inf)
+
+
+def laplace_cdf(x: Value) -> Value:
+    """Return the distribution function."""
+    half = 0.5 * np.exp(-np.abs(x))
+    return either(x > 0, 1.0 - half, half)
+
+
+def laplace_logcdf(x: Value) -> Value:
+    """Return the logarithm of the distribution function."""
+    lower = x < 0
+    return either(lower, x - LOG_TWO, np.log1p(-0.5 * np.exp(-either(lower, 0.0, x))))
+
+
+def laplace_ppf(q: Value) -> Value:
+    """Return the quantile."""
+    upper = q > 0.5
+    return either(upper, -np.log(2 * (1 - either(upper, q, 0.5))), np.log(2 * q))
+
+
+def logistic_logpdf(x: Value) -> Value:
+    """Return the logarithm of the density."""
+    y = -np.abs(x)
+    return y - 2.0 * np.log1p(np.exp(y))
+
+
+def pareto_var(b: Value) -> Value:
+    """Return the variance."""
+    there = b > 2
+    b = either(there, b, 3.0)
+    return either(there, b / (b - 2.0) / (b - 1.0) ** 2, np.inf)
+
+
+def norm_logpdf(x: Value) -> Value:
+    """Return the logarithm of the density."""
+    return -(x**2) / 2.0 - LOG_TWO_PI / 2
+
+
+def t_logpdf(x: Value, df: Value) -> Value:
+    """Return the logarithm of the density."""
+    normal = np.isinf(df)
+    df = either(normal, 1.0, df)
+    found = np.log(sp.poch(0.5 * df, 0.5)) - 0.5 * (np.log(df) + math.log(math.pi))
+    found = found - (df + 1) / 2 * np.log1p(x * x / df)
+    return either(normal, norm_logpdf(x), found)
+
+
+def t_entropy(df: Value) -> Value:
+    """Return the entropy."""
+    half, more = df / 2, (df + 1) / 2
+    return more * (sp.digamma(more) - sp.digamma(half)) + np.log(np.sqrt(df) * sp.beta(half, 0.5))
+
+
+def t_var(df: Value) -> Value:
+    """Return the variance."""
+    there = df > 2
+    inner = either(there, df, 3.0)
+    return either(there, inner / (inner - 2.0), either(df > 1, np.inf, np.nan))
+
+
+def log_mass(a: Value, b: Value) -> Value:
+    """Return the logarithm of the probability of a normal number from a to b: by tails, or by what they leave."""
+    right, left = a > 0, b <= 0
+    central = ~(right | left)
+    low, high = either(right, -b, a), either(right, -a, b)
+    below, above = sp.log_ndtr(either(central, -1.0, high)), sp.log_ndtr(either(central, -2.0, low))
+    tail = below + np.log1p(-np.exp(above - below))
+    return either(central, np.log1p(-sp.ndtr(either(central, a, -1.0)) - sp.ndtr(-either(central, b, 1.0))), tail)
+
+
+def truncnorm_ppf(q: Value, a: Value, b: Value) -> Value:
+    """Return the quantile."""
+    mass = log_mass(a, b)
+    left = sp.ndtri_exp(np.logaddexp(sp.log_ndtr(a), np.log(q) + mass))
+    return either(a < 0, left, -sp.ndtri_exp(np.logaddexp(sp.log_ndtr(-b), np.log1p(-q) + mass)))
+
+
+def truncnorm_ends(a: Value, b: Value) -> list[Value]:
+    """Return the density at the ends, and what they add to the second moment: nothing at infinity."""
+    mass = log_mass(a, b)
+    finite = [either(np.isinf(x), 0.0, x) for x in (a, b)]
+    densities = [np.exp(norm_logpdf(x) - mass) for x in (a, b)]
+    return [*densities, finite[0] * densities[0] - finite[1] * densities[1]]
+
+
+def truncnorm_mean(a: Value, b: Value) -> Value:
+    """Return the mean."""
+    first, last, _ = truncnorm_ends(a, b)
+    return first - last
+
+
+def truncnorm_var(a: Value, b: Value) -> Value:
+    """Return the variance."""
+    first, last, second = truncnorm_ends(a, b)
+    return 1 + second - (first - last) ** 2
+
+
+def vonmises_terms(kappa: Value) -> tuple[Value, Value]:
+    """Return orders and Fourier coefficients, which fall like exp(-j^2 / (2 kappa)): enough for kappa < 400."""
+    orders = np.arange(1.0, 201.0)
+    return orders, sp.ive(orders, kappa[..., np.newaxis]) / sp.i0e(kappa)[..., np.newaxis]
+
+
+def vonmises_cdf(x: Value, kappa: Value) -> Value:
+    """Return the distribution function, a Fourier series (Mardia & Jupp 2000, equation 3.5.17)."""
+    finite = np.isfinite(x)
+    y = either(finite, x, 0.0)
+    turns = np.rint(y / (2 * np.pi))
+    y = y - 2 * np.pi * turns
+    orders, coefficients = vonmises_terms(kappa)
+    waves = np.sum(coefficients * np.sin(orders * y[..., np.newaxis]) / orders, axis=-1)
+    return either(finite, 0.5 + (y / 2 + waves) / np.pi + turns, np.heaviside(x, 0.5))
+
+
+def vonmises_var(kappa: Value) -> Value:
+    """Return the variance."""
+    orders, coefficients = vonmises_terms(kappa)
+    return np.pi**2 / 3 + 4 * np.sum(coefficients * (-1.0) ** orders / orders**2, axis=-1)
+
+
+CONTINUOUS = {
+    found.name: found
+    for found in (
+        Continuous(
+            "beta",
+            shapes=("a", "b"),
+            sample=(1.0, 1.0),
+            lower=0.0,
+            upper=1.0,
+            logpdf=lambda x, a, b: sp.xlog1py(b - 1.0, -x) + sp.xlogy(a - 1.0, x) - sp.betaln(a, b),
+            cdf=lambda x, a, b: sp.betainc(a, b, x),
+            sf=lambda x, a, b: sp.betaincc(a, b, x),
+            ppf=lambda q, a, b: sp.betaincinv(a, b, q),
+            isf=lambda q, a, b: sp.betainccinv(a, b, q),
+            entropy=beta_entropy,
+            mean=lambda a, b: a / (a + b),
+            var=lambda a, b: a * b / ((a + b) * (a + b) * (a + b + 1)),
+        ),
+        Continuous(
+            "cauchy",
+            symmetric=True,
+            logpdf=lambda x: -math.log(math.pi) - np.log1p(x * x),
+            cdf=lambda x: np.arctan2(1.0, -x) / np.pi,
+            ppf=lambda q: either(q < 0.25, -1 / np.tan(np.pi * q), np.tan(np.pi * (q - 0.5))),
+            entropy=lambda: math.log(4 * math.pi),
+            mean=lambda: math.nan,
+            var=lambda: math.nan,
+        ),
+        Continuous(
+            "chi2",
+            shapes=("df",),
+            sample=(1.0,),
+            lower=0.0,
+            logpdf=lambda x, df: sp.xlogy(df / 2.0 - 1, x) - x / 2.0 - sp.gammaln(df / 2.0) - (LOG_TWO * df) / 2.0,
+            cdf=lambda x, df: sp.chdtr(df, x),
+            sf=lambda x, df: sp.chdtrc(df, x),
+            ppf=lambda q, df: 2 * sp.gammaincinv(df / 2, q),
+            isf=lambda q, df: sp.chdtri(df, q),
+            entropy=chi2_entropy,
+            mean=lambda df: df,
+            var=lambda df: 2 * df,
+        ),
+        Continuous(
+            "expon",
+            lower=0.0,
+            logpdf=lambda x: -x,
+            cdf=lambda x: -np.expm1(-x),
+            sf=lambda x: np.exp(-x),
+            logsf=lambda x: -x,
+            ppf=lambda q: -np.log1p(-q),
+            isf=lambda q: -np.log(q),
+            entropy=lambda: 1.0,
+            mean=lambda: 1.0,
+            var=lambda: 1.0,
+        ),
+        Continuous(
+            "f",
+            shapes=("dfn", "dfd"),
+            sample=(1.0, 1.0),
+            lower=0.0,
+            logpdf=f_logpdf,
+            cdf=lambda x, n, m: sp.fdtr(n, m, x),
+            sf=lambda x, n, m: sp.fdtrc(n, m, x),
+            ppf=lambda q, n, m: sp.fdtri(n, m, q),
+            entropy=f_entropy,
+            mean=lambda _n, m: either(m > 2, m / either(m > 2, m - 2, 1.0), np.inf),
+            var=f_var,
+        ),
+        Continuous(
+            "gamma",
+            shapes=("a",),
+            sample=(1.0,),
+            lower=0.0,
+            logpdf=lambda x, a: sp.xlogy(a - 1.0, x) - x - sp.gammaln(a),
+            cdf=lambda x, a: sp.gammainc(a, x),
+            sf=lambda x, a: sp.gammaincc(a, x),
+            ppf=lambda q, a: sp.gammaincinv(a, q),
+            isf=lambda q, a: sp.gammainccinv(a, q),
+            entropy=lambda a: sp.digamma(a) * (1 - a) + a + sp.gammaln(a),
+            mean=lambda a: a,
+            var=lambda a: a,
+        ),
+        Continuous(
+            "gumbel_l",
+            logpdf=lambda x: x - np.exp(x),
+            cdf=lambda x: -np.expm1(-np.exp(x)),
+            sf=lambda x: np.exp(-np.exp(x)),
+            logsf=lambda x: -np.exp(x),
+            ppf=lambda q: np.log(-np.log1p(-q)),
+            isf=lambda q: np.log(-np.log(q)),
+            entropy=lambda: EULER + 1.0,
+            mean=lambda: -EULER,
+            var=lambda: math.pi**2 / 6,
+        ),
+        Continuous(
+            "gumbel_r",
+            logpdf=lambda x: -x - np.exp(-x),
+            cdf=lambda x: np.exp(-np.exp(-x)),
+            logcdf=lambda x: -np.exp(-x),
+            sf=lambda x: -np.expm1(-np.exp(-x)),
+            ppf=lambda q: -np.log(-np.log(q)),
+            isf=lambda q: -np.log(-np.log1p(-q)),
+            entropy=lambda: EULER + 1.0,
+            mean=lambda: EULER,
+            var=lambda: math.pi**2 / 6,
+        ),
+        Continuous(
+            "halfnorm",
+            lower=0.0,
+            logpdf=lambda x: 0.5 * math.log(2.0 / math.pi) - x * x / 2.0,
+            cdf=lambda x: sp.erf(x / math.sqrt(2)),
+            sf=lambda x: 2 * sp.ndtr(-x),
+            logsf=lambda x: LOG_TWO + sp.log_ndtr(-x),
+            ppf=lambda q: sp.ndtri((1 + q) / 2.0),
+            isf=lambda q: -sp.ndtri(q / 2),
+            entropy=lambda: 0.5 * math.log(math.pi / 2.0) + 0.5,
+            mean=lambda: math.sqrt(2.0 / math.pi),
+            var=lambda: 1 - 2.0 / math.pi,
+        ),
+        Continuous(
+            "invgamma",
+            shapes=("a",),
+            sample=(1.0,),
+            lower=0.0,
+            open_below=True,
+            logpdf=lambda x, a: -(a + 1) * np.log(x) - sp.gammaln(a) - 1.0 / x,
+            cdf=lambda x, a: sp.gammaincc(a, 1.0 / x),
+            sf=lambda x, a: sp.gammainc(a, 1.0 / x),
+            ppf=lambda q, a: 1.0 / sp.gammainccinv(a, q),
+            isf=lambda q, a: 1.0 / sp.gammaincinv(a, q),
+            entropy=lambda a: a - (a + 1.0) * sp.digamma(a) + sp.gammaln(a),
+            mean=lambda a: either(a > 1, 1.0 / either(a > 1, a - 1, 1.0), np.inf),
+            var=invgamma_var,
+        ),
+        Continuous(
+            "laplace",
+            symmetric=True,
+            logpdf=lambda x: -np.abs(x) - LOG_TWO,
+            cdf=laplace_cdf,
+            logcdf=laplace_logcdf,
+            ppf=laplace_ppf,
+            entropy=lambda: LOG_TWO + 1,
+            mean=lambda: 0.0,
+            var=lambda: 2.0,
+        ),
+        Continuous(
+            "logistic",
+            symmetric=True,
+            logpdf=logistic_logpdf,
+            cdf=lambda x: sp.expit(x),
+            logcdf=lambda x: sp.log_expit(x),
+            ppf=lambda q: sp.logit(q),
+            entropy=lambda: 2.0,
+            mean=lambda: 0.0,
+            var=lambda: math.pi**2 / 3,
+        ),
+        Continuous(
+            "lognorm",
+            shapes=("s",),
+            sample=(1.0,),
+            lower=0.0,
+            open_below=True,
+            logpdf=lambda x, s: -(np.log(x) ** 2) / (2 * s**2) - np.log(s * x * math.sqrt(2 * math.pi)),
+            cdf=lambda x, s: sp.ndtr(np.log(x) / s),
+            logcdf=lambda x, s: sp.log_ndtr(np.log(x) / s),
+            sf=lambda x, s: sp.ndtr(-np.log(x) / s),
+            logsf=lambda x, s: sp.log_ndtr(-np.log(x) / s),
+            ppf=lambda q, s: np.exp(s * sp.ndtri(q)),
+            isf=lambda q, s: np.exp(-s * sp.ndtri(q)),
+            entropy=lambda s: 0.5 * (1 + LOG_TWO_PI + 2 * np.log(s)),
+            mean=lambda s: np.exp(s * s / 2),
+            var=lambda s: np.exp(s * s) * np.expm1(s * s),
+        ),
+        Continuous(
+            "norm",
+            symmetric=True,
+            logpdf=norm_logpdf,
+            cdf=lambda x: sp.ndtr(x),
+            logcdf=lambda x: sp.log_ndtr(x),
+            ppf=lambda q: sp.ndtri(q),
+            entropy=lambda: 0.5 * (LOG_TWO_PI + 1),
+            mean=lambda: 0.0,
+            var=lambda: 1.0,
+        ),
+        Continuous(
+            "pareto",
+            shapes=("b",),
+            sample=(1.0,),
+            lower=1.0,
+            logpdf=lambda x, b: np.log(b) - (b + 1) * np.log(x),
+            cdf=lambda x, b: 1 - x ** (-b),
+            sf=lambda x, b: x ** (-b),
+            logsf=lambda x, b: -b * np.log(x),
+            ppf=lambda q, b: (1 - q) ** (-1.0 / b),
+            isf=lambda q, b: q ** (-1.0 / b),
+            entropy=lambda b: 1 + 1.0 / b - np.log(b),
+            mean=lambda b: either(b > 1, b / either(b > 1, b - 1, 1.0), np.inf),
+            var=pareto_var,
+        ),
+        Continuous(
+            "t",
+            shapes=("df",),
+            sample=(1.0,),
+            symmetric=True,
+            logpdf=t_logpdf,
+            cdf=lambda x, df: sp.stdtr(df, x),
+            ppf=lambda q, df: sp.stdtrit(df, q),
+            entropy=t_entropy,
+            mean=lambda df: either(df > 1, 0.0, np.inf),
+            var=t_var,
+        ),
+        Continuous(
+            "truncnorm",
+            shapes=("a", "b"),
+            sample=(-1.0, 1.0),
+            valid=lambda a, b: a < b,
+            lower=lambda a, _b: a,
+            upper=lambda _a, b: b,
+            logpdf=lambda x, a, b: norm_logpdf(x) - log_mass(a, b),
+            logcdf=lambda x, a, b: log_mass(a, x) - log_mass(a, b),
+            logsf=lambda x, a, b: log_mass(x, b) - log_mass(a, b),
+            cdf=lambda x, a, b: np.exp(log_mass(a, x) - log_mass(a, b)),
+            sf=lambda x, a, b: np.exp(log_mass(x, b) - log_mass(a, b)),
+            ppf=truncnorm_ppf,
+            isf=lambda q, a, b: -truncnorm_ppf(q, -b, -a),
+            ends=truncnorm_ends,
+            entropy=lambda a, b: 0.5 * (LOG_TWO_PI + 1) + log_mass(a, b) + truncnorm_ends(a, b)[2] / 2,
+            mean=truncnorm_mean,
+            var=truncnorm_var,
+        ),
+        Continuous(
+            "uniform",
+            lower=0.0,
+            upper=1.0,
+            logpdf=lambda x: x * 0.0,
+            cdf=lambda x: x,
+            ppf=lambda q: q,
+            entropy=lambda: 0.0,
+            mean=lambda: 0.5,
+            var=lambda: 1.0 / 12,
+        ),
+        Continuous(
+            "vonmises",
+            shapes=("kappa",),
+            sample=(1.0,),
+            valid=lambda kappa: kappa >= 0,
+            logpdf=lambda x, kappa: kappa * sp.cosm1(x) - LOG_TWO_PI - np.log(sp.i0e(kappa)),
+            terms=vonmises_terms,
+            cdf=vonmises_cdf,
+            entropy=lambda kappa: -kappa * sp.i1e(kappa) / sp.i0e(kappa) + np.log(2 * np.pi * sp.i0e(kappa)) + kappa,
+            mean=lambda _kappa: 0.0,
+            var=vonmises_var,
+        ),
+        Continuous(
+            "weibull_min",
+            shapes=("c",),
+            sample=(1.0,),
+            lower=0.0,
+            logpdf=lambda x, c: np.log(c) + sp.xlogy(c - 1, x) - x**c,
+            cdf=lambda x, c: -np.expm1(-(x**c)),
+            sf=lambda x, c: np.exp(-(x**c)),
+            logsf=lambda x, c: -(x**c),
+            ppf=lambda q, c: (-np.log1p(-q)) ** (1.0 / c),
+            isf=lambda q, c: (-np.log(q)) ** (1 / c),
+            entropy=lambda c: -EULER / c - np.log(c) + EULER + 1,
+            mean=lambda c: sp.gamma(1.0 + 1.0 / c),
+            var=lambda c: sp.gamma(1.0 + 2.0 / c) - sp.gamma(1.0 + 1.0 / c) ** 2,
+        ),
+    )
+}

@@ -1,0 +1,374 @@
+"""What distributions have in common: arguments, supports, location and scale.
+
+A distribution is a table of formulas for its standard form, composed of NumPy's and SciPy's functions, which are given
+points inside the support and shape parameters that are valid. Methods and what they give outside are SciPy's.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.special as sp
+
+from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import Tensor, concrete, is_concrete, raw
+from wengert.errors import UsageError, describe
+from wengert.traces.operators import operand
+
+__all__ = ["Continuous", "Discrete", "Distribution", "Frozen", "all_of", "either", "numbers"]
+
+
+Formula = Callable[..., Any]
+
+
+def numbers(name: str, *values: Any) -> list[Any]:
+    """Return arguments as arrays or Tensors of float64, as SciPy has them."""
+    found = [operand(name, x) for x in values]
+    return [
+        x if getattr(x, "dtype", None) == np.float64 else x.astype(np.float64) if type(x) is Tensor else np.float64(x)
+        for x in found
+    ]
+
+
+def known(condition: Any) -> bool | None:
+    """Tell whether a condition holds for all elements or for none; None if that differs or cannot be known."""
+    if not is_concrete(condition):
+        return None
+    values = raw(condition)
+    return True if np.all(values) else None if np.any(values) else False
+
+
+def either(condition: Any, x: Any, y: Any) -> Any:
+    """Return x where a condition holds and y elsewhere; the one that is there everywhere as it is."""
+    which = known(condition)
+    if which is None:
+        return np.where(condition, x, y)
+    chosen = x if which else y
+    shape = np.broadcast_shapes(np.shape(condition), np.shape(x), np.shape(y))
+    return chosen if np.shape(chosen) == shape else np.broadcast_to(chosen, shape)
+
+
+def all_of(*conditions: Any) -> Any:
+    """Return where all conditions hold."""
+    return functools.reduce(np.logical_and, conditions)
+
+
+def all_positive(*shapes: Any) -> Any:
+    """Tell where shape parameters are positive."""
+    return all_of(True, *[shape > 0 for shape in shapes])
+
+
+def smaller(probability: Formula, other: Formula, x: Any, shapes: Sequence[Any]) -> Any:
+    """Return the logarithm of a probability, by the other one where that is smaller."""
+    found = probability(x, *shapes)
+    small = found < 0.5
+    return either(small, np.log(either(small, found, 0.5)), np.log1p(-either(small, 0.5, other(x, *shapes))))
+
+
+class Distribution:
+    """Be a distribution with shape parameters, a location, and unless it is discrete a scale.
+
+    Args:
+        name: its name in SciPy.
+        shapes: the names of its shape parameters.
+        sample: valid shape parameters, which stand in for those that are not.
+        lower: the least value, or a function of the shape parameters.
+        upper: the greatest value, likewise.
+        valid: tells where shape parameters are valid; where they are positive, if it is not given.
+        symmetric: whether x and -x are equally probable, so that `sf`, `logsf` and `isf` follow.
+        open_below: whether the density is 0 at the least value itself.
+        **formulas: by the names of methods, functions of a point, if the method has one, and of the shape parameters.
+    """
+
+    optional: ClassVar[dict[str, float]]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        shapes: tuple[str, ...] = (),
+        sample: tuple[float, ...] = (),
+        lower: Any = -math.inf,
+        upper: Any = math.inf,
+        valid: Formula = all_positive,
+        symmetric: bool = False,
+        open_below: bool = False,
+        **formulas: Formula,
+    ) -> None:
+        self.name, self.shapes, self.sample = name, shapes, [np.float64(x) for x in sample]
+        self.lower, self.upper, self.valid = lower, upper, valid
+        self.open_below = open_below
+        self.formulas = {**self.implied(formulas, symmetric), **formulas}
+
+    def implied(self, given: dict[str, Formula], symmetric: bool) -> dict[str, Formula]:
+        """Return the formulas that follow from others."""
+        found: dict[str, Formula] = {}
+        if "cdf" in given:
+            mirrored = {"sf": lambda x, *shapes: given["cdf"](-x, *shapes)}
+            found["sf"] = mirrored["sf"] if symmetric else lambda x, *shapes: 1.0 - given["cdf"](x, *shapes)
+            both = {**found, **given}
+            found["logcdf"] = lambda x, *shapes: smaller(both["cdf"], both["sf"], x, shapes)
+            found["logsf"] = lambda x, *shapes: smaller(both["sf"], both["cdf"], x, shapes)
+        if symmetric and "logcdf" in given:
+            found["logsf"] = lambda x, *shapes: given["logcdf"](-x, *shapes)
+        if "ppf" in given:
+            found["isf"] = lambda q, *shapes: -given["ppf"](q, *shapes) if symmetric else given["ppf"](1.0 - q, *shapes)
+        if "logpmf" in given:
+            found["pmf"] = lambda k, *shapes: np.exp(given["logpmf"](k, *shapes))
+        return found
+
+    def formula(self, method: str) -> Formula:
+        """Return the formula of a method.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if method not in self.formulas:
+            raise UsageError(
+                describe(
+                    f"{self.name}.{method}",
+                    "a method without a formula",
+                    "one that can be differentiated is needed",
+                    f"Use scipy.stats.{self.name}.{method} on plain arrays",
+                )
+            )
+        return self.formulas[method]
+
+    def __repr__(self) -> str:
+        return f"<distribution {self.name}>"
+
+    def __call__(self, *args: Any, **kwds: Any) -> Frozen:
+        """Return the distribution with its parameters fixed."""
+        return Frozen(self, args, kwds)
+
+    def parameters(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
+        """Return all parameters in their order: shapes, location, scale."""
+        names = (*self.shapes, *self.optional)
+        found = {**self.optional, **kwds, **dict(zip(names, args, strict=False))}
+        if len(args) > len(names) or len(found) != len(names) or set(names[: len(args)]) & set(kwds):
+            given = f"{len(args)} parameters" + "".join(f", {name}=" for name in kwds)
+            needed = f"{', '.join(names)} are needed"
+            raise UsageError(describe(f"{self.name}.{method}", given, needed, "Pass them in this order, or by name"))
+        return numbers(f"{self.name}.{method}", *[found[name] for name in names])
+
+    def support(self, shapes: Sequence[Any]) -> tuple[Any, Any]:
+        """Return the least and the greatest value."""
+        lower, upper = (end(*shapes) if callable(end) else end for end in (self.lower, self.upper))
+        return lower, upper
+
+    def safe(self, valid: Any, shapes: Sequence[Any]) -> list[Any]:
+        """Return shape parameters with valid ones in place of others."""
+        return [either(valid, shape, sample) for shape, sample in zip(shapes, self.sample, strict=True)]
+
+    def moment(self, method: str, args: Sequence[Any], kwds: dict[str, Any], finish: Callable[..., Any]) -> Any:
+        """Return a function of the parameters, NaN where they are not valid; `finish(value, location, scale)`."""
+        *shapes, loc, scale = self.located(method, args, kwds)
+        valid = all_of(self.valid(*shapes), scale > 0)
+        found = self.formula(method)(*self.safe(valid, shapes))
+        return as_tensor(either(valid, finish(found, loc, either(scale > 0, scale, 1.0)), np.nan))
+
+    def located(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
+        """Return shapes, location and scale."""
+        raise NotImplementedError
+
+    def mean(self, *args: Any, **kwds: Any) -> Any:
+        """Return the mean."""
+        return self.moment("mean", args, kwds, lambda found, loc, scale: found * scale + loc)
+
+    def var(self, *args: Any, **kwds: Any) -> Any:
+        """Return the variance."""
+        return self.moment("var", args, kwds, lambda found, _loc, scale: found * scale * scale)
+
+    def std(self, *args: Any, **kwds: Any) -> Any:
+        """Return the standard deviation."""
+        return np.sqrt(self.var(*args, **kwds))
+
+
+class Frozen:
+    """Be a distribution with its parameters fixed."""
+
+    def __init__(self, distribution: Any, args: Sequence[Any], kwds: dict[str, Any]) -> None:
+        self.distribution, self.args, self.kwds = distribution, args, kwds
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        method = getattr(self.distribution, name)
+        if name in ("mean", "var", "std", "cov", "entropy"):
+            return functools.partial(method, *self.args, **self.kwds)
+        return lambda x: method(x, *self.args, **self.kwds)
+
+
+class Continuous(Distribution):
+    """Be a continuous distribution."""
+
+    optional: ClassVar[dict[str, float]] = {"loc": 0.0, "scale": 1.0}
+
+    def located(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
+        """Return shapes, location and scale."""
+        return self.parameters(method, args, kwds)
+
+    def at(self, method: str, x: Any, args: Sequence[Any], kwds: dict[str, Any], below: float, above: float) -> Any:
+        """Return a formula inside the support, what there is below and above it, NaN where parameters are not valid."""
+        *shapes, loc, scale = self.parameters(method, args, kwds)
+        (x,) = numbers(self.name, x)
+        positive = scale > 0
+        valid = all_of(self.valid(*shapes), positive)
+        scale = either(positive, scale, 1.0)
+        shapes = self.safe(valid, shapes)
+        y = (x - loc) / scale
+        lower, upper = self.support(shapes)
+        bounded = not (is_infinite(lower) and is_infinite(upper))
+        density = method == "logpdf"
+        if bounded:
+            over = y > lower if self.open_below or not density else y >= lower
+            inside = all_of(over, y <= upper if density else y < upper)
+            y, outer = either(inside, y, inner(lower, upper)), either(y <= lower, below, above)
+        found = self.formula(method)(y, *shapes)
+        if density:
+            found = found - np.log(scale)
+        if bounded:
+            found = either(inside, found, outer)
+            valid = all_of(valid, ~np.isnan(x))
+        return as_tensor(either(valid, found, np.nan))
+
+    def logpdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of the density at x."""
+        return self.at("logpdf", x, args, kwds, -np.inf, -np.inf)
+
+    def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the density at x."""
+        return np.exp(self.logpdf(x, *args, **kwds))
+
+    def cdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the probability of no more than x."""
+        return self.at("cdf", x, args, kwds, 0.0, 1.0)
+
+    def sf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the probability of more than x."""
+        return self.at("sf", x, args, kwds, 1.0, 0.0)
+
+    def logcdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of the probability of no more than x."""
+        return self.at("logcdf", x, args, kwds, -np.inf, 0.0)
+
+    def logsf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of the probability of more than x."""
+        return self.at("logsf", x, args, kwds, 0.0, -np.inf)
+
+    def quantile(self, method: str, q: Any, args: Sequence[Any], kwds: dict[str, Any]) -> Any:
+        """Return what belongs to a probability, at 0 and 1 the ends of the support."""
+        *shapes, loc, scale = self.parameters(method, args, kwds)
+        (q,) = numbers(self.name, q)
+        valid = all_of(self.valid(*shapes), scale > 0, q >= 0, q <= 1)
+        shapes = self.safe(valid, shapes)
+        inside = all_of(q > 0, q < 1)
+        found = self.formula(method)(either(inside, q, 0.5), *shapes)
+        if known(inside) is not True:
+            found = either(inside, found, np.where((q <= 0) == (method == "ppf"), *self.support(shapes)))
+        return as_tensor(either(valid, found * scale + loc, np.nan))
+
+    def ppf(self, q: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the value below which the probability is q."""
+        return self.quantile("ppf", q, args, kwds)
+
+    def isf(self, q: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the value above which the probability is q."""
+        return self.quantile("isf", q, args, kwds)
+
+    def entropy(self, *args: Any, **kwds: Any) -> Any:
+        """Return the differential entropy."""
+        return self.moment("entropy", args, kwds, lambda found, _loc, scale: found + np.log(scale))
+
+
+def is_infinite(end: Any) -> bool:
+    """Tell whether the end of a support is infinity whatever the parameters."""
+    return isinstance(end, float) and math.isinf(end)
+
+
+def inner(lower: Any, upper: Any) -> Any:
+    """Return a point inside of a support with an end."""
+    return lower + 1.0 if is_infinite(upper) else upper - 1.0 if is_infinite(lower) else (lower + upper) / 2
+
+
+class Discrete(Distribution):
+    """Be a distribution of whole numbers, with formulas as those of `Continuous`."""
+
+    optional: ClassVar[dict[str, float]] = {"loc": 0.0}
+
+    def located(self, method: str, args: Sequence[Any], kwds: dict[str, Any]) -> list[Any]:
+        """Return shapes and location; there is no scale."""
+        return [*self.parameters(method, args, kwds), np.float64(1.0)]
+
+    def at(self, method: str, k: Any, args: Sequence[Any], kwds: dict[str, Any], below: float, above: float) -> Any:
+        """Return a formula inside the support, what there is below and above it, NaN where parameters are not valid."""
+        *shapes, loc = self.parameters(method, args, kwds)
+        (k,) = numbers(self.name, k)
+        valid = self.valid(*shapes)
+        shapes = self.safe(valid, shapes)
+        at_point = method in ("logpmf", "pmf")
+        y = k - loc if at_point else np.floor(k - loc)
+        lower, upper = self.support(shapes)
+        inside = all_of(y >= lower, *([y <= upper, np.floor(y) == y] if at_point else [y < upper]))
+        found = self.formula(method)(either(inside, y, lower), *shapes)
+        found = either(inside, found, either(y < lower, below, above))
+        return as_tensor(either(all_of(valid, ~np.isnan(k)), found, np.nan))
+
+    def logpmf(self, k: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of the probability of k."""
+        return self.at("logpmf", k, args, kwds, -np.inf, -np.inf)
+
+    def pmf(self, k: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the probability of k."""
+        return self.at("pmf", k, args, kwds, 0.0, 0.0)
+
+    def cdf(self, k: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the probability of no more than k."""
+        return self.at("cdf", k, args, kwds, 0.0, 1.0)
+
+    def sf(self, k: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the probability of more than k."""
+        return self.at("sf", k, args, kwds, 1.0, 0.0)
+
+    def logcdf(self, k: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of the probability of no more than k."""
+        return self.at("logcdf", k, args, kwds, -np.inf, 0.0)
+
+    def logsf(self, k: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of the probability of more than k."""
+        return self.at("logsf", k, args, kwds, 0.0, -np.inf)
+
+    def ppf(self, q: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the least number that the probability q does not exceed; it is constant between jumps."""
+        import scipy.stats
+
+        plain = [concrete(f"{self.name}.ppf", x) for x in self.parameters("ppf", args, kwds)]
+        return as_tensor(getattr(scipy.stats, self.name).ppf(concrete(f"{self.name}.ppf", q), *plain))
+
+    def formula(self, method: str) -> Formula:
+        """Return the formula of a method; entropies are sums, if nothing else is said."""
+        return (
+            self.summed_entropy if method == "entropy" and "entropy" not in self.formulas else super().formula(method)
+        )
+
+    def summed_entropy(self, *shapes: Any) -> Any:
+        """Return the entropy, summed over all numbers whose probability counts."""
+        import scipy.stats
+
+        plain = [concrete(f"{self.name}.entropy", shape) for shape in shapes]
+        distribution = getattr(scipy.stats, self.name)(*plain)
+        most = np.ceil(np.max(distribution.isf(1e-12) + 5 * distribution.std() + 30))
+        columns = [shape[..., np.newaxis] for shape in shapes]
+        lower, upper = self.support(columns)
+        points = np.arange(most)
+        inside = all_of(points >= lower, points <= upper)
+        found = self.formula("pmf")(np.where(inside, points, lower), *columns)
+        return np.sum(np.where(inside, sp.entr(found), 0.0), axis=-1)
+
+    def entropy(self, *args: Any, **kwds: Any) -> Any:
+        """Return the entropy."""
+        return self.moment("entropy", args, kwds, lambda found, _loc, _scale: found)

@@ -1,0 +1,332 @@
+"""Distributions of vectors and matrices, with SciPy's parameters and shapes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+import scipy.stats
+
+from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import is_concrete, raw
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.scipy import linalg
+from wengert.scipy._distributions import Frozen, all_of, either, numbers
+from wengert.scipy._special import multigammaln
+
+__all__ = ["MULTIVARIATE"]
+
+LOG_TWO_PI = math.log(2 * math.pi)
+LOG_TWO = math.log(2.0)
+
+
+class Multivariate:
+    """Be a distribution of arrays."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<distribution {self.name}>"
+
+    def __call__(self, *args: Any, **kwds: Any) -> Frozen:
+        """Return the distribution with its parameters fixed."""
+        return Frozen(self, args, kwds)
+
+    def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the density at x."""
+        return np.exp(self.logpdf(x, *args, **kwds))
+
+    def pmf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the probability of x."""
+        return np.exp(self.logpmf(x, *args, **kwds))
+
+    def logpdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of the density at x."""
+        raise NotImplementedError
+
+    def logpmf(self, x: Any, *args: Any, **kwds: Any) -> Any:
+        """Return the logarithm of the probability of x."""
+        raise NotImplementedError
+
+
+def vetted(distribution: Any, method: str, *values: Any) -> None:
+    """Let SciPy say what is wrong with arguments, where they are known."""
+    if all(map(is_concrete, values)):
+        getattr(distribution, method)(*map(raw, values))
+
+
+# Vectors of probabilities
+
+
+class Dirichlet(Multivariate):
+    """The Dirichlet distribution: components along the first axis of x, the last of which may be left out."""
+
+    name = "dirichlet"
+
+    def logpdf(self, x: Any, alpha: Any) -> Any:
+        """Return the logarithm of the density at x."""
+        x, alpha = map(as_tensor, numbers("dirichlet.logpdf", x, alpha))
+        vetted(scipy.stats.dirichlet, "logpdf", x, alpha)
+        if x.shape[0] != alpha.shape[0]:
+            x = np.concatenate([x, 1 - np.sum(x, axis=0, keepdims=True)])
+        return np.sum(sp.xlogy(alpha - 1, x.T).T, axis=0) - self.log_norm(alpha)
+
+    def log_norm(self, alpha: Any) -> Any:
+        """Return the logarithm of the beta function of several arguments."""
+        return np.sum(sp.gammaln(alpha)) - sp.gammaln(np.sum(alpha))
+
+    def checked(self, alpha: Any) -> Any:
+        """Return the parameters as a Tensor, which must be positive."""
+        (alpha,) = map(as_tensor, numbers("dirichlet", alpha))
+        vetted(scipy.stats.dirichlet, "mean", alpha)
+        return alpha
+
+    def mean(self, alpha: Any) -> Any:
+        """Return the mean."""
+        alpha = self.checked(alpha)
+        return alpha / np.sum(alpha)
+
+    def var(self, alpha: Any) -> Any:
+        """Return the variances of the components."""
+        alpha = self.checked(alpha)
+        total = np.sum(alpha)
+        return alpha * (total - alpha) / (total * total * (total + 1))
+
+    def cov(self, alpha: Any) -> Any:
+        """Return the covariances of the components."""
+        alpha = self.checked(alpha)
+        total = np.sum(alpha)
+        share = alpha / total
+        return (np.diag(share) - np.outer(share, share)) / (total + 1)
+
+    def entropy(self, alpha: Any) -> Any:
+        """Return the differential entropy."""
+        alpha = self.checked(alpha)
+        total = np.sum(alpha)
+        rest = (total - alpha.shape[0]) * sp.digamma(total) - np.sum((alpha - 1) * sp.digamma(alpha))
+        return self.log_norm(alpha) + rest
+
+
+class Categorical(Multivariate):
+    """The distribution of one of the numbers 0, 1, ..., whose probabilities stand along the last axis of p.
+
+    SciPy has none; PyTorch's is alike.
+    """
+
+    name = "categorical"
+
+    def logpmf(self, k: Any, p: Any) -> Any:
+        """Return the logarithm of the probability of k."""
+        k, p = map(as_tensor, numbers("categorical.logpmf", k, p))
+        inside = all_of(k >= 0, k < p.shape[-1], np.floor(k) == k)
+        shape = np.broadcast_shapes(k.shape, p.shape[:-1])
+        places = np.broadcast_to(np.where(inside, k, 0).astype(np.int64), shape)[..., np.newaxis]
+        chosen = np.take_along_axis(np.broadcast_to(p, (*shape, p.shape[-1])), places, axis=-1)[..., 0]
+        return either(np.broadcast_to(inside, shape), np.log(chosen), -np.inf)
+
+    def entropy(self, p: Any) -> Any:
+        """Return the entropy."""
+        (p,) = map(as_tensor, numbers("categorical.entropy", p))
+        return np.sum(sp.entr(p), axis=-1)
+
+
+class Multinomial(Multivariate):
+    """The multinomial distribution: counts along the last axis."""
+
+    name = "multinomial"
+
+    def checked(self, method: str, n: Any, p: Any, *x: Any) -> list[Any]:
+        """Return the arguments as Tensors, and where n and p are valid."""
+        found = [as_tensor(v) for v in numbers(f"multinomial.{method}", n, p, *x)]
+        n, p = found[:2]
+        valid = all_of(n >= 0, np.all(p >= 0, axis=-1), np.all(p <= 1, axis=-1))
+        return [valid, *found]
+
+    def logpmf(self, x: Any, n: Any, p: Any) -> Any:
+        """Return the logarithm of the probability of the counts x."""
+        valid, n, p, x = self.checked("logpmf", n, p, x)
+        if not x.ndim or x.shape[-1] != p.shape[-1]:
+            given = f"counts of shape {x.shape} and probabilities of shape {p.shape}"
+            raise ShapeError(
+                describe(
+                    "multinomial.logpmf", given, "as many counts as probabilities are needed", "Check the last axis"
+                )
+            )
+        inside = all_of(np.all((x >= 0) & (np.floor(x) == x), axis=-1), np.sum(x, axis=-1) == n)
+        counts = either(inside[..., np.newaxis] & (x >= 0), x, 0.0)
+        found = sp.gammaln(n + 1) + np.sum(sp.xlogy(counts, p) - sp.gammaln(counts + 1), axis=-1)
+        return either(valid, either(inside, found, -np.inf), np.nan)
+
+    def mean(self, n: Any, p: Any) -> Any:
+        """Return the mean counts."""
+        valid, n, p = self.checked("mean", n, p)
+        return either(valid[..., np.newaxis], n[..., np.newaxis] * p, np.nan)
+
+    def cov(self, n: Any, p: Any) -> Any:
+        """Return the covariances of the counts."""
+        valid, n, p = self.checked("cov", n, p)
+        spread = p[..., :, np.newaxis] * (np.eye(p.shape[-1]) - p[..., np.newaxis, :])
+        return either(valid[..., np.newaxis, np.newaxis], n[..., np.newaxis, np.newaxis] * spread, np.nan)
+
+
+# Vectors
+
+
+def located(name: str, location: Any, shape: Any, x: Any = None) -> list[Any]:
+    """Return the dimension, location and matrix that SciPy makes of them, and x less the location.
+
+    A matrix may be a number or a diagonal, and location zero.
+    """
+    matrix: Any = as_tensor(numbers(name, shape)[0])
+    centre: Any = None if location is None else np.atleast_1d(as_tensor(numbers(name, location)[0]))
+    dimension = matrix.shape[0] if matrix.ndim else 1 if centre is None else centre.shape[0]
+    if matrix.ndim == 0:
+        matrix = matrix * np.eye(dimension)
+    elif matrix.ndim == 1:
+        matrix = np.diag(matrix)
+    centre = np.zeros(dimension) if centre is None else centre
+    if matrix.shape != (dimension, dimension) or centre.shape != (dimension,):
+        given = f"a location of shape {centre.shape} and a matrix of shape {matrix.shape}"
+        raise ShapeError(describe(name, given, "a vector and a square matrix as large are needed", "Check the shapes"))
+    if x is None:
+        return [dimension, centre, matrix]
+    x = as_tensor(numbers(name, x)[0])
+    if x.ndim == 0:
+        x = x[np.newaxis]
+    elif x.ndim == 1:
+        x = x[:, np.newaxis] if dimension == 1 else x[np.newaxis, :]
+    if x.shape[-1] != dimension:
+        given = f"points of shape {x.shape} in {dimension} dimensions"
+        raise ShapeError(describe(name, given, "the last axis needs to have one entry each", "Check the shape of x"))
+    return [dimension, centre, matrix, x - centre]
+
+
+def factor(matrix: Any) -> tuple[Any, Any]:
+    """Return the Cholesky factor of a matrix, and the logarithm of its determinant.
+
+    Raises:
+        LinAlgError: it is not positive definite.
+    """
+    root = np.linalg.cholesky(matrix)
+    return root, 2 * np.sum(np.log(np.diagonal(root)))
+
+
+def distances(root: Any, deviations: Any) -> Any:
+    """Return the squares of Mahalanobis' distances."""
+    flat = deviations.reshape(-1, deviations.shape[-1])
+    scaled = linalg.solve_triangular(root, flat.T, lower=True)
+    return np.sum(scaled * scaled, axis=0).reshape(deviations.shape[:-1])
+
+
+def squeezed(found: Any) -> Any:
+    """Return results without axes of length one, as SciPy's."""
+    return np.squeeze(found)
+
+
+class MultivariateNormal(Multivariate):
+    """The normal distribution of vectors along the last axis, with a covariance matrix of full rank."""
+
+    name = "multivariate_normal"
+
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
+        """Return the logarithm of the density at x."""
+        if allow_singular:
+            raise UsageError(
+                describe(
+                    "multivariate_normal.logpdf",
+                    "allow_singular=True",
+                    "a covariance matrix of full rank is needed for a derivative",
+                    "Leave the option out",
+                )
+            )
+        dimension, _, matrix, deviations = located("multivariate_normal.logpdf", mean, cov, x)
+        root, log_determinant = factor(matrix)
+        return squeezed(-0.5 * (dimension * LOG_TWO_PI + log_determinant + distances(root, deviations)))
+
+    def entropy(self, mean: Any = None, cov: Any = 1) -> Any:
+        """Return the differential entropy."""
+        dimension, _, matrix = located("multivariate_normal.entropy", mean, cov)
+        return 0.5 * (dimension * (LOG_TWO_PI + 1) + factor(matrix)[1])
+
+
+class MultivariateStudent(Multivariate):
+    """Student's distribution of vectors along the last axis."""
+
+    name = "multivariate_t"
+
+    def logpdf(self, x: Any, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
+        """Return the logarithm of the density at x."""
+        dimension, _, matrix, deviations = located("multivariate_t.logpdf", loc, shape, x)
+        (df,) = numbers("multivariate_t.logpdf", df)
+        root, log_determinant = factor(matrix)
+        half = 0.5 * (df + dimension)
+        found = sp.gammaln(half) - sp.gammaln(0.5 * df) - dimension / 2.0 * np.log(df * np.pi) - 0.5 * log_determinant
+        return squeezed(found - half * np.log1p(distances(root, deviations) / df))
+
+    def entropy(self, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
+        """Return the differential entropy."""
+        dimension, _, matrix = located("multivariate_t.entropy", loc, shape)
+        (df,) = numbers("multivariate_t.entropy", df)
+        both, half = 0.5 * (dimension + df), 0.5 * df
+        found = sp.gammaln(half) - sp.gammaln(both) + 0.5 * dimension * np.log(df * np.pi)
+        return found + both * (sp.digamma(both) - sp.digamma(half)) + 0.5 * factor(matrix)[1]
+
+
+# Matrices
+
+
+class Wishart(Multivariate):
+    """Wishart's distribution of positive definite matrices, of which further axes come last, as in SciPy."""
+
+    name = "wishart"
+
+    def prepared(self, method: str, df: Any, scale: Any) -> list[Any]:
+        """Return the degrees of freedom, the scale matrix and its size."""
+        size, _, matrix = located(f"wishart.{method}", None, scale)
+        (df,) = numbers(f"wishart.{method}", df)
+        if is_concrete(df) and np.any(raw(df) <= size - 1):
+            given = f"{raw(df)} degrees of freedom"
+            raise UsageError(describe(f"wishart.{method}", given, f"more than {size - 1} are needed", "Check df"))
+        return [df, matrix, size]
+
+    def logpdf(self, x: Any, df: Any, scale: Any) -> Any:
+        """Return the logarithm of the density at x."""
+        df, matrix, size = self.prepared("logpdf", df, scale)
+        x = as_tensor(numbers("wishart.logpdf", x)[0])
+        x = x.reshape(size, size, -1) if x.ndim < 3 else x
+        if x.shape[:2] != (size, size):
+            given = f"matrices of shape {x.shape[:2]}"
+            raise ShapeError(describe("wishart.logpdf", given, f"{size} by {size} is needed", "Check x and scale"))
+        root, log_scale = factor(matrix)
+        stack = np.moveaxis(x, -1, 0)
+        log_x = 2 * np.sum(np.log(np.diagonal(np.linalg.cholesky(stack), axis1=-2, axis2=-1)), axis=-1)
+        inverse = linalg.cho_solve((root, True), np.eye(size))
+        trace = np.sum(inverse * stack, axis=(-2, -1))
+        norm = 0.5 * df * size * LOG_TWO + 0.5 * df * log_scale + multigammaln(0.5 * df, size)
+        return squeezed(0.5 * (df - size - 1) * log_x - 0.5 * trace - norm)
+
+    def mean(self, df: Any, scale: Any) -> Any:
+        """Return the mean."""
+        df, matrix, _ = self.prepared("mean", df, scale)
+        return squeezed(df * matrix)
+
+    def var(self, df: Any, scale: Any) -> Any:
+        """Return the variances of the entries."""
+        df, matrix, _ = self.prepared("var", df, scale)
+        diagonal = np.diagonal(matrix)
+        return squeezed(df * (matrix**2 + np.outer(diagonal, diagonal)))
+
+    def entropy(self, df: Any, scale: Any) -> Any:
+        """Return the differential entropy."""
+        df, matrix, size = self.prepared("entropy", df, scale)
+        slopes = sum(sp.digamma(0.5 * (df - i)) for i in range(size))
+        found = 0.5 * (size + 1) * factor(matrix)[1] + 0.5 * size * (size + 1) * LOG_TWO
+        return found + multigammaln(0.5 * df, size) - 0.5 * (df - size - 1) * slopes + 0.5 * df * size
+
+
+MULTIVARIATE = {
+    kind.name: kind()
+    for kind in (Categorical, Dirichlet, Multinomial, MultivariateNormal, MultivariateStudent, Wishart)
+}

@@ -1,0 +1,29 @@
+"""SciPy's distributions for Tensors: `wengert.scipy.stats`.
+
+Each has SciPy's parameters, and of its methods those for which there are formulas, which return Tensors: `logpdf` and
+`pdf`, or for whole numbers `logpmf` and `pmf`; `logcdf`, `cdf`, `sf`, `logsf`, `ppf`, `isf`, `entropy`, `mean`, `var`,
+`std`.
+
+>>> import wengert as wg
+>>> from wengert.scipy import stats
+>>> wg.grad(stats.norm.logpdf, argnums=(0, 1))(1.0, 0.5)
+(-0.5, 0.5)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from wengert.scipy._continuous import CONTINUOUS
+from wengert.scipy._discrete import DISCRETE
+from wengert.scipy._multivariate import MULTIVARIATE
+
+_EXPORTED: dict[str, Any] = {**CONTINUOUS, **DISCRETE, **MULTIVARIATE}
+__all__ = sorted(_EXPORTED)
+globals().update(_EXPORTED)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,192 @@
+"""Distributions: values are SciPy's to 1e-13, inside and outside of supports; derivatives agree with differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats as ss
+
+import wengert as wg
+import wengert.scipy.stats as ws
+from wengert.errors import ShapeError, UsageError
+from wengert.testing import check_grads
+
+SHAPES: dict[str, tuple[float, ...]] = {
+    "beta": (2.3, 1.7),
+    "chi2": (3.4,),
+    "f": (5.2, 7.1),
+    "gamma": (2.6,),
+    "invgamma": (3.3,),
+    "lognorm": (0.7,),
+    "pareto": (2.6,),
+    "t": (4.5,),
+    "truncnorm": (-0.7, 1.9),
+    "vonmises": (1.3,),
+    "weibull_min": (1.8,),
+    "bernoulli": (0.3,),
+    "binom": (7, 0.3),
+    "geom": (0.3,),
+    "nbinom": (3.5, 0.4),
+    "poisson": (2.7,),
+}
+CONTINUOUS = [name for name in ws.__all__ if hasattr(ss, name) and hasattr(getattr(ss, name), "ppf")]
+DISCRETE = [name for name in CONTINUOUS if hasattr(getattr(ss, name), "pmf")]
+CONTINUOUS = [name for name in CONTINUOUS if name not in DISCRETE]
+POINTS = np.array([-3.0, -0.5, 0.3, 0.7, 1.0, 1.7, 2.5, 9.0, np.nan, np.inf, -np.inf])
+NUMBERS = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 1.5, 6.0])
+PROBABILITIES = np.array([0.0, 0.1, 0.5, 0.9, 1.0, 1.1, np.nan, 1e-12])
+MOMENTS = ("entropy", "mean", "var", "std")
+
+
+@pytest.fixture(autouse=True)
+def _without_floating_point_warnings() -> Iterator[None]:
+    with np.errstate(all="ignore"):
+        yield
+
+
+def require_same(name: str, method: str, *args: Any, **kwds: Any) -> None:
+    found = getattr(getattr(ws, name), method)(*args, **kwds)
+    want = getattr(getattr(ss, name), method)(*args, **kwds)
+    assert type(found) is wg.Tensor
+    assert found.shape == np.shape(want)
+    np.testing.assert_allclose(found.numpy(), want, rtol=1e-12 if name == "vonmises" else 1e-13, err_msg=method)
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_continuous(name: str) -> None:
+    shapes, where = SHAPES.get(name, ()), {"loc": 0.3, "scale": 1.4}
+    for method in ("logpdf", "pdf", "logcdf", "cdf", "sf", "logsf"):
+        require_same(name, method, POINTS, *shapes, **where)
+        require_same(name, method, 0.8, *shapes, 0.1, np.array([1.0, 0.0, -1.0]))
+    if name != "vonmises":
+        for method in ("ppf", "isf"):
+            require_same(name, method, PROBABILITIES, *shapes, **where)
+    for method in MOMENTS:
+        require_same(name, method, *shapes, **where)
+    if shapes:
+        require_same(name, "pdf", POINTS, *[-9.0 for _ in shapes])
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_discrete(name: str) -> None:
+    shapes = SHAPES[name]
+    for method in ("logpmf", "pmf", "logcdf", "cdf", "sf", "logsf"):
+        require_same(name, method, NUMBERS, *shapes, loc=1)
+    require_same(name, "pmf", NUMBERS, *[-9.0 for _ in shapes])
+    require_same(name, "ppf", PROBABILITIES, *shapes)
+    for method in MOMENTS:
+        require_same(name, method, *shapes)
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
+def test_derivatives(name: str) -> None:
+    distribution, shapes = getattr(ws, name), [np.array(float(s)) for s in SHAPES.get(name, ())]
+    if name == "binom":
+        check_grads(lambda p: distribution.logpmf(2.0, 7, p) + distribution.cdf(2.0, 7, p), (shapes[1],), order=2)
+    elif name in DISCRETE:
+        check_grads(lambda *s: distribution.logpmf(1.0, *s) + distribution.cdf(1.0, *s), tuple(shapes), order=2)
+    else:
+        point, inside = (np.array(0.9), np.array(1.3)), np.array(1.9 if name == "pareto" else 0.7)
+        both = lambda x, *p: distribution.logpdf(x, *p) + distribution.cdf(x, *p) + distribution.entropy(*p)
+        check_grads(both, (inside + 1.0, *shapes, *point), order=2)
+        if name != "vonmises":
+            check_grads(distribution.ppf, (np.array(0.4), *shapes, *point), order=2)
+
+
+def test_outside_of_the_support_nothing_follows() -> None:
+    cts = wg.grad(lambda x, a, b: np.sum(ws.beta.pdf(x, a, b)), argnums=(0, 1, 2))(np.array([-1.0, 2.0]), 0.5, 0.5)
+    assert [np.all(ct == 0) for ct in cts] == [True, True, True]
+    inside = wg.grad(lambda s: np.sum(ws.lognorm.logpdf(np.array([0.0, 2.0]), s)))(0.7)
+    assert inside == pytest.approx(float(wg.grad(lambda s: ws.lognorm.logpdf(2.0, s))(0.7)))
+
+
+def test_lanes_and_traces() -> None:
+    x = np.array([0.2, 0.9, -0.4])
+    slope = wg.grad(lambda x, a: ws.gamma.logpdf(x, a) + ws.gamma.cdf(x, a), argnums=(0, 1))
+    found = wg.vmap(slope, in_axes=(0, None))(np.abs(x), 2.5)
+    want = [slope(value, 2.5) for value in np.abs(x)]
+    np.testing.assert_allclose(np.stack(found, axis=1), want, rtol=1e-13)
+    np.testing.assert_allclose(wg.jit(lambda x: ws.gamma.logpdf(x, 2.5))(x), ss.gamma.logpdf(x, 2.5), rtol=1e-13)
+    np.testing.assert_allclose(wg.jit(wg.vmap(ws.t.sf, in_axes=(0, None)))(x, 3.0), ss.t.sf(x, 3.0), rtol=1e-13)
+
+
+def test_frozen_distributions() -> None:
+    frozen = ws.norm(1.0, scale=2.0)
+    assert (frozen.logpdf(0.3).item(), frozen.mean().item()) == (ss.norm(1.0, 2.0).logpdf(0.3), 1.0)
+
+
+def test_parameters_are_checked() -> None:
+    with pytest.raises(
+        UsageError, match=r"gamma.logpdf: 0 parameters; a, loc, scale are needed. Pass them in this order"
+    ):
+        ws.gamma.logpdf(1.0)
+    with pytest.raises(UsageError, match=r"norm.logpdf: 1 parameters, loc=; loc, scale are needed"):
+        ws.norm.logpdf(1.0, 0.0, loc=1.0)
+    with pytest.raises(UsageError, match=r"vonmises.ppf: a method without a formula; one that can be differentiated"):
+        ws.vonmises.ppf(0.3, 1.0)
+
+
+# Vectors and matrices
+
+GENERATOR = np.random.default_rng(1)
+ROOT, OTHER = GENERATOR.normal(size=(3, 3)), GENERATOR.normal(size=(3, 3))
+MATRIX, SECOND = ROOT @ ROOT.T + np.eye(3), OTHER @ OTHER.T + np.eye(3)
+SHARES, ALPHA = np.array([0.2, 0.3, 0.5]), np.array([0.7, 1.5, 2.2])
+CALLS: list[tuple[str, str, tuple[Any, ...]]] = [
+    ("dirichlet", "logpdf", (SHARES, ALPHA)),
+    ("dirichlet", "logpdf", (SHARES[:2], ALPHA)),
+    ("dirichlet", "pdf", (np.stack([SHARES, SHARES[::-1]], 1), ALPHA)),
+    *(("dirichlet", method, (ALPHA,)) for method in ("entropy", "mean", "var", "cov")),
+    ("multinomial", "logpmf", (np.array([[1, 2, 3], [2, 2, 1]]), 6, SHARES)),
+    ("multinomial", "pmf", (np.array([1, 2, 3]), np.array([6, -1]), SHARES)),
+    ("multinomial", "cov", (6, SHARES)),
+    ("multivariate_normal", "logpdf", (OTHER, SHARES, MATRIX)),
+    ("multivariate_normal", "pdf", (OTHER[0], None, MATRIX)),
+    ("multivariate_normal", "logpdf", (np.array([0.3, 0.2]),)),
+    ("multivariate_normal", "entropy", (SHARES, MATRIX)),
+    ("multivariate_t", "logpdf", (OTHER, SHARES, MATRIX, 3.5)),
+    ("multivariate_t", "entropy", (SHARES, MATRIX, 3.5)),
+    ("wishart", "logpdf", (np.stack([SECOND, MATRIX], -1), 4.5, MATRIX)),
+    *(("wishart", method, (4.5, MATRIX)) for method in ("entropy", "mean", "var")),
+]
+
+
+@pytest.mark.parametrize(("name", "method", "args"), CALLS, ids=lambda x: x if isinstance(x, str) else "")
+def test_multivariate(name: str, method: str, args: tuple[Any, ...]) -> None:
+    require_same(name, method, *args)
+
+
+def test_derivatives_of_multivariate() -> None:
+    def spread(root: Any) -> Any:
+        return root @ root.T + np.eye(3)
+
+    df = np.array(4.5)
+    check_grads(lambda m, c: ws.multivariate_normal.logpdf(OTHER, m, spread(c)), (SHARES, ROOT), order=1)
+    check_grads(lambda m, c, d: ws.multivariate_t.logpdf(OTHER, m, spread(c), d), (SHARES, ROOT, df), order=1)
+    check_grads(lambda x, d, c: ws.wishart.logpdf(spread(x), d, spread(c)), (OTHER, df, ROOT), order=1)
+    check_grads(lambda a: ws.dirichlet.logpdf(SHARES, a), (ALPHA,), order=2)
+    check_grads(lambda p: ws.multinomial.logpmf(np.array([1, 2, 3]), 6, p), (SHARES,), order=2)
+    check_grads(lambda p: ws.categorical.logpmf(np.array([1, 2]), p), (SHARES,), order=2)
+
+
+def test_categorical() -> None:
+    assert ws.categorical.pmf(np.array([0, 2, 3]), SHARES).tolist() == pytest.approx([0.2, 0.5, 0.0])
+    assert ws.categorical.entropy(SHARES).item() == pytest.approx(ss.entropy(SHARES))
+
+
+def test_arguments_of_multivariate_are_checked() -> None:
+    with pytest.raises(np.linalg.LinAlgError):
+        ws.multivariate_normal.logpdf(OTHER, SHARES, -MATRIX)
+    with pytest.raises(ShapeError, match=r"multivariate_normal.logpdf: points of shape \(1, 2\) in 3 dimensions"):
+        ws.multivariate_normal.logpdf(np.ones(2), SHARES, MATRIX)
+    with pytest.raises(UsageError, match="allow_singular=True; a covariance matrix of full rank is needed"):
+        ws.multivariate_normal.logpdf(OTHER, SHARES, MATRIX, allow_singular=True)
+    with pytest.raises(ValueError, match="greater than or equal"):
+        ws.dirichlet.logpdf(np.array([-0.2, 0.7, 0.5]), ALPHA)
+    with pytest.raises(UsageError, match="degrees of freedom; more than 2 are needed"):
+        ws.wishart.mean(1.5, MATRIX)
+    with pytest.raises(ShapeError, match="as many counts as probabilities are needed"):
+        ws.multinomial.logpmf(np.ones(2), 2, SHARES)
