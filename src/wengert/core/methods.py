@@ -118,6 +118,10 @@ class ArrayMethods(Members):
         """The elements in C order: to iterate over, to index and to set."""
         return FlatElements(self)
 
+    @flat.setter
+    def flat(self, value: ArrayLike) -> None:
+        FlatElements(self)[:] = value
+
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> Tensor:

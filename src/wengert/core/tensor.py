@@ -52,6 +52,8 @@ LATER: dict[str, str] = {}
 
 ndarray = np.ndarray
 LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
+STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
+"""The versions of the array API standard that `wengert.numpy` conforms to."""
 DECIDED_BY = "Choose with wengert.numpy.where, or use wengert.jit(wengert.vmap(function)), which converts branches"
 
 
@@ -164,6 +166,9 @@ class Tensor(ArrayMethods):
         return self
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        if api_version not in (None, *STANDARDS):
+            needed = f"one of {', '.join(STANDARDS)} is needed"
+            raise UsageError(describe("__array_namespace__", f"api_version={api_version!r}", needed, "Leave it out"))
         return FUNCTIONS["__array_namespace__"]()
 
     # Leaving the library

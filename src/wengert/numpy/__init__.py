@@ -7,6 +7,8 @@ what `numpy.` functions do when they are given Tensors.
 import sys
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from wengert.core.dispatch import implements
 from wengert.numpy import (  # noqa: F401 - they enter their functions
     _accumulations,
@@ -41,6 +43,8 @@ from wengert.numpy._namespace import exported
 _EXPORTED = exported() | {"lib": lib, "linalg": linalg, "vectorize": _application.vectorize} | _grids.OBJECTS
 _LATER = ("fft",)  # NumPy, too, imports it when it is first asked for
 __all__ = sorted([*_EXPORTED, *_LATER])
+__array_api_version__ = "2024.12"
+__array_namespace_info__ = np.__array_namespace_info__  # dtypes and devices are NumPy's
 implements("__array_namespace__")(lambda: sys.modules[__name__])
 globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
 

@@ -252,9 +252,16 @@ def fromfunction(
 # Sequences: differentiable in their ends
 
 
+def in_order(args: tuple[Any, ...], *, start: Any = None, stop: Any = None, step: Any = 1) -> tuple[Any, ...]:
+    """Return start, stop and step of a range, of which some are given by name."""
+    first, last, width = (*args, *(start, stop, step)[len(args) :])
+    return (0, first, width) if last is None else (0 if first is None else first, last, width)
+
+
 @implements(np.arange)
-def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) -> Any:
+def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> Any:
     """Return evenly spaced numbers; see `numpy.arange`. Their number is constant in the arguments."""
+    args = in_order(args, **named) if named else args
     limits = [float(np.asarray(x.detach())) if type(x) is Tensor and x.dtype.kind == "f" else x for x in args]
     limits = [operator.index(x) if type(x) is Tensor else x for x in limits]
     made = np.arange(*limits, dtype=dtype)
