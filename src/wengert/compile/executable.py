@@ -97,19 +97,26 @@ class GraphFunction(Entry):
 
     @functools.cached_property
     def compiled(self) -> Compiled | None:
-        """The graph compiled; None where LLVM cannot."""
+        """The graph compiled; None where LLVM cannot, and where NumPy computes all of it."""
         try:
-            return Compiled(self.graph)
+            found = Compiled(self.graph)
         except ABSENT:
             return None
+        return found if any(part.program is not None for part in found.segments.parts) else None
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         """Return the outputs."""
         if self.waiting or self.compiled is None:
             self.waiting -= self.waiting > 0
             return tuple(evaluate(self.graph, values))
-        self.offer(self, list(map(kind_of, values)))
+        if self.program is not None:
+            self.offer(self, list(map(kind_of, values)))
         return self.compiled(values)
+
+    @property
+    def program(self) -> Executable | None:
+        """What computes all of the graph at once, if there is such a program by now."""
+        return None if self.waiting or self.compiled is None else self.compiled.whole
 
     def offer(
         self,
@@ -127,7 +134,7 @@ class GraphFunction(Entry):
             names: of those that are given by name, the last ones.
             arranged: puts the outputs into containers.
         """
-        program = None if self.waiting or self.compiled is None else self.compiled.whole
+        program = self.program
         known, results = known_kinds(arguments), known_kinds(list(map(result_kind, self.graph.outputs)))
         if program is None or known is None or results is None:
             return

@@ -117,13 +117,16 @@ def segmented(graph: Graph, least: Callable[[Graph], bool] | None = None) -> Seg
 
     Args:
         graph: without calls; see `wengert.compile.passes.inlined`.
-        least: tells whether a part is worth a segment of its own, if it is not all of the graph; all are by default.
+        least: tells whether a part is worth a segment of its own, if it is not all of the graph; all are by default. If
+            it is given, graphs of views alone are left to NumPy, too.
     """
     outputs = without_numbers(graph.outputs)
     whole = Graph(graph.inputs, graph.equations, outputs)
     lowered = nodes_of(whole)
     refused = {i: found.reason for i, found in lowered.refused.items()}
     refused |= dict.fromkeys(sharing_views(graph), "memory that is also another result's")
+    if least is not None and all(equation.primitive.view for equation in graph.equations):
+        refused |= dict.fromkeys(range(len(graph.equations)), "a view, and nothing else to compute")
     if not refused and outputs and None not in lowered.inputs and are_apart(outputs):
         return Segments(graph, (Segment(whole, kernels_of(lowered), (), (), is_whole=True),))
     bound = {v for equation in graph.equations for v in equation.outputs}

@@ -119,14 +119,20 @@ class TracedForm:
             self.partitions[wanted] = found
         return found
 
-    def offer_to(self, entry: Entry, arguments: Sequence[Kind | None], names: Sequence[str]) -> None:
-        """Let an entry whose arguments are of these kinds call native code from now on, if that is all there is to do.
+    @property
+    def is_native(self) -> bool:
+        """Whether native code is all there is to do.
 
         What Python does before and after a call is not needed where the function neither captured Tensors nor wrote to
         its arguments.
         """
-        if self.native is not None and not (self.captured or self.written or self.donated or self.merged):
-            self.native.offer(entry, arguments, names, functools.partial(unflatten, self.structure))
+        more = self.captured or self.written or self.donated or self.merged
+        return not more and self.native is not None and self.native.program is not None
+
+    def offer_to(self, entry: Entry, arguments: Sequence[Kind | None], names: Sequence[str]) -> None:
+        """Let an entry whose arguments are of these kinds call native code, which is all there is to do."""
+        assert self.native is not None
+        self.native.offer(entry, arguments, names, functools.partial(unflatten, self.structure))
 
 
 class Partition(NamedTuple):
@@ -337,7 +343,7 @@ class Jitted(Entry, Generic[P, R]):
         finally:
             returned(entered)
         example = next((A_TENSOR for x in given if type(x) is Tensor), None)
-        if example is None:
+        if example is None and form.is_native:
             form.offer_to(self, self.kinds(args, kwargs), tuple(kwargs))
         visible = len(results) - len(form.donated)
         for position, index in form.donated:
