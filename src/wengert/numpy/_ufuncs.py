@@ -22,10 +22,9 @@ from wengert.errors import describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import filling, refuse_options, replace, with_out, with_outs
 from wengert.primitives import elementwise
+from wengert.traces.constants import constant_function, constant_operator
 from wengert.traces.operators import (
     binary_operator,
-    constant_function,
-    constant_operator,
     operand,
     operator_operand,
     reflected_operator,

@@ -24,21 +24,19 @@ from wengert.core.foreign import deferred, foreign
 from wengert.core.memory import BORROWED, fixed
 from wengert.core.objects import holds_objects, read_objects
 from wengert.core.order import is_scalar
-from wengert.core.primitive import Elementwise, Primitive
+from wengert.core.primitive import Elementwise
 from wengert.core.recording import SPECIAL
 from wengert.core.source import RECENT, caller, is_users
 from wengert.core.tensor import Tensor, make_tensor
 from wengert.core.views import ALIAS, resolved
 from wengert.core.watch import WATCHES
 from wengert.native.elementwise import LARGE
-from wengert.traces.batch import Batch, make_batched
+from wengert.traces.batch import Batch
 from wengert.traces.recorders import REAL
 from wengert.traces.tape import CREATED, Binary, LargeBinary, LargeUnary, Unary
 
 __all__ = [
     "binary_operator",
-    "constant_function",
-    "constant_operator",
     "operand",
     "operator_operand",
     "reflected_operator",
@@ -411,73 +409,6 @@ def are_complex(a: Tensor, b: Any = 0) -> bool:
     if a.dtype.kind != "c" and (type(b) is not Tensor or b.dtype.kind != "c"):
         return False
     return np.ndim(a) == 0 and np.ndim(b) == 0
-
-
-def constant_operator(name: str, compute: Operator, general: Operator) -> Operator:
-    """Return `a (op) b` for a Tensor `a` and anything `b`, an operation without derivatives.
-
-    Args:
-        name: the operation, for errors.
-        compute: the operation on arrays and numbers.
-        general: the operation on operands of any kind.
-    """
-
-    def operate(a: Any, b: Any) -> Any:
-        trace = a._trace
-        kind = type(b)
-        if kind is float or kind is int:
-            y = b
-        elif kind is Tensor and (b._trace is trace or b._trace is None):
-            y = b._value
-        else:
-            return general(a, b)
-        x = a._value
-        if type(trace) is Batch and type(x) is ndarray and not trace.ended and not WATCHES:
-            if kind is not Tensor or (b._trace is trace and type(y) is ndarray and y.shape == x.shape):
-                lanes = compute(x, y)
-                if lanes.flags.c_contiguous and x.flags.c_contiguous:
-                    return make_batched(lanes, trace)
-            return general(a, b)
-        if (trace is not None and not trace.fast) or type(x) is Tensor or type(y) is Tensor:
-            return general(a, b)
-        try:
-            out = compute(x, y)
-        except ValueError:
-            check_broadcast(name, (x, y))
-            raise
-        except TypeError as error:
-            require_warning(error)
-            return general(a, b)
-        return make_tensor(out, None, None)
-
-    return operate
-
-
-def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function of one operand without derivatives.
-
-    Args:
-        primitive: a constant primitive of one operand.
-        compute: the operation on arrays.
-    """
-
-    def operate(a: Any) -> Any:
-        if type(a) is Tensor and type(a._value) is ndarray and (a._trace is None or a._trace.fast) and not WATCHES:
-            try:
-                found = compute(a._value)
-            except TypeError as error:
-                require_warning(error)
-                return apply(primitive, a)
-            result = Tensor()
-            result._value = found
-            result._trace = result._node = None
-            result._kept = False
-            return result
-        if type(a) is Tensor and type(a._trace) is Batch:
-            return a._trace.process(primitive, (a,), {})
-        return apply(primitive, operand(primitive.name, a))
-
-    return operate
 
 
 def operand(name: str, value: Any) -> Any:

@@ -1,0 +1,89 @@
+"""The compact paths of operations without derivatives: comparisons, and functions such as rounding and predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy import ndarray
+
+from wengert._unregistered import UNREGISTERED, require_warning
+from wengert.core.broadcast import check_broadcast
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Primitive
+from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.watch import WATCHES
+from wengert.traces.batch import Batch, make_batched
+from wengert.traces.operators import operand
+
+__all__ = ["constant_function", "constant_operator"]
+
+__warningregistry__ = UNREGISTERED  # what would warn goes the general way, and warns there
+Operator = Callable[[Any, Any], Any]
+
+
+def constant_operator(name: str, compute: Operator, general: Operator) -> Operator:
+    """Return `a (op) b` for a Tensor `a` and anything `b`, an operation without derivatives.
+
+    Args:
+        name: the operation, for errors.
+        compute: the operation on arrays and numbers.
+        general: the operation on operands of any kind.
+    """
+
+    def operate(a: Any, b: Any) -> Any:
+        trace = a._trace
+        kind = type(b)
+        if kind is float or kind is int:
+            y = b
+        elif kind is Tensor and (b._trace is trace or b._trace is None):
+            y = b._value
+        else:
+            return general(a, b)
+        x = a._value
+        if type(trace) is Batch and type(x) is ndarray and not trace.ended and not WATCHES:
+            if kind is not Tensor or (b._trace is trace and type(y) is ndarray and y.shape == x.shape):
+                lanes = compute(x, y)
+                if lanes.flags.c_contiguous and x.flags.c_contiguous:
+                    return make_batched(lanes, trace)
+            return general(a, b)
+        if (trace is not None and not trace.fast) or type(x) is Tensor or type(y) is Tensor:
+            return general(a, b)
+        try:
+            out = compute(x, y)
+        except ValueError:
+            check_broadcast(name, (x, y))
+            raise
+        except TypeError as error:
+            require_warning(error)
+            return general(a, b)
+        return make_tensor(out, None, None)
+
+    return operate
+
+
+def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function of one operand without derivatives.
+
+    Args:
+        primitive: a constant primitive of one operand.
+        compute: the operation on arrays.
+    """
+
+    def operate(a: Any) -> Any:
+        if type(a) is Tensor and type(a._value) is ndarray and (a._trace is None or a._trace.fast) and not WATCHES:
+            try:
+                found = compute(a._value)
+            except TypeError as error:
+                require_warning(error)
+                return apply(primitive, a)
+            result = Tensor()
+            result._value = found
+            result._trace = result._node = None
+            result._kept = False
+            return result
+        if type(a) is Tensor and type(a._trace) is Batch:
+            return a._trace.process(primitive, (a,), {})
+        return apply(primitive, operand(primitive.name, a))
+
+    return operate
