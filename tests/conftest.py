@@ -12,6 +12,10 @@ import shutil
 import tempfile
 
 import pytest
+
+# Two threads take three times as long for matrices of three rows; OpenBLAS looks when NumPy or SciPy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from hypothesis import settings
 
 from tests.cases import OPTIONS

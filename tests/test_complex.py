@@ -195,6 +195,15 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "det": lambda z: np.linalg.det(np.outer(z, W) + A),
     "inv": lambda z: np.linalg.inv(np.outer(z, W) + A),
     "solve": lambda z: np.linalg.solve(A, z),
+    "cholesky": lambda z: np.linalg.cholesky(np.outer(z, np.conj(z)) + np.eye(3)),
+    "qr": lambda z: np.linalg.qr(np.outer(z, W) + A)[1],
+    "eigvalsh": lambda z: np.linalg.eigvalsh(np.outer(z, W) + A),
+    "eigenvectors": lambda z: projector(np.linalg.eigh(np.outer(z, np.conj(z)) + np.diag([1.0, 2.0, 4.0]))[1][:, 1]),
+    "scaled eigenvectors": lambda z: np.linalg.eig(np.outer(z, W) + A)[1],
+    "svd": lambda z: projector(np.linalg.svd(np.outer(z, W) + A)[0][:, 0]),
+    "pinv": lambda z: np.linalg.pinv(np.stack([z, W])),
+    "fft": lambda z: np.fft.fft(z * z, 4),
+    "irfft": lambda z: np.fft.irfft(z * z, 5),
     "index": lambda z: z[::2] * z[1],
     "fancy index": lambda z: z[np.array([[0, 0], [2, 1]])] ** 2,
     "where": lambda z: np.where(Z.real > 0, z * z, np.conj(z)),
@@ -209,6 +218,11 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 given = together("name", FUNCTIONS)
 real = pytest.mark.parametrize("name", REAL)
+
+
+def projector(v: Any) -> Any:
+    """Return v v^H, which does not depend on the phase of v."""
+    return np.outer(v, np.conj(v))
 
 
 def product(ct: Any, t: Any) -> float:

@@ -107,6 +107,7 @@ def test_polar_factors_have_gradients_at_repeated_singular_values() -> None:
         u, _, vh = np.linalg.svd(a)
         return np.sum(np.arange(9.0).reshape(3, 3) * (u @ vh))
 
+    np.testing.assert_allclose(wg.jacrev(lambda a: np.matmul(*np.linalg.svd(a)[::2]))(np.eye(3))[0, 1, 0], [0, 0.5, 0])
     found = wg.grad(factor)(2 * Q)
     skew = Q.T @ np.arange(9.0).reshape(3, 3)
     np.testing.assert_allclose(found, Q @ (skew - skew.T) / 4, atol=1e-13)
@@ -127,8 +128,13 @@ GAUGE = {
     "some of them": lambda a: np.sum(WEIGHTS[:2, :2] * np.linalg.eigh(symmetric(a))[1][:2, :1]),
     "singular vectors": lambda a: np.sum(WEIGHTS[:, :2] * np.linalg.svd(a)[0][:, 1:]),
     "two functions": lambda a: two_functions(*np.linalg.eigh(symmetric(a))),
+    "an element of a function of the matrix": lambda a: function_of(*np.linalg.eigh(symmetric(a)))[0, 1],
     "eigenvectors of a square matrix": lambda a: np.linalg.eig(a + 0j)[1][1, 0].real,
 }
+
+
+def function_of(w: Any, v: Any) -> Any:
+    return (v * np.exp(w)) @ v.T
 
 
 def two_functions(w: Any, v: Any) -> Any:
@@ -139,6 +145,19 @@ def two_functions(w: Any, v: Any) -> Any:
 def test_gradients_that_depend_on_the_choice_of_eigenvectors_are_errors(name: str) -> None:
     with pytest.raises(np.linalg.LinAlgError, match=r"^eigenvectors: a repeated eigenvalue \(or singular value\) in "):
         wg.grad(GAUGE[name])(REPEATED["turned"] if name == "singular vectors" else REPEATED["diagonal"])
+
+
+@pytest.mark.parametrize("values", [np.linalg.eigvalsh, np.linalg.svdvals])
+def test_second_derivatives_of_repeated_eigenvalues_are_errors(values: Any) -> None:
+    def gradient(a: Any) -> Any:
+        return wg.grad(lambda a: np.sum(values(a) ** 2))(a)
+
+    for second in (lambda a: wg.vjp(gradient, a)[1](WEIGHTS)[0], lambda a: wg.jvp(gradient, (a,), (WEIGHTS,))[1]):
+        with pytest.raises(
+            np.linalg.LinAlgError, match=r"^eigenvectors: a repeated eigenvalue \(or singular value\) in "
+        ):
+            second(np.eye(3))
+        assert np.isfinite(second(np.diag([1.0, 2.0, 3.0]))).all()
 
 
 def test_tangents_of_eigenvectors_that_depend_on_the_direction_are_errors() -> None:

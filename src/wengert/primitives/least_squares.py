@@ -94,7 +94,7 @@ def vjp_lstsq(ct: Sequence[Any], out: Any, a: Any, b: Any, *, rcond: Any, **_opt
         g_b = g if g_b is None else g_b + g
         g_a = -(g @ back) if g_a is None else g_a - g @ back
     if ct_s is not None:
-        u, s, vh = apply(svd, a, full_matrices=False)
+        u, s, vh = apply(svd, a, full_matrices=False, of_values=True)
         g = (u * moving(ct_s, s)[..., None, :]) @ vh
         g_a = g if g_a is None else g_a + g
     return (
@@ -115,7 +115,7 @@ def jvp_lstsq(tangents: Tangents, out: Any, a: Any, b: Any, *, rcond: Any, **_op
         change, back = change - da @ x, adjoint(da)
         along = back @ (adjoint(p) @ x)
         d_x = p @ (change + adjoint(p) @ (back @ r)) + (along - p @ (a @ along))
-        u, _, vh = apply(svd, a, full_matrices=False)
+        u, _, vh = apply(svd, a, full_matrices=False, of_values=True)
         d_s = moving(np.sum(conj(u) * (da @ adjoint(vh)), axis=-2).real, s)
     d_residuals = 2 * np.sum(conj(r) * change, axis=-2).real if a.shape[-2] > a.shape[-1] else None
     return d_x, d_residuals, None, d_s

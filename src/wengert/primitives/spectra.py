@@ -9,6 +9,7 @@ it is an error.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -35,7 +36,7 @@ def smallest_gap(w: Any) -> Any:
     return rounding(w) * np.abs(w).max(axis=-1, keepdims=True, initial=0)
 
 
-def rounding(w: Any) -> float:
+def rounding(w: Any) -> Any:
     """Return how far apart eigenvalues are that are different, relative to the largest."""
     return EPSILON[w.dtype.char] * CLOSE * w.shape[-1]
 
@@ -110,17 +111,18 @@ def over_sums(x: Any, s: Any) -> Any:
     return apply(divided, x, s, sign=1, strict=False)
 
 
-def evaluate_cluster_share(x: Any, g: Any, w: Any) -> Any:
+def evaluate_cluster_share(x: Any, g: Any, w: Any, *, values: str) -> Any:
     """Evaluate `cluster_share`: what of a gradient stands off the diagonal within clusters of eigenvalues.
 
     For a function of the matrix, V f(w) V^H, the cotangents of V and w are there X = V^H g_V = f(w) S and
     g = f'(w) diag(S) / 2, so the gradient, f'(w) S / 2, is X times the ratio of g and diag(X). Where there is no such
-    ratio the cotangents of one choice of eigenvectors do not determine the gradient.
+    ratio the cotangents of one choice of eigenvectors do not determine the gradient. It is 0 where the values are
+    "unused", and not known where the vectors serve "only" for the gradient of the values; else these are "used".
     """
-    return over_stacks(one_cluster_share, (2, 1, 1), x, g, w)
+    return over_stacks(functools.partial(one_cluster_share, values=values), (2, 1, 1), x, g, w)
 
 
-def one_cluster_share(x: Any, g: Any, w: Any) -> Any:
+def one_cluster_share(x: Any, g: Any, w: Any, values: str) -> Any:
     """Return the share for one matrix, whose eigenvalues are sorted."""
     found = np.zeros_like(x)
     limit = negligible(x)
@@ -131,13 +133,20 @@ def one_cluster_share(x: Any, g: Any, w: Any) -> Any:
             continue
         if np.any(np.abs(off_diagonal(block - block.conj().T)) > limit):
             raise undetermined("a function that depends on which eigenvectors of it were chosen")
-        own, values = np.diagonal(block).real, g[cluster]
-        size = np.vdot(own, own)
-        ratio = np.vdot(own, values) / size if size > limit**2 else 0.0
-        if np.any(np.abs(values - ratio * own) > negligible(np.concatenate([values, ratio * own]))):
-            raise undetermined("a function whose gradient the cotangents of these eigenvectors do not determine")
-        found[np.ix_(cluster, cluster)] = ratio * off_diagonal(block)
+        if values == "only":
+            raise undetermined("a second derivative of eigenvalues (or singular values)")
+        if values == "used":
+            found[np.ix_(cluster, cluster)] = off_diagonal(block) * ratio_of(g[cluster], np.diagonal(block).real, limit)
     return found
+
+
+def ratio_of(g: Any, own: Any, limit: float) -> Any:
+    """Return the number that one vector is times another; an error if there is none."""
+    size = np.vdot(own, own)
+    ratio = np.vdot(own, g) / max(size, limit**2)
+    if size <= limit**2 or np.any(np.abs(g - ratio * own) > negligible(np.concatenate([g, own]))):
+        raise undetermined("a function whose gradient the cotangents of these eigenvectors do not determine")
+    return ratio
 
 
 cluster_share = constant("cluster_share", evaluate_cluster_share, form=Routine("(n,n),(n),(n)->(n,n)"))
@@ -159,26 +168,29 @@ def is_regular(s: Any) -> bool:
     return bool((values[..., -1:] > rounding(values) * values[..., :1]).all())
 
 
-def inner_gradient(x: Any, ct_w: Any, w: Any) -> Any:
-    """Return the Hermitian gradient in the basis of vectors whose turn has the gradient x, and that of their values."""
+def inner_gradient(x: Any, ct_w: Any, w: Any, of_values: bool) -> Any:
+    """Return the Hermitian gradient in the basis of vectors whose turn has the gradient x, and that of their values.
+
+    `of_values` says that the vectors are only there for the gradient of eigenvalues.
+    """
     inner = over_gaps(x - adjoint(x), w)
     if ct_w is not None:
         inner = inner + on_diagonal(ct_w)
     if is_spread(w):
         return inner
-    values = np.zeros_like(w) if ct_w is None else ct_w
-    return inner + apply(cluster_share, x, values, w)
+    role = "only" if of_values else "unused" if ct_w is None else "used"
+    return inner + apply(cluster_share, x, np.zeros_like(w) if ct_w is None else ct_w, w, values=role)
 
 
 # Hermitian matrices
 
 
-def evaluate_eigh(a: Any, *, uplo: Literal["L", "U"]) -> Any:
+def evaluate_eigh(a: Any, *, uplo: Literal["L", "U"], of_values: bool = False) -> Any:
     """Evaluate `numpy.linalg.eigh`."""
     return tuple(np.linalg.eigh(a, uplo))
 
 
-def vjp_eigh(ct: Sequence[Any], out: Any, _a: Any, *, uplo: str, **_options: Any) -> Any:
+def vjp_eigh(ct: Sequence[Any], out: Any, _a: Any, *, uplo: str, of_values: bool = False, **_options: Any) -> Any:
     """Return V (diag(g_w) + (X - X^H) / 2 / (w_j - w_i)) V^H for X = V^H g_V, on the triangle that is read.
 
     (M. B. Giles, An extended collection of matrix derivative results for forward and reverse mode AD, 2008, section
@@ -187,7 +199,7 @@ def vjp_eigh(ct: Sequence[Any], out: Any, _a: Any, *, uplo: str, **_options: Any
     (w, v), (ct_w, ct_v) = out, ct
     if ct_v is None:
         return None if ct_w is None else conj(folded((v * ct_w[..., None, :]) @ adjoint(v), uplo))
-    inner = inner_gradient(adjoint(v) @ conj(ct_v) / 2, ct_w, w)
+    inner = inner_gradient(adjoint(v) @ conj(ct_v) / 2, ct_w, w, of_values)
     return conj(folded(v @ inner @ adjoint(v), uplo))
 
 
@@ -208,13 +220,13 @@ def evaluate_eigvalsh(a: Any, *, uplo: Literal["L", "U"]) -> Any:
 
 def vjp_eigvalsh(ct: Any, _out: Any, a: Any, *, uplo: str, **_options: Any) -> Any:
     """Return V diag(g) V^H (Giles 2008), also where eigenvalues are repeated."""
-    _, v = apply(eigh, a, uplo=uplo)
+    _, v = apply(eigh, a, uplo=uplo, of_values=True)
     return conj(folded((v * ct[..., None, :]) @ adjoint(v), uplo))
 
 
 def jvp_eigvalsh(tangents: Tangents, _out: Any, a: Any, *, uplo: str, **_options: Any) -> Any:
     """Return the diagonal of V^H dA V."""
-    _, v = apply(eigh, a, uplo=uplo)
+    _, v = apply(eigh, a, uplo=uplo, of_values=True)
     return np.sum(conj(v) * (filled(tangents[0], uplo) @ v), axis=-2).real
 
 
@@ -293,7 +305,7 @@ eigvals = opaque("eigvals", evaluate_eigvals, vjp=vjp_eigvals, jvp=jvp_eigvals, 
 # Singular values
 
 
-def evaluate_svd(a: Any, *, full_matrices: bool) -> Any:
+def evaluate_svd(a: Any, *, full_matrices: bool, of_values: bool = False) -> Any:
     """Evaluate `numpy.linalg.svd`."""
     return tuple(np.linalg.svd(a, full_matrices=full_matrices))
 
@@ -320,7 +332,7 @@ def outer_gradient(u: Any, g: Any, turned: Any, s: Any) -> Any:
     return rest @ (adjoint(rest) @ g[..., :count] - adjoint(g[..., count:]) @ first) / nonzero(s)[..., None, :]
 
 
-def vjp_svd(ct: Sequence[Any], out: Any, a: Any, **_options: Any) -> Any:
+def vjp_svd(ct: Sequence[Any], out: Any, a: Any, *, of_values: bool = False, **_options: Any) -> Any:
     """Return the gradient of A = U S V^H from those of its factors.
 
     With X = U^H g_U and Y = V^H g_V, (X + Y) / 2 belongs to the turn that both make, over s_j - s_i, and
@@ -340,7 +352,7 @@ def vjp_svd(ct: Sequence[Any], out: Any, a: Any, **_options: Any) -> Any:
     g_v = np.zeros_like(v) if ct_vh is None else ct_vh.mT
     x, y = adjoint(first) @ g_u[..., :count], adjoint(last) @ g_v[..., :count]
     against = (x - y) / 2
-    inner = inner_gradient((x + y) / 2, ct_s, s)
+    inner = inner_gradient((x + y) / 2, ct_s, s, of_values)
     found = first @ (inner + over_sums(against - adjoint(against), s))
     if a.shape[-2] > count:
         found = found + outer_gradient(u, g_u, x, s)
@@ -388,13 +400,13 @@ def evaluate_svdvals(a: Any) -> Any:
 
 def vjp_svdvals(ct: Any, out: Any, a: Any, **_options: Any) -> Any:
     """Return U diag(g) V^H (Giles 2008, section 3.2), also where singular values are repeated."""
-    u, _, vh = apply(svd, a, full_matrices=False)
+    u, _, vh = apply(svd, a, full_matrices=False, of_values=True)
     return conj((u * moving(ct, out)[..., None, :]) @ vh)
 
 
 def jvp_svdvals(tangents: Tangents, out: Any, a: Any, **_options: Any) -> Any:
     """Return the diagonal of U^H dA V."""
-    u, _, vh = apply(svd, a, full_matrices=False)
+    u, _, vh = apply(svd, a, full_matrices=False, of_values=True)
     return moving(np.sum(conj(u) * (tangents[0] @ adjoint(vh)), axis=-2).real, out)
 
 
