@@ -360,6 +360,13 @@ CALLS |= {
     "optim.Rule": lambda gradients=X, state=STATE, parameters=X: SGD.update(gradients, state, parameters),
     "optim.norm": lambda tree=X: optim.norm(tree),
     "optim schedules": lambda step=1: [s(step) for s in (optim.linear(1.0, 0.0, 5), optim.cosine(1.0, 5))],
+    "functional.GradOperation": lambda get_all=False, get_by_list=True, sens_param=False, fun=f, weights=None, x=X: (
+        wg.functional.GradOperation(get_all, get_by_list, sens_param)(
+            fun, [leaf()] if weights is None else weights
+        )(*(x, 1.0) if sens_param is True else (x,))
+    ),
+    "functional.Jvp": lambda fun=f, inputs=X, directions=X: wg.functional.Jvp(fun)(inputs, directions),
+    "grad captured": lambda captured=(): wg.grad(f, captured=captured)(X),
     "tree.Structure": lambda leaves=(1.0,): tree.structure([1.0]).unflatten(leaves),
     "tree.ravel back": lambda vector=X: tree.ravel(X)[1](vector),
 }

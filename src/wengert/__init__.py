@@ -91,6 +91,7 @@ _ON_FIRST_USE = {
 _MODULES = (
     "autograd",
     "extend",
+    "functional",
     "graph",
     "nn",
     "optim",

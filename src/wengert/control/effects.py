@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from wengert.control.heap import Heap
 from wengert.control.holders import content_of
 from wengert.core.source import Position, caller, is_own, position_of
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, is_staged
 from wengert.core.watch import Watch, lost_text, rebound, snapshot
 from wengert.errors import GraphError, describe
 from wengert.traces.staging import Stage
@@ -41,6 +41,10 @@ class Reach:
         self.heap = Heap((), values=(*found, *more))
         self.tensors = [(x, snapshot(x)) for x in self.heap.tensors if not lost_text(x)] if found else []
 
+    def recorded(self) -> list[Tensor]:
+        """Return the Tensors that are being differentiated by what goes on outside."""
+        return [x for x, _ in self.tensors if x._node is not None and not is_staged(x)]
+
     def require_unchanged(self) -> None:
         """Raise, and put back what was there, if the function changed variables, containers, objects or ndarrays."""
         heap = self.heap
@@ -68,8 +72,9 @@ class Reach:
         self.heap.restore_arrays()
         return found
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         """Let nothing be written to meanwhile but what the function makes itself."""
+        return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:
         """Put back what was, and raise unless an error is on its way."""

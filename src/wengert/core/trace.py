@@ -90,6 +90,10 @@ class Trace:
         """Return what the printed form of a Tensor says of this trace."""
         raise NotImplementedError
 
+    def original(self, tensor: Tensor) -> Tensor:
+        """Return the Tensor of the user that another handle stands for: the leaf that it is, if that is still there."""
+        return tensor
+
     def is_leaf(self, tensor: Tensor) -> bool:
         """Tell whether a Tensor is a leaf of the base tape, which stands for itself and not for a computation."""
         return False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -24,7 +25,7 @@ from wengert.core.source import Position, caller, expression_at, position_of, us
 from wengert.core.tensor import Tensor, is_staged, make_tensor
 from wengert.core.trace import next_level
 from wengert.core.views import lasting
-from wengert.core.watch import snapshot
+from wengert.core.watch import rebound, snapshot
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.barriers import barrier, overwritten
 from wengert.traces.modes import stopped
@@ -104,11 +105,13 @@ class Stage(Transient):
             variable = Variable.of(aval_of(operand), "", strides_of(operand))
             if is_staged(operand):  # what it is now, whatever is written to it later
                 operand = snapshot(operand)
+                value = operand._value
             else:  # it is read anew at each call; a write gives it another value, which `require_unwritten` sees
                 own_memory(operand)
                 keep(operand)
-                key = (id(operand._value), id(trace), id(operand._node))
-            found = self.captured[key] = Captured(operand, variable, operand._value)
+                key = (id(value := operand._value), id(trace), id(operand._node))
+                operand = trace.original(operand)
+            found = self.captured[key] = Captured(operand, variable, value)
         return found.variable
 
     def constant(self, array: np.ndarray[Any, Any]) -> Any:
@@ -246,6 +249,7 @@ def staged(
     label: str,
     names: Sequence[str] = (),
     orders: Sequence[Strides] = (),
+    outside: Sequence[Tensor] = (),
 ) -> tuple[Graph, list[Tensor]]:
     """Write down what a function does; return the graph and the Tensors that it captured, which are its last inputs.
 
@@ -255,15 +259,35 @@ def staged(
         label: what is being traced, for errors.
         names: what the inputs are called; the printer numbers them by default.
         orders: how they lie in memory, C order by default.
+        outside: Tensors that the function can reach. What it computes of them alone is written down, too, where it
+            would otherwise be computed once, while the function is traced.
     """
     stage = Stage(next_level(), label)
     try:
         rows = zip_longest(avals, names, orders[: len(avals)])
         inputs = [stage.input(aval, name or "", strides) for aval, name, strides in rows]
-        graph = stage.graph(list(map(output_of, function(inputs))))
+        with inputs_for(stage, outside):
+            outputs = list(map(output_of, function(inputs)))
+        graph = stage.graph(outputs)
     finally:
         stage.end()
     return graph, stage.captured_tensors()
+
+
+@contextmanager
+def inputs_for(stage: Stage, outside: Sequence[Tensor]) -> Iterator[None]:
+    """Let Tensors from outside stand for inputs of a graph meanwhile; what was written to goes on to stand for that."""
+    adopted: list[tuple[Tensor, Tensor, Any]] = []
+    try:
+        for handle in outside:
+            start = stage.tensor(stage.reference(handle))
+            adopted.append((handle, snapshot(handle), start._value))
+            rebound(handle, start)
+        yield
+    finally:
+        for handle, before, start in adopted:
+            if handle._value is start:
+                rebound(handle, before)
 
 
 def output_of(value: Any) -> Any:

@@ -347,6 +347,12 @@ class Tape(Transient):
         node = tensor._node
         return "requires_grad=True" if type(node) is Leaf else f"grad_fn=<{node.name}>"
 
+    def original(self, tensor: Tensor) -> Tensor:
+        """Return the leaf itself."""
+        node = tensor._node
+        found = node.tensor() if type(node) is Leaf else None
+        return tensor if found is None else found
+
     def is_leaf(self, tensor: Tensor) -> bool:
         """Tell whether a Tensor is a leaf, and this the base tape."""
         return self.level == 0 and type(tensor._node) is Leaf

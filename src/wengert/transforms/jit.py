@@ -480,9 +480,9 @@ class Jitted(Entry, Generic[P, R]):
             return [*found, *(inputs[position] for position, _ in donated)]
 
         label = name_of("jit", self.fun)
-        with Reach(label, function, self.statics_of(args, kwargs)):
+        with Reach(label, function, self.statics_of(args, kwargs)) as reach:
             avals, orders = list(map(aval_of, leaves)), list(map(order_of_argument, leaves))
-            graph, captured = staged(flat, avals, label, orders=orders)
+            graph, captured = staged(flat, avals, label, orders=orders, outside=reach.recorded())
         name = getattr(self.fun, "__name__", "jit")
         simple = simplified(graph)
         form = TracedForm(name, simple, out_structure, captured, donated)

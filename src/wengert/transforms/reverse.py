@@ -33,6 +33,7 @@ from wengert.transforms.boundary import (
     selected_leaves,
     split_aux,
 )
+from wengert.transforms.captured import Standing, captured_tensors
 from wengert.transforms.results import require_differentiable_results
 
 __all__ = [
@@ -155,6 +156,8 @@ def value_and_grad(
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
+    *,
+    captured: Sequence[Tensor] | bool = (),
 ) -> Function:
     """Return a function that computes both the value and the gradient of a scalar function.
 
@@ -163,14 +166,19 @@ def value_and_grad(
         argnums: the positions of the arguments to differentiate; they may be containers of floats and arrays.
         has_aux: whether `fun` returns a pair (scalar, auxiliary result).
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
+        captured: Tensors that `fun` closes over, to be differentiated, too; True for all that require grad, wherever
+            its variables hold them.
 
     Returns:
         A function of the same arguments returning (value, gradient), or ((value, aux), gradient); gradients have the
-        containers, shapes and dtypes of the arguments, in a tuple if `argnums` is one.
+        containers, shapes and dtypes of the arguments, in a tuple if `argnums` is one. With `captured` in the place of
+        the gradient (gradient, gradients): a list, or with True a dictionary by how the function spells each Tensor.
 
     Raises:
         ShapeError: `fun` returned something other than one scalar.
         DtypeError: an argument or the result has a dtype without the derivative asked for.
+        UsageError: something else than Tensors is listed in `captured`, or there are none.
+        GraphError: `fun` writes to what is captured.
 
     >>> value_and_grad(lambda x: x**3)(2.0)
     (8.0, 12.0)
@@ -180,7 +188,7 @@ def value_and_grad(
 
     @functools.wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run, gradient = swept("value_and_grad", fun, args, kwargs, argnums, has_aux, holomorphic)
+        run, gradient = swept("value_and_grad", fun, args, kwargs, argnums, has_aux, holomorphic, captured)
         return ((run.result(), run.aux), gradient) if has_aux else (run.result(), gradient)
 
     return differentiated
@@ -194,8 +202,11 @@ def swept(
     argnums: int | Sequence[int],
     has_aux: bool,
     holomorphic: bool,
+    captured: Sequence[Tensor] | bool = (),
 ) -> tuple[Recording, Any]:
     """Call a scalar function; return the recording of the call and the gradient."""
+    if not isinstance(captured, tuple | list) or captured:
+        return swept_with_captured(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
     run = Recording(name, fun, args, kwargs, positions(name, argnums, len(args)), has_aux)
     require_differentiable_results(name, run.outputs, run.structure, run.leaves)
     output = scalar_output(name, run, holomorphic)
@@ -203,11 +214,35 @@ def swept(
     return run, gradients[0] if isinstance(argnums, int) else gradients
 
 
+def swept_with_captured(
+    name: str,
+    fun: Function,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    captured: Any,
+) -> tuple[Recording, Any]:
+    """Do what `swept` does with captured Tensors in front of the arguments."""
+    tensors = captured_tensors(name, fun, captured)
+    listed = list(tensors.values()) if isinstance(tensors, dict) else tensors
+    chosen = [0, *(1 + position for position in positions(name, argnums, len(args)))]
+    with Standing(name, fun, listed) as standing:
+        run, (found, *gradients) = swept(name, standing.called, (listed, *args), kwargs, chosen, has_aux, holomorphic)
+    return run, (
+        gradients[0] if isinstance(argnums, int) else tuple(gradients),
+        dict(zip(tensors, found, strict=True)) if isinstance(tensors, dict) else found,
+    )
+
+
 def grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
+    *,
+    captured: Sequence[Tensor] | bool = (),
 ) -> Function:
     """Return a function that computes the gradient of a scalar function.
 
@@ -216,26 +251,40 @@ def grad(
         argnums: the positions of the arguments to differentiate; they may be containers of floats and arrays.
         has_aux: whether `fun` returns a pair (scalar, auxiliary result).
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
+        captured: Tensors that `fun` closes over, to be differentiated, too; True for all that require grad, wherever
+            its variables hold them.
 
     Returns:
         A function of the same arguments returning the gradient, or (gradient, aux); gradients have the containers,
-        shapes and dtypes of the arguments, in a tuple if `argnums` is one.
+        shapes and dtypes of the arguments, in a tuple if `argnums` is one. With `captured` in the place of the
+        gradient (gradient, gradients): a list, or with True a dictionary by how the function spells each Tensor.
 
     Raises:
         ShapeError: `fun` returned something other than one scalar.
         DtypeError: an argument or the result has a dtype without the derivative asked for.
+        UsageError: something else than Tensors is listed in `captured`, or there are none.
+        GraphError: `fun` writes to what is captured.
 
     >>> import numpy as np
     >>> grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     array([2., 4.])
     >>> grad(grad(lambda x: x**3))(2.0)
     12.0
+    >>> import wengert as wg
+    >>> w = wg.tensor([3.0, 4.0])
+    >>> grad(lambda x: np.sum(w * x**2), captured=[w])(2.0)
+    (28.0, [tensor([4., 4.])])
     """
-    return gradient_function("grad", fun, argnums, has_aux, holomorphic)
+    return gradient_function("grad", fun, argnums, has_aux, holomorphic, captured)
 
 
 def gradient_function(
-    name: str, fun: Function, argnums: int | Sequence[int], has_aux: bool = False, holomorphic: bool = False
+    name: str,
+    fun: Function,
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    captured: Sequence[Tensor] | bool = (),
 ) -> Function:
     """Return what `grad` does, under the name of a transformation that uses it."""
     require_callable(name, fun)
@@ -243,7 +292,7 @@ def gradient_function(
 
     @functools.wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run, gradient = swept(name, fun, args, kwargs, argnums, has_aux, holomorphic)
+        run, gradient = swept(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
         return (gradient, run.aux) if has_aux else gradient
 
     return differentiated

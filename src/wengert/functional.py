@@ -1,0 +1,122 @@
+"""The functional interface of graph frameworks: operators that take a function or model and give its gradient.
+
+>>> import numpy as np
+>>> from wengert.functional import GradOperation
+>>> GradOperation(get_all=True)(lambda x, y: x * y)(3.0, 4.0)
+(4.0, 3.0)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import map_leaves
+from wengert.core.requirements import require_callable, require_flag
+from wengert.core.tensor import Tensor
+from wengert.errors import UsageError, describe
+from wengert.transforms.captured import Standing, listed_tensors
+from wengert.transforms.forward import jvp
+from wengert.transforms.reverse import vjp
+
+__all__ = ["GradOperation", "Jvp"]
+
+
+class GradOperation:
+    """Make gradient functions of functions or of objects that are called.
+
+    Args:
+        get_all: whether gradients of all inputs come, as a tuple, and not that of the first.
+        get_by_list: whether gradients of listed parameters come, as a list; of these alone without `get_all`.
+        sens_param: whether the last input is what the result is weighted by, in its containers; otherwise ones.
+
+    Raises:
+        UsageError: a setting is not True or False.
+
+    >>> import wengert as wg
+    >>> w = wg.tensor([3.0, 4.0])
+    >>> GradOperation(get_all=True, get_by_list=True)(lambda x: np.sum(w * x**2), [w])(2.0)
+    ((28.0,), [tensor([4., 4.])])
+    """
+
+    def __init__(self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False) -> None:
+        require_flag("GradOperation", get_all=get_all, get_by_list=get_by_list, sens_param=sens_param)
+        self.get_all = get_all
+        self.get_by_list = get_by_list
+        self.sens_param = sens_param
+
+    def __call__(self, fun: Callable[..., Any], weights: Sequence[Tensor] | None = None) -> Callable[..., Any]:
+        """Return the gradient function of a function.
+
+        Args:
+            fun: the function or object, of arrays, numbers or containers of them.
+            weights: with `get_by_list`, the Tensors that `fun` captures and is differentiated by.
+
+        Returns:
+            A function of the inputs, and of the weights of the result with `sens_param`.
+
+        Raises:
+            UsageError: there are no weights with `get_by_list`, or others than Tensors.
+            DtypeError: `fun` cannot be called.
+        """
+        require_callable("GradOperation", fun)
+        if self.get_by_list and weights is None:
+            raise refused("get_by_list without weights", "a list of Tensors is needed", "Pass it after the function")
+        listed = listed_tensors("GradOperation", list(weights or ()))
+
+        @functools.wraps(fun)
+        def gradient(*inputs: Any) -> Any:
+            given = inputs[:-1] if self.sens_param else inputs
+            if not given and not self.get_by_list:
+                raise refused("no input to differentiate", "one at least is needed", "Pass it")
+            with Standing("GradOperation", fun, listed) as standing:
+                output, pullback = vjp(standing.called, listed, *given)
+                found, *gradients = pullback(inputs[-1] if self.sens_param else map_leaves(np.ones_like, output))
+            if not self.get_by_list:
+                return tuple(gradients) if self.get_all else gradients[0]
+            return (tuple(gradients), found) if self.get_all else found
+
+        return gradient
+
+
+class Jvp:
+    """Make functions that push a direction forward, from forward rules, or reverse rules where there are no others.
+
+    Args:
+        fun: a function or object, of arrays, numbers or containers of them.
+
+    Raises:
+        DtypeError: `fun` cannot be called.
+
+    >>> Jvp(lambda x, y: x * y)((3.0, 4.0), (1.0, 10.0))
+    (12.0, 34.0)
+    """
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        require_callable("Jvp", fun)
+        self.fun = fun
+
+    def __call__(self, inputs: Any, directions: Any) -> tuple[Any, Any]:
+        """Return the value and its derivative along a direction.
+
+        Args:
+            inputs: the input, or a tuple of several.
+            directions: what each moves along, in the same form.
+
+        Returns:
+            The result of the function, and its derivative.
+
+        Raises:
+            ShapeError: a direction has not the shape of its input.
+        """
+        many = isinstance(inputs, tuple)
+        value, derivative = jvp(self.fun, inputs if many else (inputs,), directions if many else (directions,))
+        return value, derivative
+
+
+def refused(given: str, needed: str, action: str) -> UsageError:
+    """Return the error about what cannot be differentiated."""
+    return UsageError(describe("GradOperation", given, needed, action))

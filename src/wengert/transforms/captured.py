@@ -1,0 +1,169 @@
+"""Gradients with respect to what a function closes over: for the time of the call others stand in its place."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType, MethodType
+from typing import Any, Self
+
+from wengert._tree import flatten, place_of
+from wengert.core.requirements import shown
+from wengert.core.tensor import WATCHING, Tensor
+from wengert.core.watch import rebound, snapshot
+from wengert.errors import GraphError, UsageError, describe
+from wengert.traces.staging import Stage
+
+__all__ = ["Standing", "captured_tensors", "listed_tensors"]
+
+LIBRARIES = ("numpy", "scipy", "wengert", "builtins")
+
+
+class Standing:
+    """Let others stand for captured Tensors, wherever these are reached from, while a function runs and is swept.
+
+    A context, at whose end the captured Tensors are again what they were.
+
+    Args:
+        name: the public function, for errors.
+        function: the user's.
+        captured: the Tensors that it captures.
+
+    Attributes:
+        called: takes what is to stand for them, as a list, and then the arguments of the function.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], captured: Sequence[Tensor]) -> None:
+        self.name = name
+        self.captured = captured
+        self.before: list[Tensor] = []
+        self.starts: Sequence[Tensor] = ()
+
+        @functools.wraps(function)
+        def called(standing: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
+            self.begin(standing)
+            return function(*args, **kwargs)
+
+        self.called = called
+
+    def begin(self, standing: Sequence[Tensor]) -> None:
+        """Let the others stand for the captured Tensors from now on."""
+        self.before = [snapshot(handle) for handle in self.captured]
+        self.starts = [snapshot(start) for start in standing]
+        for handle, start in zip(self.captured, standing, strict=True):
+            rebound(handle, start)
+
+    def __enter__(self) -> Self:
+        """Return the context; `begin` is when others begin to stand for what is captured."""
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        """Let the captured Tensors be what they were, and raise if they were written to."""
+        pairs = zip(self.captured, self.starts, strict=False)  # nothing has begun if the arguments were refused
+        written = [
+            i for i, (x, start) in enumerate(pairs) if x._node is not start._node or x._value is not start._value
+        ]
+        for handle, state in zip(self.captured, self.before, strict=False):
+            rebound(handle, state)
+            handle._kept = state._kept
+        if written and kind is None:
+            raise GraphError(
+                describe(
+                    self.name,
+                    f"a write to captured[{written[0]}], of shape {self.captured[written[0]].shape}",
+                    "what is differentiated must stay as it is",
+                    "Write to a copy (x.copy()) in the function",
+                )
+            )
+
+
+def captured_tensors(name: str, function: Callable[..., Any], captured: Any) -> dict[str, Tensor] | list[Tensor]:
+    """Return the Tensors that are meant: those listed, or with True those that require grad, by how they are spelled.
+
+    Raises:
+        UsageError: something else is listed, a Tensor twice, or nothing is captured.
+    """
+    if captured is not True:
+        return listed_tensors(name, captured)
+    found = {place: x for place, x in reached(function) if needs_gradient(x)}
+    if not found:
+        given = "captured=True for a function that captures no Tensor that requires grad"
+        raise UsageError(describe(name, given, "some are needed", "List them: captured=[w, b]"))
+    return found
+
+
+def listed_tensors(name: str, captured: Any) -> list[Tensor]:
+    """Return a list of different Tensors, or raise a UsageError."""
+    items = captured if isinstance(captured, list | tuple) else [captured]
+    for item in items:
+        if type(item) is not Tensor:
+            given = f"{shown(item)} in captured"
+            raise UsageError(
+                describe(name, given, "a list of Tensors, or True, is needed", "Make it one with wengert.tensor")
+            )
+    if len({id(x) for x in items}) < len(items):
+        given = "a Tensor that is listed twice in captured"
+        raise UsageError(describe(name, given, "each once is needed", "Leave it out"))
+    return list(items)
+
+
+def needs_gradient(tensor: Tensor) -> bool:
+    """Tell whether a Tensor requires grad, or stands for one that does while something is being traced."""
+    for watch in WATCHING.stack:  # the outermost piece that it is an input of
+        if id(tensor) in watch.log:
+            tensor = watch.log[id(tensor)][1]
+            break
+    trace = tensor._trace
+    if not isinstance(trace, Stage):
+        return tensor.requires_grad
+    found = [item for item in trace.captured.values() if item.variable is tensor._value]
+    # a Tensor from outside that stands for its own variable meanwhile is one that is being differentiated
+    return any(item.tensor._value is item.variable or needs_gradient(item.tensor) for item in found)
+
+
+def reached(function: Any) -> Iterator[tuple[str, Tensor]]:
+    """Yield the Tensors that a function reaches through its variables, and how they are spelled."""
+    queue: list[tuple[str, Any]] = [("", function)]
+    seen: set[int] = set()
+    while queue:
+        name, value = queue.pop(0)
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if type(value) is Tensor:
+            yield name, value
+        elif isinstance(value, FunctionType):
+            queue += variables_of(value)
+        elif isinstance(value, MethodType):
+            queue += [("self", value.__self__), ("", value.__func__)]
+        else:
+            queue += parts_of(name, value)
+
+
+def variables_of(function: FunctionType) -> list[tuple[str, Any]]:
+    """Return the variables that a function uses from outside, with what they hold now."""
+    code = function.__code__
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    found = [(name, cell.cell_contents) for name, cell in cells if not is_empty(cell)]
+    found += [(name, function.__globals__[name]) for name in code.co_names if name in function.__globals__]
+    wrapped = getattr(function, "__wrapped__", None)
+    return found + ([] if wrapped is None else [("", wrapped)])
+
+
+def is_empty(cell: Any) -> bool:
+    """Tell whether the variable of a cell has no value yet."""
+    try:
+        cell.cell_contents  # noqa: B018 - asked for its error
+    except ValueError:
+        return True
+    return False
+
+
+def parts_of(name: str, value: Any) -> list[tuple[str, Any]]:
+    """Return what a container or an object of the user's holds, and how that is spelled."""
+    leaves, structure = flatten(value)
+    if structure is not None:
+        return [(place_of(value, i, name), leaf) for i, leaf in enumerate(leaves)]
+    if isinstance(value, type) or type(value).__module__.partition(".")[0] in LIBRARIES:
+        return []
+    return [(f"{name}.{key}", item) for key, item in getattr(value, "__dict__", {}).items()]
