@@ -361,9 +361,9 @@ CALLS |= {
     "optim.norm": lambda tree=X: optim.norm(tree),
     "optim schedules": lambda step=1: [s(step) for s in (optim.linear(1.0, 0.0, 5), optim.cosine(1.0, 5))],
     "functional.GradOperation": lambda get_all=False, get_by_list=True, sens_param=False, fun=f, weights=None, x=X: (
-        wg.functional.GradOperation(get_all, get_by_list, sens_param)(
-            fun, [leaf()] if weights is None else weights
-        )(*(x, 1.0) if sens_param is True else (x,))
+        wg.functional.GradOperation(get_all, get_by_list, sens_param)(fun, [leaf()] if weights is None else weights)(
+            *(x, 1.0) if sens_param is True else (x,)
+        )
     ),
     "functional.Jvp": lambda fun=f, inputs=X, directions=X: wg.functional.Jvp(fun)(inputs, directions),
     "grad captured": lambda captured=(): wg.grad(f, captured=captured)(X),
@@ -559,6 +559,8 @@ def test_the_mirror_of_numpy_answers_rubbish_as_numpy_does(name: str) -> None:
 FORMS = ("Contraction", "Place", "Pointwise", "Reduction", "Routine", "SIZE", "Scan", "Selection", "View")
 APART = {
     **dict.fromkeys(DRIVERS, "what SciPy's drivers refuse they say themselves"),
+    **{f"nn.functional.{name}": "tests/test_nn.py has its refusals" for name in wg.nn.functional.__all__},
+    "nn.functional": "a module",
     **{f"random.{name}": "parameters are refused as by NumPy's generators" for name in random.__all__},
     "extend.PRIMITIVES": "what the functions that declare primitives enter them in",
     **dict.fromkeys(map("extend.{}".format, ("aligned", "lead", "shift", "labelled")), "for rules"),

@@ -65,7 +65,7 @@ class GradOperation:
         require_callable("GradOperation", fun)
         if self.get_by_list and weights is None:
             raise refused("get_by_list without weights", "a list of Tensors is needed", "Pass it after the function")
-        listed = listed_tensors("GradOperation", list(weights or ()))
+        listed = listed_tensors("GradOperation", () if weights is None else weights)
 
         @functools.wraps(fun)
         def gradient(*inputs: Any) -> Any:

@@ -235,8 +235,7 @@ class Batch(Transient):
         shape = value.shape
         if type(value) is ndarray:
             if len(shape) == 1:
-                mark = operand._node[2:]
-                return Variable((), value.dtype, "", mark[0] if mark and mark != ARRAY else () if mark else None)
+                return Variable((), value.dtype, "", self.strides(operand))
             if value.flags.c_contiguous:
                 return Variable(shape[1:], value.dtype, "", None)
         return Variable(operand.shape, operand.dtype, "", strides_of(operand))
