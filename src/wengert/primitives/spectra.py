@@ -38,7 +38,7 @@ def smallest_gap(w: Any) -> Any:
 
 def rounding(w: Any) -> Any:
     """Return how far apart eigenvalues are that are different, relative to the largest."""
-    return EPSILON[w.dtype.char] * CLOSE * w.shape[-1]
+    return float(EPSILON[w.dtype.char] * CLOSE * w.shape[-1])
 
 
 EPSILON = {kind: float(np.finfo(kind).eps) for kind in "fdFD"}
