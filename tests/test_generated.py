@@ -357,7 +357,7 @@ def scaled(rule: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **params: times(rule(*args, **params))
 
 
-BY_DEFINITION = {"overwritten"}
+BY_DEFINITION = {"gamma_path", "overwritten"}
 """Primitives whose rule is not the derivative of their value."""
 RULES = [
     (name, attribute, i)

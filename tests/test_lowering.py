@@ -105,7 +105,17 @@ def test_samples_and_their_gradients(sample: Sample) -> None:
 NEVER = {
     *("floor_divide", "remainder", "fmod", "ldexp", "frexp", "modf", "nextafter", "spacing"),
     *("sinc", "sinc_derivative", "numpy.i0", "i0_derivative", "left_shift", "right_shift", "gcd", "lcm"),
-    *("bitwise_count", "direction", "angle", "ravel_multi_index", "whole", "laid_as", "random_units", "random_normals"),
+    *(
+        "bitwise_count",
+        "direction",
+        "angle",
+        "ravel_multi_index",
+        "whole",
+        "laid_as",
+        "random_units",
+        "random_normals",
+        "gamma_path",
+    ),
 }
 """Pointwise primitives for which there are no opcodes yet, or only of complex numbers, and what may raise."""
 SPECIAL = {s.primitive for s in samples.special.SAMPLES} - {"erf", "erfc", "gammaln", "digamma"}

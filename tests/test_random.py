@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import wengert as wg
 from wengert import random
 from wengert.errors import DtypeError, ShapeError, UsageError
+from wengert.extend import apply
+from wengert.primitives import random as primitives
 
 KEY = random.key(3).numpy()
 LOGITS = np.array([[0.1, 2.0, -1.0], [0.0, -0.5, 0.5]])
@@ -24,6 +27,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "choice by weights": lambda key: random.choice(key, np.arange(3.0), 4, p=np.array([0.2, 0.5, 0.3])),
     "choice without replacement": lambda key: random.choice(key, 10, 4, replace=False),
     "choice by weights without replacement": lambda key: random.choice(key, 3, 2, replace=False, p=[0.2, 0.5, 0.3]),
+    "beta": lambda key: random.beta(key, np.array([0.5, 2.0]), 1.5),
+    "dirichlet": lambda key: random.dirichlet(key, np.array([0.5, 2.0, 1.0]), 2),
+    "gamma": lambda key: random.gamma(key, np.array([0.5, 2.0]), 3.0, size=(3, 2)),
     "exponential": lambda key: random.exponential(key, 2.0, size=3),
     "fold_in": lambda key: random.fold_in(key, 7),
     "integers": lambda key: random.integers(key, -2, 5, size=6),
@@ -110,6 +116,39 @@ def test_gradients_follow_parameters_and_what_is_chosen_from() -> None:
     np.testing.assert_array_equal(permuted[order], weights)
     counts = np.bincount(random.choice(KEY, 3, 10).numpy(), minlength=3)
     np.testing.assert_array_equal(wg.grad(lambda a: np.sum(random.choice(KEY, a, 10)))(np.ones(3)), counts)
+
+
+def test_gamma_draws_move_with_their_shape() -> None:
+    n = 20_000
+    for a in (0.3, 4.0):
+        shapes = np.full(n, a)
+        value, pullback = wg.vjp(lambda a: np.log(random.gamma(KEY, a)), shapes)
+        np.testing.assert_allclose(value.mean(), scipy.special.digamma(a), rtol=0.05)
+        np.testing.assert_allclose(pullback(np.ones(n))[0].mean(), scipy.special.polygamma(1, a), rtol=0.05)
+        (slopes,) = wg.vjp(lambda a: random.gamma(KEY, a), shapes)[1](np.ones(n))
+        np.testing.assert_allclose(slopes.mean(), 1.0, rtol=0.05)  # the mean is the shape
+    a, x = np.array([0.5, 2.0, 30.0]), np.array([0.1, 3.0, 25.0])
+    slope = wg.grad(lambda a: np.sum(apply(primitives.gamma_path, a, x)))(a)
+    at, h = scipy.special.gammainc(a, x), 1e-5
+    moved = (scipy.special.gammaincinv(a + h, at) - scipy.special.gammaincinv(a - h, at)) / (2 * h)
+    np.testing.assert_allclose(slope, moved, rtol=1e-6)
+    small = wg.jacobian(lambda a: random.dirichlet(KEY, a))(np.array([1e-4, 1e-3]))
+    assert np.all(np.isfinite(small))
+
+
+def test_beta_and_dirichlet_draws_move_with_their_parameters() -> None:
+    n = 20_000
+    a, b = np.full(n, 0.7), np.full(n, 2.0)
+    value, pullback = wg.vjp(lambda a, b: random.beta(KEY, a, b), a, b)
+    np.testing.assert_allclose(value.mean(), 0.7 / 2.7, rtol=0.03)
+    by_a, by_b = (x.mean() for x in pullback(np.ones(n)))
+    np.testing.assert_allclose((by_a, by_b), (2.0 / 2.7**2, -0.7 / 2.7**2), rtol=0.05)
+    alpha = np.array([0.5, 1.5, 3.0])
+    draws = random.dirichlet(KEY, alpha, n).numpy()
+    np.testing.assert_allclose(draws.sum(axis=1), 1.0)
+    np.testing.assert_allclose(draws.mean(axis=0), alpha / 5, rtol=0.05)
+    jacobian = wg.jacobian(lambda a: np.mean(random.dirichlet(KEY, a, n), axis=0))(alpha)
+    np.testing.assert_allclose(jacobian, (np.eye(3) * 5 - alpha[:, None]) / 25, atol=0.01)
 
 
 @pytest.mark.parametrize(

@@ -31,14 +31,18 @@ from wengert.core.dispatch import apply, as_tensor
 from wengert.core.requirements import as_dtype, as_whole, shown
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives import random as primitives
+from wengert.transforms.reverse import stop_gradient
 
 __all__ = [
     "bernoulli",
+    "beta",
     "bits",
     "categorical",
     "choice",
+    "dirichlet",
     "exponential",
     "fold_in",
+    "gamma",
     "integers",
     "key",
     "normal",
@@ -314,6 +318,72 @@ def draws(name: str, key: Any, method: str, parameter: Any, size: Any) -> Any:
     shape = sized(size, x)
     rows = np.broadcast_to(x, shape).reshape(-1)
     return apply(primitives.drawn, as_tensor(key), rows, method=method).reshape(shape)
+
+
+def log_gammas(name: str, key: Any, a: Any, shape: tuple[int, ...]) -> Any:
+    """Return logarithms of gamma draws, which do not vanish for small shapes.
+
+    A draw is one of a shape larger by 1, times u**(1 / shape) (Marsaglia and Tsang, *A simple method for generating
+    gamma variables*, 2000).
+    """
+    words_of(name, key, 0)
+    keys = split(key)
+    a = np.broadcast_to(as_tensor(a), shape)
+    a = a if a.dtype == np.float64 else a.astype(float)
+    larger = a + 1.0
+    found = apply(primitives.gamma_path, larger, draws(name, keys[0], "standard_gamma", stop_gradient(larger), shape))
+    return np.log(found) - standard_exponential(name, keys[1], shape) / a
+
+
+def gamma(key: Any, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
+    """Return gamma distributed numbers, differentiable in shape and scale.
+
+    Args:
+        key: the key.
+        shape: the shape parameter.
+        scale: the scale.
+        size: the shape of the result; that of the parameters, broadcast, if it is not given.
+
+    >>> gamma(key(7), 2.0, size=2)
+    tensor([2.18831431, 1.01433598])
+    """
+    scale = number(scale)
+    return scale * np.exp(log_gammas("gamma", key, shape, sized(size, shape, scale)))
+
+
+def beta(key: Any, a: Any, b: Any, size: Any = None) -> Any:
+    """Return beta distributed numbers, differentiable in both parameters.
+
+    Args:
+        key: the key.
+        a: the first parameter.
+        b: the second parameter.
+        size: the shape of the result; that of the parameters, broadcast, if it is not given.
+
+    >>> beta(key(7), 2.0, 3.0, size=2)
+    tensor([0.3739572 , 0.86840089])
+    """
+    shape = sized(size, a, b)
+    keys = split(key)
+    first, second = (log_gammas("beta", k, x, shape) for k, x in zip((keys[0], keys[1]), (a, b), strict=True))
+    return 0.5 + 0.5 * np.tanh(0.5 * (first - second))
+
+
+def dirichlet(key: Any, alpha: Any, size: Any = ()) -> Any:
+    """Return probabilities that are Dirichlet distributed, differentiable in the parameters.
+
+    Args:
+        key: the key.
+        alpha: the parameters, along the last axis.
+        size: the shape before those of the parameters.
+
+    >>> dirichlet(key(7), [1.0, 2.0, 3.0])
+    tensor([0.12379986, 0.15182079, 0.72437935])
+    """
+    a = as_tensor(alpha)
+    logs = log_gammas("dirichlet", key, a, sized(size) + a.shape)
+    terms = np.exp(logs - stop_gradient(np.max(logs, axis=-1, keepdims=True)))
+    return terms / np.sum(terms, axis=-1, keepdims=True)
 
 
 # Orders and choices

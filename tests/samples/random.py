@@ -22,5 +22,6 @@ SAMPLES = [
     sample("random_words", lambda key: apply(random.words, key, 2, count=5, domain=1), fixed(KEY)),
     sample("random_units", scaled_units, normal(3)),
     sample("random_normals", lambda x: apply(random.normals, x), fixed(np.random.Philox(1).random_raw(3))),
+    sample("gamma_path", lambda a, x: apply(random.gamma_path, a, x), positive(3), fixed(positive(3, seed=1)), order=0),
     sample("random_draws", lambda x: apply(random.drawn, KEY, x, method="standard_gamma"), positive(3), order=0),
 ]

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator, Philox
 from numpy.random.bit_generator import ISeedSequence
+from scipy.special import ndtri
 
-from wengert.core.declare import constant
+from wengert.core.declare import constant, elementwise
 from wengert.core.form import Pointwise
 from wengert.core.routine import Routine
+from wengert.primitives.special.incomplete import moved_by_shape
 
-__all__ = ["drawn", "normals", "units", "words"]
+__all__ = ["drawn", "gamma_path", "normals", "units", "words"]
 
 Array = np.ndarray[Any, Any]
 
@@ -57,8 +59,6 @@ def evaluate_units(x: Any, *, dtype: Any) -> Any:
 
 def evaluate_normals(x: Any) -> Any:
     """Evaluate `normals`: the quantile of the middle of one of 2**52 intervals, so that none is infinite."""
-    from scipy.special import ndtri
-
     return ndtri(((x >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
 
 
@@ -77,3 +77,13 @@ def evaluate_drawn(key: Array, x: Array, *, method: str) -> Array:
 
 
 drawn = constant("random_draws", evaluate_drawn, form=Routine("(k),(n)->(n)"))
+
+
+def evaluate_gamma_path(a: Array, x: Array) -> Any:
+    """Evaluate `gamma_path`: the draws themselves."""
+    return np.array(np.broadcast_to(x, np.broadcast_shapes(np.shape(a), np.shape(x))))[()]
+
+
+# Gamma draws as functions of their shape: each moves so that the distribution function keeps its value (Figurnov,
+# Mohamed and Mnih, *Implicit reparameterization gradients*, 2018)
+gamma_path = elementwise("gamma_path", evaluate_gamma_path, d=(lambda t, out, a, _x: t * moved_by_shape(a, out), None))
