@@ -40,6 +40,11 @@ NUMBERS = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 1.5, 6.0])
 PROBABILITIES = np.array([0.0, 0.1, 0.5, 0.9, 1.0, 1.1, np.nan, 1e-12])
 MOMENTS = ("entropy", "mean", "var", "std")
 
+GENERATOR = np.random.default_rng(1)
+ROOT, OTHER = GENERATOR.normal(size=(3, 3)), GENERATOR.normal(size=(3, 3))
+MATRIX, SECOND = ROOT @ ROOT.T + np.eye(3), OTHER @ OTHER.T + np.eye(3)
+SHARES, ALPHA = np.array([0.2, 0.3, 0.5]), np.array([0.7, 1.5, 2.2])
+
 
 @pytest.fixture(autouse=True)
 def _without_floating_point_warnings() -> Iterator[None]:
@@ -129,12 +134,39 @@ def test_parameters_are_checked() -> None:
         ws.vonmises.ppf(0.3, 1.0)
 
 
+# Random numbers
+
+KEY = wg.random.key(3)
+
+
+@pytest.mark.parametrize("name", ["norm", "gamma", "beta", "t", "weibull_min"])
+def test_random_numbers_follow_their_distribution(name: str) -> None:
+    shapes = SHAPES.get(name, ())
+    found = getattr(ws, name).rvs(*shapes, loc=0.5, scale=2.0, key=KEY, size=400).numpy()
+    assert ss.kstest(found, getattr(ss, name).cdf, (*shapes, 0.5, 2.0)).pvalue > 0.01
+
+
+def test_random_numbers_are_differentiated_implicitly() -> None:
+    alpha = np.array([0.7, 2.5])
+    draw = ws.gamma.rvs(alpha, key=KEY)
+    slope = wg.grad(lambda a: np.sum(ws.gamma.rvs(a, key=KEY)))(alpha)
+    by_shape = wg.grad(lambda a: np.sum(ws.gamma.cdf(draw.numpy(), a)))(alpha)
+    np.testing.assert_allclose(slope, -by_shape / ss.gamma.pdf(draw, alpha), rtol=1e-12)
+    check_grads(lambda a: ws.dirichlet.rvs(a, key=KEY), (alpha,), order=1)
+    check_grads(lambda a, b: ws.beta.rvs(a, b, key=KEY, size=2), (alpha, alpha[::-1].copy()), order=1)
+
+
+def test_random_vectors() -> None:
+    shares = ws.dirichlet(np.array([0.7, 2.5, 3.0])).rvs(key=KEY, size=500)
+    np.testing.assert_allclose(shares.numpy().mean(axis=0), np.array([0.7, 2.5, 3.0]) / 6.2, atol=0.05)
+    normal = ws.multivariate_normal.rvs(SHARES, MATRIX, key=KEY, size=(4, 500))
+    assert normal.shape == (4, 500, 3)
+    np.testing.assert_allclose(np.cov(normal.numpy().reshape(-1, 3).T), MATRIX, rtol=0.2, atol=0.2)
+    assert ws.multivariate_t.rvs(SHARES, MATRIX, 3.5, key=KEY).shape == (3,)
+
+
 # Vectors and matrices
 
-GENERATOR = np.random.default_rng(1)
-ROOT, OTHER = GENERATOR.normal(size=(3, 3)), GENERATOR.normal(size=(3, 3))
-MATRIX, SECOND = ROOT @ ROOT.T + np.eye(3), OTHER @ OTHER.T + np.eye(3)
-SHARES, ALPHA = np.array([0.2, 0.3, 0.5]), np.array([0.7, 1.5, 2.2])
 CALLS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("dirichlet", "logpdf", (SHARES, ALPHA)),
     ("dirichlet", "logpdf", (SHARES[:2], ALPHA)),

@@ -94,7 +94,7 @@ def pareto_var(b: Value) -> Value:
 
 def norm_logpdf(x: Value) -> Value:
     """Return the logarithm of the density."""
-    return -(x**2) / 2.0 - LOG_TWO_PI / 2
+    return -0.5 * np.square(x) - LOG_TWO_PI / 2
 
 
 def t_logpdf(x: Value, df: Value) -> Value:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.special as sp
 
+from wengert import random
 from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import Tensor, concrete, is_concrete, raw
 from wengert.errors import UsageError, describe
@@ -23,6 +24,9 @@ __all__ = ["Continuous", "Discrete", "Distribution", "Frozen", "all_of", "either
 
 
 Formula = Callable[..., Any]
+
+LEAST = 2.0**-54
+"""The least of the evenly distributed numbers of which quantiles are taken: that of 0 may be infinite."""
 
 
 def numbers(name: str, *values: Any) -> list[Any]:
@@ -34,8 +38,21 @@ def numbers(name: str, *values: Any) -> list[Any]:
     ]
 
 
+def number_or_array(name: str, value: Any) -> Any:
+    """Return an argument likewise, but Python's numbers as such: with them arithmetic takes the short ways."""
+    return float(value) if type(value) in (int, float) else numbers(name, value)[0]
+
+
+def standard(x: Any, loc: Any, scale: Any) -> Any:
+    """Return (x - loc) / scale."""
+    moved = x if type(loc) is float and loc == 0 else x - loc
+    return moved if type(scale) is float and scale == 1 else moved / scale
+
+
 def known(condition: Any) -> bool | None:
     """Tell whether a condition holds for all elements or for none; None if that differs or cannot be known."""
+    if type(condition) in (bool, np.bool_):
+        return bool(condition)
     if not is_concrete(condition):
         return None
     values = raw(condition)
@@ -54,7 +71,8 @@ def either(condition: Any, x: Any, y: Any) -> Any:
 
 def all_of(*conditions: Any) -> Any:
     """Return where all conditions hold."""
-    return functools.reduce(np.logical_and, conditions)
+    rest = [condition for condition in conditions if condition is not True]
+    return functools.reduce(np.logical_and, rest) if rest else True
 
 
 def all_positive(*shapes: Any) -> Any:
@@ -153,7 +171,8 @@ class Distribution:
             given = f"{len(args)} parameters" + "".join(f", {name}=" for name in kwds)
             needed = f"{', '.join(names)} are needed"
             raise UsageError(describe(f"{self.name}.{method}", given, needed, "Pass them in this order, or by name"))
-        return numbers(f"{self.name}.{method}", *[found[name] for name in names])
+        shapes = numbers(f"{self.name}.{method}", *[found[name] for name in self.shapes])
+        return shapes + [number_or_array(f"{self.name}.{method}", found[name]) for name in self.optional]
 
     def support(self, shapes: Sequence[Any]) -> tuple[Any, Any]:
         """Return the least and the greatest value."""
@@ -200,6 +219,8 @@ class Frozen:
         method = getattr(self.distribution, name)
         if name in ("mean", "var", "std", "cov", "entropy"):
             return functools.partial(method, *self.args, **self.kwds)
+        if name == "rvs":
+            return lambda **options: method(*self.args, **self.kwds, **options)
         return lambda x: method(x, *self.args, **self.kwds)
 
 
@@ -220,7 +241,7 @@ class Continuous(Distribution):
         valid = all_of(self.valid(*shapes), positive)
         scale = either(positive, scale, 1.0)
         shapes = self.safe(valid, shapes)
-        y = (x - loc) / scale
+        y = standard(x, loc, scale)
         lower, upper = self.support(shapes)
         bounded = not (is_infinite(lower) and is_infinite(upper))
         density = method == "logpdf"
@@ -229,8 +250,8 @@ class Continuous(Distribution):
             inside = all_of(over, y <= upper if density else y < upper)
             y, outer = either(inside, y, inner(lower, upper)), either(y <= lower, below, above)
         found = self.formula(method)(y, *shapes)
-        if density:
-            found = found - np.log(scale)
+        if density and not (type(scale) is float and scale == 1):
+            found = found - (math.log(scale) if type(scale) is float else np.log(scale))
         if bounded:
             found = either(inside, found, outer)
             valid = all_of(valid, ~np.isnan(x))
@@ -279,6 +300,22 @@ class Continuous(Distribution):
     def isf(self, q: Any, *args: Any, **kwds: Any) -> Any:
         """Return the value above which the probability is q."""
         return self.quantile("isf", q, args, kwds)
+
+    def rvs(self, *args: Any, key: Any, size: Any = None, **kwds: Any) -> Any:
+        """Return random numbers: quantiles of evenly distributed ones, which makes them differentiable in parameters.
+
+        For distributions without another way that is implicit reparametrisation (Figurnov, Mohamed & Mnih 2018,
+        "Implicit reparameterization gradients", NeurIPS 31).
+
+        Args:
+            *args: the parameters, as for other methods.
+            key: a key of `wengert.random`.
+            size: the shape; that of the parameters, broadcast, if it is not given.
+            **kwds: parameters by name.
+        """
+        parameters = self.parameters("rvs", args, kwds)
+        shape = np.broadcast_shapes(*map(np.shape, parameters)) if size is None else size
+        return self.quantile("ppf", random.uniform(key, LEAST, 1.0, size=shape), parameters, {})
 
     def entropy(self, *args: Any, **kwds: Any) -> Any:
         """Return the differential entropy."""

@@ -9,10 +9,12 @@ import numpy as np
 import scipy.special as sp
 import scipy.stats
 
+from wengert import random
 from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.scipy import linalg
+from wengert.scipy._continuous import CONTINUOUS
 from wengert.scipy._distributions import Frozen, all_of, either, numbers
 from wengert.scipy._special import multigammaln
 
@@ -20,6 +22,11 @@ __all__ = ["MULTIVARIATE"]
 
 LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)
+
+
+def shape_of(size: Any) -> tuple[int, ...]:
+    """Return the shape of draws."""
+    return (size,) if isinstance(size, int) else tuple(size)
 
 
 class Multivariate:
@@ -72,6 +79,12 @@ class Dirichlet(Multivariate):
         if x.shape[0] != alpha.shape[0]:
             x = np.concatenate([x, 1 - np.sum(x, axis=0, keepdims=True)])
         return np.sum(sp.xlogy(alpha - 1, x.T).T, axis=0) - self.log_norm(alpha)
+
+    def rvs(self, alpha: Any, *, key: Any, size: Any = ()) -> Any:
+        """Return random shares along the last axis: gamma numbers over their sum, implicitly differentiable."""
+        alpha = self.checked(alpha)
+        found = CONTINUOUS["gamma"].rvs(alpha, key=key, size=(*shape_of(size), alpha.shape[0]))
+        return found / np.sum(found, axis=-1, keepdims=True)
 
     def log_norm(self, alpha: Any) -> Any:
         """Return the logarithm of the beta function of several arguments."""
@@ -245,6 +258,11 @@ class MultivariateNormal(Multivariate):
         root, log_determinant = factor(matrix)
         return squeezed(-0.5 * (dimension * LOG_TWO_PI + log_determinant + distances(root, deviations)))
 
+    def rvs(self, mean: Any = None, cov: Any = 1, *, key: Any, size: Any = ()) -> Any:
+        """Return random vectors along the last axis, differentiable in mean and covariance."""
+        dimension, centre, matrix = located("multivariate_normal.rvs", mean, cov)
+        return centre + random.normal(key, size=(*shape_of(size), dimension)) @ factor(matrix)[0].T
+
     def entropy(self, mean: Any = None, cov: Any = 1) -> Any:
         """Return the differential entropy."""
         dimension, _, matrix = located("multivariate_normal.entropy", mean, cov)
@@ -264,6 +282,14 @@ class MultivariateStudent(Multivariate):
         half = 0.5 * (df + dimension)
         found = sp.gammaln(half) - sp.gammaln(0.5 * df) - dimension / 2.0 * np.log(df * np.pi) - 0.5 * log_determinant
         return squeezed(found - half * np.log1p(distances(root, deviations) / df))
+
+    def rvs(self, loc: Any = None, shape: Any = 1, df: Any = 1, *, key: Any, size: Any = ()) -> Any:
+        """Return random vectors along the last axis, differentiable in all parameters."""
+        first, second = random.split(key)
+        spread = CONTINUOUS["chi2"].rvs(df, key=first, size=shape_of(size)) / df
+        _, centre, _ = located("multivariate_t.rvs", loc, shape)
+        normal = MultivariateNormal().rvs(None if loc is None else centre * 0, shape, key=second, size=size)
+        return centre + normal / np.sqrt(spread)[..., np.newaxis]
 
     def entropy(self, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
         """Return the differential entropy."""

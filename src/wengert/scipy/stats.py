@@ -2,7 +2,7 @@
 
 Each has SciPy's parameters, and of its methods those for which there are formulas, which return Tensors: `logpdf` and
 `pdf`, or for whole numbers `logpmf` and `pmf`; `logcdf`, `cdf`, `sf`, `logsf`, `ppf`, `isf`, `entropy`, `mean`, `var`,
-`std`.
+`std`. `rvs` takes a key of `wengert.random`, and its numbers are differentiable in the parameters.
 
 >>> import wengert as wg
 >>> from wengert.scipy import stats

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
 from wengert.core.form import Reduction
 from wengert.core.routine import Routine
+from wengert.core.tensor import Tensor
 from wengert.primitives.reductions import ADD, Axes, logsumexp_vjp, restore_axes
 
 __all__ = ["log_softmax", "logsumexp", "logsumexp_sign", "softmax", "weighted_logsumexp"]
@@ -30,8 +30,9 @@ def evaluate_logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     largest = MAX(x, axis, None, None, True)
     is_largest = x == largest
     with np.errstate(all="ignore"):
-        terms = np.exp(x - largest)
-        terms[is_largest] = 0.0
+        terms = np.subtract(x, largest)
+        np.exp(terms, out=terms)
+        np.copyto(terms, 0.0, where=is_largest)
         count = ADD(is_largest, axis, x.dtype, None, True)
         out = np.log1p(ADD(terms, axis, None, None, True) / count) + np.log(count) + largest
         if not has_no_nan(out) or np.isinf(out).any():
@@ -41,8 +42,11 @@ def evaluate_logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
 
 def vjp_of_logsumexp(ct: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
     """Weight the cotangent by exp(x - out); elements tied at infinity share equally."""
-    if type(out) is np.float64 and math.isfinite(out):
-        return ct * np.exp(x - out)
+    if type(out) is not Tensor and type(ct) is not Tensor and type(x) is np.ndarray and np.isfinite(out).all():
+        weights = x - restore_axes(out, x.shape, axis, keepdims)
+        np.exp(weights, out=weights)
+        weights *= restore_axes(ct, x.shape, axis, keepdims)
+        return weights
     return logsumexp_vjp(ct, out, x, axis=axis, keepdims=keepdims)
 
 
@@ -83,27 +87,32 @@ weighted_logsumexp = opaque(
 
 def evaluate_softmax(x: Any, *, axis: int) -> Any:
     """Evaluate `softmax` with the steps of SciPy's."""
-    terms = np.exp(x - MAX(x, axis, None, None, True))
-    return terms / ADD(terms, axis, None, None, True)
+    terms = np.subtract(x, MAX(x, axis, None, None, True), dtype=None if x.dtype.kind in "fc" else np.float64)
+    np.exp(terms, out=terms)
+    terms /= ADD(terms, axis, None, None, True)
+    return terms
 
 
 def evaluate_log_softmax(x: Any, *, axis: int) -> Any:
     """Evaluate `log_softmax` with the steps of SciPy's."""
     largest = MAX(x, axis, None, None, True)
-    shifted = x - np.where(np.isfinite(largest), largest, 0.0)
+    shifted = x - np.where(np.isfinite(largest), largest, x.dtype.type(0))
     with np.errstate(divide="ignore"):
-        return shifted - np.log(ADD(np.exp(shifted), axis, None, None, True))
+        shifted -= np.log(ADD(np.exp(shifted), axis, None, None, True))
+    return shifted
 
 
 def softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int) -> Any:
     """Multiply by the Jacobian diag(p) - p p^T."""
     weighed = ct * out
-    return weighed - out * np.add.reduce(weighed, axis, keepdims=True)
+    share = out * np.add.reduce(weighed, axis, keepdims=True)
+    return np.subtract(weighed, share, out=weighed) if type(weighed) is np.ndarray else weighed - share
 
 
 def log_softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int) -> Any:
     """Multiply by the transpose of 1 - 1 p^T."""
-    return ct - np.exp(out) * np.add.reduce(ct, axis, keepdims=True)
+    share = np.exp(out) * np.add.reduce(ct, axis, keepdims=True)
+    return np.subtract(ct, share, out=share) if type(share) is np.ndarray is type(ct) else ct - share
 
 
 softmax = opaque("softmax", evaluate_softmax, vjp=softmax_vjp, form=Routine("(n)->(n)", "axis"))
