@@ -100,7 +100,11 @@ _MODULES = (
     "testing",
     "tree",
 )
-LATER |= {"scipy.special": "wengert.scipy.special", "numpy.fft": "wengert.numpy.fft"}
+LATER |= {
+    "scipy.special": "wengert.scipy.special",
+    "numpy.fft": "wengert.numpy.fft",
+    "numpy.linalg": "wengert.numpy.linalg",
+}
 
 
 def __getattr__(name: str) -> Any:

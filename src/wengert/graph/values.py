@@ -49,6 +49,8 @@ DEEPEST = 32
 MOST_AXES = 64
 DTYPE = re.compile(r"[<>|=]?[biufc][0-9]{1,2}")
 NUMBER_TYPES = {kind.__name__: kind for kind in NUMBERS}
+WAITING = ("wengert.primitives.special", "wengert.primitives.fourier", "wengert.numpy.linalg")
+"""Modules with primitives that are imported when they are first asked for."""
 RECORDS: dict[str, type[Any]] = {"labels": Labels, "loopspec": LoopSpec, "relation": Relation}
 """Classes of typed parameters by their tags; what they hold is written in the order of their fields."""
 UFUNCS = {name: value for name, value in vars(np).items() if isinstance(value, np.ufunc)}
@@ -347,7 +349,8 @@ def primitive_of(form: JSON) -> Primitive:
     """Return the primitive registered under a name."""
     name = string(form)
     if name not in PRIMITIVES:
-        importlib.import_module("wengert.primitives.special")  # which wait for their first use
+        for module in WAITING:
+            importlib.import_module(module)
     found = PRIMITIVES.get(name)
     if found is None:
         raise FileFormatError(

@@ -22,7 +22,6 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     _in_place,
     _indexing,
     _joining,
-    _linalg,
     _padding,
     _polynomials,
     _queries,
@@ -35,13 +34,12 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     _ufunc_methods,
     _ufuncs,
     lib,
-    linalg,
 )
 from wengert.numpy._left_out import NUMPYS_OWN, named_on_demand
 from wengert.numpy._namespace import exported
 
-_EXPORTED = exported() | {"lib": lib, "linalg": linalg, "vectorize": _application.vectorize} | _grids.OBJECTS
-_LATER = ("fft",)  # NumPy, too, imports it when it is first asked for
+_EXPORTED = exported() | {"lib": lib, "vectorize": _application.vectorize} | _grids.OBJECTS
+_LATER = ("fft", "linalg")  # which take a tenth of the import
 __all__ = sorted([*_EXPORTED, *_LATER])
 __array_api_version__ = "2024.12"
 __array_namespace_info__ = np.__array_namespace_info__  # dtypes and devices are NumPy's
