@@ -104,7 +104,7 @@ def test_samples_and_their_gradients(sample: Sample) -> None:
 
 NEVER = {
     *("floor_divide", "remainder", "fmod", "ldexp", "frexp", "modf", "nextafter", "spacing"),
-    *("sinc", "sinc_derivative", "numpy.i0", "i0_derivative", "left_shift", "right_shift", "gcd", "lcm"),
+    *("sinc_derivative", "numpy.i0", "i0_derivative", "left_shift", "right_shift", "gcd", "lcm"),
     *(
         "bitwise_count",
         "direction",
@@ -157,7 +157,7 @@ ROUTINES = {
     *("inv", "solve", "det", "slogdet", "cofactors", "cumsum", "accumulate", "constant_accumulate", "reduceat"),
     *("packbits", "unpackbits"),
     *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect"),
-    *("unravel_index", "array_equal", "array_equiv", "ufunc_reduce"),
+    *("unravel_index", "array_equal", "array_equiv"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
     *("random_words", "random_draws", "correlation", "feedback"),
     *("histogram", "histogram_counts", "histogram_bin_edges"),
@@ -280,6 +280,15 @@ OF_DTYPES = {
         f.mean(),
         b.mean(),
         i.prod(0),
+    ],
+    "extrema of numbers": lambda i, s, b, f, d: [
+        np.nanmax(d),
+        np.nanmin(f),
+        np.fmax.reduce(np.stack([d, d * np.nan]), axis=1),
+        np.fmin.reduce(np.stack([d, -d]), axis=0, keepdims=True),
+        np.nanmax(i),
+        np.sinc(d),
+        np.sinc(f),
     ],
     "of all": lambda i, s, b, f, d: [b.all(), b.any(), i.any(1), np.count_nonzero(f), d.max(), s.min(), i.max(0)],
     "masked sums": lambda i, s, b, f, d: [f.sum(where=b), i.sum(0, where=b), d.mean(where=b), i.prod(1, where=b)],
@@ -425,7 +434,11 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         "a whole number of Python's, which an array",
     ),
     "running": (np.cumsum, (SINGLE,), "results that follow one from the other"),
-    "NaN left out": (np.nanmax, (SINGLE,), "reductions that leave NaN out"),
+    "NaN left out": (
+        lambda x: np.nanmax(x, where=x > 0, initial=0),
+        (SINGLE,),
+        "reductions that leave NaN out, of elements that a mask tells",
+    ),
     "computed places": (lambda x, i: x[i], (SINGLE, np.array([0, 2])), "places that are computed, which may be out of"),
     "repeated places": (
         lambda x: added_at(x, [0, 0]),

@@ -150,6 +150,12 @@ def logistic(x: Scalar, *, base: int, sign: int) -> Scalar:
     return select(x >= 0, 1, power) / (1 + power)
 
 
+def sinc(x: Scalar) -> Scalar:
+    """Return sin(pi x) / (pi x), and 1 at zero."""
+    y = x * math.pi
+    return select(y.equals(0), 1, operate("sin", y) / y)
+
+
 def added_exponents(name: str, scale: float) -> Expression:
     """Return log(b**x + b**y), from the larger of the two, and 2 b**x where they are equal, infinities included."""
 
@@ -227,6 +233,7 @@ EXPRESSIONS: dict[str, Expression] = {
     "float_power": raised,
     "complex_size": lambda x: operate("absolute", x),
     "logistic": logistic,
+    "sinc": sinc,
     "logaddexp": added_exponents("exp", 1),
     "logaddexp2": added_exponents("exp2", LN2),
     "arcsin_derivative": lambda x: 1 / operate("sqrt", (1 - x) * (1 + x)),

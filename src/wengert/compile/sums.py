@@ -106,20 +106,39 @@ COMBINING = {
 }
 
 
+SKIPPING = {np.fmax: np.maximum, np.fmin: np.minimum}
+"""What leaves NaN out."""
+
+
 def reduction(call: Call) -> Found:
     """Lower a sum, product, extremum, or a predicate of all elements or any."""
     form = form_of(call.primitive)
     assert isinstance(form, Reduction)
-    ufunc = call.params.get("ufunc", form.combine)
+    given = call.params.get("ufunc", form.combine)
+    ufunc = SKIPPING.get(given, given)
     if ufunc not in COMBINING:
         return Refused("several passes over its operand")
     if not call.has_only("axis", "keepdims", "accurate", "ufunc", "dtype", "extras", "skipna"):
         return Refused(f"the parameters {', '.join(call.params)}")
-    if call.params.get("skipna"):
-        return Refused("reductions that leave NaN out")
     logical = ufunc in (np.logical_and, np.logical_or)
     x = call.converted(0, BOOL if logical else call.out.dtype)
+    if (call.params.get("skipna") or given in SKIPPING) and x.node.dtype.kind == "f":
+        return extremum_of_numbers(call, COMBINING[ufunc], x)
     return reduced_call(call, COMBINING[ufunc], x, call.params.get("extras", form.operands))
+
+
+def extremum_of_numbers(call: Call, combine: str, x: Access) -> Found:
+    """Return the extremum of what is not NaN, which it is if nothing else is there."""
+    if len(call.args) > 1:
+        return Refused("reductions that leave NaN out, of elements that a mask tells")
+    values = Scalar(call.nodes, x, call.shapes[0])
+    missing = values.differs(values)
+    numbers = select(missing, -math.inf if combine == "maximum" else math.inf, values)
+    found, none = (reduced_call(call, name, y.access) for name, y in ((combine, numbers), ("and", missing)))
+    assert isinstance(found, Access)
+    assert isinstance(none, Access)
+    extremum, nothing = (Scalar(call.nodes, y, call.out.shape) for y in (found, none))
+    return select(nothing, math.nan, extremum).access
 
 
 IDENTITY = {"add": 0, "multiply": 1, "or": False, "and": True}
