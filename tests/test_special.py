@@ -19,6 +19,7 @@ import wengert as wg
 import wengert.scipy.special as wsp
 from tools.special_accuracy import ROWS, Row, errors
 from wengert.errors import DtypeError
+from wengert.numpy._left_out import LEFT_OUT
 
 PROGRAM = """
 import sys
@@ -76,6 +77,14 @@ def test_what_has_no_derivative_says_so() -> None:
         wg.grad(lambda v: sp.jv(v, 2.0))(3.0)
     with pytest.raises(DtypeError, match=r"scipy.special.ive: a complex argument, .* a real one is needed"):
         wg.grad(lambda z: sp.ive(1.0, z), holomorphic=True)(1.0 + 1.0j)
+
+
+def test_every_name_is_there_or_left_out_for_a_reason() -> None:
+    names = {name for name in dir(sp) if not name.startswith("_")}
+    assert names - set(wsp.__all__) - set(LEFT_OUT["scipy.special"]) == set()
+    assert not set(wsp.__all__) & set(LEFT_OUT["scipy.special"])
+    with pytest.raises(AttributeError, match=r"^scipy.special.jvp has no derivative in Wengert; use wengert.grad or"):
+        wsp.jvp  # noqa: B018 - asking is the test
 
 
 # Accuracy

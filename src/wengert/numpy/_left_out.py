@@ -70,7 +70,54 @@ SCIPY_LINALG: Mapping[str, str] = {
     **because("it draws random numbers; use wengert.random", "clarkson_woodruff_transform"),
 }
 
-LEFT_OUT: Mapping[str, Mapping[str, str]] = {"numpy": NUMPY, "scipy.linalg": SCIPY_LINALG}
+SCIPY_SPECIAL: Mapping[str, str] = {
+    **because(
+        "it belongs to SciPy's own code",
+        "SpecialFunctionError SpecialFunctionWarning add_newdocs basic cython_special errstate geterr "
+        "orthogonal seterr sf_error specfun spfun_stats test",
+    ),
+    **because(
+        "its results are SciPy's polynomial objects; use the function eval_ of the same name",
+        "chebyc chebys chebyt chebyu gegenbauer genlaguerre hermite hermitenorm jacobi laguerre legendre "
+        "sh_chebyt sh_chebyu sh_jacobi sh_legendre",
+    ),
+    **because(
+        "it has numbers for results that nothing is differentiated by; call SciPy's own",
+        "ai_zeros bei_zeros beip_zeros ber_zeros bernoulli berp_zeros bi_zeros c_roots cg_roots erf_zeros "
+        "euler factorial2 factorialk fresnel_zeros fresnelc_zeros fresnels_zeros h_roots he_roots j_roots "
+        "jn_zeros jnjnp_zeros jnp_zeros jnyn_zeros js_roots kei_zeros keip_zeros kelvin_zeros ker_zeros "
+        "kerp_zeros l_roots la_roots mathieu_even_coef mathieu_odd_coef obl_cv_seq p_roots perm pro_cv_seq "
+        "ps_roots roots_chebyc roots_chebys roots_chebyt roots_chebyu roots_gegenbauer roots_genlaguerre "
+        "roots_hermite roots_hermitenorm roots_jacobi roots_laguerre roots_legendre roots_sh_chebyt "
+        "roots_sh_chebyu roots_sh_jacobi roots_sh_legendre s_roots stirling2 t_roots ts_roots u_roots "
+        "us_roots y0_zeros y1_zeros y1p_zeros yn_zeros ynp_zeros",
+    ),
+    **because(
+        "use wengert.grad or wengert.jvp of the function itself",
+        "h1vp h2vp ivp jvp kvp yvp",
+    ),
+    **because(
+        "no rule is written for it; declare a primitive with wengert.extend",
+        "agm airye assoc_laguerre assoc_legendre_p assoc_legendre_p_all bdtr bdtrc bdtri bdtrik bdtrin bei "
+        "beip ber berp besselpoly btdtria btdtrib chdtriv chndtr chndtridf chndtrinc chndtrix diric "
+        "ellip_harm ellip_harm_2 ellip_normal ellipj elliprc elliprd elliprf elliprg elliprj eval_sh_jacobi "
+        "fdtridfd gdtria gdtrib gdtrix hankel1e hankel2e it2i0k0 it2j0y0 it2struve0 itairy iti0k0 itj0y0 "
+        "itmodstruve0 itstruve0 kei keip kelvin ker kerp kolmogi kolmogorov legendre_p legendre_p_all lmbda "
+        "log_wright_bessel lpmv lqmn lqn mathieu_a mathieu_b mathieu_cem mathieu_modcem1 mathieu_modcem2 "
+        "mathieu_modsem1 mathieu_modsem2 mathieu_sem modfresnelm modfresnelp nbdtr nbdtrc nbdtri nbdtrik "
+        "nbdtrin ncfdtr ncfdtri ncfdtridfd ncfdtridfn ncfdtrinc nctdtr nctdtridf nctdtrinc nctdtrit nrdtrimn "
+        "nrdtrisd obl_ang1 obl_ang1_cv obl_cv obl_rad1 obl_rad1_cv obl_rad2 obl_rad2_cv pbdn_seq pbdv "
+        "pbdv_seq pbvv pbvv_seq pbwa pdtri pdtrik pro_ang1 pro_ang1_cv pro_cv pro_rad1 pro_rad1_cv pro_rad2 "
+        "pro_rad2_cv radian riccati_jn riccati_yn smirnov smirnovi sph_harm_y sph_harm_y_all sph_legendre_p "
+        "sph_legendre_p_all stdtridf tklmbda voigt_profile wright_bessel zetac",
+    ),
+}
+
+LEFT_OUT: Mapping[str, Mapping[str, str]] = {
+    "numpy": NUMPY,
+    "scipy.linalg": SCIPY_LINALG,
+    "scipy.special": SCIPY_SPECIAL,
+}
 """For each namespace the names that are not in it, with the reason."""
 
 NUMPYS_OWN = ("dtypes", "exceptions", "random", "testing")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import scipy.special
 
+from wengert.numpy._left_out import named_on_demand
 from wengert.numpy._namespace import exported
 from wengert.scipy import _special  # noqa: F401 - it enters its functions
 
@@ -18,6 +19,9 @@ globals().update(_EXPORTED)  # a module's `__getattr__` would be called each tim
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = named_on_demand("scipy.special")
 
 
 def __dir__() -> list[str]:
