@@ -93,6 +93,8 @@ def first_call(example: Example, threads: int, library: str) -> Program | None:
     """Return the program that makes a function anew, so that nothing is known of it, and calls it."""
     if library == "numpy" or compiled(example, threads, library) is None:
         return None
+    if library in FORGETTING:
+        FORGETTING[library]()
 
     def program() -> Times:
         start = time.perf_counter()
@@ -180,6 +182,23 @@ def numba(example: Example, _threads: int) -> tuple[Function, Sequence[Any]] | N
     made = importlib.import_module("numba").njit(SUMS[len(example.arguments)])
     return made, example.arguments
 
+
+def forget_kept_code() -> None:
+    """Let Wengert find nothing of earlier processes on disk, and keep nothing there."""
+    cache: Any = importlib.import_module("wengert.native.cache")
+    switches: Any = importlib.import_module("wengert._config")
+    switches.CACHE = "0"
+    cache.object_cache.cache_clear()
+
+
+def forget_kept_graphs() -> None:
+    """Let PyTorch compile anew what it has on disk."""
+    options: Any = importlib.import_module("torch._inductor.config")
+    options.force_disable_caches = True
+
+
+FORGETTING: dict[str, Callable[[], None]] = {"wengert": forget_kept_code, "torch-compile": forget_kept_graphs}
+"""What makes libraries forget what they keep on disk, so that compiling is measured; the others keep nothing there."""
 
 SUMS: dict[int, Function] = {
     1: lambda a: a * 2.0,
