@@ -65,7 +65,9 @@ def test_random_schedules_change_no_value(seed: int) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-4 if a.dtype == np.float32 else 1e-12, atol=1e-3)
 
 
-def test_a_product_is_carried_out_along_what_is_kept() -> None:
+def test_a_product_is_carried_out_along_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen(PRODUCT).tiles == (1,)  # it is too little for long code
+    monkeypatch.setattr("wengert.kernel.schedule.LITTLE", 0)
     schedule = chosen(PRODUCT)
     assert schedule == Schedule(((1,),), (4,), (Pack(0, 0, 1),))
     copy, kernel = scheduled(PRODUCT, schedule).kernels

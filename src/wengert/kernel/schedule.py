@@ -5,6 +5,7 @@ A schedule changes no value but by the order of sums, so that any that is not il
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ FEW_LANES = 64
 """Lanes up to which they are even where they share nothing."""
 MANY_ROWS = 16
 """Rows from which it pays to copy what each of them would read with gaps."""
+LITTLE = 4000
+"""Operations of a kernel, in all, up to which short code, which is compiled sooner, counts for more: a microsecond."""
 TILES = (4, 5, 3, 2)
 """How many rows are carried out together, what is tried first in front."""
 MOST_OPERATIONS = 60
@@ -120,6 +123,8 @@ def tile_of(kernel: Kernel, lanes: tuple[int, ...]) -> int:
     if any(operation.guard for stage in stages for operation in stage.operations):
         return 1
     if max([len(stage.operations) for stage in stages], default=0) > MOST_OPERATIONS or is_costly(kernel):
+        return 1
+    if sum([math.prod(stage.extents) * len(stage.operations) for stage in stages]) <= LITTLE:
         return 1
     longest = max([s.extents[lane] for s, lane in zip(stages, lanes, strict=True) if lane], default=1)
     shared = any(r.kind in ("column", "nested") for stage in stages for r in stage.reductions)
