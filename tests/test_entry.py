@@ -329,6 +329,18 @@ def test_no_arguments_and_no_results(way: tuple[Any, Any]) -> None:
     assert made(way, way[1]((), SameKind(None), copying([])))() is None
 
 
+def test_copies_are_in_c_order(way: tuple[Any, Any]) -> None:
+    parts = grid.T, grid[:, 1], grid[::-1, ::2], np.broadcast_to(grid[0], (3, 4))
+    for x in parts:
+        kind = ArrayKind(REAL, x.shape, x.strides, is_copied=True)
+        result = ContainerKind(tuple, (ArrayKind(REAL, x.shape), TEN))
+        for kinds, arguments in (((kind, TEN), (x, numbers)), ((ContainerKind(list, (kind,)), TEN), ([x], numbers))):
+            function = made(way, way[1](kinds, result, copying([x.nbytes, 80]), releases=True))
+            for _ in range(3):
+                assert same(function(*arguments), (np.array(x, order="C"), numbers))
+            assert function(np.array(x, order="C"), numbers)[0] == PYTHON
+
+
 def test_an_argument_that_the_caller_knows_is_not_looked_at(way: tuple[Any, Any]) -> None:
     function = made(way, way[1]((AnyKind(Whole), TEN), TEN, copying([80])))
     assert same(function(Whole(1), numbers), numbers)
@@ -585,7 +597,16 @@ def test_nothing_is_left_behind_by_calls(way: tuple[Any, Any]) -> None:
         with pytest.raises(MemoryError):
             failing(numbers)
 
-    calls = (lambda: function(*values), failing_call, lambda: function(1, x=2), lambda: function(*values[:-1], 1))
+    shares = ArrayKind(REAL, (4, 3), (8, 32), is_copied=True)
+    pair = ContainerKind(tuple, (ArrayKind(REAL, (4, 3)),) * 2)
+    copies = made(way, way[1]([shares, ContainerKind(list, (shares,))], pair, copying([96, 96])))
+    calls = (
+        lambda: copies(grid.T, [grid.T]),
+        lambda: function(*values),
+        failing_call,
+        lambda: function(1, x=2),
+        lambda: function(*values[:-1], 1),
+    )
     watched = (REAL, np.dtype(np.float32), numbers, values[-1], function, None, np.ndarray, float)
     for call in calls:
         call()

@@ -62,6 +62,17 @@ NATIVE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = 
     "single precision": (wg.jit(lambda x: (x * 2, x.sum())), (X.astype(np.float32),), {}),
     "complex numbers": (wg.jit(lambda x, y: (x * y, (x * y).real + 1.0)), (X * 1j, 2.0 + 1j), {}),
     "integers and booleans": (wg.jit(lambda n, b: (n * 2, ~b, n > 3)), (np.arange(5), np.arange(5) > 2), {}),
+    "Fortran's order": (wg.jit(lambda x, y: (x * 2.0, x + y, x @ x.T, x.sum(0))), (np.asfortranarray(GRID), GRID), {}),
+    "complex numbers in Fortran's order": (wg.jit(lambda x: (x * 2.0, x.T * x.T)), (np.asfortranarray(GRID * 1j),), {}),
+    "axes in another order": (
+        wg.jit(lambda x: (x + 1.0, x.sum(1))),
+        (np.ones((2, 3, 4, 1)).transpose(2, 0, 3, 1),),
+        {},
+    ),
+    "a transposed result": (wg.jit(lambda x: (x * 2.0).T), (GRID,), {}),
+    "a part of an array": (wg.jit(lambda x: x * 2.0), (GRID[:, 1],), {}),
+    "parts in containers": (wg.jit(lambda p, y: p[0] * y), ((GRID[::-1, ::2],), GRID[:, 1:3]), {}),
+    "an array repeated": (wg.jit(lambda x: x.sum(0)), (np.broadcast_to(X, (3, 10)),), {}),
     "a sum": (wg.jit(rosenbrock), (X,), {}),
     "value and gradient": (wg.jit(wg.value_and_grad(rosenbrock)), (X,), {}),
     "gradients by name": (wg.jit(wg.grad(lambda p: rosenbrock(p["w"]) * p["b"])), ({"w": X, "b": 2.0},), {}),
@@ -92,6 +103,7 @@ def test_the_second_call_is_native(case: str, monkeypatch: pytest.MonkeyPatch) -
     for x, y in zip(flatten(expected)[0], flatten(second)[0], strict=True):
         np.testing.assert_allclose(y, x, rtol=1e-12)
         assert type(x) is type(y)
+        assert np.ndim(x) == 0 or x.strides == y.strides
     assert f.trace_count == 1
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from wengert import _config
 from wengert.compile.costs import calls_before
 from wengert.compile.keeping import found, keep
+from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
 from wengert.compile.segments import Segments, converted
@@ -19,7 +20,7 @@ from wengert.core.graph import Graph, Variable, evaluate
 from wengert.native.engine import kept_function
 from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable, Image
-from wengert.native.kinds import MANY_LEAVES, ArrayKind, Kind, NumberKind, SameKind, kind_of, leaves
+from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
 
 __all__ = ["Compiled", "GraphFunction"]
 
@@ -135,16 +136,18 @@ class GraphFunction(Entry):
             arranged: puts the outputs into containers.
         """
         program = self.program
-        known, results = known_kinds(arguments), known_kinds(list(map(result_kind, self.graph.outputs)))
-        if program is None or known is None or results is None:
+        if program is None or self.compiled is None:
             return
-        given, result = list(leaves(known)), kind_of(arranged(results))
-        if result is None or len(given) + len(list(leaves([result]))) > MANY_LEAVES:
+        graph = self.compiled.segments.graph
+        known, results = known_kinds(arguments), known_kinds(list(map(result_kind, graph.outputs)))
+        if known is None or results is None:
             return
-        if len(given) != len(self.graph.inputs) or not all(map(is_given, self.graph.inputs, given)):
+        result = kind_of(arranged(results))
+        given = given_kinds(known, graph.inputs)
+        if result is None or given is None or len(list(leaves([*given, result]))) > MANY_LEAVES:
             return
         with contextlib.suppress(*ABSENT):
-            entry.add(Variant(known, result, program.callee, names))
+            entry.add(Variant(given, result, program.callee, names))
 
 
 def known_kinds(kinds: Sequence[Kind | None]) -> list[Kind] | None:
@@ -153,19 +156,10 @@ def known_kinds(kinds: Sequence[Kind | None]) -> list[Kind] | None:
     return known if len(known) == len(kinds) else None
 
 
-def is_given(variable: Variable, kind: ArrayKind | NumberKind) -> bool:
-    """Tell whether arrays or numbers of a kind lie in memory as kernels read those of a variable."""
-    if isinstance(kind, NumberKind):
-        return not variable.shape and np.dtype(kind.type) == variable.dtype
-    return kind.strides is None and kind.shape == variable.shape and kind.dtype == variable.dtype
-
-
-def result_kind(x: Any) -> Kind | None:
-    """Return the kind of what a graph gives, which kernels write in C order; None if that is not how it lies."""
-    if type(x) is not Variable:
-        return ArrayKind(np.dtype(x.dtype.type), x.shape) if type(x) is np.ndarray else SameKind(x)
-    if x.weak:
-        return NumberKind(x.aval.number)
-    if not x.shape:
-        return NumberKind(x.dtype.type)
-    return ArrayKind(np.dtype(x.dtype.type), x.shape) if x.strides is None else None
+def given_kinds(kinds: Sequence[Kind], variables: Sequence[Variable]) -> list[Kind] | None:
+    """Return the kinds of what kernels get for variables where arguments of some kinds are given, if they suit."""
+    parts = list(leaves(kinds))
+    if len(parts) != len(variables):
+        return None
+    found = known_kinds(list(map(kind_for, variables, parts)))
+    return None if found is None else with_leaves(kinds, iter(found))

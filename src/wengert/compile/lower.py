@@ -16,7 +16,9 @@ import numpy as np
 from wengert.compile.arrangement import difference, imaginary, part, triangle, view
 from wengert.compile.complexes import complex_call, is_complex, joined_parts, literal_parts, parts_in_memory
 from wengert.compile.contracting import contraction
+from wengert.compile.index_maps import Index
 from wengert.compile.joins import assign, concatenate, pad, place_windows, stack
+from wengert.compile.layouts import axes_in_kernels, inverse
 from wengert.compile.nodes import LONG, Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.pointwise import pointwise
@@ -77,9 +79,10 @@ class Lowering:
     def give(self, variable: Variable, name: str) -> None:
         """Let a variable stand for a buffer."""
         if is_native(variable.aval):
-            pair = is_complex(variable.aval)
-            make = parts_in_memory if pair else single_in_memory
-            self.known[variable] = make(self.nodes, name, variable.aval)
+            axes = axes_in_kernels(variable)
+            aval = variable.aval._replace(shape=tuple([variable.shape[axis] for axis in axes]))
+            make = parts_in_memory if is_complex(aval) else single_in_memory
+            self.known[variable] = permuted(make(self.nodes, name, aval), aval.shape, axes)
 
     def buffer(self, variable: Variable) -> Node | None:
         """Return the buffer of an input."""
@@ -97,8 +100,11 @@ class Lowering:
         aval = aval_of(x)
         if not is_native(aval):
             return None
-        value = self.value(x)
-        return joined_parts(self.nodes, value, aval.shape) if isinstance(value, Pair) else (value, aval.shape)
+        value, shape = self.value(x), aval.shape
+        if type(x) is Variable:
+            axes = axes_in_kernels(x)
+            value, shape = permuted(value, shape, inverse(axes)), tuple([shape[axis] for axis in axes])
+        return joined_parts(self.nodes, value, shape) if isinstance(value, Pair) else (value, shape)
 
     def equation(self, equation: Equation) -> Value | Refused:
         """Return what stands for the result of an equation, or why there is nothing."""
@@ -122,6 +128,14 @@ def lower(graph: Graph) -> Lowered:
 def single_in_memory(nodes: Nodes, name: str, aval: Aval) -> Access:
     """Return a real input."""
     return nodes.input(name, aval.shape, aval.dtype)
+
+
+def permuted(value: Value, shape: Shape, axes: tuple[int, ...]) -> Value:
+    """Return what reads a value of some shape, whose axes are these of the reader."""
+    if axes == tuple(range(len(axes))):
+        return value
+    read = tuple([Index(0, () if n == 1 else ((axis, 1),)) for n, axis in zip(shape, axes, strict=True)])
+    return Pair(*[x.through(read) for x in value]) if isinstance(value, Pair) else value.through(read)
 
 
 def counted(graph: Graph) -> dict[Variable, int]:

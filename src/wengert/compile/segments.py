@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from wengert.compile.equations import ordered
+from wengert.compile.layouts import as_array, as_value
 from wengert.compile.owners import sharing_views
-from wengert.core.aval import PARTS
 from wengert.core.graph import Equation, Graph, Variable, evaluate
-from wengert.core.order import example
 
 if TYPE_CHECKING:
     from wengert.compile.lower import Lowered
@@ -90,26 +89,6 @@ def converted(segments: Segments[P], convert: Callable[[P], Q]) -> Segments[Q]:
         for graph, program, reasons, dropped, is_whole in segments.parts
     ]
     return Segments(segments.graph, tuple(parts))
-
-
-def as_array(variable: Variable, value: Any) -> np.ndarray[Any, Any]:
-    """Return a value as an array of its variable's dtype, in C order; a complex one as pairs."""
-    array = np.ascontiguousarray(value, variable.dtype).reshape(variable.shape)
-    part = PARTS.get(variable.dtype)
-    return array if part is None else array.reshape(-1).view(part).reshape((*variable.shape, 2))
-
-
-def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
-    """Return an array in C order as NumPy would give it: in the variable's memory order, a scalar, a Python number."""
-    if variable.dtype in PARTS:
-        array = array.reshape(-1).view(variable.dtype).reshape(variable.shape)
-    if variable.weak:
-        return array.item()
-    if variable.strides is None:
-        return array if array.shape else array[()]
-    found = example(variable.shape, variable.strides, variable.dtype)
-    found[...] = array
-    return found
 
 
 def segmented(graph: Graph, least: Callable[[Graph], bool] | None = None) -> Segments[Program]:

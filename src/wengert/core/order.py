@@ -21,6 +21,7 @@ __all__ = [
     "arranged_as",
     "axes_in_memory",
     "axes_of_iteration",
+    "axes_without_gaps",
     "example",
     "grown",
     "in_normal_form",
@@ -28,6 +29,7 @@ __all__ = [
     "is_scalar",
     "joined",
     "lie_alike",
+    "lies_along",
     "may_be_scalar",
     "of_array",
     "order_of",
@@ -186,6 +188,24 @@ def is_packed(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bo
                 return 0 in shape
             step *= length
     return True
+
+
+def axes_without_gaps(shape: Sequence[int], strides: Strides, itemsize: int) -> tuple[int, ...] | None:
+    """Return the axes from slowest to fastest of an array that fills its memory in another order than C; else None.
+
+    >>> axes_without_gaps((2, 3), (8, 16), 8), axes_without_gaps((2, 3), (8, 24), 8), axes_without_gaps((2, 3), None, 8)
+    ((1, 0), None, None)
+    """
+    if not strides or type(strides) is Joined:
+        return None
+    axes = tuple(permuted(strides))
+    fills = lies_along(shape, strides, itemsize, axes) and not is_packed(shape, strides, itemsize)
+    return axes if fills else None
+
+
+def lies_along(shape: Sequence[int], strides: Sequence[int], itemsize: int, axes: Sequence[int]) -> bool:
+    """Tell whether elements lie side by side in C order of axes."""
+    return is_packed([shape[axis] for axis in axes], [strides[axis] for axis in axes], itemsize)
 
 
 def lie_alike(shape: Sequence[int], one: Strides, other: Strides) -> bool:

@@ -17,6 +17,7 @@ from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, VARIANT, Wa
 __all__ = ["call", "insert"]
 
 EQUAL = 2  # Py_EQ
+C_ORDER = 0  # NPY_CORDER
 COUNT = (1 << 63) - 1  # the bit above says that the place before the arguments may be used
 
 hold = external("Py_IncRef", VOID, POINTER)
@@ -50,6 +51,7 @@ new_scalar = external("PyArray_Scalar", POINTER, POINTER, POINTER, POINTER)
 new_array = external(
     "PyArray_NewFromDescr", POINTER, POINTER, POINTER, I32, Pointer(I64), Pointer(I64), POINTER, I32, POINTER
 )
+new_copy = external("PyArray_NewCopy", POINTER, POINTER, I32)
 allocate = external("aligned_alloc", POINTER, I64, I64)
 free = external("free", VOID, POINTER)
 copy = external("memcpy", POINTER, POINTER, POINTER, I64)
@@ -273,8 +275,17 @@ def run(b: Builder, variant: Value, frame: Value) -> None:
 
 @native(BOOL, Pointer(VARIANT), Pointer(FRAME))
 def prepare(b: Builder, variant: Value, frame: Value) -> None:
-    """Make the arrays of the result, and room for its numbers; return whether there was memory."""
+    """Make copies of arguments, the arrays of the result, and room for its numbers; return whether there was memory."""
     inputs, nodes = variant.get("inputs"), variant.get("made").to(NODE)
+    with b.loop(variant.get("copies")) as each:
+        slot = variant.get("copied").at(each.index).load()
+        given = frame.field("objects").at(slot).load()
+        made = b.call(new_copy, given, C_ORDER)
+        with b.when(made.equals(None)):
+            b.give(False)
+        frame.field("objects").at(slot).store(made)  # which is held in the place of what was given
+        b.do(drop, given)
+        frame.field("addresses").at(slot).store(made.to(ARRAY).get("data"))
     with b.loop(variant.get("outputs")) as each:
         node, slot = nodes.at(each.index), inputs + each.index
         address = frame.field("addresses").at(slot)

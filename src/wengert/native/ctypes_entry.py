@@ -107,7 +107,7 @@ def matches(kind: Kind, value: Any, inputs: list[Any]) -> bool:
         return False
     if value.dtype != kind.dtype or value.dtype.num != kind.dtype.num:
         return False
-    inputs.append(value)
+    inputs.append(np.array(value, order="C") if kind.is_copied else value)
     return value.flags.aligned and in_order(kind, value)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "is_found",
     "kind_of",
     "leaves",
+    "with_leaves",
 ]
 
 LONGEST = 1 << 63
@@ -52,11 +53,13 @@ class ArrayKind:
         dtype: one of numbers in the processor's byte order.
         shape: its shape.
         strides: bytes from one element to the next; None for elements side by side in C order.
+        is_copied: of an argument: whether the kernel gets a copy in C order.
     """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None = None
+    is_copied: bool = False
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,18 @@ def leaves(kinds: Sequence[Kind]) -> Iterator[ArrayKind | NumberKind]:
             yield from leaves(kind.items)
         elif isinstance(kind, ArrayKind | NumberKind):
             yield kind
+
+
+def with_leaves(kinds: Sequence[Kind], found: Iterator[Kind]) -> list[Kind]:
+    """Return kinds with others in the place of their arrays and numbers, in order."""
+    return [
+        next(found)
+        if isinstance(kind, ArrayKind | NumberKind)
+        else ContainerKind(kind.type, tuple(with_leaves(kind.items, found)), kind.names)
+        if isinstance(kind, ContainerKind)
+        else kind
+        for kind in kinds
+    ]
 
 
 def check_leaves(arguments: Sequence[Kind], result: Kind) -> None:

@@ -28,7 +28,7 @@ __all__ = ["NativeEntry", "NativeVariant", "probe"]
 BASE_TYPE, HAS_VECTORCALL, DEFAULT = 1 << 10, 1 << 11, 1 << 18  # Py_TPFLAGS
 CALL, MEMBERS = 50, 72  # Py_tp_call, Py_tp_members
 SIZE_MEMBER, READ_ONLY = 19, 1  # Py_T_PYSSIZET, Py_READONLY
-NUMPY_FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyArray_Scalar": 60}
+NUMPY_FUNCTIONS = {"PyArray_NewFromDescr": 94, "PyArray_NewCopy": 85, "PyArray_Scalar": 60}
 """Places in the table of NumPy's functions, which its header numbers."""
 
 
@@ -129,7 +129,8 @@ class NativeVariant(VariantBase):  # type: ignore[misc]  # its base is made at r
         view.inputs, view.outputs = len(list(leaves(arguments))), len(list(leaves((result,))))
         view.arena, view.size, view.busy = callee.arena.ctypes.data, callee.arena.nbytes, ctypes.addressof(callee.busy)
         view.team, view.releases = None if callee.team is None else ctypes.addressof(callee.team), callee.releases
-        view.holds = any(isinstance(kind, ContainerKind) for kind in arguments)
+        view.copied, view.copies = tables.words(tables.copied), len(tables.copied)
+        view.holds = bool(tables.copied) or any(isinstance(kind, ContainerKind) for kind in arguments)
         self.kept = tables.kept, callee
 
     def __reduce__(self) -> NoReturn:
@@ -283,5 +284,10 @@ def check_numpy_functions() -> None:
     array = new_array(np.ndarray, dtype, 2, ctypes.addressof(shape), None, None, 0, None)
     new_scalar = ctypes.PYFUNCTYPE(thing, address, thing, address)(numpy_function("PyArray_Scalar"))
     scalar = new_scalar(ctypes.addressof(ctypes.c_float(2.5)), dtype, None)
+    new_copy = ctypes.PYFUNCTYPE(thing, thing, number)(numpy_function("PyArray_NewCopy"))
+    array[...] = np.arange(6).reshape(2, 3)
+    copy = new_copy(array.T, 0)
     if (array.shape, array.dtype, array.flags.owndata, scalar) != ((2, 3), dtype, True, np.float32(2.5)):
+        raise RuntimeError("NumPy's functions are unknown")
+    if not copy.flags.c_contiguous or not np.array_equal(copy, [[0, 3], [1, 4], [2, 5]]):
         raise RuntimeError("NumPy's functions are unknown")

@@ -76,7 +76,9 @@ VARIANT = Struct(
     busy=Pointer(I64),  # to 1 while a thread uses the arena without the interpreter lock
     team=Pointer(POINTER),  # where the address of the team's memory stands; none for no team
     releases=I64,  # 1 if the interpreter lock is released
-    holds=I64,  # 1 if there are containers, which other threads could empty
+    copied=Pointer(I64),  # the places of arguments of which the kernel gets copies
+    copies=I64,  # how many these are
+    holds=I64,  # 1 if arguments are held: containers, which other threads could empty, and copies
     kept=POINTER,  # the owner of all these tables; Python's from here on
     next=POINTER,
     plan=POINTER,
@@ -112,11 +114,13 @@ class Tables:
     Attributes:
         kept: what must live as long as the tables.
         slots: how many arrays and numbers have got a place among a kernel's addresses.
+        copied: the places of the arguments of which the kernel gets copies.
     """
 
     def __init__(self) -> None:
         self.kept: list[Any] = []
         self.slots = 0
+        self.copied: list[int] = []
 
     def arguments(self, kinds: Sequence[Kind]) -> int:
         """Write the nodes of arguments; return their address."""
@@ -156,6 +160,7 @@ class Tables:
                     node.dtype = self.address(np.dtype(kind.type))
                 else:
                     self.describe_array(node, kind)
+                    self.copied += [node.slot] * kind.is_copied
         return ctypes.addressof(table)
 
     def describe_array(self, node: Any, kind: ArrayKind) -> None:

@@ -1,0 +1,91 @@
+"""How values lie in memory where kernels read and write them: in C order, of their axes in some order.
+
+An array that fills its memory in another order than C, as one in Fortran's order does, is one in C order of its axes in
+that order: kernels read and write it where it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import PARTS
+from wengert.core.graph import Variable
+from wengert.core.order import axes_without_gaps, example, lie_alike, lies_along
+from wengert.native.kinds import ArrayKind, Kind, NumberKind, SameKind
+
+__all__ = ["as_array", "as_value", "axes_in_kernels", "inverse", "kind_for", "result_kind"]
+
+
+def axes_in_kernels(variable: Variable) -> tuple[int, ...]:
+    """Return the axes of a variable in the order in which kernels have them, who read and write all memory in C order.
+
+    Others than those in their own order are of arrays without gaps.
+    """
+    found = axes_without_gaps(variable.shape, variable.strides, variable.dtype.itemsize)
+    return tuple(range(len(variable.shape))) if found is None else found
+
+
+def as_array(variable: Variable, value: Any) -> np.ndarray[Any, Any]:
+    """Return a value as an array of its variable's dtype, as kernels read it; a complex one as pairs."""
+    axes = axes_in_kernels(variable)
+    array = np.asarray(np.transpose(np.asarray(value, variable.dtype), axes), order="C")
+    part = PARTS.get(variable.dtype)
+    return array if part is None else array.reshape(-1).view(part).reshape((*array.shape, 2))
+
+
+def as_value(variable: Variable, array: np.ndarray[Any, Any]) -> Any:
+    """Return what kernels wrote as NumPy would give it: in the variable's memory order, a scalar, a Python number."""
+    axes = axes_in_kernels(variable)
+    if variable.dtype in PARTS:
+        array = array.reshape(-1).view(variable.dtype).reshape(array.shape[:-1])
+    if variable.weak:
+        return array.item()
+    if variable.strides is None:
+        return array if array.shape else array[()]
+    array = np.transpose(array, inverse(axes))
+    if lie_alike(variable.shape, array.strides, variable.strides):
+        return array
+    found = example(variable.shape, variable.strides, variable.dtype)
+    found[...] = array
+    return found
+
+
+def inverse(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return where each axis is among some.
+
+    >>> inverse((2, 0, 1))
+    (1, 2, 0)
+    """
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
+
+
+def kind_for(variable: Variable, kind: ArrayKind | NumberKind) -> ArrayKind | NumberKind | None:
+    """Return the kind of arguments that kernels get for a variable, where those of a kind are given; None if of others.
+
+    What does not lie as kernels read it is copied.
+    """
+    if isinstance(kind, NumberKind):
+        return kind if not variable.shape and np.dtype(kind.type) == variable.dtype else None
+    if kind.shape != variable.shape or kind.dtype != variable.dtype:
+        return None
+    axes = axes_without_gaps(variable.shape, variable.strides, variable.dtype.itemsize)
+    if axes is None:
+        return kind if kind.strides is None else ArrayKind(kind.dtype, kind.shape, kind.strides, is_copied=True)
+    lies = kind.strides is not None and lies_along(kind.shape, kind.strides, kind.dtype.itemsize, axes)
+    return kind if lies else None
+
+
+def result_kind(x: Any) -> Kind | None:
+    """Return the kind of a result; None if kernels cannot write it as it lies in memory."""
+    if type(x) is not Variable:
+        return ArrayKind(np.dtype(x.dtype.type), x.shape) if type(x) is np.ndarray else SameKind(x)
+    if x.weak:
+        return NumberKind(x.aval.number)
+    if not x.shape:
+        return NumberKind(x.dtype.type)
+    if x.strides is None:
+        return ArrayKind(np.dtype(x.dtype.type), x.shape)
+    axes = axes_without_gaps(x.shape, x.strides, x.dtype.itemsize)
+    return None if axes is None else ArrayKind(np.dtype(x.dtype.type), x.shape, x.strides)
