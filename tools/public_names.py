@@ -20,7 +20,7 @@ MODULES = (
     *("wengert.tree", "wengert.functional", "wengert.optim"),
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
     *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.linalg"),
-    *("wengert.scipy.signal", "wengert.scipy.spatial.distance"),
+    *("wengert.scipy.ndimage", "wengert.scipy.signal", "wengert.scipy.spatial.distance"),
     *("wengert.scipy.special", "wengert.scipy.stats", "wengert.nn", "wengert.nn.functional"),
 )
 HEAD = """# Public names

@@ -1,0 +1,328 @@
+"""Filters of images of any dimension with SciPy's names and signatures: `wengert.scipy.ndimage`.
+
+Images, weights, widths of Gaussians and coordinates are differentiated. Results have the dtype of the image.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from wengert.core.dispatch import apply, as_tensor
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.primitives.convolution import correlation
+from wengert.transforms.reverse import stop_gradient
+
+__all__ = [
+    "convolve",
+    "convolve1d",
+    "correlate",
+    "correlate1d",
+    "gaussian_filter",
+    "gaussian_filter1d",
+    "laplace",
+    "map_coordinates",
+    "prewitt",
+    "sobel",
+    "uniform_filter",
+    "uniform_filter1d",
+]
+
+PADDING = {"reflect": "symmetric", "constant": "constant", "nearest": "edge", "mirror": "reflect", "wrap": "wrap"}
+"""NumPy's names of what is beyond the edges of images, by SciPy's."""
+
+
+def each(value: Any, count: int) -> list[Any]:
+    """Return a value for each axis; one alone is that of all."""
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * count
+
+
+def correlated(name: str, x: Any, w: Any, mode: str, cval: Any, origins: Sequence[int]) -> Any:
+    """Return the correlation of an image with weights, whose centers are moved by the origins."""
+    if mode not in PADDING:
+        known = ", ".join(PADDING)
+        raise UsageError(describe(name, f"mode={mode!r}", f"one of {known} is needed", "Pass one of them"))
+    if w.ndim != x.ndim:
+        given = f"weights with {w.ndim} axes for an image with {x.ndim}"
+        raise ShapeError(describe(name, given, "as many axes are needed", "Reshape the weights"))
+    low = [n // 2 + a for n, a in zip(w.shape, origins, strict=True)]
+    if any(not 0 <= a < n for a, n in zip(low, w.shape, strict=True)):
+        given = f"origin {tuple(origins)} for weights of shape {w.shape}"
+        raise UsageError(describe(name, given, "a center inside of the weights is needed", "Correct it"))
+    options: dict[str, Any] = {"constant_values": cval} if mode == "constant" else {}
+    width = [(a, n - 1 - a) for a, n in zip(low, w.shape, strict=True)]
+    around: Any = PADDING[mode]
+    kind = np.result_type(x.dtype, w.dtype, *(() if x.dtype.kind in "fc" else (float,)))
+    framed: Any = np.pad(x.astype(kind), width, around, **options)
+    ones, none = (1,) * x.ndim, (0,) * x.ndim
+    steps = {"stride": ones, "dilation": ones, "spread": ones, "low": none, "high": none}
+    found = apply(correlation, framed[None, None, None], w.astype(kind)[None, None, None], **steps)[0, 0, 0]
+    return found if found.dtype == x.dtype or kind.kind == "c" else found.astype(x.dtype)
+
+
+def correlate(input: Any, weights: Any, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
+    """Return an image whose elements are weighted sums of those around; see `scipy.ndimage.correlate`.
+
+    Args:
+        input: the image.
+        weights: weights, with as many axes.
+        mode: what is beyond the edges: "reflect", "constant", "nearest", "mirror" or "wrap".
+        cval: the value there, where the mode is "constant".
+        origin: by how much the center of the weights is moved, for all axes or for each.
+
+    Raises:
+        ShapeError: the weights have another number of axes.
+        UsageError: the mode is unknown, or the center outside of the weights.
+
+    >>> correlate([1.0, 2.0, 4.0], [1.0, 0.0, -1.0])
+    tensor([-1., -3., -2.])
+    """
+    x, w = as_tensor(input), as_tensor(weights)
+    return correlated("correlate", x, w, mode, cval, each(origin, x.ndim))
+
+
+def convolve(input: Any, weights: Any, mode: str = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
+    """Return the convolution of an image with weights; see `scipy.ndimage.convolve`.
+
+    Args:
+        input: the image.
+        weights: weights, with as many axes.
+        mode: what is beyond the edges: "reflect", "constant", "nearest", "mirror" or "wrap".
+        cval: the value there, where the mode is "constant".
+        origin: by how much the center of the weights is moved, for all axes or for each.
+
+    Raises:
+        ShapeError: the weights have another number of axes.
+        UsageError: the mode is unknown, or the center outside of the weights.
+
+    >>> convolve([1.0, 2.0, 4.0], [1.0, 0.0, -1.0])
+    tensor([1., 3., 2.])
+    """
+    x, w = as_tensor(input), as_tensor(weights)
+    moved = [-a - (n % 2 == 0) for a, n in zip(each(origin, x.ndim), w.shape, strict=False)]
+    turned: Any = np.flip(w)
+    return correlated("convolve", x, turned, mode, cval, moved)
+
+
+def along(name: str, x: Any, weights: Any, axis: int, mode: str, cval: Any, origin: int) -> Any:
+    """Return the correlation of an image with weights along an axis."""
+    at = normalize_axis_index(axis, x.ndim)
+    w = as_tensor(weights)
+    if w.ndim != 1:
+        raise ShapeError(describe(name, f"weights of shape {w.shape}", "one row is needed", "Reshape them"))
+    kernel = w.reshape((1,) * at + (-1,) + (1,) * (x.ndim - at - 1))
+    return correlated(name, x, kernel, mode, cval, [origin if i == at else 0 for i in range(x.ndim)])
+
+
+def correlate1d(
+    input: Any, weights: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
+) -> Any:
+    """Return the correlation of an image with weights along an axis; see `scipy.ndimage.correlate1d`.
+
+    >>> correlate1d([[1.0, 2.0, 4.0]], [1.0, 0.0, -1.0])
+    tensor([[-1., -3., -2.]])
+    """
+    return along("correlate1d", as_tensor(input), weights, axis, mode, cval, origin)
+
+
+def convolve1d(
+    input: Any, weights: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
+) -> Any:
+    """Return the convolution of an image with weights along an axis; see `scipy.ndimage.convolve1d`.
+
+    >>> convolve1d([[1.0, 2.0, 4.0]], [1.0, 0.0, -1.0])
+    tensor([[1., 3., 2.]])
+    """
+    w: Any = as_tensor(weights)
+    return along("convolve1d", as_tensor(input), np.flip(w), axis, mode, cval, -origin - (len(w) % 2 == 0))
+
+
+def gaussian_weights(sigma: Any, order: int, radius: int) -> Any:
+    """Return a Gaussian, or a derivative of it, as weights of a convolution."""
+    x = np.arange(-radius, radius + 1.0)
+    variance = sigma * sigma
+    bell = np.exp(-0.5 / variance * x**2)
+    bell = bell / np.sum(bell)
+    polynomial: list[Any] = [1.0]  # of the derivative: p' - x p / variance, from the lowest power on
+    for _ in range(order):
+        slope = [*[k * c for k, c in enumerate(polynomial)][1:], 0.0, 0.0]
+        rise = [0.0, *(-c / variance for c in polynomial)]
+        polynomial = [a + b for a, b in zip(slope, rise, strict=True)]
+    return sum(c * x**k for k, c in enumerate(polynomial)) * bell
+
+
+def gaussian_filter1d(
+    input: Any,
+    sigma: Any,
+    axis: int = -1,
+    order: int = 0,
+    mode: str = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    radius: int | None = None,
+) -> Any:
+    """Return an image smoothed by a Gaussian along an axis; see `scipy.ndimage.gaussian_filter1d`.
+
+    Args:
+        input: the image.
+        sigma: the standard deviation, which is differentiated.
+        axis: the axis.
+        order: of which derivative of the Gaussian the weights are.
+        mode: what is beyond the edges: "reflect", "constant", "nearest", "mirror" or "wrap".
+        cval: the value there, where the mode is "constant".
+        truncate: at how many standard deviations the weights end.
+        radius: where they end instead.
+
+    >>> gaussian_filter1d([0.0, 1.0, 0.0], 1.0, radius=1)
+    tensor([0.27406862, 0.45186276, 0.27406862])
+    """
+    width = int(truncate * float(np.asarray(stop_gradient(sigma))) + 0.5) if radius is None else radius
+    weights = np.flip(as_tensor(gaussian_weights(sigma, order, width)))
+    return along("gaussian_filter1d", as_tensor(input), weights, axis, mode, cval, 0)
+
+
+def gaussian_filter(
+    input: Any,
+    sigma: Any,
+    order: Any = 0,
+    mode: Any = "reflect",
+    cval: Any = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+    axes: Any = None,
+) -> Any:
+    """Return an image smoothed by a Gaussian along axes; see `scipy.ndimage.gaussian_filter`.
+
+    Args:
+        input: the image.
+        sigma: the standard deviation, for all axes or for each; so are the next ones.
+        order: of which derivative of the Gaussian the weights are.
+        mode: what is beyond the edges: "reflect", "constant", "nearest", "mirror" or "wrap".
+        cval: the value there, where the mode is "constant".
+        truncate: at how many standard deviations the weights end.
+        radius: where they end instead.
+        axes: the axes, all if they are not given.
+
+    >>> gaussian_filter([[0.0, 1.0, 0.0]], 1.0, radius=1, axes=1)
+    tensor([[0.27406862, 0.45186276, 0.27406862]])
+    """
+    x = as_tensor(input)
+    chosen = tuple(range(x.ndim)) if axes is None else normalize_axis_tuple(axes, x.ndim)
+    settings = [each(value, len(chosen)) for value in (sigma, order, mode, radius)]
+    for axis, width, derivative, around, end in zip(chosen, *settings, strict=True):
+        x = gaussian_filter1d(x, width, axis, derivative, around, cval, truncate, end)
+    return x
+
+
+def uniform_filter1d(
+    input: Any, size: int, axis: int = -1, mode: str = "reflect", cval: Any = 0.0, origin: int = 0
+) -> Any:
+    """Return the means of so many elements along an axis; see `scipy.ndimage.uniform_filter1d`.
+
+    >>> uniform_filter1d([3.0, 6.0, 0.0], 3)
+    tensor([4., 3., 2.])
+    """
+    return along("uniform_filter1d", as_tensor(input), np.full(size, 1 / size), axis, mode, cval, origin)
+
+
+def uniform_filter(input: Any, size: Any = 3, mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0) -> Any:
+    """Return the means over boxes; see `scipy.ndimage.uniform_filter`.
+
+    >>> uniform_filter([[3.0, 6.0, 0.0]], (1, 3))
+    tensor([[4., 3., 2.]])
+    """
+    x = as_tensor(input)
+    settings = [each(value, x.ndim) for value in (size, mode, origin)]
+    for axis, length, around, center in zip(range(x.ndim), *settings, strict=True):
+        x = uniform_filter1d(x, length, axis, around, cval, center) if length > 1 else x
+    return x
+
+
+def sloped(name: str, input: Any, axis: int, mode: str, cval: Any, smooth: Sequence[float]) -> Any:
+    """Return differences along an axis, smoothed along the others."""
+    x = as_tensor(input)
+    at = normalize_axis_index(axis, x.ndim)
+    found = along(name, x, [-1.0, 0.0, 1.0], at, mode, cval, 0)
+    for other in range(x.ndim):
+        found = found if other == at else along(name, found, list(smooth), other, mode, cval, 0)
+    return found
+
+
+def sobel(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) -> Any:
+    """Return the slopes of an image by Sobel's filter; see `scipy.ndimage.sobel`.
+
+    >>> sobel([[1.0, 2.0, 4.0]])
+    tensor([[ 4., 12.,  8.]])
+    """
+    return sloped("sobel", input, axis, mode, cval, (1.0, 2.0, 1.0))
+
+
+def prewitt(input: Any, axis: int = -1, mode: str = "reflect", cval: Any = 0.0) -> Any:
+    """Return the slopes of an image by Prewitt's filter; see `scipy.ndimage.prewitt`.
+
+    >>> prewitt([[1.0, 2.0, 4.0]])
+    tensor([[3., 9., 6.]])
+    """
+    return sloped("prewitt", input, axis, mode, cval, (1.0, 1.0, 1.0))
+
+
+def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
+    """Return the sum of second differences along all axes; see `scipy.ndimage.laplace`.
+
+    >>> laplace([1.0, 2.0, 4.0])
+    tensor([ 1.,  1., -2.])
+    """
+    x = as_tensor(input)
+    parts = [along("laplace", x, [1.0, -2.0, 1.0], axis, mode, cval, 0) for axis in range(x.ndim)]
+    return sum(parts[1:], parts[0])
+
+
+def map_coordinates(input: Any, coordinates: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0) -> Any:
+    """Return an image between its elements, by the nearest or linearly; see `scipy.ndimage.map_coordinates`.
+
+    Args:
+        input: the image.
+        coordinates: places, a row for each axis of the image; they are differentiated.
+        order: 0 for the nearest element, 1 for linear interpolation (bilinear, of an image of the plane).
+        mode: what is beyond the edges: "constant" or "nearest".
+        cval: the value there, where the mode is "constant".
+
+    Raises:
+        ShapeError: there is another number of rows.
+        UsageError: the order is another, or the mode.
+
+    >>> map_coordinates([[1.0, 2.0], [3.0, 4.0]], [[0.5], [0.5]])
+    tensor([2.5])
+    """
+    x: Any = as_tensor(input)
+    places: Any = as_tensor(coordinates)
+    if order not in (0, 1) or mode not in ("constant", "nearest"):
+        given = f"order={order} and mode={mode!r}"
+        needed = "order 0 or 1, and mode 'constant' or 'nearest', are needed"
+        raise UsageError(describe("map_coordinates", given, needed, "Pass these"))
+    if not places.ndim or len(places) != x.ndim:
+        given = f"coordinates of shape {places.shape} for an image with {x.ndim} axes"
+        raise ShapeError(describe("map_coordinates", given, "a row for each axis is needed", "Transpose them"))
+    rows = [np.clip(places[i], 0, n - 1) for i, n in enumerate(x.shape)]
+    if order == 0:
+        found = x[tuple(np.floor(row + 0.5).astype(int) for row in rows)]
+    else:
+        lows = [np.clip(np.floor(row), 0, max(n - 2, 0)).astype(int) for row, n in zip(rows, x.shape, strict=True)]
+        parts = [row - low for row, low in zip(rows, lows, strict=True)]
+        found = 0.0
+        for corner in itertools.product((0, 1), repeat=x.ndim):
+            index = [np.minimum(low + c, n - 1) for low, c, n in zip(lows, corner, x.shape, strict=True)]
+            share = [part if c else 1 - part for part, c in zip(parts, corner, strict=True)]
+            weight = share[0]
+            for factor in share[1:]:
+                weight = weight * factor
+            found = found + weight * x[tuple(index)]
+    if mode == "nearest":
+        return found
+    inside = np.all(np.stack([(places[i] >= 0) & (places[i] <= n - 1) for i, n in enumerate(x.shape)]), axis=0)
+    return np.where(inside, found, cval)
