@@ -91,7 +91,9 @@ def exported(module: Any = np) -> dict[str, Any]:
         function = getattr(module, name)
         if callable(function) and not isinstance(function, type) and function in FUNCTIONS:
             meaning = FUNCTIONS[function]
-            names[name] = public.setdefault(id(meaning), returns_tensors(meaning))
+            if id(meaning) not in public:  # NumPy has two names for some
+                public[id(meaning)] = returns_tensors(meaning)
+            names[name] = public[id(meaning)]
             if isinstance(function, np.ufunc):
                 attach_methods(names[name], function)
     return names
