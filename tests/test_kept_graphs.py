@@ -109,6 +109,14 @@ def test_graphs_that_differ_have_different_keys() -> None:
     assert keeping.key_of(inlined(trace(lambda x: x * 2.0)(X))) == keys[0]
 
 
+def test_what_was_compiled_before_is_used_at_the_first_call(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_config, "AT_ONCE", False)
+    graph = trace(lambda x: np.exp(x) * 3.0)(X)
+    assert GraphFunction(graph).waiting > 0
+    run(graph)
+    assert GraphFunction(graph).waiting == 0
+
+
 def test_functions_of_the_user_are_not_kept(folder: Path) -> None:
     rule = wg.custom_rule(lambda x: x * 2.0)
     rule.defvjp(lambda x: (rule(x), None), lambda _, ct: (ct * 3.0,))

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert import _config
-from wengert.compile.costs import calls_before
-from wengert.compile.keeping import found, keep
+from wengert.compile.keeping import found, is_kept, keep
 from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
@@ -80,6 +79,15 @@ def text_of(name: str) -> str:
     return text_of(name)
 
 
+def calls_to_wait(graph: Graph) -> int:
+    """Return how many calls NumPy evaluates before a graph is compiled: none, if an earlier process has compiled it."""
+    if _config.AT_ONCE or is_kept(inlined(graph)):
+        return 0
+    from wengert.compile.costs import calls_before  # with the opcodes, which what is kept has no need of
+
+    return calls_before(graph)
+
+
 class GraphFunction(Entry):
     """Be a graph as a function of arrays and numbers of the types of its inputs, compiled when that is worth it.
 
@@ -94,7 +102,7 @@ class GraphFunction(Entry):
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.waiting = 0 if _config.AT_ONCE else calls_before(graph)
+        self.waiting = calls_to_wait(graph)
 
     @functools.cached_property
     def compiled(self) -> Compiled | None:

@@ -17,7 +17,7 @@ from wengert.core.identity import digest
 from wengert.native.cache import object_cache
 from wengert.native.executable import Image
 
-__all__ = ["found", "keep"]
+__all__ = ["found", "is_kept", "keep"]
 
 
 def found(graph: Graph) -> Segments[Image] | None:
@@ -25,6 +25,12 @@ def found(graph: Graph) -> Segments[Image] | None:
     key = key_of(graph)
     kept = None if key is None else object_cache().get(key)
     return None if kept is None else Segments(graph, restored(graph, marshal.loads(kept)))
+
+
+def is_kept(graph: Graph) -> bool:
+    """Tell whether there is something that was kept of a graph, damaged or not."""
+    key = key_of(graph)
+    return key is not None and object_cache().holds(key)
 
 
 def keep(segments: Segments[Image]) -> None:
