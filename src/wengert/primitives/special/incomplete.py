@@ -222,9 +222,13 @@ def betainc_by_shapes_value(a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
     lower = first < 0 if not j else second > 0 if not i else place < sp.digamma(a) - sp.digamma(b)
     side = np.where(lower, -1.0, 1.0)
 
+    moving, fixed = np.where(side < 0, y, 1 - y), np.where(side < 0, 1 - y, y)
+
     def growth(d: Any) -> Any:
         """Return log(1 + x (exp(|d|) - 1)) less |d| on the right, likewise for 1 - x on the left."""
-        return np.log1p(np.where(side < 0, y, 1 - y) * np.expm1(-np.abs(d)))
+        change = moving * np.expm1(-np.abs(d))
+        near = change > -0.5
+        return np.where(near, np.log1p(np.where(near, change, 0.0)), np.log(fixed + moving * np.exp(-np.abs(d))))
 
     def fall(d: Any) -> Any:
         return np.where(side < 0, a, b) * -np.abs(d) - (a + b) * growth(d)
