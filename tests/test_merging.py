@@ -21,7 +21,7 @@ X = np.random.default_rng(0).normal(size=(5, 2, 3))
 
 EXTENTS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
     "elementwise": (lambda x: np.sin(x) + 1.0, [(1, 30)]),
-    "transposed": (lambda x: np.sin(x).T, [(3, 2, 5)]),
+    "transposed": (lambda x: np.sin(x).T, [(1, 30)]),  # written in the order in which it is read
     "a broadcast row": (lambda x: x * x[0, 0], [(5, 2, 3)]),
     "a broadcast page": (lambda x: x * x[0], [(5, 6)]),
     "a part": (lambda x: x[1:4] * 2.0, [(1, 18)]),
