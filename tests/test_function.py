@@ -838,9 +838,7 @@ def test_forward_refuses_captured_values_on_a_tape(used: str, mode: str) -> None
     """Their gradients would be zero in silence."""
     text = "a captured value that is being differentiated; forward must take such values as arguments.*test_function"
     if mode == "jit":  # it is an input of the graph there
-        text += (
-            "|a result that depends on a captured value which is being differentiated; forward must take"
-        )
+        text += "|a result that depends on a captured value which is being differentiated; forward must take"
     with pytest.raises(GraphError, match=rf"(?s)^Captures\.forward: ({text})"):
         DIFFERENTIATED[mode](capturing(CAPTURES[used]), np.ones(2), np.array([2.0, 3.0]))
 

@@ -1,15 +1,22 @@
 """Wengert differentiates Python functions on NumPy arrays."""
 
+import gc
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from wengert import _config, _malloc
-from wengert import numpy as numpy
-from wengert.core.tensor import LATER, Tensor
-from wengert.creation import asarray, tensor
-from wengert.native.elementwise import set_num_threads
-from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
-from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+_collects = gc.isenabled()
+gc.disable()  # what is made while modules are imported stays: looking for garbage in it is 4 % of the time
+try:
+    from wengert import _config, _malloc
+    from wengert import numpy as numpy
+    from wengert.core.tensor import LATER, Tensor
+    from wengert.creation import asarray, tensor
+    from wengert.native.elementwise import set_num_threads
+    from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
+    from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+finally:
+    if _collects:
+        gc.enable()
 
 if TYPE_CHECKING:
     from wengert import autograd as autograd
