@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-try:
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
-
-__all__ = ["DIGEST", "blake2b", "digest_of"]
+__all__ = ["DIGEST", "digest_of"]
 
 DIGEST = 32
 """Bytes of a digest."""
@@ -19,6 +14,10 @@ def digest_of(*parts: bytes | memoryview) -> bytes:
     >>> digest_of(b"ab", b"c") == digest_of(b"abc") != digest_of(b"abd"), len(digest_of(b""))
     (True, 32)
     """
+    try:
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
     made = blake2b(digest_size=DIGEST)
     for part in parts:
         made.update(part)

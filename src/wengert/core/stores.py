@@ -5,7 +5,6 @@ Values stored into ndarrays: what holds a gradient is refused, and NumPy's words
 
 from __future__ import annotations
 
-import cmath
 import math
 import opcode
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,19 @@ BUILDING = frozenset({"array", "asanyarray", "asarray", "ascontiguousarray", "as
 WRITING = frozenset({"__setitem__", "astype", "copyto", "fill", "itemset", "place", "put", "setfield", "setitem"})
 """Functions and methods that put what they ask for a number into an array, a new one or one that exists."""
 READING = frozenset(
-    {"complex", "float", "float16", "float32", "float64", "complex64", "complex128", *dir(math), *dir(cmath)}
+    {
+        "complex",
+        "float",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        "phase",
+        "polar",
+        "rect",
+        *dir(math),
+    }
 )
 """Functions that ask for a number and keep none: that the user asks for one is plain to see."""
 ITERATING = frozenset({"CONTAINS_OP", "FOR_ITER", "LIST_EXTEND", "SEND", "SET_UPDATE", "UNPACK_EX", "UNPACK_SEQUENCE"})

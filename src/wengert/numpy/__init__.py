@@ -36,22 +36,30 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     lib,
 )
 from wengert.numpy._left_out import NUMPYS_OWN, named_on_demand
-from wengert.numpy._namespace import exported
+from wengert.numpy._namespace import function_names, plain_names, public_function
 
-_EXPORTED = exported() | {"lib": lib, "vectorize": _application.vectorize} | _grids.OBJECTS
+_OBJECTS = {**plain_names(), "lib": lib, "vectorize": _application.vectorize, **_grids.OBJECTS}
+_FUNCTIONS = frozenset(function_names()) - _OBJECTS.keys()
 _LATER = ("fft", "linalg")  # which take a tenth of the import
-__all__ = sorted([*_EXPORTED, *_LATER])
+__all__ = sorted([*_OBJECTS, *_FUNCTIONS, *_LATER])
 __array_api_version__ = "2024.12"
 __array_namespace_info__ = np.__array_namespace_info__  # dtypes and devices are NumPy's
 implements("__array_namespace__")(lambda: sys.modules[__name__])
-globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
+globals().update(_OBJECTS)
 
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...
 
 else:
-    __getattr__ = named_on_demand("numpy", NUMPYS_OWN, _LATER)
+    _others = named_on_demand("numpy", NUMPYS_OWN, _LATER)
+
+    def __getattr__(name):
+        if name not in _FUNCTIONS:
+            return _others(name)
+        # made when it is first asked for: all of them take 3 % of the import
+        found = globals()[name] = public_function(np, name)
+        return found
 
 
 def __dir__() -> list[str]:

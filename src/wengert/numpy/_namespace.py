@@ -13,7 +13,7 @@ from wengert.core.signatures import MISSING
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.traces.recorders import REAL
 
-__all__ = ["exported"]
+__all__ = ["exported", "function_names", "plain_names", "public_function"]
 
 CONSTANTS = ("False_", "True_", "e", "euler_gamma", "inf", "little_endian", "nan", "newaxis", "pi")
 DTYPES = (
@@ -82,21 +82,37 @@ def wrapped(result: Any) -> Any:
     return result
 
 
-def exported(module: Any = np) -> dict[str, Any]:
-    """Return the names of NumPy, or of a module of it, with what they mean for Tensors."""
-    plain = (*CONSTANTS, *DTYPES, *PLAIN) if module is np else ()
-    names: dict[str, Any] = {name: getattr(np, name) for name in plain if hasattr(np, name)}  # some are a platform's
-    public: dict[int, Callable[..., Any]] = {}
-    for name in sorted(vars(module)):  # not dir(np), whose names load the rest of NumPy
-        function = getattr(module, name)
-        if callable(function) and not isinstance(function, type) and function in FUNCTIONS:
-            meaning = FUNCTIONS[function]
-            if id(meaning) not in public:  # NumPy has two names for some
-                public[id(meaning)] = returns_tensors(meaning)
-            names[name] = public[id(meaning)]
-            if isinstance(function, np.ufunc):
-                attach_methods(names[name], function)
-    return names
+PUBLIC: dict[int, Callable[..., Any]] = {}
+"""The public functions made so far, by the identity of what they mean: NumPy has two names for some."""
+
+
+def plain_names() -> dict[str, Any]:
+    """Return what is NumPy's own."""
+    return {name: getattr(np, name) for name in (*CONSTANTS, *DTYPES, *PLAIN) if hasattr(np, name)}  # some a platform's
+
+
+def function_names(module: Any = np) -> list[str]:
+    """Return the names of NumPy, or of a module of it, that mean something for Tensors."""
+    found = vars(module).items()  # not dir(np), whose names load the rest of NumPy
+    return sorted([name for name, x in found if callable(x) and not isinstance(x, type) and x in FUNCTIONS])
+
+
+def public_function(module: Any, name: str) -> Callable[..., Any]:
+    """Return what a name of NumPy's means for Tensors, which it always returns."""
+    function = getattr(module, name)
+    meaning = FUNCTIONS[function]
+    found = PUBLIC.get(id(meaning))
+    if found is None:
+        found = returns_tensors(meaning)
+        if isinstance(function, np.ufunc):
+            attach_methods(found, function)
+        PUBLIC[id(meaning)] = found
+    return found
+
+
+def exported(module: Any) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a module of NumPy's that mean something for Tensors, by their names."""
+    return {name: public_function(module, name) for name in function_names(module)}
 
 
 def attach_methods(public: Callable[..., Any], ufunc: np.ufunc) -> None:
