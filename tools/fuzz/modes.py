@@ -445,9 +445,12 @@ def outcome(mode: str, this: Subject) -> Outcome:
 
 
 def refused(error: BaseException | None) -> WengertError | None:
-    """Return the library's own error: the one raised, or the cause of one of NumPy's, which stores into an ndarray."""
+    """Return the library's own error: the one raised, or the cause of one of NumPy's, which stores into an ndarray.
+
+    A program may handle it by an error of its own, which is an Exception.
+    """
     while error is not None and not isinstance(error, WengertError):
-        error = error.__cause__
+        error = error.__context__ if type(error) is Exception else error.__cause__
     return error
 
 
