@@ -135,7 +135,7 @@ def constant_kind(value: Any) -> Kind | None:
         items = [constant_kind(item) for item in value]
         return None if None in items else ContainerKind(tuple, tuple([item for item in items if item is not None]))
     own: Any = type(value)
-    is_alone = own.__eq__ is object.__eq__ and own.__hash__ is object.__hash__
+    is_alone = value is None or (own.__eq__ is object.__eq__ and own.__hash__ is object.__hash__)
     return SameKind(value) if is_alone or own in CONSTANTS else None
 
 
