@@ -614,10 +614,10 @@ def test_nothing_is_left_behind_by_calls(way: tuple[Any, Any]) -> None:
     counts = [sys.getrefcount(x) for x in watched]
     blocks = sys.getallocatedblocks()
     for call in calls:
-        for _ in range(200):
+        for _ in range(1000):
             call()
     gc.collect()
-    assert sys.getallocatedblocks() - blocks < 200
+    assert sys.getallocatedblocks() - blocks < 500  # the interpreter keeps some of its own
     now = [sys.getrefcount(x) for x in watched]
     assert all(abs(x - y) < 20 for x, y in zip(counts, now, strict=True)), (counts, now)
 
