@@ -218,6 +218,13 @@ def test_parameters_of_the_tape_step_as_containers_do(make: Any) -> None:
     assert [s.step for s in optimizer.steps] == [5, 5, 0]
 
 
+def test_what_is_remembered_begins_at_zero_whatever_the_parameters_are() -> None:
+    state = optim.adam().init([np.inf, np.array([np.nan, 1.0], np.float32), 1j])
+    assert all(np.all(part == 0.0) for memory in state.memory for part in memory)
+    assert [type(memory[0]) for memory in state.memory] == [float, np.ndarray, complex]
+    assert state.memory[1][0].dtype == np.float32
+
+
 def test_norm_and_clipping_at_zero() -> None:
     assert optim.norm({"a": 3.0, "b": np.array([4.0])}) == 5.0
     assert optim.norm([]) == 0.0

@@ -222,3 +222,9 @@ def test_arguments_of_multivariate_are_checked() -> None:
         ws.wishart.mean(1.5, MATRIX)
     with pytest.raises(ShapeError, match="as many counts as probabilities are needed"):
         ws.multinomial.logpmf(np.ones(2), 2, SHARES)
+
+
+def test_distributions_have_the_methods_that_scipy_gives_them() -> None:
+    for name, missing in (("multinomial", "pdf"), ("dirichlet", "pmf"), ("wishart", "pmf")):
+        assert not hasattr(getattr(stats, name), missing)
+        assert not hasattr(getattr(scipy.stats, name), missing)

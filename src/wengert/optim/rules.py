@@ -63,7 +63,7 @@ def rule_of(name: str, rate: Rate, memories: int, step: Step) -> Rule:
 
     def init(parameters: Any) -> State:
         leaves, _ = flatten(parameters)
-        return State(0, [tuple([leaf * 0.0 for _ in range(memories)]) for leaf in leaves])
+        return State(0, [tuple([zeros_for(leaf) for _ in range(memories)]) for leaf in leaves])
 
     def update(gradients: Any, state: State, parameters: Any) -> tuple[Any, State]:
         leaves, structure = flatten(parameters)
@@ -84,6 +84,11 @@ def rule_of(name: str, rate: Rate, memories: int, step: Step) -> Rule:
         return unflatten(structure, new), State(state.step + 1, memory)
 
     return Rule(init, update)
+
+
+def zeros_for(leaf: Any) -> Any:
+    """Return zeros in the form of a leaf, whose own elements may be infinite or NaN."""
+    return type(leaf)(0.0) if type(leaf) in (float, complex) else np.zeros_like(leaf)
 
 
 def unlike(name: str, given: str) -> UsageError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,21 +42,25 @@ class Multivariate:
         """Return the distribution with its parameters fixed."""
         return Frozen(self, args, kwds)
 
+
+class WithDensity(Multivariate):
+    """Be one with a density."""
+
+    logpdf: Callable[..., Any]
+
     def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the density at x."""
         return np.exp(self.logpdf(x, *args, **kwds))
 
+
+class WithProbabilities(Multivariate):
+    """Be one of single values, each with its probability."""
+
+    logpmf: Callable[..., Any]
+
     def pmf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the probability of x."""
         return np.exp(self.logpmf(x, *args, **kwds))
-
-    def logpdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the logarithm of the density at x."""
-        raise NotImplementedError
-
-    def logpmf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the logarithm of the probability of x."""
-        raise NotImplementedError
 
 
 def vetted(distribution: Any, method: str, *values: Any) -> None:
@@ -67,7 +72,7 @@ def vetted(distribution: Any, method: str, *values: Any) -> None:
 # Vectors of probabilities
 
 
-class Dirichlet(Multivariate):
+class Dirichlet(WithDensity):
     """The Dirichlet distribution: components along the first axis of x, the last of which may be left out."""
 
     name = "dirichlet"
@@ -122,7 +127,7 @@ class Dirichlet(Multivariate):
         return self.log_norm(alpha) + rest
 
 
-class Categorical(Multivariate):
+class Categorical(WithProbabilities):
     """The distribution of one of the numbers 0, 1, ..., whose probabilities stand along the last axis of p.
 
     SciPy has none; PyTorch's is alike.
@@ -145,7 +150,7 @@ class Categorical(Multivariate):
         return np.sum(sp.entr(p), axis=-1)
 
 
-class Multinomial(Multivariate):
+class Multinomial(WithProbabilities):
     """The multinomial distribution: counts along the last axis."""
 
     name = "multinomial"
@@ -238,7 +243,7 @@ def squeezed(found: Any) -> Any:
     return np.squeeze(found)
 
 
-class MultivariateNormal(Multivariate):
+class MultivariateNormal(WithDensity):
     """The normal distribution of vectors along the last axis, with a covariance matrix of full rank."""
 
     name = "multivariate_normal"
@@ -269,7 +274,7 @@ class MultivariateNormal(Multivariate):
         return 0.5 * (dimension * (LOG_TWO_PI + 1) + factor(matrix)[1])
 
 
-class MultivariateStudent(Multivariate):
+class MultivariateStudent(WithDensity):
     """Student's distribution of vectors along the last axis."""
 
     name = "multivariate_t"
@@ -303,7 +308,7 @@ class MultivariateStudent(Multivariate):
 # Matrices
 
 
-class Wishart(Multivariate):
+class Wishart(WithDensity):
     """Wishart's distribution of positive definite matrices, of which further axes come last, as in SciPy."""
 
     name = "wishart"
