@@ -106,8 +106,8 @@ def deviations(problem: Problem, b: Array, jacobian: Callable[[Any], Any]) -> Ar
     matrix, r = jacobian(b), problem.residuals(b)
     lengths = np.linalg.norm(matrix, axis=0)
     inverse = scipy.linalg.solve_triangular(np.linalg.qr(matrix / lengths)[1], np.eye(len(b)))
-    widths: Array = np.linalg.norm(inverse, axis=1) / lengths
-    return widths * np.sqrt(r @ r / (len(r) - len(b)))
+    found: Array = np.linalg.norm(inverse, axis=1) / lengths * np.sqrt(r @ r / (len(r) - len(b)))
+    return found
 
 
 def fit(problem: Problem, start: Array, jacobian: Callable[[Any], Any]) -> Fit:

@@ -5,7 +5,7 @@ Regression runs on the files in the repository; where the published collections 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,19 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from examples import bundle_adjustment, gaussian_mixture, hand_tracking, recurrent_network
 from examples import certified_regression as regression
-from tests.cases import together
+from tests.cases import OPTIONS, together
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def published(folder: str, pattern: str, small: Sequence[str] = ()) -> list[Path]:
+    """Return the files that lie in the repository or beside it, with `--every` the large ones, too."""
+    found = {
+        path.stem: path for place in (SHARED / folder, gaussian_mixture.DATA[0].parent) for path in place.glob(pattern)
+    }
+    return [path for name, path in sorted(found.items()) if OPTIONS.every or not small or name in small]
 
 
 def columns(*found: Any) -> Any:
@@ -152,3 +161,74 @@ def test_the_program_prints_how_near_its_fits_are(capsys: pytest.CaptureFixture[
     fits = regression.main(jit=True)
     assert list(fits) == ["DanWood", "Eckerle4", "MGH09", "Misra1d", "Rat43", "Roszman1"]
     assert len(capsys.readouterr().out.splitlines()) == 13
+
+
+# A sum, a chain, a sparse and a dense Jacobian
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_mixture_of_gaussians(jit: bool) -> None:
+    paths = published("gmm", "gmm_*.npz", ["gmm_d2_K5", "gmm_d10_K10", "gmm_d20_K25"])
+    errors = gaussian_mixture.main(paths, jit=jit)
+    assert "gmm_d2_K5" in errors
+    assert max(errors.values()) < 1e-8
+
+
+@pytest.mark.parametrize("jit", [False, True] if OPTIONS.every else [True])
+def test_recurrent_network(jit: bool) -> None:
+    errors = recurrent_network.main(published("lstm", "lstm_*.npz", ["lstm_l2_c1024"]), jit=jit)
+    assert "lstm_l2_c1024" in errors
+    assert max(errors.values()) < 1e-8
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_hand_tracking(jit: bool) -> None:
+    errors = hand_tracking.main(
+        published("hand", "*_small_hand*.npz", ["simple_small_hand1", "complicated_small_hand1"]), jit=jit
+    )
+    assert {"simple_small_hand1", "complicated_small_hand1"} <= set(errors)
+    assert max(errors.values()) < 1e-8
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_bundle_adjustment(jit: bool) -> None:
+    found = bundle_adjustment.main(published("ba", "ba_mixed.npz"), jit=jit)
+    residuals, jacobian = found["ba_mixed"]
+    data = np.load(bundle_adjustment.DATA[0])
+    assert error(residuals, np.concatenate([data["reproj_residuals"], data["weight_residuals"]])) < 1e-8
+    assert jacobian.shape == tuple(data["shape"])
+    np.testing.assert_array_equal(jacobian.indptr, data["indptr"])
+    np.testing.assert_array_equal(jacobian.indices, data["indices"])
+    assert error(jacobian.data, data["data"]) < 1e-8
+
+
+@pytest.mark.parametrize("path", published("ba", "ba[123].npz", ["ba1"]), ids=lambda path: path.stem)
+def test_large_bundle_adjustment(path: Path) -> None:
+    data = np.load(path)
+    residuals, jacobian = bundle_adjustment.main([path])[path.stem]
+    count = int(data["p"])
+    assert error(residuals[: 2 * count].reshape(-1, 2), data["residual_pair"]) < 1e-8
+    assert error(residuals[2 * count :], data["weight_residual"]) < 1e-8
+    blocks = jacobian.data[: 30 * count].reshape(-1, 2, 15)
+    assert error(blocks, data["jac_block"]) < 1e-8
+    assert error(jacobian.data[30 * count :], data["jac_weight"]) < 1e-8
+    assert (jacobian.shape, jacobian.nnz) == (tuple(data["shape"]), data["nnz"])
+    np.testing.assert_array_equal(jacobian.indptr[:201], data["head_indptr"])
+    np.testing.assert_array_equal(jacobian.indices[:3000], data["head_indices"])
+    np.testing.assert_array_equal(jacobian.indices[-200:], data["tail_indices"])
+    turns = 1 + np.arange(jacobian.nnz) % 7
+    sums = {
+        "sum_residuals": np.sum(residuals),
+        "sumsq_residuals": np.sum(residuals**2),
+        "sum_data": np.sum(jacobian.data),
+        "sumsq_data": np.sum(jacobian.data**2),
+        "sum_indices": np.sum(jacobian.indices, dtype=np.int64),
+        "sum_indptr": np.sum(jacobian.indptr, dtype=np.int64),
+        "weighted_sum_data": np.sum(jacobian.data * turns),
+        "weighted_sum_indices": np.sum(jacobian.indices * turns, dtype=np.int64),
+    }
+    for name, found in sums.items():
+        np.testing.assert_allclose(found, data[name], rtol=1e-8, err_msg=name)
+
+
+error = gaussian_mixture.error
