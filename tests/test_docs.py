@@ -13,7 +13,7 @@ import pytest
 
 import wengert
 from tests.cases import together
-from tools import make_pictures
+from tools import make_pictures, public_names, reference
 from wengert.core.methods import FUNCTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,19 +32,30 @@ MODULES = sorted(
 PUBLIC = ("wengert", "wengert.autograd", "wengert.extend", "wengert.graph", "wengert.testing", "wengert.errors")
 
 
-def examples(name: str, text: str) -> doctest.DocTest:
-    """The examples of a page as one doctest."""
-    prompts = "\n".join(
-        block for block in re.findall(r"^```(?:python|pycon)\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    )
-    return doctest.DocTestParser().get_doctest(prompts, {}, name, name, 0)
+def blocks_of(page: str) -> list[str]:
+    """The blocks of Python of a page."""
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
-def run(test: doctest.DocTest) -> None:
+def is_session(block: str) -> bool:
+    """Whether a block is what one sees at the prompt, and not a file."""
+    return block.startswith(">>> ")
+
+
+def run(test: doctest.DocTest, clear: bool = True) -> None:
     """Run a doctest; a failure raises with its report."""
     reports: list[str] = []
-    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=reports.append)
+    doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=reports.append, clear_globs=clear)
     assert not reports, "".join(reports)
+
+
+def run_file(path: Path, namespace: dict[str, object]) -> None:
+    """Run a file whose names stand beside those of a namespace."""
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(specification)
+    vars(module).update(namespace)
+    specification.loader.exec_module(module)
+    namespace.update({name: value for name, value in vars(module).items() if not name.startswith("__")})
 
 
 @pytest.mark.parametrize("name", ["wengert", *MODULES])
@@ -54,16 +65,32 @@ def test_docstring_examples(name):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_examples_of_pages(page):
-    before = dict(FUNCTIONS)
-    run(examples(page, (ROOT / page).read_text()))
+def test_examples_of_pages(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before, namespace = dict(FUNCTIONS), {}
+    for number, block in enumerate(blocks_of(page)):
+        name = f"{page}, block {number + 1}"
+        if is_session(block):
+            test = doctest.DocTestParser().get_doctest(block, namespace, name, name, 0)
+            run(test, clear=False)
+            namespace.update(test.globs)
+        else:
+            path = tmp_path / f"block_{number}.py"
+            path.write_text(block)
+            run_file(path, namespace)
     FUNCTIONS.clear()  # examples enter rules for functions that have some of the library's, which other tests are about
     FUNCTIONS.update(before)
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_of_pages_run_or_are_no_python(page):
+    languages = re.findall(r"^ *(?:```|~~~)(.*)$", (ROOT / page).read_text(), re.MULTILINE)[::2]
+    assert set(languages) <= {"python", "text"}, "what is Python runs; all else is text"
+
+
 def python_blocks() -> list[str]:
     """The blocks of Python in the README."""
-    return re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+    return blocks_of("README.md")
 
 
 def test_the_tour_runs_when_typed_at_the_prompt():
@@ -77,14 +104,14 @@ def test_the_tour_runs_when_typed_at_the_prompt():
 
 
 def test_the_readmes_file_runs_as_a_file(tmp_path):
-    (block,) = [block for block in python_blocks() if not block.startswith(">>> ")]
+    (block,) = [block for block in python_blocks() if not is_session(block)]
     path = tmp_path / "readme_file.py"
-    path.write_text("import wengert as wg\n" + block)
-    specification = importlib.util.spec_from_file_location("readme_file", path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    assert [round(wengert.grad(module.root)(x), 9) for x in (4.0, 16.0)] == [0.25, 0.125]
-    assert module.root.trace_count == 1
+    path.write_text(block)
+    namespace = {"wg": wengert}
+    run_file(path, namespace)
+    root = namespace["root"]
+    assert [round(wengert.grad(root)(x), 9) for x in (4.0, 16.0)] == [0.25, 0.125]
+    assert root.trace_count == 1
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -92,6 +119,56 @@ def test_links_of_pages(page):
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / page).read_text())
     local = [target for target in targets if "://" not in target]
     assert [target for target in local if not (ROOT / page).parent.joinpath(target).exists()] == []
+    outside = [target for target in targets if "://" in target]
+    assert [target for target in outside if not re.fullmatch(r"https://[a-z0-9.-]+\.[a-z]+(/[^\s<>]*)?", target)] == []
+
+
+@together("module", public_names.MODULES)
+def test_the_reference_has_every_public_name(module):
+    page = reference.page(module)
+    entries = set(re.findall(rf"^## .* \{{ #{re.escape(module)}\.(\w+) \}}$", page, flags=re.MULTILINE))
+    others = set(re.findall(r"`(\w+)`", page.partition("## Other names")[2]))
+    assert entries | others == set(importlib.import_module(module).__all__)
+    assert not entries & others
+
+
+def test_docstrings_in_the_reference():
+    text = """
+    Return x.
+
+    Args:
+        x: a number,
+            or two.
+        *rest: `others`.
+
+    Returns:
+        What it is.
+
+    >>> 1 + 1
+    2
+
+    Of which more
+    >>> 2
+    2
+    """
+    assert reference.rendered(inspect.cleandoc(text)).split("\n\n") == [
+        "Return x.",
+        "**Arguments**",
+        "- `x`: a number, or two.\n- `*rest`: `others`.",
+        "**Returns**",
+        "What it is.",
+        "```python\n>>> 1 + 1\n2\n```",
+        "Of which more",
+        "```python\n>>> 2\n2\n```",
+    ]
+
+
+def test_names_in_full_are_links():
+    text = "`wengert.grad` and `wengert.grad()`, [`wengert.grad`](x), ``` `wengert.grad` ```, `wengert.no`"
+    assert reference.linked(text, {"wengert.grad": "a.md#g"}, "../") == (
+        "[`wengert.grad`](../a.md#g) and [`wengert.grad`](../a.md#g), [`wengert.grad`](x), ``` `wengert.grad` ```, "
+        "`wengert.no`"
+    )
 
 
 def public_objects() -> dict[str, object]:
@@ -146,6 +223,10 @@ def test_every_decision_record_is_listed():
 
 def test_the_changelog_has_the_version():
     assert f"[{wengert.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_citation_has_the_version():
+    assert f"\nversion: {wengert.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_the_readme_begins_with_two_commands_that_do_all_the_setting_up():

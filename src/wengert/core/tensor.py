@@ -64,14 +64,6 @@ class Tensor(ArrayMethods):
     Make one with `wengert.tensor` or `wengert.asarray`. It behaves as a NumPy array; while it is being
     differentiated, operations on it are recorded.
 
-    The slots belong to the library. `_value` is an ndarray, a NumPy scalar, or the Tensor one level below; `_trace`
-    is None for plain values; `_node` is what the trace knows (a tape's node); `_kept` tells that somebody else
-    relies on the buffer's present content, so that a write must copy it first (`BORROWED` if the memory is an ndarray
-    that its owner may write to, so that whoever saves it must copy it); `_mutated`, set at the first write
-    into a part, lets views give copies to whoever keeps them, so that later writes stay cheap; `_array`, set where the
-    value is a scalar that stands for an array without axes, with which NumPy would take ten times as long, holds the
-    strides of that; `_fixed`, set where the Tensor stands for a read-only ndarray, that it must not be written to.
-
     >>> import wengert as wg
     >>> x = wg.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     >>> x.shape, x.dtype
@@ -85,6 +77,13 @@ class Tensor(ArrayMethods):
     __slots__ = ("__weakref__", "_array", "_fixed", "_kept", "_mutated", "_node", "_trace", "_value")
     __array_priority__ = 1000.0
 
+    # `_value` is an ndarray, a NumPy scalar, or the Tensor one level below; `_trace` is None for plain values;
+    # `_node` is what the trace knows (a tape's node). `_kept` tells that somebody else relies on the buffer's
+    # present content, so that a write must copy it first (`BORROWED` if the memory is an ndarray that its owner may
+    # write to, so that whoever saves it must copy it). `_mutated`, set at the first write into a part, lets views
+    # give copies to whoever keeps them, so that later writes stay cheap. `_array`, set where the value is a scalar
+    # that stands for an array without axes, with which NumPy would take ten times as long, holds the strides of
+    # that. `_fixed` is set where the Tensor stands for a read-only ndarray, that it must not be written to.
     _value: Any
     _trace: Trace | None
     _node: Any

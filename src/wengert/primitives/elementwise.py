@@ -350,7 +350,7 @@ i0_derivative: Elementwise = elementwise(
 i0 = elementwise("numpy.i0", np.i0, d=lambda t, _out, x: t * apply(i0_derivative, x, order=1))
 
 
-# Kinks: the derivative there is a choice (see docs/choices.md)
+# Kinks: the derivative there is a choice (see "Kinks and ties" in docs/choices.md)
 
 
 def absolute_rule(t: Any, out: Any, x: Any) -> Any:
