@@ -84,12 +84,14 @@ class Batch(Transient):
 
     def strides(self, tensor: Tensor) -> Strides:
         """Return the strides of one lane."""
-        mark = tensor._node[2:]
+        mark, value = tensor._node[2:], tensor._value
+        if not mark and type(value) is ndarray and value.flags.c_contiguous:
+            return None
         if mark and type(mark[0]) is Joined:
             return mark[0]
         if not tensor.shape:
             return () if mark == ARRAY else None
-        return lane_strides(tensor._value)
+        return lane_strides(value)
 
     def lying(self, value: Any, strides: Strides) -> Tensor:
         """Return a Tensor of values whose lanes lie in memory as these strides say, which may be one of several ways.
@@ -390,6 +392,8 @@ def is_simple(primitive: Primitive) -> bool:
 
 def is_ordered(out: Any) -> bool:
     """Tell whether lanes may lie in memory in several ways: as scalars or arrays, or in several orders."""
+    if len(out.shape) == 2 and type(out) is ndarray:
+        return out.strides[1] != out.itemsize and not out.flags.c_contiguous  # gaps between lanes are not in them
     return len(out.shape) != 2 or strides_of(out) is not None
 
 

@@ -131,10 +131,14 @@ class Dual(Transient):
 
     def paired(self, out: Any, tangent: Any) -> Tensor:
         """Return an output with its tangent, or as a constant where that is a structural zero."""
-        if type(out) is ndarray is type(tangent) and out.shape == tangent.shape and out.dtype.kind in "fc":
-            if tangent.dtype is not out.dtype:
-                tangent = match_dtype(tangent, out.dtype)
-            return make_dual(out, tangent, self, asker(3))
+        if type(out) is ndarray:
+            found = tangent
+            if type(tangent) is Tensor and tangent._trace is not None:  # lanes, as a Hessian has them
+                found = tangent._value
+            if type(found) is ndarray and out.shape == tangent.shape and out.dtype.kind in "fc":
+                if found.dtype is not out.dtype:
+                    tangent = match_dtype(tangent, out.dtype)
+                return make_dual(out, tangent, self, asker(3))
         if type(out) in NUMBERS or (type(out) is Tensor and out.weak):
             return self.paired_numbers(out, tangent)
         if tangent is None or not is_differentiable(out.dtype):
