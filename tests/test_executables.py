@@ -21,7 +21,20 @@ from tests.samples.calls import call_of
 from tests.samples.running import chosen
 from tests.test_composition import POINT, PROGRAMS, TRACED
 from tests.test_emission import TARGETS
-from tests.test_lowering import WAYS, gradient_graph, require_same, value_graph
+from tests.test_lowering import (
+    DOUBLE,
+    FLAGS,
+    INTEGERS,
+    OF_COMPLEX,
+    OF_DTYPES,
+    PLANE,
+    SINGLE,
+    SMALL,
+    WAYS,
+    gradient_graph,
+    require_same,
+    value_graph,
+)
 from wengert.emission import sharing
 from wengert.emission.executable import Executable
 from wengert.kernel.kernel import Program
@@ -81,6 +94,22 @@ def test_samples_and_their_gradients(topic: str, executable: str, call: Any) -> 
             for one in (graph, gradients):
                 if one is not None:
                     require_same(one, call_of(sample).copies(), call)
+    failures.tell()
+
+
+PAIRS = np.random.default_rng(1).normal(size=(64, 2))
+OF_ELEMENTS = [
+    *((name, function, [INTEGERS, SMALL, FLAGS, SINGLE, DOUBLE]) for name, function in OF_DTYPES.items()),
+    *((name, function, [PLANE, PAIRS @ [1, 1j], PAIRS[:, 0]]) for name, function in OF_COMPLEX.items()),
+]
+
+
+@pytest.mark.parametrize("executable", EXECUTABLES)
+def test_elements_of_all_dtypes(executable: str, call: Any) -> None:
+    failures = Failures()
+    for name, function, args in own(OF_ELEMENTS, executable):
+        with failures.of(name):
+            require_same(trace(function)(*args), args, call)
     failures.tell()
 
 

@@ -17,10 +17,11 @@ import mpmath
 import numpy as np
 
 from wengert.emission.executable import Executable
+from wengert.kernel import fused
 from wengert.kernel.functions import FUNCTIONS, Features, evaluated, expression_of
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Stage, Store
 
-__all__ = ["PROCESSORS", "REFERENCES", "errors", "measured", "points_of"]
+__all__ = ["OF_DIGITS", "PROCESSORS", "REFERENCES", "errors", "measured", "points_of"]
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[np.random.Generator, int], Array]
@@ -77,6 +78,15 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "lgamma": exact(mpmath.loggamma),
     "digamma": exact(mpmath.digamma),
 }
+OF_DIGITS: dict[str, Callable[..., Any]] = {
+    "fmod": np.fmod,
+    "frexp_mantissa": fused.mantissa,
+    "frexp_exponent": fused.power,
+    "ldexp": fused.scaled,
+    "nextafter": np.nextafter,
+    "spacing": np.spacing,
+}
+"""NumPy's functions of the digits of numbers, which are exact, and others for other dtypes."""
 
 
 def uniform(low: float, high: float) -> Draw:
@@ -135,6 +145,7 @@ DOMAINS: dict[str, tuple[Draw, ...]] = {
     "erfc": (uniform(-6, 27.2), uniform(-1, 2)),
     "lgamma": GAMMA,
     "digamma": GAMMA,
+    **dict.fromkeys(("frexp_mantissa", "frexp_exponent", "spacing"), (sizes(-323, 308),)),
 }
 """How the arguments of functions of one are drawn: equally many each way."""
 
@@ -146,7 +157,9 @@ def drawn(name: str, rng: np.random.Generator, count: int) -> list[Array]:
         near = rng.uniform(0.9, 1.1, count)
         powers = rng.uniform(-308, 308, count) / np.log10(base), rng.uniform(-700, 700, count) / np.log(near)
         return [np.r_[base, near, rng.uniform(0, 10, count)], np.r_[powers[0], powers[1], rng.uniform(-10, 10, count)]]
-    if name in ("arctan2", "hypot"):
+    if name == "ldexp":
+        return [10.0 ** rng.uniform(-320, 308, 3 * count), np.rint(rng.uniform(-1500, 1500, 3 * count))]
+    if name in ("arctan2", "hypot", "fmod", "nextafter"):
         size = rng.uniform(-300, 300, count)
         other = np.clip(size + rng.uniform(-3, 3, count), -305, 305)
         x, y, z, w = rng.normal(size=(4, count))
@@ -183,9 +196,10 @@ def errors(name: str, arguments: Sequence[Array], found: Array) -> Array:
     """Return the errors of results in units in the last place; what must be infinite counts when it is not."""
     dtype = found.dtype
     with np.errstate(all="ignore"):
-        value = np.asarray(REFERENCES[name](*(x.astype(np.longdouble) for x in arguments)))
+        own = OF_DIGITS.get(name)
+        value = np.asarray(own(*arguments) if own else REFERENCES[name](*(x.astype(np.longdouble) for x in arguments)))
         off = np.abs(found - value) / unit(name, arguments, value, dtype)
-        same = found == value.astype(dtype)
+        same = (found == value.astype(dtype)) | (np.isnan(found) & np.isnan(value))
         return np.where(same & ~np.isfinite(found), 0, np.where(np.isnan(off), np.inf, off)).astype(float)
 
 

@@ -5,19 +5,19 @@ In memory the parts are neighbours, along an axis of their own that is last.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from wengert.compile.complex_functions import EXPRESSIONS
 from wengert.compile.contracting import contraction
 from wengert.compile.index_maps import Index, identity_map
 from wengert.compile.joins import Part, choice
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
-from wengert.compile.scalars import Scalar, operate, select
+from wengert.compile.scalars import Scalar
 from wengert.core.aval import PARTS, Aval
 from wengert.core.contraction import Contraction
 from wengert.core.form import Form, Place, View, form_of
@@ -26,7 +26,6 @@ from wengert.kernel.checking import DTYPES
 __all__ = ["complex_call", "is_complex", "joined_parts", "literal_parts", "parts_in_memory", "real_dtype"]
 
 DType = np.dtype[Any]
-Parts = tuple[Scalar, Scalar]
 
 BY_PARTS = frozenset(
     {
@@ -101,6 +100,8 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
         return Refused(f"values of dtype {dtype}")
     points = [(halves[0].scalar(i, dtype), halves[1].scalar(i, dtype)) for i in range(len(operands))]
     result = expression(*points)
+    if result is None:
+        return Refused("operands that no opcode takes")
     return result.access if isinstance(result, Scalar) else Pair(*[part.access for part in result])
 
 
@@ -171,69 +172,6 @@ def product(call: Call, halves: Sequence[Call]) -> Value | Refused:
     if count == 1:
         return Pair(known[0].access, known[1].access)
     return Pair((known[0] - known[3]).access, (known[1] + known[2]).access)
-
-
-# Expressions
-
-
-def multiplied(x: Parts, y: Parts) -> Parts:
-    """Return a product as NumPy computes it."""
-    return x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]
-
-
-def divided(x: Parts, y: Parts) -> Parts:
-    """Return a quotient as NumPy computes it: Smith, Algorithm 116: Complex division, CACM 5 (1962) 435."""
-    (a, b), (c, d) = x, y
-    wide = operate("absolute", c) >= operate("absolute", d)
-    zero = c.equals(0) & d.equals(0)
-    large, small = select(wide, c, d), select(wide, d, c)
-    ratio = small / large
-    scale = 1 / (large + small * ratio)
-    real = select(wide, a + b * ratio, a * ratio + b) * scale
-    imaginary = select(wide, b - a * ratio, b * ratio - a) * scale
-    size = operate("absolute", c)
-    return select(zero, a / size, real), select(zero, b / size, imaginary)
-
-
-def exponential(x: Parts) -> Parts:
-    """Return exp(a) (cos b + i sin b); in two factors, the first of which does not overflow before the product does."""
-    half = operate("exp", x[0] * 0.5)
-    plain, gone = x[1].equals(0), x[0].equals(-math.inf)
-    real = select(plain, operate("exp", x[0]), (half * operate("cos", x[1])) * half)
-    imaginary = select(plain, x[1], (half * operate("sin", x[1])) * half)
-    return select(gone, 0, real), select(gone, 0, imaginary)
-
-
-def each(name: str) -> Callable[[Parts], Scalar]:
-    """Return what tells something of both parts."""
-
-    def told(x: Parts) -> Scalar:
-        sizes = [operate("absolute", part) for part in x]
-        if name == "isnan":
-            return x[0].differs(x[0]) | x[1].differs(x[1])
-        if name == "isinf":
-            return sizes[0].equals(math.inf) | sizes[1].equals(math.inf)
-        return (sizes[0] < math.inf) & (sizes[1] < math.inf)
-
-    return told
-
-
-EXPRESSIONS: dict[str, Callable[..., Scalar | Parts]] = {
-    "multiply": multiplied,
-    "complex_product": multiplied,
-    "divide": divided,
-    "square": lambda x: multiplied(x, x),
-    "conjugate": lambda x: (x[0], -x[1]),
-    "absolute": lambda x: operate("hypot", *x),
-    "complex_size": lambda x: operate("hypot", *x),
-    "exp": exponential,
-    "equal": lambda x, y: x[0].equals(y[0]) & x[1].equals(y[1]),
-    "not_equal": lambda x, y: x[0].differs(y[0]) | x[1].differs(y[1]),
-    "isreal": lambda x: x[1].equals(0),
-    "iscomplex": lambda x: x[1].differs(0),
-    **{name: each(name) for name in ("isnan", "isinf", "isfinite")},
-}
-"""By the names of primitives, in terms of the parts."""
 
 
 def literal_parts(nodes: Nodes, value: Any) -> Pair:

@@ -25,6 +25,7 @@ PASSING = 0.5e-3
 CYCLE = 0.2e-3
 """Microseconds of NumPy for an element and a cycle of a vector that an opcode takes natively."""
 COSTLY = {"pow": 90, "float_power": 90, "logistic": 40, "logaddexp": 70, "logaddexp2": 70}
+COSTLY |= dict.fromkeys(("remainder", "fmod", "floor_divide"), 40)
 """Cycles of pointwise primitives that are several opcodes; what is not here takes about one."""
 AT_ONCE = 8
 """Evaluations up to which a graph is compiled at its first call if they take as long as compiling it."""

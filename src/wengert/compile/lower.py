@@ -7,7 +7,7 @@ rule does not name are refused, not ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,7 +68,7 @@ class Lowering:
         for i, equation in enumerate(self.graph.equations):
             found = refusal(equation) or self.equation(equation)
             if not isinstance(found, Refused):
-                self.known[equation.outputs[0]] = found
+                self.known.update(zip(equation.outputs, found, strict=True))
                 continue
             self.refused[i] = found
             for j, variable in enumerate(equation.outputs):
@@ -106,18 +106,24 @@ class Lowering:
             value, shape = permuted(value, shape, inverse(axes)), tuple([shape[axis] for axis in axes])
         return joined_parts(self.nodes, value, shape) if isinstance(value, Pair) else (value, shape)
 
-    def equation(self, equation: Equation) -> Value | Refused:
-        """Return what stands for the result of an equation, or why there is nothing."""
+    def equation(self, equation: Equation) -> Sequence[Value] | Refused:
+        """Return what stands for the results of an equation, or why there is nothing."""
         alone = [self.uses.get(x, 0) == 1 if type(x) is Variable else False for x in equation.inputs]
         avals = list(map(aval_of, equation.inputs))
-        (out,) = equation.outputs
-        call = Call(self.nodes, equation.primitive, equation.params, equation.inputs, (), avals, out.aval, alone)
         values = list(map(self.value, equation.inputs))
         rule = rule_of(equation.primitive)
         args = [value for value in values if isinstance(value, Access)]
-        if is_complex(out.aval) or len(args) < len(values):
-            return complex_call(call, values, rule)
-        return rule(replace(call, args=args))
+        results: list[Value] = []
+        for k, out in enumerate(equation.outputs):
+            call = Call(self.nodes, equation.primitive, equation.params, equation.inputs, (), avals, out.aval, alone, k)
+            if is_complex(out.aval) or len(args) < len(values):
+                found = complex_call(call, values, rule)
+            else:
+                found = rule(replace(call, args=args))
+            if isinstance(found, Refused):
+                return found
+            results.append(found)
+        return results
 
 
 def lower(graph: Graph) -> Lowered:
@@ -155,15 +161,13 @@ def is_native(aval: Aval) -> bool:
 
 def refusal(equation: Equation) -> Refused | None:
     """Return why an equation is refused whatever its rule says; None if it is not."""
-    if len(equation.outputs) != 1:
-        return Refused("several results")
     avals = [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
     for aval in avals:
         if min(aval.shape, default=1) < 1:
             return Refused("arrays without elements")
         if not is_native(aval):
             return Refused(f"values of dtype {aval.dtype}")
-    if avals[-1].weak and avals[-1].dtype.kind in "iu":
+    if any(aval.weak and aval.dtype.kind in "iu" for aval in avals[len(equation.inputs) :]):
         return Refused("whole numbers of Python's, which have no size")
     if any(type(x) is int and not -(1 << 63) <= x < 1 << 63 for x in equation.inputs):
         return Refused("a whole number of more than 64 bits")

@@ -41,6 +41,7 @@ class Call:
         args: what the operands read.
         avals: shapes and dtypes of the operands.
         out: those of the result.
+        result: which of several results is wanted.
         alone: for each operand whether no other equation reads it.
     """
 
@@ -52,6 +53,7 @@ class Call:
     avals: Sequence[Aval]
     out: Aval
     alone: Sequence[bool]
+    result: int = 0
 
     @property
     def shapes(self) -> list[Shape]:

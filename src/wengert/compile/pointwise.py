@@ -23,7 +23,7 @@ from wengert.kernel.opcodes import OPCODES
 __all__ = ["BOOLEAN", "COPIES", "EXPRESSIONS", "PARAMETERS", "WHOLE", "expression_of", "loop_dtypes", "pointwise"]
 
 DType = np.dtype[Any]
-Expression = Callable[..., "Scalar | None"]
+Expression = Callable[..., "Scalar | tuple[Scalar, ...] | None"]
 LN2 = math.log(2)
 
 BY_EVALUATION: dict[Any, str] = {
@@ -120,6 +120,69 @@ def is_close(x: Scalar, y: Scalar, rtol: Scalar, atol: Scalar, *, equal_nan: boo
     return near | is_nan(x) & is_nan(y) if equal_nan else near
 
 
+# Division
+
+
+def remainder(x: Scalar, y: Scalar) -> Scalar:
+    """Return what is left of x after dividing by y, with the sign of y."""
+    if x.dtype.kind != "f":
+        return select(y.equals(0), 0, x - operate("floor_divide", x, y) * y)
+    rest = operate("fmod", x, y)
+    other = operate("xor", rest < 0, y < 0)
+    return select(rest.equals(0), operate("copysign", y.constant(0), y), select(other, rest + y, rest))
+
+
+def c_remainder(x: Scalar, y: Scalar) -> Scalar:
+    """Return what is left of x after dividing by y, with the sign of x."""
+    if x.dtype.kind == "f":
+        return operate("fmod", x, y)
+    rest = remainder(x, y)
+    if x.dtype.kind == "u":
+        return rest
+    other = operate("xor", x < 0, y < 0)
+    return select(other & rest.differs(0), rest - y, rest)
+
+
+def floor_quotient(x: Scalar, y: Scalar) -> Scalar:
+    """Return how often y fits into x, rounded down; of floats from the remainder, as NumPy does."""
+    if x.dtype.kind != "f":
+        return operate("floor_divide", x, y)
+    rest = operate("fmod", x, y)
+    other = operate("xor", rest < 0, y < 0) & rest.differs(0)
+    quotient = (x - rest) / y
+    quotient = select(other, quotient - 1, quotient)
+    down = operate("floor", quotient)
+    nearest = select(quotient - down > 0.5, down + 1, down)
+    plain = x / y
+    found = select(quotient.equals(0), operate("copysign", x.constant(0), plain), nearest)
+    return select(y.equals(0), plain, found)
+
+
+def in_parts(x: Scalar) -> tuple[Scalar, Scalar]:
+    """Return the fraction of a number and the whole number towards zero."""
+    whole = operate("trunc", x)
+    fraction = select(is_infinite(x), 0, x - whole)
+    return operate("copysign", fraction, x), whole
+
+
+def in_binary(x: Scalar) -> tuple[Scalar, Scalar]:
+    """Return m and n of x = m 2**n, 1/2 <= |m| < 1."""
+    return operate("frexp_mantissa", x), operate("frexp_exponent", x)
+
+
+def shifted(name: str) -> Expression:
+    """Return a shift of bits, which leaves those of the sign where it is by more than there are."""
+
+    def expression(x: Scalar, count: Scalar) -> Scalar:
+        bits = 8 * x.dtype.itemsize
+        fits = count < bits if x.dtype.kind == "u" else (count < bits) & (count >= 0)
+        if name == "shift_right" and x.dtype.kind == "i":
+            return operate(name, x, select(fits, count, bits - 1))
+        return select(fits, operate(name, x, select(fits, count, 0)), 0)
+
+    return expression
+
+
 # Powers
 
 
@@ -165,6 +228,32 @@ def added_exponents(name: str, scale: float) -> Expression:
         return select(x.equals(y), x + (LN2 if scale == 1 else 1.0), operate("maximum", x, y) + term)
 
     return expression
+
+
+# Of SciPy
+
+
+def logit(x: Scalar) -> Scalar:
+    """Return log(x / (1 - x)), near 1/2, where it is small, from its difference from zero."""
+    near = (x > 0.3) & (x < 0.65)
+    return select(near, operate("log1p", (2 * x - 1) / (1 - x)), operate("log", x / (1 - x)))
+
+
+def weighed_logarithm(name: str) -> Expression:
+    """Return x log(y), and 0 for x = 0 whatever y is, but for NaN."""
+    return lambda x, y: select(x.equals(0) & y.equals(y), 0, x * operate(name, y))
+
+
+def entropy(x: Scalar) -> Scalar:
+    """Return -x log(x), and -infinity below zero."""
+    return select(x.equals(0), 0, select(x < 0, -math.inf, -x * operate("log", x)))
+
+
+def huber(delta: Scalar, r: Scalar) -> Scalar:
+    """Return r^2 / 2 up to delta, and what goes on linearly beyond."""
+    size = operate("absolute", r)
+    found = select(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
+    return select(delta < 0, math.inf, found)
 
 
 # Derivatives that are primitives
@@ -244,6 +333,31 @@ EXPRESSIONS: dict[str, Expression] = {
     "cosine": cosine,
     "erf": lambda x: operate("erf", x),
     "erfc": lambda x: operate("erfc", x),
+    "remainder": remainder,
+    "fmod": c_remainder,
+    "floor_divide": floor_quotient,
+    "modf": in_parts,
+    "frexp": in_binary,
+    "ldexp": lambda x, n: operate("ldexp", x, convert(n, x.dtype)),
+    "nextafter": lambda x, y: operate("nextafter", x, y),
+    "spacing": lambda x: operate("spacing", x),
+    "left_shift": shifted("shift_left"),
+    "right_shift": shifted("shift_right"),
+    "angle": lambda x, *, deg: operate("arctan2", x.constant(0), x) * (180 / math.pi if deg else 1.0),
+    "expit": lambda x: operate("expit", x),
+    "log_expit": lambda x: operate("log_expit", x),
+    "logit": logit,
+    "xlogy": weighed_logarithm("log"),
+    "xlog1py": weighed_logarithm("log1p"),
+    "entr": entropy,
+    "huber": huber,
+    "scipy.exp2": lambda x: operate("exp2", x),
+    "scipy.expm1": lambda x: operate("expm1", x),
+    "scipy.log1p": lambda x: operate("log1p", x),
+    "scipy.cbrt": lambda x: operate("cbrt", x),
+    "scipy.round": lambda x: operate("rint", x),
+    "exp10": lambda x: operate("power", x.constant(10), x),
+    "psi": lambda x: operate("digamma", x),
     "gammaln": lambda x: operate("lgamma", x),
     "digamma": lambda x: operate("digamma", x),
 }
@@ -260,6 +374,7 @@ OWN_DTYPE = {
     **dict.fromkeys(("isposinf", "isneginf", "isreal", "iscomplex", "isclose"), range(4)),
     "guarded": range(1, 3),
     "where": range(1),
+    "angle": range(1),
 }
 """The operands that primitives which are no ufuncs take as they are; others are of the dtype of the result."""
 
@@ -300,7 +415,7 @@ def pointwise(call: Call) -> Found:
         return Refused(f"values of dtype {', '.join(map(str, loop))}")
     xs = [call.scalar(i, dtype) for i, dtype in enumerate(loop)]
     if loop[0].kind in "biu" and name in WHOLE:
-        found: Scalar | None = xs[0]
+        found: Scalar | tuple[Scalar, ...] | None = xs[0]
     elif loop[0].kind == "b" and name in BOOLEAN:
         found = operate(BOOLEAN[name], *xs)
     elif loop[0].kind == "b" and name in ORDERED:
@@ -309,6 +424,8 @@ def pointwise(call: Call) -> Found:
         return Refused("numbers that are known")
     else:
         found = expression(*xs, **call.params)
+    if isinstance(found, tuple):
+        found = found[call.result]
     return Refused("operands that no opcode takes") if found is None else convert(found, out.dtype).access
 
 

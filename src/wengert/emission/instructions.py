@@ -160,6 +160,20 @@ def copysign(b: Builder, case: Case, x: Value, y: Value) -> Value:
     return b.intrinsic("copysign", x.type, x, y)
 
 
+def floor_divide(b: Builder, case: Case, x: Value, y: Value) -> Value:
+    """Write the whole quotient, rounded down: 0 by zero, which the processor refuses, as it does what -1 overflows."""
+    zero, one = b.constant(x.type, 0), b.constant(x.type, 1)
+    none = b.compare("eq", y, zero)
+    if not signed(case.given):
+        return b.select(none, zero, b.binary("udiv", x, b.select(none, one, y)))
+    minus = b.compare("eq", y, b.constant(x.type, -1))
+    divisor = b.select(none | minus, one, y)
+    found = b.binary("sdiv", x, divisor)
+    rest = x - found * divisor
+    below = b.compare("ne", rest, zero) & b.compare("slt", b.binary("xor", rest, divisor), zero)
+    return b.select(none, zero, b.select(minus, -x, b.select(below, found - one, found)))
+
+
 def bitwise(name: str) -> Write:
     """Write an instruction on bits."""
     return lambda b, case, x, y: b.binary(name, x, y)
@@ -264,6 +278,8 @@ INSTRUCTIONS: dict[str, Write] = {
     "rint": rounded("rint"),
     "trunc": rounded("trunc"),
     "copysign": copysign,
+    "floor_divide": floor_divide,
+    "long_remainder": arithmetic("rem"),
     "equal": comparison("eq"),
     "not_equal": comparison("ne"),
     "less": comparison("slt"),

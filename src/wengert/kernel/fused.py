@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["exponent", "fraction", "fused", "scaled"]
+__all__ = ["exponent", "fraction", "fused", "mantissa", "power", "scaled"]
 
 Array = Any  # arrays and scalars of NumPy
 
@@ -98,6 +98,16 @@ def parts(x: Array) -> tuple[Array, Array]:
     """Return the digits of |x| as a number from 1 to 2, and its power of two."""
     digits, power = np.frexp(np.absolute(x))
     return digits * 2, power - 1
+
+
+def mantissa(x: Array) -> Array:
+    """Return m of x = m 2**n, 1/2 <= |m| < 1, as C's frexp."""
+    return np.frexp(x)[0]
+
+
+def power(x: Array) -> Array:
+    """Return n of x = m 2**n, 1/2 <= |m| < 1, as a floating-point number; 0 for zero and what is not finite."""
+    return np.where(np.isfinite(x), np.frexp(x)[1], 0).astype(x.dtype)[()]
 
 
 def exponent(x: Array) -> Array:

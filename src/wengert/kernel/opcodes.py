@@ -74,6 +74,8 @@ OPCODES = table(
     Opcode("rint", 1, np.rint),
     Opcode("trunc", 1, np.trunc),
     Opcode("copysign", 2, np.copysign),
+    Opcode("floor_divide", 2, np.floor_divide, cost=40),  # of whole numbers; by zero it is zero
+    Opcode("long_remainder", 2, np.fmod, cost=90),  # of any two floating-point numbers
     # comparisons and logic; NaN is unequal to everything
     Opcode("equal", 2, np.equal, "bool"),
     Opcode("not_equal", 2, np.not_equal, "bool"),
@@ -121,6 +123,12 @@ OPCODES = table(
     Opcode("arctanh", 1, np.arctanh, cost=40),
     Opcode("power", 2, np.power, cost=90),
     Opcode("cbrt", 1, np.cbrt, cost=45),
+    Opcode("fmod", 2, np.fmod, cost=15),
+    Opcode("frexp_mantissa", 1, fused.mantissa, cost=5),
+    Opcode("frexp_exponent", 1, fused.power, cost=5),
+    Opcode("ldexp", 2, fused.scaled, cost=5),
+    Opcode("nextafter", 2, np.nextafter, cost=5),
+    Opcode("spacing", 1, np.spacing, cost=5),
     Opcode("hypot", 2, np.hypot, cost=20),
     Opcode("expit", 1, special("expit"), cost=30),
     Opcode("log_expit", 1, special("log_expit"), cost=55),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wengert.kernel.functions import angles, exponential, gamma, logarithm, normal, powers, trigonometric
+from wengert.kernel.functions import angles, division, exponential, gamma, logarithm, normal, powers, trigonometric
 from wengert.kernel.functions.expression import Body, Expression, Features, Rare, evaluated, written
 
 __all__ = [
@@ -74,6 +74,12 @@ FUNCTIONS = table(
     Function("power", powers.power, (1.6, 1.6), (0.51, 0.51), arity=2),
     Function("cbrt", powers.cbrt, (0.6, 0.6), (0.6, 0.6)),
     Function("hypot", powers.hypot, (1, 1.3), (1, 1.3), arity=2),
+    Function("fmod", division.fmod, (0, 0), (0, 0), arity=2),
+    Function("frexp_mantissa", division.frexp, (0, 0), (0, 0)),
+    Function("frexp_exponent", division.frexp, (0, 0), (0, 0), result=1),
+    Function("ldexp", division.ldexp, (0.5, 0.5), (0.5, 0.5), arity=2),
+    Function("nextafter", division.nextafter, (0, 0), (0, 0), arity=2),
+    Function("spacing", division.spacing, (0, 0), (0, 0)),
     Function("erf", normal.erf, (2, 2), (2, 2)),
     Function("erfc", normal.erfc, (3.5, 3.5), (0.51, 0.51)),
     Function("lgamma", gamma.lgamma, (4, 4), (0.51, 0.51)),
