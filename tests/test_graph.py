@@ -1,9 +1,7 @@
 """Graphs: tracing, printing, evaluating, comparing, checking, gradients and pictures."""
 
 import functools
-import shutil
 import weakref
-import xml.etree.ElementTree
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +12,7 @@ import wengert.core.steps
 import wengert.numpy as wnp
 from wengert.core.primitive import PRIMITIVES
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
-from wengert.graph import Equation, Graph, Variable, check, gradient, render, to_dot, to_svg, trace
+from wengert.graph import Equation, Graph, Variable, check, gradient, render, to_dot, trace
 
 FLOAT = np.dtype(float)
 
@@ -374,20 +372,6 @@ def test_sub_graphs_are_drawn_in_frames():
     text = to_dot(Graph([X], [equation("sin", [X], [Y], body=inner)], [Y]))
     assert "subgraph cluster_g_e0_0 {" in text
     assert 'label="sin body"' in text
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
-def test_pictures_are_drawn():
-    root = xml.etree.ElementTree.fromstring(to_svg(gradient(trace(textbook)(2.0, 5.0))))
-    assert root.tag.endswith("svg")
-
-
-def test_without_graphviz_the_error_says_so(monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(
-        UsageError, match=r"^to_svg: no program dot on the path; Graphviz is needed to draw\. Install it"
-    ):
-        to_svg(trace(textbook)(2.0, 5.0))
 
 
 def test_zeros_that_parts_are_added_to_are_one_element_in_memory():

@@ -25,6 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "_malloc",
             "_records",
             "native",
+            "pictures",
         }
     ),
     frozenset({"kernel"}),

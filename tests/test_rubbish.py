@@ -297,6 +297,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "graph.render": lambda g="g": graph.render(g),
     "graph.to_dot": lambda g="g": graph.to_dot(g),
     "graph.to_svg": lambda g="g": graph.to_svg(g),
+    "graph.to_html": lambda g="g": graph.to_html(g),
     "graph.save": lambda g="g": graph.save(g, "/nonexistent/graph"),
     "graph.save to": lambda path="/nonexistent/graph": graph.save(traced(), path),
     "graph.load": lambda path="/nonexistent/graph": graph.load(path),

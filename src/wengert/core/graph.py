@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from wengert.core.steps import Steps, last_uses
 from wengert.core.tensor import Tensor
 from wengert.core.variable import Variable
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
+
+if TYPE_CHECKING:
+    from wengert.pictures.picture import Picture
 
 __all__ = [
     "FAILURES",
@@ -134,6 +137,23 @@ class Graph(Composite):
 
     def __repr__(self) -> str:
         return f"<graph of {len(self.inputs)} inputs, {len(self.equations)} equations, {len(self.outputs)} outputs>"
+
+    def to_svg(self) -> str:
+        """Return a picture of the graph; see `wengert.graph.to_svg`."""
+        return self.picture().to_svg()
+
+    def to_html(self) -> str:
+        """Return a page about the graph; see `wengert.graph.to_html`."""
+        return self.picture().to_html()
+
+    def picture(self) -> Picture:
+        """Return the picture that both show."""
+        from wengert.core.diagrams import picture_of  # pictures are for those who look at them
+
+        return picture_of(self)
+
+    def _repr_html_(self) -> str | None:
+        return self.picture()._repr_html_()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Graph) and self.structure() == other.structure()

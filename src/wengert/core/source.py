@@ -25,6 +25,7 @@ from wengert.core.cache import Cache
 __all__ = [
     "PACKAGE_PREFIX",
     "RECENT",
+    "Origin",
     "Position",
     "Use",
     "asker",
@@ -76,6 +77,18 @@ class Position(NamedTuple):
         return f"{place}: {self.text}" if self.text else place
 
 
+class Origin(tuple[CodeType, int]):
+    """Know besides the place of an operation, a code object and an offset, when it was asked for.
+
+    Attributes:
+        number: of the equation that was written down; those written down later have greater ones.
+        node: of the recorded operation whose derivative this one belongs to; 0 if it does not.
+    """
+
+    number: int = 0
+    node: int = 0
+
+
 def is_librarys(filename: str) -> bool:
     """Tell whether a file belongs to the library (NumPy's dispatch code counts as such: it only passes calls on)."""
     return filename.startswith((PACKAGE_PREFIX, NUMPY_PREFIX, "<__array_function__"))
@@ -115,7 +128,7 @@ def speaks_for(local: str) -> Callable[[F], F]:
 def spoken(frame: FrameType, local: str) -> tuple[CodeType, int] | None:
     """Return the line that a frame of a marked function speaks for, by the operation in a local variable."""
     origin = getattr(frame.f_locals.get(local), "origin", None)
-    return origin if type(origin) is tuple else None
+    return origin if isinstance(origin, tuple) and not isinstance(origin, Position) else None
 
 
 def caller(depth: int = 1) -> tuple[CodeType, int]:

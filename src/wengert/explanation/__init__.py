@@ -12,11 +12,11 @@ import numpy as np
 
 from wengert._tree import NAMESPACE, flatten, map_leaves
 from wengert.core.aval import is_differentiable
+from wengert.core.formulas import exact_text, formula, value_text
 from wengert.core.requirements import require_callable
 from wengert.core.source import Position
 from wengert.core.tensor import raw
 from wengert.errors import DtypeError, describe
-from wengert.explanation.formulas import exact_text, formula, value_text
 from wengert.explanation.listing import Listing, Operation, Reference, parents_of, snapshot
 from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
 from wengert.traces.tape import Node

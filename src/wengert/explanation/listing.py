@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.formulas import constant_text
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, raw
-from wengert.explanation.formulas import constant_text
 from wengert.traces.tape import Node, Output, Tape
 
 __all__ = ["Listing", "Operation", "Reference", "parents_of", "snapshot"]

@@ -6,7 +6,7 @@ the static style: expressions first, values later.
 """
 
 from wengert.core.graph import Equation, Graph, Variable, check, render
-from wengert.graph.drawing import to_dot, to_svg
+from wengert.graph.drawing import to_dot, to_html, to_svg
 from wengert.graph.files import load, save
 from wengert.graph.static import Executor, gradients, placeholder
 from wengert.transforms.tracing import gradient, trace
@@ -24,6 +24,7 @@ __all__ = [
     "render",
     "save",
     "to_dot",
+    "to_html",
     "to_svg",
     "trace",
 ]

@@ -1,4 +1,4 @@
-"""Pictures of graphs, through Graphviz."""
+"""Pictures of graphs: our own, and text for Graphviz."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from wengert.core.graph import (
     subgraphs,
     variable_names,
 )
-from wengert.errors import UsageError, describe
 
-__all__ = ["to_dot", "to_svg"]
+__all__ = ["to_dot", "to_html", "to_svg"]
 
 
 def to_dot(graph: Graph) -> str:
@@ -98,7 +97,11 @@ def quoted(text: str) -> str:
 
 
 def to_svg(graph: Graph) -> str:
-    """Return a picture of a graph as SVG, drawn by Graphviz.
+    """Return a picture of a graph as SVG, with sub-graphs inside of their equations; `graph.to_svg()` does the same.
+
+    Data flow downward. Pointing at a box tells where in the program the equation was traced, and for one of a backward
+    pass which equation it belongs to the derivative of. In graphs of thousands of equations the longest wires are
+    left out, and dots show where they arrive.
 
     Args:
         graph: the graph.
@@ -107,28 +110,35 @@ def to_svg(graph: Graph) -> str:
         The text of an `.svg` file.
 
     Raises:
-        UsageError: Graphviz is not installed, or could not draw the graph.
+        DtypeError: it is no graph.
 
-    >>> import shutil, wengert as wg
-    >>> shutil.which("dot") is None or "<svg" in to_svg(wg.graph.trace(lambda x: x * 2.0)(1.0))
-    True
+    >>> import wengert as wg
+    >>> graph = wg.graph.trace(lambda x: x * 2.0)(1.0)
+    >>> "v1 = x * 2.0" in to_svg(graph), to_svg(graph) == graph.to_svg()
+    (True, True)
     """
-    import shutil
-    import subprocess  # on first use, as everywhere in this package: they would slow down the import
+    require_graph("to_svg", graph)
+    return graph.to_svg()
 
-    program = shutil.which("dot")
-    if program is None:
-        raise UsageError(
-            describe(
-                "to_svg",
-                "no program dot on the path",
-                "Graphviz is needed to draw",
-                "Install it (https://graphviz.org), or use wengert.graph.to_dot",
-            )
-        )
-    done = subprocess.run([program, "-Tsvg"], input=to_dot(graph), capture_output=True, text=True, encoding="utf-8")
-    if done.returncode != 0:
-        raise UsageError(
-            describe("to_svg", f"an error of dot ({done.stderr.strip()})", "a drawing is needed", "Use to_dot")
-        )
-    return done.stdout
+
+def to_html(graph: Graph) -> str:
+    """Return a page about a graph that needs no network; `graph.to_html()` does the same.
+
+    Drag to pan and zoom in the picture, fold sub-graphs, and click an equation to see its shape and dtype, its line in
+    the program, what uses it, and for one of a backward pass which equation it belongs to the derivative of.
+
+    Args:
+        graph: the graph.
+
+    Returns:
+        The text of an `.html` file.
+
+    Raises:
+        DtypeError: it is no graph.
+
+    >>> import wengert as wg
+    >>> to_html(wg.graph.trace(lambda x: x * 2.0)(1.0))[:15]
+    '<!doctype html>'
+    """
+    require_graph("to_html", graph)
+    return graph.to_html()

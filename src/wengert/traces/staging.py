@@ -21,7 +21,7 @@ from wengert.core.order import Strides, strides_of
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.recording import SPECIAL
 from wengert.core.sharing import Plain
-from wengert.core.source import Position, caller, expression_at, position_of, use_at
+from wengert.core.source import Origin, Position, caller, expression_at, position_of, use_at
 from wengert.core.tensor import Tensor, is_staged, make_tensor
 from wengert.core.trace import next_level
 from wengert.core.views import lasting
@@ -29,6 +29,7 @@ from wengert.core.watch import rebound, snapshot
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.barriers import barrier, overwritten
 from wengert.traces.modes import stopped
+from wengert.traces.tape import CREATED
 from wengert.traces.transient import Transient
 
 __all__ = ["Stage", "staged"]
@@ -138,7 +139,8 @@ class Stage(Transient):
             for variable, strides in zip(outputs, order, strict=True):
                 variable.strides = strides
         lasting = primitive if primitive.registered else primitive.lasting(inputs, avals)
-        self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, caller()))
+        origin = numbered(caller())
+        self.equations.append(Equation(lasting, inputs, dict(params) if params else NO_PARAMS, outputs, origin))
         found = tuple([self.tensor(variable) for variable in outputs])
         if SPECIAL and stopped(self) and primitive not in (barrier, overwritten):
             found = tuple([self.process(barrier, (x,), NO_PARAMS) if is_differentiable(x.dtype) else x for x in found])
@@ -293,6 +295,14 @@ def inputs_for(stage: Stage, outside: Sequence[Tensor]) -> Iterator[None]:
 def output_of(value: Any) -> Any:
     """Return a result as a graph may have it: a Tensor, a Python number or an array."""
     return lasting(value) if type(value) is Tensor else value if is_number(value) else np.asarray(value)[()]
+
+
+def numbered(place: tuple[CodeType, int]) -> Origin:
+    """Return the origin of a new equation, whose number is less than that of the node that a tape makes for it."""
+    origin = Origin(place)
+    origin.number = next(CREATED)
+    origin.node = getattr(place, "node", 0)
+    return origin
 
 
 def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:

@@ -22,7 +22,7 @@ from wengert.core.evaluation import evaluated
 from wengert.core.memory import fixed, lend
 from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.recording import SPECIAL, settings
-from wengert.core.source import Position, caller, position_of
+from wengert.core.source import Origin, Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants
 from wengert.errors import GraphError, describe
 from wengert.traces.modes import recording
@@ -92,9 +92,11 @@ class Node:
         return str(self.primitive.name)
 
     @property
-    def origin(self) -> tuple[CodeType, int]:
-        """The code object and instruction offset that recorded the operation."""
-        return self.code, self.offset
+    def origin(self) -> Origin:
+        """Where the derivative of the operation comes from: what recorded it."""
+        origin = Origin((self.code, self.offset))
+        origin.node = self.number
+        return origin
 
     @property
     def position(self) -> Position:

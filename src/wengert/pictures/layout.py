@@ -1,0 +1,344 @@
+"""Layered drawing of acyclic graphs, in time nearly linear in their size.
+
+K. Sugiyama, S. Tagawa, M. Toda, Methods for visual understanding of hierarchical system structures, IEEE Transactions
+on Systems, Man and Cybernetics 11 (2), 1981, in four steps: layers, bends where wires pass layers, an order of each
+layer with few crossings (by medians), and positions (least squares, solved exactly for each layer by pooling). The
+wires of one result share their bends. Bends are what can grow beyond all bounds: a backward pass uses what the forward
+pass computed a thousand layers before. The longest wires are therefore left out when there are too many, and only
+their ends are drawn.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from wengert.pictures.picture import Wire
+
+__all__ = ["Layout", "Segment", "laid_out"]
+
+GAP = 18.0
+"""Between boxes that are beside each other."""
+LANE = 10.0
+"""The width that a wire has to itself where it passes a layer."""
+DISTANCE = 30.0
+"""Between layers."""
+BENDS = 3
+"""Bends there may be for each box."""
+ROUNDS = 6
+"""Passes down and up that look for an order; the best one of all is taken."""
+PULLS = (1.0, 4.0, 8.0)
+"""How strongly a wire wants to be vertical, by how many of its ends are bends."""
+
+
+class Link(NamedTuple):
+    """Join two items of neighbouring layers, at distances from their centers."""
+
+    upper: int
+    leaves: float
+    lower: int
+    arrives: float
+
+
+class Segment(NamedTuple):
+    """Be a piece of a wire: down from the bottom of a box or the top of a layer, then from layer to layer.
+
+    Attributes:
+        x, y: where it begins.
+        bottom: of the layer.
+        to_x, to_y: where it ends.
+    """
+
+    x: float
+    y: float
+    bottom: float
+    to_x: float
+    to_y: float
+
+
+class Layout(NamedTuple):
+    """Hold positions.
+
+    Attributes:
+        width, height: of the whole.
+        lefts, tops: of the boxes.
+        layers: of each box.
+        bands: top and bottom of each layer.
+        wires: for (box, result) the pieces of its wires.
+        ends: where wires that were left out arrive: (box, x, y).
+    """
+
+    width: float
+    height: float
+    lefts: list[float]
+    tops: list[float]
+    layers: list[int]
+    bands: list[tuple[float, float]]
+    wires: dict[tuple[int, int], list[Segment]]
+    ends: list[tuple[int, float, float]]
+
+
+def laid_out(sizes: Sequence[tuple[float, float]], ports: Sequence[tuple[int, int]], wires: Sequence[Wire]) -> Layout:
+    """Return where boxes and wires go.
+
+    Args:
+        sizes: width and height of each box.
+        ports: how many operands and results each has.
+        wires: from earlier boxes to later ones.
+    """
+    layers = layers_of(len(sizes), wires)
+    drawn, left_out = affordable(layers, wires)
+    items = Items(layers, [width for width, _ in sizes])
+    nets: dict[tuple[int, int], list[Link]] = {}
+    for wire in drawn:
+        items.join(wire, ports, nets)
+    rows = few_crossings(items)
+    centers = positions(items, rows)
+    left = min((c - w / 2 for c, w in zip(centers, items.widths, strict=True)), default=0.0)
+    centers = [center - left for center in centers]
+    right = max((c + w / 2 for c, w in zip(centers, items.widths, strict=True)), default=0.0)
+    bands = bands_of(layers, sizes)
+    tops = [bands[layer][0] for layer in layers]
+
+    def piece(link: Link) -> Segment:
+        top, bottom = bands[items.layers[link.upper]]
+        begin = top + sizes[link.upper][1] if link.upper < len(sizes) else top
+        end = bands[items.layers[link.lower]][0]
+        return Segment(centers[link.upper] + link.leaves, begin, bottom, centers[link.lower] + link.arrives, end)
+
+    return Layout(
+        width=right,
+        height=bands[-1][1] if bands else 0.0,
+        lefts=[centers[i] - width / 2 for i, (width, _) in enumerate(sizes)],
+        tops=tops,
+        layers=layers,
+        bands=bands,
+        wires={net: [piece(link) for link in links] for net, links in nets.items()},
+        ends=[
+            (w.target, centers[w.target] + place(w.operand, ports[w.target][0], sizes[w.target][0]), tops[w.target])
+            for w in left_out
+        ],
+    )
+
+
+def place(number: int, count: int, width: float) -> float:
+    """Return how far from the center of a box one of its operands or results is."""
+    return ((number + 1) / (count + 1) - 0.5) * width
+
+
+# Layers
+
+
+def layers_of(count: int, wires: Sequence[Wire]) -> list[int]:
+    """Return a layer for each box, below those of what it uses: the uppermost, or where fewer wires are long then."""
+    layers = [0] * count
+    before: list[set[int]] = [set() for _ in range(count)]
+    after: list[set[int]] = [set() for _ in range(count)]
+    for wire in wires:
+        before[wire.target].add(wire.source)
+        after[wire.source].add(wire.target)
+    for i in range(count):
+        layers[i] = max((layers[j] + 1 for j in before[i]), default=0)
+    for i in reversed(range(count)):
+        if len(before[i]) < len(after[i]):
+            layers[i] = min(layers[j] for j in after[i]) - 1
+    used = {layer: i for i, layer in enumerate(sorted(set(layers)))}
+    return [used[layer] for layer in layers]
+
+
+def affordable(layers: Sequence[int], wires: Sequence[Wire]) -> tuple[list[Wire], list[Wire]]:
+    """Return the wires to draw, the shorter ones first, and those to leave out."""
+    budget = BENDS * len(layers) + 100
+    spent: dict[tuple[int, int], int] = {}
+    drawn, left_out = [], []
+    for wire in sorted(wires, key=lambda w: (layers[w.target] - layers[w.source], w)):
+        net, bends = wire[:2], layers[wire.target] - layers[wire.source] - 1
+        cost = max(0, bends - spent.get(net, 0))
+        if cost > budget:
+            left_out.append(wire)
+        else:
+            budget -= cost
+            spent[net] = max(bends, spent.get(net, 0))
+            drawn.append(wire)
+    return drawn, left_out
+
+
+class Items:
+    """Hold what stands in layers: boxes, and after them bends; and the links between them."""
+
+    def __init__(self, layers: Sequence[int], widths: Sequence[float]) -> None:
+        self.boxes = len(layers)
+        self.layers = list(layers)
+        self.widths = list(widths)
+        self.above: list[list[Link]] = [[] for _ in layers]
+        self.below: list[list[Link]] = [[] for _ in layers]
+        self.bends: dict[tuple[int, int], list[int]] = {}
+
+    def join(self, wire: Wire, ports: Sequence[tuple[int, int]], nets: dict[tuple[int, int], list[Link]]) -> None:
+        """Link a result with an operand, through bends which all the wires of the result share."""
+        net = wire.source, wire.result
+        links = nets.setdefault(net, [])
+        leaves = place(wire.result, ports[wire.source][1], self.widths[wire.source])
+        arrives = place(wire.operand, ports[wire.target][0], self.widths[wire.target])
+        bends = self.bends.setdefault(net, [])
+        needed = self.layers[wire.target] - self.layers[wire.source] - 1
+        while len(bends) < needed:
+            upper = bends[-1] if bends else wire.source
+            bend = self.bend(self.layers[upper] + 1)
+            links.append(self.link(Link(upper, 0.0 if bends else leaves, bend, 0.0)))
+            bends.append(bend)
+        upper, start = (bends[needed - 1], 0.0) if needed else (wire.source, leaves)
+        links.append(self.link(Link(upper, start, wire.target, arrives)))
+
+    def bend(self, layer: int) -> int:
+        """Add a bend to a layer."""
+        self.layers.append(layer)
+        self.widths.append(LANE)
+        self.above.append([])
+        self.below.append([])
+        return len(self.layers) - 1
+
+    def link(self, link: Link) -> Link:
+        """Enter a link."""
+        self.above[link.lower].append(link)
+        self.below[link.upper].append(link)
+        return link
+
+    def pull(self, link: Link) -> float:
+        """Return how strongly a link wants to be vertical."""
+        return PULLS[(link.upper >= self.boxes) + (link.lower >= self.boxes)]
+
+    def rows(self) -> list[list[int]]:
+        """Return the items of each layer in the order in which they were made."""
+        rows: list[list[int]] = [[] for _ in range(max(self.layers, default=-1) + 1)]
+        for item, layer in enumerate(self.layers):
+            rows[layer].append(item)
+        return rows
+
+
+# Order
+
+
+def few_crossings(items: Items) -> list[list[int]]:
+    """Return the items of each layer in an order in which few wires cross."""
+    rows = items.rows()
+    best, fewest = [list(row) for row in rows], crossings(items, rows)
+    for i in range(ROUNDS):
+        if fewest == 0:
+            break
+        sort_by_medians(items, rows, downward=i % 2 == 0)
+        found = crossings(items, rows)
+        if found < fewest:
+            best, fewest = [list(row) for row in rows], found
+    return best
+
+
+def sort_by_medians(items: Items, rows: list[list[int]], *, downward: bool) -> None:
+    """Sort each layer by the medians of where its wires come from, or go to."""
+    index = index_of(items, rows)
+    for row in rows if downward else reversed(rows):
+        keys: dict[int, float] = {}
+        for item in row:
+            if downward:
+                ends = sorted([index[x.upper] + x.leaves / items.widths[x.upper] for x in items.above[item]])
+            else:
+                ends = sorted([index[x.lower] + x.arrives / items.widths[x.lower] for x in items.below[item]])
+            middle = len(ends) // 2
+            keys[item] = (ends[middle] + ends[~middle]) / 2 if ends else index[item]
+        row.sort(key=keys.__getitem__)
+        for i, item in enumerate(row):
+            index[item] = i
+
+
+def index_of(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
+    """Return the place of each item in its layer."""
+    index = [0.0] * len(items.layers)
+    for row in rows:
+        for i, item in enumerate(row):
+            index[item] = i
+    return index
+
+
+def crossings(items: Items, rows: Sequence[Sequence[int]]) -> int:
+    """Return how many pairs of links cross: for each those before it that end further right."""
+    index = index_of(items, rows)
+    count = 0
+    for row in rows:
+        seen: list[float] = []
+        for item in row:
+            links = items.below[item]
+            ends = [(x.leaves, index[x.lower] + x.arrives / items.widths[x.lower]) for x in links]
+            for _, end in sorted(ends):
+                count += len(seen) - bisect_right(seen, end)
+                insort(seen, end)
+    return count
+
+
+# Positions
+
+
+def positions(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
+    """Return the centers of all items: layer after layer what makes the wires from above, then from below, upright."""
+    centers = [0.0] * len(items.layers)
+    for row in rows:
+        for item, center in zip(row, spread([0.0] * len(row), [1.0] * len(row), gaps(items, row)), strict=True):
+            centers[item] = center
+    for downward in (True, False, True, False, True):
+        for row in rows if downward else reversed(rows):
+            wanted, pulls = [], []
+            for item in row:
+                links = items.above[item] if downward else items.below[item]
+                total = sum([items.pull(x) for x in links])
+                if downward:
+                    ends = [(centers[x.upper] + x.leaves - x.arrives) * items.pull(x) for x in links]
+                else:
+                    ends = [(centers[x.lower] + x.arrives - x.leaves) * items.pull(x) for x in links]
+                wanted.append(sum(ends) / total if total else centers[item])
+                pulls.append(total or 0.1)
+            for item, center in zip(row, spread(wanted, pulls, gaps(items, row)), strict=True):
+                centers[item] = center
+    return centers
+
+
+def gaps(items: Items, row: Sequence[int]) -> list[float]:
+    """Return how far apart the centers of neighbours have to be."""
+    widths, boxes = items.widths, items.boxes
+    return [(widths[a] + widths[b]) / 2 + (GAP if a < boxes and b < boxes else GAP / 2) for a, b in pairwise(row)]
+
+
+def spread(wanted: Sequence[float], pulls: Sequence[float], apart: Sequence[float]) -> list[float]:
+    """Return the positions nearest to the wanted ones (in weighted squares) that are in order and far enough apart.
+
+    Less the distances before each it is a regression that must not decrease, which pooling neighbours that are in the
+    wrong order solves: R. E. Barlow et al., Statistical inference under order restrictions, 1972.
+
+    >>> spread([0.0, 0.0, 9.0], [1.0, 1.0, 1.0], [2.0, 2.0])
+    [-1.0, 1.0, 9.0]
+    """
+    before = [0.0]
+    for distance in apart:
+        before.append(before[-1] + distance)
+    pools: list[tuple[float, float, int]] = []  # the mean, its weight, and how many share it
+    for want, pull, offset in zip(wanted, pulls, before, strict=False):
+        mean, weight, count = want - offset, pull, 1
+        while pools and pools[-1][0] > mean:
+            other, more, others = pools.pop()
+            mean = (mean * weight + other * more) / (weight + more)
+            weight, count = weight + more, count + others
+        pools.append((mean, weight, count))
+    means = [mean for mean, _, count in pools for _ in range(count)]
+    return [mean + offset for mean, offset in zip(means, before, strict=False)]
+
+
+def bands_of(layers: Sequence[int], sizes: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return top and bottom of each layer."""
+    heights = [0.0] * (max(layers, default=-1) + 1)
+    for layer, (_, height) in zip(layers, sizes, strict=True):
+        heights[layer] = max(heights[layer], height)
+    bands, top = [], 0.0
+    for height in heights:
+        bands.append((top, top + height))
+        top += height + DISTANCE
+    return bands

@@ -1,0 +1,97 @@
+"""Boxes, wires between them, and boxes inside of boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+__all__ = ["Box", "Picture", "Wire"]
+
+
+LARGEST = 500
+"""Boxes that a notebook shows by itself: their picture takes 0.2 s and 300 kB."""
+
+
+class Wire(NamedTuple):
+    """Lead from a result of a box to an operand of a later one; boxes are counted as the picture lists them."""
+
+    source: int
+    result: int
+    target: int
+    operand: int
+
+
+class Box:
+    """Show one operation, or what goes in or comes out.
+
+    Attributes:
+        kind: "input", "equation", "derived" (an equation of a backward pass) or "output".
+        lines: what is written on it.
+        facts: what else there is to know, by name.
+        operands, results: how many wires may come and go, each at a place of its own.
+        inside: titles and pictures of its sub-graphs.
+        forward: the box of the operation that this one belongs to the derivative of, if that is known.
+    """
+
+    __slots__ = ("facts", "forward", "inside", "kind", "lines", "operands", "results")
+
+    def __init__(
+        self,
+        kind: str,
+        lines: Sequence[str],
+        facts: dict[str, str],
+        operands: int = 0,
+        results: int = 1,
+        inside: Sequence[tuple[str, Picture]] = (),
+    ) -> None:
+        self.kind = kind
+        self.lines = lines
+        self.facts = facts
+        self.operands = operands
+        self.results = results
+        self.inside = inside
+        self.forward: Box | None = None
+
+
+class Picture:
+    """Hold boxes, each after those that it uses, and wires. A notebook shows it by itself.
+
+    >>> import wengert as wg
+    >>> picture = wg.graph.trace(lambda x: x * 3.0)(2.0).picture()
+    >>> picture
+    <picture of 3 boxes, 2 wires>
+    >>> picture.to_svg()[:4], picture.to_html()[:15]
+    ('<svg', '<!doctype html>')
+    """
+
+    def __init__(self, title: str, boxes: Sequence[Box], wires: Sequence[Wire]) -> None:
+        self.title = title
+        self.boxes = boxes
+        self.wires = wires
+
+    def __repr__(self) -> str:
+        return f"<picture of {len(self.boxes)} boxes, {len(self.wires)} wires>"
+
+    def every_box(self) -> Iterator[Box]:
+        """Yield the boxes, each followed by those inside of it."""
+        for box in self.boxes:
+            yield box
+            for _, picture in box.inside:
+                yield from picture.every_box()
+
+    def to_svg(self) -> str:
+        """Return the picture as the text of an `.svg` file; pointing at a box tells more about it."""
+        from wengert.pictures.svg import as_svg
+
+        return as_svg(self)
+
+    def to_html(self) -> str:
+        """Return a page to pan, zoom, fold and click in: the text of an `.html` file that needs nothing else."""
+        from wengert.pictures.page import as_page
+
+        return as_page(self)
+
+    def _repr_html_(self) -> str | None:
+        if sum(1 for _ in self.every_box()) > LARGEST:
+            return None
+        return f'<div style="overflow: auto; max-height: 40em">{self.to_svg()}</div>'

@@ -1,0 +1,161 @@
+"""Pictures as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+from wengert.pictures.layout import Layout, Segment, laid_out
+from wengert.pictures.picture import Box, Picture
+
+__all__ = ["as_svg", "numbered"]
+
+SIZE = 11
+LETTER = 0.602 * SIZE
+LINE = 14
+PADDING = 7
+MARGIN = 16
+TITLE = 18
+"""The height of the title of a sub-graph."""
+LONGEST = 44
+"""Letters of a line that are shown."""
+
+STYLE = """
+.wengert-picture text{font:11px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1c2733}
+.wengert-picture .b{stroke:#5f6f7f;fill:#fff}
+.wengert-picture .input>.b{stroke:#2f6ea5;fill:#dcebf8}
+.wengert-picture .derived>.b{stroke:#b4661a;fill:#fdebd8}
+.wengert-picture .output>.b{stroke:#3c7d31;fill:#e0f2dc;stroke-width:2}
+.wengert-picture .nest>.b{fill:#f3f5f8}.wengert-picture .derived.nest>.b{fill:#fdf5ec}
+.wengert-picture .m,.wengert-picture .h{fill:#5a6b7b}
+.wengert-picture path{fill:none;stroke:#8796a5}.wengert-picture .end{fill:#8796a5}
+""".replace("\n", "")
+
+
+class Drawn(NamedTuple):
+    """Hold the layout of a picture and the sizes of its boxes and of what is inside of them."""
+
+    layout: Layout
+    sizes: list[tuple[float, float]]
+    inside: dict[int, list[Drawn]]
+
+
+def as_svg(picture: Picture, *, hints: bool = True) -> str:
+    """Return a picture as the text of an `.svg` file; its `hints` tell more of a box that one points at."""
+    drawn = draw(picture)
+    writer = Writer(numbered(picture), hints)
+    width, height = drawn.layout.width + 2 * MARGIN, drawn.layout.height + 2 * MARGIN
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="wengert-picture" width="{number(width)}"'
+        f' height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}">'
+    )
+    body = writer.picture(picture, drawn, MARGIN, MARGIN)
+    return "\n".join([head, f"<style>{STYLE}</style>", *body, "</svg>"])
+
+
+def numbered(picture: Picture) -> dict[Box, int]:
+    """Return a number for each box, those inside of others included."""
+    return {box: i for i, box in enumerate(picture.every_box())}
+
+
+def draw(picture: Picture) -> Drawn:
+    """Return where everything goes, from the inside out."""
+    inside = {i: [draw(inner) for _, inner in box.inside] for i, box in enumerate(picture.boxes) if box.inside}
+    sizes = [size_of(box, inside.get(i, ())) for i, box in enumerate(picture.boxes)]
+    ports = [(box.operands, box.results) for box in picture.boxes]
+    return Drawn(laid_out(sizes, ports, picture.wires), sizes, inside)
+
+
+def size_of(box: Box, inside: Sequence[Drawn]) -> tuple[float, float]:
+    """Return width and height of a box."""
+    width = max([len(shown(line)) for line in box.lines], default=0) * LETTER + 2 * PADDING
+    height = closed_height(box)
+    if inside:
+        titles = [len(shown(title)) * LETTER for title, _ in box.inside]
+        widths = [max(d.layout.width, title) for d, title in zip(inside, titles, strict=True)]
+        width = max(width, sum(widths) + MARGIN * (len(inside) + 1))
+        height += TITLE + max(drawn.layout.height for drawn in inside) + MARGIN
+    return width, height
+
+
+def closed_height(box: Box) -> float:
+    """Return the height of a box that shows nothing of its inside."""
+    return len(box.lines) * LINE + PADDING
+
+
+def shown(text: str) -> str:
+    """Return a line without the end of a long one.
+
+    >>> shown("v1 = x * x"), len(shown("x + " * 100))
+    ('v1 = x * x', 44)
+    """
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def number(value: float) -> str:
+    """Return a coordinate in short.
+
+    >>> number(3.0), number(2.25)
+    ('3', '2.2')
+    """
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def path(segments: Sequence[Segment]) -> str:
+    """Return the wires of a result: lines through layers, and bows between them."""
+    pieces = []
+    for segment in segments:
+        x, y, bottom, to_x, to_y = map(number, segment)
+        middle = number((segment.bottom + segment.to_y) / 2)
+        pieces.append(f"M{x} {y}V{bottom}C{x} {middle} {to_x} {middle} {to_x} {to_y}")
+    return "".join(pieces)
+
+
+class Writer:
+    """Write pictures down, element by element."""
+
+    def __init__(self, numbers: Mapping[Box, int], hints: bool) -> None:
+        self.numbers = numbers
+        self.hints = hints
+
+    def picture(self, picture: Picture, drawn: Drawn, x: float, y: float, title: str = "") -> Iterator[str]:
+        """Yield the elements of a picture whose corner is at (x, y)."""
+        layout, boxes, numbers = drawn.layout, picture.boxes, self.numbers
+        bands = " ".join(f"{number(top)},{number(bottom)}" for top, bottom in layout.bands)
+        yield f'<g class="picture" data-bands="{bands}" transform="translate({number(x)} {number(y)})">'
+        if title:
+            yield f'<text class="h" y="-6">{escape(shown(title))}</text>'
+        for (i, _), segments in layout.wires.items():
+            yield f'<path data-from="{numbers[boxes[i]]}" d="{path(segments)}"/>'
+        for i, box in enumerate(boxes):
+            yield from self.box(box, i, drawn)
+        for i, left, top in layout.ends:
+            place = f'cx="{number(left)}" cy="{number(top)}"'
+            yield f'<circle class="end" data-to="{numbers[boxes[i]]}" {place} r="2.5"/>'
+        yield "</g>"
+
+    def box(self, box: Box, i: int, drawn: Drawn) -> Iterator[str]:
+        """Yield the elements of a box."""
+        layout, (width, height) = drawn.layout, drawn.sizes[i]
+        classes = f"box {box.kind}" + (" nest" if box.inside else "")
+        closed = closed_height(box)
+        data = f'data-n="{self.numbers[box]}" data-layer="{layout.layers[i]}" data-closed="{number(closed)}"'
+        at = f"{number(layout.lefts[i])} {number(layout.tops[i])}"
+        yield f'<g class="{classes}" {data} transform="translate({at})">'
+        if self.hints:
+            yield f"<title>{escape(hint(box))}</title>"
+        yield f'<rect class="b" width="{number(width)}" height="{number(height)}" rx="4"/>'
+        for j, line in enumerate(box.lines):
+            kind = ' class="m"' if j else ""
+            yield f'<text{kind} x="{PADDING}" y="{(j + 1) * LINE - 1}">{escape(shown(line))}</text>'
+        left = float(MARGIN)
+        for (title, picture), inner in zip(box.inside, drawn.inside.get(i, ()), strict=True):
+            yield from self.picture(picture, inner, left, closed + TITLE, title)
+            left += max(inner.layout.width, len(shown(title)) * LETTER) + MARGIN
+        yield "</g>"
+
+
+def hint(box: Box) -> str:
+    """Return what pointing at a box tells."""
+    return "\n".join([box.lines[0], *(f"{name}: {text}" for name, text in box.facts.items())])
