@@ -14,7 +14,7 @@ from wengert.core.evaluation import evaluated
 from wengert.core.memory import BORROWED, forbid_writes, may_change
 from wengert.core.objects import array_of, holds_objects, read_objects
 from wengert.core.primitive import PRIMITIVES, Primitive
-from wengert.core.tensor import FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
+from wengert.core.tensor import DIRECT, FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import apply_view
 from wengert.errors import DtypeError, describe
@@ -120,6 +120,8 @@ def checked(name: str, value: Any) -> Any:
 def implements(*functions: Any) -> Callable[[F], F]:
     """Enter a function as the meaning of NumPy functions for Tensors.
 
+    A function may have a short way for operands alone, its attribute `direct`; see `DIRECT`.
+
     Args:
         *functions: NumPy functions, ufuncs, or pairs (ufunc, method name).
 
@@ -139,6 +141,7 @@ def implements(*functions: Any) -> Callable[[F], F]:
     def enter(function: F) -> F:
         for name in functions:
             FUNCTIONS[name] = function
+            DIRECT[name] = getattr(function, "direct", None)
         return function
 
     return enter

@@ -19,7 +19,7 @@ from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
 from wengert.core.memory import BORROWED, forbid_writes, keep, may_change
-from wengert.core.methods import FUNCTIONS, RAISED, ArrayMethods, call, carry_out
+from wengert.core.methods import DIRECT, FUNCTIONS, RAISED, ArrayMethods, call, carry_out
 from wengert.core.source import caller, position_of
 from wengert.core.stores import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wengert.core.trace import Trace
 
 __all__ = [
+    "DIRECT",
     "FUNCTIONS",
     "LATER",
     "TRUTH",
@@ -393,6 +394,11 @@ class Tensor(ArrayMethods):
     # NumPy's protocols
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        direct = DIRECT.get(ufunc)
+        if direct is not None and not kwargs and method == "__call__":
+            result = direct(*inputs)
+            if result is not NotImplemented:
+                return result
         for x in inputs:
             if type(x) not in ORDINARY and decides(type(x)):
                 return NotImplemented

@@ -69,23 +69,29 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
     if isinstance(primitive, Constant) and count == 1:
         compact = constant_function(primitive, ufunc)
 
+    def of_pair(x: Any, y: Any) -> Any:
+        """Return the result for operands of the compact paths; NotImplemented for others."""
+        if type(x) is Tensor:
+            if is_direct(y):
+                return compact_binary(x, y)  # type: ignore[misc]  # there is one where this is called
+        elif (
+            type(y) is Tensor
+            and is_direct(x)
+            and (type(y._value) is ndarray or (type(y._value) is np.float64 and type(x) is ndarray))
+        ):
+            return reflected(y, x)  # type: ignore[misc]  # it is there as the other is
+        elif name in OPERATOR_OF and are_scalars(x, y) and is_operator(*caller()):
+            return getattr(y, OPERATOR_OF[name])(x)
+        return NotImplemented
+
+    direct: Callable[..., Any] | None = compact if compact_binary is None else of_pair
+
     @documented(name, "Apply the ufunc to Tensors or arrays", module)
     def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
-        if compact is not None and out is None and where is True and not options and len(args) == 1:
-            return compact(args[0])
-        if compact_binary is not None and out is None and where is True and not options and len(args) == 2:
-            x, y = args
-            if type(x) is Tensor:
-                if is_direct(y):
-                    return compact_binary(x, y)
-            elif (
-                type(y) is Tensor
-                and is_direct(x)
-                and (type(y._value) is ndarray or (type(y._value) is np.float64 and type(x) is ndarray))
-            ):
-                return reflected(y, x)  # type: ignore[misc]  # it is there as the other is
-            elif name in OPERATOR_OF and are_scalars(x, y) and is_operator(*caller()):
-                return getattr(y, OPERATOR_OF[name])(x)
+        if direct is not None and out is None and where is True and not options and len(args) == count:
+            result = direct(*args)
+            if result is not NotImplemented:
+                return result
         if any_decides(args):
             return ufunc(*args, out=out, where=where, **options)
         if len(args) > count + ufunc.nout:
@@ -112,6 +118,8 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
             return with_outs(name, result, out, where)
         return with_out(name, filling(result, out), out, where)
 
+    if direct is not None:
+        function.direct = direct  # type: ignore[attr-defined]  # read by `implements`
     if compact is not None:
         function.of_tensor = compact  # type: ignore[attr-defined]  # read by those who have a Tensor and no options
     if compact_binary is not None:
