@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from wengert.errors import UsageError, describe
 from wengert.transforms.captured import Standing, listed_tensors
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import vjp
+from wengert.transforms.transformed import transformed
 
 __all__ = ["GradOperation", "Jvp"]
 
@@ -67,19 +67,20 @@ class GradOperation:
             raise refused("get_by_list without weights", "a list of Tensors is needed", "Pass it after the function")
         listed = listed_tensors("GradOperation", () if weights is None else weights)
 
-        @functools.wraps(fun)
-        def gradient(*inputs: Any) -> Any:
-            given = inputs[:-1] if self.sens_param else inputs
-            if not given and not self.get_by_list:
-                raise refused("no input to differentiate", "one at least is needed", "Pass it")
-            with Standing("GradOperation", fun, listed) as standing:
-                output, pullback = vjp(standing.called, listed, *given)
-                found, *gradients = pullback(inputs[-1] if self.sens_param else map_leaves(np.ones_like, output))
-            if not self.get_by_list:
-                return tuple(gradients) if self.get_all else gradients[0]
-            return (tuple(gradients), found) if self.get_all else found
+        return transformed("GradOperation", gradient_at, fun, self, listed)
 
-        return gradient
+
+def gradient_at(fun: Callable[..., Any], operation: GradOperation, listed: list[Tensor], /, *inputs: Any) -> Any:
+    """Return what the function that a `GradOperation` makes gives for inputs."""
+    given = inputs[:-1] if operation.sens_param else inputs
+    if not given and not operation.get_by_list:
+        raise refused("no input to differentiate", "one at least is needed", "Pass it")
+    with Standing("GradOperation", fun, listed) as standing:
+        output, pullback = vjp(standing.called, listed, *given)
+        found, *gradients = pullback(inputs[-1] if operation.sens_param else map_leaves(np.ones_like, output))
+    if not operation.get_by_list:
+        return tuple(gradients) if operation.get_all else gradients[0]
+    return (tuple(gradients), found) if operation.get_all else found
 
 
 class Jvp:

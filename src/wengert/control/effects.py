@@ -119,6 +119,8 @@ def users_functions(function: Callable[..., Any]) -> list[Any]:
             queue += [*map(content_of, value.__closure__ or ()), *(value.__defaults__ or ())]
         elif isinstance(value, MethodType) and is_wengerts_class(type(value.__self__)):
             queue.append(value.__self__)
+        elif isinstance(value, functools.partial) and is_wengerts_class(type(value)):
+            queue += [value.func, *value.args]
         elif is_wengerts_class(type(value)):
             queue += (
                 [x for x in map(vars(value).get, ("function", "fun")) if x is not None]

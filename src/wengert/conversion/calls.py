@@ -50,9 +50,10 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
         return MethodType(converted(function.__func__), function.__self__)
     if isinstance(function, functools.partial):
         args = [argument(x) for x in function.args]
-        return functools.partial(
-            converted(function.func), *args, **{k: argument(x) for k, x in function.keywords.items()}
-        )
+        keywords = {k: argument(x) for k, x in function.keywords.items()}
+        found = type(function)(converted(function.func), *args, **keywords)
+        vars(found).update(vars(function))
+        return found
     if not isinstance(function, FunctionType):
         return converted_object(function)
     if is_converted(function.__code__):
@@ -116,7 +117,8 @@ def reaches_user(function: Any, depth: int = 4) -> bool:
     if isinstance(function, MethodType):
         function = function.__func__
     elif isinstance(function, functools.partial):
-        function = function.func
+        inside = (function.func, *function.args, *function.keywords.values())
+        return depth > 0 and any(reaches_user(x, depth - 1) for x in inside)
     if not isinstance(function, FunctionType):
         return False
     if not is_wengerts(function.__code__):
@@ -151,7 +153,7 @@ def callee(function: Any) -> Any:
         if replaced is not None:
             return replaced
         return passing(function) if function in PASSING else function
-    if kind is functools.partial:
+    if issubclass(kind, functools.partial):  # what a transformation returned, too
         return function if is_plain(function) else converted(function)
     call = call_method(kind)
     if type(call) is FunctionType and not is_library(call.__code__):

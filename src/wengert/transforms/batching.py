@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -22,13 +22,17 @@ from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.batch import Batch, make_batched
 from wengert.transforms.boundary import as_given, inner_value, name_of, result_example
 from wengert.transforms.results import require_arrays
+from wengert.transforms.transformed import transformed
+from wengert.transforms.typing import Derived
 
 __all__ = ["vmap"]
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
+def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Derived[P, R]:
     """Return a function that applies another one to every lane of its arguments at once.
 
     Args:
@@ -51,46 +55,45 @@ def vmap(fun: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
     """
     require_callable("vmap", fun)
 
-    @functools.wraps(fun)
-    def batched(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(in_axes, list | tuple) and len(in_axes) != len(args):
-            raise UsageError(
-                describe(
-                    "vmap",
-                    f"in_axes of length {len(in_axes)} for {len(args)} arguments",
-                    "one entry for each is needed",
-                    "Pass None for arguments shared by all lanes",
-                )
-            )
-        wanted = in_axes if isinstance(in_axes, list | tuple) else (in_axes,) * len(args)
-        leaves: list[Any] = []
-        axes: list[int | None] = []
-        structures = []
-        for prefix, tree in zip((*wanted, *(0 for _ in kwargs)), (*args, *kwargs.values()), strict=True):
-            found, structure = flatten(tree)
-            leaves += found
-            axes += axes_of("in_axes", prefix, structure, tree)
-            structures.append((structure, len(found)))
-        size = lane_count(leaves, axes)
-        trace = Batch(next_level(), size, functools.partial(name_of, "vmap", fun))
-        lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
-        given = unflatten_each(structures, lanes)
-        before = held(lanes)
-        try:
-            result = called(fun, given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True)))
-            require_apart("vmap", leaves, written_to(lanes, before))
-            found, out_structure = leaves_of_result(result)
-            require_arrays("vmap", found)
-            places = axes_of("out_axes", out_axes, out_structure, result)
-            example = result_example([leaf for leaf, axis in zip(leaves, axes, strict=True) if axis is not None])
-            values = [
-                as_given(gathered(trace, leaf, place), example) for leaf, place in zip(found, places, strict=True)
-            ]
-        finally:
-            trace.end()
-        return unflatten(out_structure, values)
+    return cast("Derived[P, R]", transformed("vmap", in_lanes, fun, in_axes, out_axes))
 
-    return batched
+
+def in_lanes(fun: Function, in_axes: Any, out_axes: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Return what the function that `vmap` makes gives for arguments."""
+    if isinstance(in_axes, list | tuple) and len(in_axes) != len(args):
+        raise UsageError(
+            describe(
+                "vmap",
+                f"in_axes of length {len(in_axes)} for {len(args)} arguments",
+                "one entry for each is needed",
+                "Pass None for arguments shared by all lanes",
+            )
+        )
+    wanted = in_axes if isinstance(in_axes, list | tuple) else (in_axes,) * len(args)
+    leaves: list[Any] = []
+    axes: list[int | None] = []
+    structures = []
+    for prefix, tree in zip((*wanted, *(0 for _ in kwargs)), (*args, *kwargs.values()), strict=True):
+        found, structure = flatten(tree)
+        leaves += found
+        axes += axes_of("in_axes", prefix, structure, tree)
+        structures.append((structure, len(found)))
+    size = lane_count(leaves, axes)
+    trace = Batch(next_level(), size, functools.partial(name_of, "vmap", fun))
+    lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
+    given = unflatten_each(structures, lanes)
+    before = held(lanes)
+    try:
+        result = called(fun, given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True)))
+        require_apart("vmap", leaves, written_to(lanes, before))
+        found, out_structure = leaves_of_result(result)
+        require_arrays("vmap", found)
+        places = axes_of("out_axes", out_axes, out_structure, result)
+        example = result_example([leaf for leaf, axis in zip(leaves, axes, strict=True) if axis is not None])
+        values = [as_given(gathered(trace, leaf, place), example) for leaf, place in zip(found, places, strict=True)]
+    finally:
+        trace.end()
+    return unflatten(out_structure, values)
 
 
 def axes_of(name: str, prefix: Any, structure: Any, tree: Any) -> list[int | None]:

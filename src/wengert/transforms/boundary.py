@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any
 
@@ -19,6 +19,7 @@ from wengert._tree import flatten, place_of
 from wengert.core.aval import aval_of, is_number
 from wengert.core.dispatch import is_weak, plain_array, weakened
 from wengert.core.memory import lend
+from wengert.core.signatures import NONE
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import current, lasting, share
@@ -27,10 +28,10 @@ from wengert.traces.transient import Transient
 
 __all__ = [
     "A_TENSOR",
+    "Narrowed",
     "as_given",
     "inner_value",
     "name_of",
-    "narrowed",
     "positions",
     "require_argument",
     "require_complex",
@@ -103,20 +104,28 @@ def require_sequences(name: str, primals: Sequence[Any], tangents: Sequence[Any]
             )
 
 
-def narrowed(function: Callable[..., Any], args: Sequence[Any], chosen: Sequence[int]) -> Callable[..., Any]:
-    """Return a function of the chosen arguments alone; the others are as given.
+class Narrowed:
+    """Be a function of chosen arguments of another one alone; the others are as given.
 
-    >>> narrowed(divmod, (7, 2), [1])(3)
+    >>> Narrowed(divmod, (7, 2), [1])(3)
     (2, 1)
     """
 
-    def of_chosen(*selection: Any) -> Any:
-        everything = list(args)
-        for position, value in zip(chosen, selection, strict=True):
-            everything[position] = value
-        return function(*everything)
+    def __init__(
+        self, function: Callable[..., Any], args: Sequence[Any], chosen: Sequence[int], kwargs: Mapping[str, Any] = NONE
+    ) -> None:
+        self.function = self.__wrapped__ = function
+        self.args = args
+        self.chosen = chosen
+        self.kwargs = kwargs
+        self.__qualname__ = getattr(function, "__qualname__", repr(function))
 
-    return of_chosen
+    def __call__(self, *selection: Any) -> Any:
+        """Call the function."""
+        everything = list(self.args)
+        for position, value in zip(self.chosen, selection, strict=True):
+            everything[position] = value
+        return self.function(*everything, **self.kwargs)
 
 
 def selected(name: str, leaf: Any) -> Any:
@@ -182,6 +191,8 @@ def parameter_name(function: Callable[..., Any], position: int) -> str:
     >>> parameter_name(lambda x, y: x, 1), parameter_name(dict, 1)
     ('y', 'argument 1')
     """
+    if isinstance(function, Narrowed):
+        return parameter_name(function.function, function.chosen[position])
     try:
         found = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -136,6 +136,8 @@ def reached(function: Any) -> Iterator[tuple[str, Tensor]]:
             queue += variables_of(value)
         elif isinstance(value, MethodType):
             queue += [("self", value.__self__), ("", value.__func__)]
+        elif isinstance(value, functools.partial):
+            queue += [("", x) for x in (value.func, *value.args, value.keywords)]
         else:
             queue += parts_of(name, value)
 

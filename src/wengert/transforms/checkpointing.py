@@ -7,9 +7,8 @@ get their gradients as ever, because the recorded graph is the ordinary one.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -28,10 +27,14 @@ from wengert.traces.calls import InGraph
 from wengert.traces.modes import reviving, saved_tensors_hooks
 from wengert.traces.staging import Stage
 from wengert.transforms.boundary import name_of
+from wengert.transforms.transformed import transformed
+from wengert.transforms.typing import Derived
 
 __all__ = ["checkpoint"]
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Frame:
@@ -217,7 +220,7 @@ def witnessed(fun: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     return result
 
 
-def checkpoint(fun: Function) -> Function:
+def checkpoint(fun: Callable[P, R]) -> Derived[P, R]:
     """Return a function that keeps no residuals and runs again during the sweep: less memory for more time.
 
     Checkpoints nest. Saved-tensor hooks around the call are applied to its arguments, those inside it to what is
@@ -237,13 +240,13 @@ def checkpoint(fun: Function) -> Function:
     True
     """
     require_callable("checkpoint", fun)
+    return cast("Derived[P, R]", transformed("checkpoint", checkpointed, fun))
 
-    @functools.wraps(fun)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        frame = _Frame(fun, args, kwargs)
-        with saved_tensors_hooks(frame.pack, frame.unpack):
-            result = fun(*args, **kwargs) if WATCHING.stack else witnessed(fun, args, kwargs)
-        frame.finish(result)
-        return result
 
-    return checkpointed
+def checkpointed(fun: Function, /, *args: Any, **kwargs: Any) -> Any:
+    """Return what the function that `checkpoint` makes gives for arguments."""
+    frame = _Frame(fun, args, kwargs)
+    with saved_tensors_hooks(frame.pack, frame.unpack):
+        result = fun(*args, **kwargs) if WATCHING.stack else witnessed(fun, args, kwargs)
+    frame.finish(result)
+    return result

@@ -20,6 +20,7 @@ from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, constant_tensor, unwrapped
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.native.like_function import global_name
 from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
 from wengert.traces.linearity import require_linear
 from wengert.traces.tape import Tape
@@ -41,6 +42,13 @@ class CustomRule:
         self.backward: Function | None = None
         self.pushforward: Function | None = None
         self.batching: Function | None = None
+
+    def __reduce__(self) -> Any:
+        """Return the name under which a module has it, as functions do, or what it is made of."""
+        return global_name(self) or (
+            with_rules,
+            (self.fun, self.forward, self.backward, self.pushforward, self.batching),
+        )
 
     def defvjp(self, forward: Function, backward: Function) -> None:
         """Give the reverse rule.
@@ -93,6 +101,13 @@ class CustomRule:
         call = CustomCall(self, fixed, structure, places)
         results = apply(call, *(leaves[i] for i in places))
         return unflatten(call.out_structure, list(results) if call.outputs > 1 else [results])
+
+
+def with_rules(fun: Function, *rules: Function | None) -> CustomRule:
+    """Return a function with rules of its own, or none."""
+    made = CustomRule(fun)
+    made.forward, made.backward, made.pushforward, made.batching = rules
+    return made
 
 
 def apart(arguments: Sequence[Any], result: Any) -> Any:

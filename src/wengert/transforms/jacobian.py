@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overload
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from wengert.core.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.transforms.batching import vmap
 from wengert.transforms.boundary import (
+    Narrowed,
     as_given,
-    narrowed,
     positions,
     require_complex,
     require_sequences,
@@ -26,10 +25,16 @@ from wengert.transforms.boundary import (
 )
 from wengert.transforms.forward import pushed
 from wengert.transforms.reverse import copied, gradient_function, pulled
+from wengert.transforms.transformed import transformed
+from wengert.transforms.typing import ArrayDerivative, Derived
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+A = TypeVar("A")
+R = TypeVar("R")
+Args = TypeVarTuple("Args")
 
 
 OTHER = {
@@ -57,10 +62,12 @@ def basis(leaves: Sequence[Any]) -> list[Any]:
     return found
 
 
-def on_selected(fun: Function, name: str, argnums: int | Sequence[int], args: Sequence[Any]) -> tuple[Any, Any]:
+def on_selected(
+    fun: Function, name: str, argnums: int | Sequence[int], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any, Any]:
     """Return `fun` as a function of the selected arguments alone, and these."""
     chosen = positions(name, argnums, len(args))
-    return narrowed(fun, args, chosen), tuple(args[position] for position in chosen)
+    return Narrowed(fun, args, chosen, kwargs), tuple(args[position] for position in chosen)
 
 
 def split_lanes(array: Any, leaves: Sequence[Any], axis: int, example: Any) -> list[Any]:
@@ -85,17 +92,38 @@ def unwrap_selection(argnums: int | Sequence[int], tree: tuple[Any, ...]) -> Any
     return tree[0] if isinstance(argnums, int) else tree
 
 
-def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+@overload
+def jacrev(
+    fun: Callable[P, np.ndarray[Any, Any]],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> ArrayDerivative[P]: ...
+@overload
+def jacrev(
+    fun: Callable[P, Tensor],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> ArrayDerivative[P]: ...
+@overload
+def jacrev(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+) -> Derived[P, Any]: ...
+def jacrev(
+    fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+) -> Function:
     """Return a function that computes the Jacobian by one batched reverse sweep.
 
     Args:
         fun: a function of arrays, in any containers, returning arrays in any containers.
         argnums: the positions of the arguments to differentiate.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
+        has_aux: whether `fun` returns a pair (output, auxiliary result).
 
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
-        arguments' containers of arrays of shape output.shape + argument.shape.
+        arguments' containers of arrays of shape output.shape + argument.shape; with `has_aux` (that, aux).
 
     Raises:
         DtypeError: an argument has a dtype without derivatives, or an output is complex without `holomorphic`.
@@ -105,15 +133,18 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
            [0., 4.]])
     """
     require_callable("jacrev", fun)
-    require_flag("jacrev", holomorphic=holomorphic)
+    require_flag("jacrev", holomorphic=holomorphic, has_aux=has_aux)
+    return transformed("jacrev", reverse_jacobian_at, fun, argnums, holomorphic, has_aux)
 
-    @functools.wraps(fun)
-    def jacobian_of(*args: Any) -> Any:
-        function, selection = on_selected(fun, "jacrev", argnums, args)
-        output, pullback = pulled("jacrev", function, selection)
-        return pulled_rows(argnums, selection, output, pullback, holomorphic)
 
-    return jacobian_of
+def reverse_jacobian_at(
+    fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool, /, *args: Any, **kwargs: Any
+) -> Any:
+    """Return what the function that `jacrev` makes gives for arguments."""
+    function, selection = on_selected(fun, "jacrev", argnums, args, kwargs)
+    output, pullback, *aux = pulled("jacrev", function, selection, has_aux)
+    rows = pulled_rows(argnums, selection, output, pullback, holomorphic)
+    return (rows, *aux) if has_aux else rows
 
 
 def pulled_rows(
@@ -146,17 +177,38 @@ def with_dtype_of(derivative: Any, output: Any) -> Any:
     return derivative if is_number(derivative) or derivative.dtype == dtype else derivative.astype(dtype)
 
 
-def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+@overload
+def jacfwd(
+    fun: Callable[P, np.ndarray[Any, Any]],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> ArrayDerivative[P]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, Tensor],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> ArrayDerivative[P]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+) -> Derived[P, Any]: ...
+def jacfwd(
+    fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+) -> Function:
     """Return a function that computes the Jacobian by one evaluation with batched tangents.
 
     Args:
         fun: a function of arrays, in any containers, returning arrays in any containers.
         argnums: the positions of the arguments to differentiate.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
+        has_aux: whether `fun` returns a pair (output, auxiliary result).
 
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
-        arguments' containers of arrays of shape output.shape + argument.shape.
+        arguments' containers of arrays of shape output.shape + argument.shape; with `has_aux` (that, aux).
 
     Raises:
         DtypeError: an argument has a dtype without derivatives, or is complex without `holomorphic`.
@@ -165,40 +217,82 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = 
     array([[2., 0.],
            [0., 4.]])
     """
-    return forward_jacobian("jacfwd", fun, argnums, holomorphic)
+    return forward_jacobian("jacfwd", fun, argnums, holomorphic, has_aux)
 
 
-def forward_jacobian(name: str, fun: Function, argnums: int | Sequence[int], holomorphic: bool) -> Function:
+def forward_jacobian(
+    name: str, fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool
+) -> Function:
     """Return what `jacfwd` does, under the name of a transformation that uses it."""
     require_callable(name, fun)
-    require_flag(name, holomorphic=holomorphic)
-
-    @functools.wraps(fun)
-    def jacobian_of(*args: Any) -> Any:
-        function, selection = on_selected(fun, name, argnums, args)
-        given, structure = flatten(selection)
-        leaves = selected_arguments(name, fun, positions(name, argnums, len(args)), selection)
-        require_complex(name, "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
-        primals = unflatten(structure, leaves)
-
-        def push(*lanes: Any) -> Any:
-            return pushed(name, function, primals, unflatten(structure, lanes))[1]
-
-        rows, out_structure = flatten(vmap(push, out_axes=-1)(*basis(leaves)))
-        if holomorphic:
-            require_complex(name, "an output", rows, True, "Leave holomorphic out, or return complex numbers")
-        blocks = []
-        example = result_example(given)
-        for row in rows:
-            parts = split_lanes(row, leaves, row.ndim - 1, example)
-            blocks.append(unwrap_selection(argnums, unflatten(structure, parts)))
-        return unflatten(out_structure, blocks)
-
-    return jacobian_of
+    require_flag(name, holomorphic=holomorphic, has_aux=has_aux)
+    return transformed(name, forward_jacobian_at, fun, name, argnums, holomorphic, has_aux)
 
 
+def forward_jacobian_at(
+    fun: Function,
+    name: str,
+    argnums: int | Sequence[int],
+    holomorphic: bool,
+    has_aux: bool,
+    /,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Return what the function that `jacfwd` makes gives for arguments."""
+    function, selection = on_selected(fun, name, argnums, args, kwargs)
+    given, structure = flatten(selection)
+    leaves = selected_arguments(name, fun, positions(name, argnums, len(args)), selection)
+    require_complex(name, "an argument", leaves, holomorphic, OTHER["jacfwd"][holomorphic])
+    primals = unflatten(structure, leaves)
+    aux: list[Any] = []
+
+    def push(*lanes: Any) -> Any:
+        _, moved, *aux[:] = pushed(name, function, primals, unflatten(structure, lanes), has_aux)
+        return moved
+
+    rows, out_structure = flatten(vmap(push, out_axes=-1)(*basis(leaves)))
+    if holomorphic:
+        require_complex(name, "an output", rows, True, "Leave holomorphic out, or return complex numbers")
+    blocks = []
+    example = result_example(given)
+    for row in rows:
+        parts = split_lanes(row, leaves, row.ndim - 1, example)
+        blocks.append(unwrap_selection(argnums, unflatten(structure, parts)))
+    found = unflatten(out_structure, blocks)
+    return (found, *aux) if has_aux else found
+
+
+@overload
 def jacobian(
-    fun: Function, argnums: int | Sequence[int] = 0, mode: str = "auto", holomorphic: bool = False
+    fun: Callable[P, np.ndarray[Any, Any]],
+    argnums: Literal[0] = 0,
+    mode: str = "auto",
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> ArrayDerivative[P]: ...
+@overload
+def jacobian(
+    fun: Callable[P, Tensor],
+    argnums: Literal[0] = 0,
+    mode: str = "auto",
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> ArrayDerivative[P]: ...
+@overload
+def jacobian(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    mode: str = "auto",
+    holomorphic: bool = False,
+    has_aux: bool = False,
+) -> Derived[P, Any]: ...
+def jacobian(
+    fun: Function,
+    argnums: int | Sequence[int] = 0,
+    mode: str = "auto",
+    holomorphic: bool = False,
+    has_aux: bool = False,
 ) -> Function:
     """Return a function that computes the Jacobian in the mode that costs less.
 
@@ -208,10 +302,11 @@ def jacobian(
         mode: "fwd", "rev", or "auto": reverse mode unless the output has more elements than the arguments, or the
                 arguments are real and the outputs complex.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
+        has_aux: whether `fun` returns a pair (output, auxiliary result).
 
     Returns:
         A function of the same arguments. For each array of the output it gives, in the output's containers, the
-        arguments' containers of arrays of shape output.shape + argument.shape.
+        arguments' containers of arrays of shape output.shape + argument.shape; with `has_aux` (that, aux).
 
     Raises:
         UsageError: the mode is unknown.
@@ -222,27 +317,32 @@ def jacobian(
            [2., 5.]])
     """
     require_callable("jacobian", fun)
-    require_flag("jacobian", holomorphic=holomorphic)
+    require_flag("jacobian", holomorphic=holomorphic, has_aux=has_aux)
     if not isinstance(mode, str) or mode not in ("auto", "fwd", "rev"):
         raise UsageError(
             describe("jacobian", f"mode={mode!r:.40}", "'auto', 'fwd' or 'rev' is needed", "Leave it out for 'auto'")
         )
+    run = {"auto": jacobian_at, "rev": reverse_jacobian_at}.get(mode)
+    if run is None:
+        return forward_jacobian("jacobian", fun, argnums, holomorphic, has_aux)
+    return transformed("jacobian", run, fun, argnums, holomorphic, has_aux)
 
-    @functools.wraps(fun)
-    def jacobian_of(*args: Any) -> Any:
-        if mode != "auto":
-            return (jacrev if mode == "rev" else jacfwd)(fun, argnums, holomorphic)(*args)
-        function, selection = on_selected(fun, "jacobian", argnums, args)
-        output, pullback = pulled("jacobian", function, selection)  # recorded, so that nothing is evaluated twice
-        inputs, outputs = ([aval_of(leaf) for leaf in flatten(tree)[0]] for tree in (selection, output))
-        forward = count(outputs) > count(inputs)
-        if not holomorphic and any_complex(inputs) != any_complex(outputs):
-            forward = any_complex(outputs)
-        if forward:
-            return forward_jacobian("jacobian", fun, argnums, holomorphic)(*args)
-        return pulled_rows(argnums, selection, output, pullback, holomorphic)
 
-    return jacobian_of
+def jacobian_at(
+    fun: Function, argnums: int | Sequence[int], holomorphic: bool, has_aux: bool, /, *args: Any, **kwargs: Any
+) -> Any:
+    """Return what the function that `jacobian` makes gives for arguments, in the mode that costs less."""
+    function, selection = on_selected(fun, "jacobian", argnums, args, kwargs)
+    # recorded, so that nothing is evaluated twice
+    output, pullback, *aux = pulled("jacobian", function, selection, has_aux)
+    inputs, outputs = ([aval_of(leaf) for leaf in flatten(tree)[0]] for tree in (selection, output))
+    forward = count(outputs) > count(inputs)
+    if not holomorphic and any_complex(inputs) != any_complex(outputs):
+        forward = any_complex(outputs)
+    if forward:
+        return forward_jacobian_at(fun, "jacobian", argnums, holomorphic, has_aux, *args, **kwargs)
+    rows = pulled_rows(argnums, selection, output, pullback, holomorphic)
+    return (rows, *aux) if has_aux else rows
 
 
 def count(avals: Sequence[Aval]) -> int:
@@ -255,17 +355,31 @@ def any_complex(avals: Sequence[Aval]) -> bool:
     return any(aval.dtype.kind == "c" for aval in avals)
 
 
-def hessian(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
+@overload
+def hessian(
+    fun: Callable[P, Any],
+    argnums: Literal[0] = 0,
+    holomorphic: bool = False,
+    has_aux: Literal[False] = False,
+) -> ArrayDerivative[P]: ...
+@overload
+def hessian(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+) -> Derived[P, Any]: ...
+def hessian(
+    fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
+) -> Function:
     """Return a function that computes the Hessian of a scalar function: forward over reverse, batched.
 
     Args:
         fun: a function that returns one real scalar.
         argnums: the positions of the arguments to differentiate.
         holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
+        has_aux: whether `fun` returns a pair (scalar, auxiliary result).
 
     Returns:
         A function of the same arguments; for arguments in containers it gives containers of containers of arrays of
-        shape first.shape + second.shape.
+        shape first.shape + second.shape; with `has_aux` (that, aux).
 
     Raises:
         ShapeError: `fun` returned something other than one scalar.
@@ -275,11 +389,11 @@ def hessian(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool =
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
-    gradient = gradient_function("hessian", fun, argnums, holomorphic=holomorphic)
-    return forward_jacobian("hessian", gradient, argnums, holomorphic)
+    gradient = gradient_function("hessian", fun, argnums, has_aux, holomorphic)
+    return forward_jacobian("hessian", gradient, argnums, holomorphic, has_aux)
 
 
-def hvp(fun: Function, primals: Any, tangents: Any) -> Any:
+def hvp(fun: Function, primals: A, tangents: A) -> A:
     """Return the product of the Hessian of a scalar function with a vector, without forming the Hessian.
 
     Args:
@@ -299,12 +413,13 @@ def hvp(fun: Function, primals: Any, tangents: Any) -> Any:
     """
     if not isinstance(primals, list | tuple) or hasattr(primals, "_fields"):
         return hvp(fun, (primals,), (tangents,))[0]
-    require_sequences("hvp", primals, tangents)
+    directions: Any = tangents
+    require_sequences("hvp", primals, directions)
     everything = tuple(range(len(primals)))
-    return pushed("hvp", gradient_function("hvp", fun, everything), tuple(primals), tuple(tangents))[1]
+    return cast(A, pushed("hvp", gradient_function("hvp", fun, everything), tuple(primals), tuple(directions))[1])
 
 
-def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
+def linearize(fun: Callable[..., R], *primals: *Args) -> tuple[R, Callable[[*Args], R]]:
     """Evaluate a function and return its result with the function that applies the Jacobian.
 
     What `jvp` does with tangents is linear, so it is recorded once, and the pullback of its pullback is it again:
@@ -336,8 +451,8 @@ def linearize(fun: Function, *primals: Any) -> tuple[Any, Function]:
     tangent, pullback, output = pulled("linearize", moved, ones, has_aux=True, any_result=True)
     _, push = pulled("linearize", pullback, [tangent], any_result=True)
 
-    def pushforward(*tangents: Any) -> Any:
-        return push(tuple(tangents))[0]
+    def pushforward(*tangents: *Args) -> Any:
+        return push(tangents)[0]
 
     return output, pushforward
 

@@ -38,10 +38,11 @@ from wengert.core.views import current, resolved
 from wengert.errors import DtypeError, RangeError, UsageError, describe
 from wengert.native.entry import Entry
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
+from wengert.native.like_function import global_name, named_alike
 from wengert.traces.modes import recording
 from wengert.traces.staging import Stage, staged
 from wengert.traces.tape import Tape, new_record
-from wengert.transforms.boundary import A_TENSOR, as_given, name_of, narrowed
+from wengert.transforms.boundary import A_TENSOR, Narrowed, as_given, name_of
 from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording
 from wengert.transforms.static_arguments import as_tuple, known_positions, static_arguments
@@ -195,7 +196,7 @@ def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
 
     def joint(*values: Any) -> Any:
         inputs, cts = values[:count], values[count:]
-        function = narrowed(as_function(graph), inputs, chosen)
+        function = Narrowed(as_function(graph), inputs, chosen)
         run = Recording("jit", function, [inputs[i] for i in chosen], {}, range(len(chosen)), False)
         given = dict(zip(floats, cts, strict=True))
         return (*run.values(), *run.swept([given.get(i) for i in range(len(graph.outputs))], retain=False))
@@ -309,6 +310,14 @@ class Jitted(Entry, Generic[P, R]):
         name = getattr(self.fun, "__name__", None) or repr(self.fun)
         return f"<jit({name}), traced for {' and '.join(forms) or 'nothing yet'}>"
 
+    def __reduce__(self) -> Any:
+        """Return the name under which a module has it, as functions do, or what it is made of; graphs stay here."""
+        options = (self.static_argnums, self.static_argnames, self.donate_argnums)
+        if not self.is_method:
+            return global_name(self) or (Jitted, (self.fun, *options))
+        original = named_alike(self)
+        return of_one_instance, (original if type(original) is Jitted else self.fun, options)
+
     @overload
     def __get__(self, instance: None, owner: Any = None) -> Jitted[P, R]: ...
     @overload
@@ -322,8 +331,8 @@ class Jitted(Entry, Generic[P, R]):
         identity = id(instance)
         known = self.instances.get(identity)
         if known is None or known[0]() is not instance:
-            made = Jitted(self.fun, (0, *self.static_argnums), self.static_argnames, self.donate_argnums)
-            made.is_method = True
+            options = ((0, *self.static_argnums), self.static_argnames, self.donate_argnums)
+            made = of_one_instance(self.fun, options)
             reference: Callable[[], Any]
             try:
                 reference = weakref.ref(instance, lambda _: self.instances.pop(identity, None))
@@ -520,6 +529,13 @@ class Jitted(Entry, Generic[P, R]):
         donated = [leaf for i in self.donate_argnums if -count_of <= i < count_of for leaf in flatten(joined[i])[0]]
         written = [position for position in donated if inputs[position]._value is not variables[position]]
         return [(position, count + k) for k, position in enumerate(written)]
+
+
+def of_one_instance(function: Any, options: Sequence[Any]) -> Jitted[..., Any]:
+    """Return a method, or what a class has in its place, for calls that all have the same first argument."""
+    made: Jitted[..., Any] = Jitted(function.fun if type(function) is Jitted else function, *options)
+    made.is_method = True
+    return made
 
 
 def places_written(stage: Stage, inputs: Sequence[Tensor], variables: Sequence[Variable]) -> dict[int, Position | None]:

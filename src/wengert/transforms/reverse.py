@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overload
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from wengert.transforms.boundary import (
 )
 from wengert.transforms.captured import Standing, captured_tensors
 from wengert.transforms.results import require_differentiable_results
+from wengert.transforms.transformed import transformed
+from wengert.transforms.typing import Derived, Gradient, GradientAndAux, ValueAndGradient
 
 __all__ = [
     "Recording",
@@ -50,6 +52,11 @@ __all__ = [
 ]
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+A = TypeVar("A")
+R = TypeVar("R")
+X = TypeVar("X")
+Args = TypeVarTuple("Args")
 
 
 class Recording:
@@ -151,6 +158,19 @@ class Recording:
         return tuple(unflatten_each(self.structures, found))
 
 
+@overload
+def value_and_grad(
+    fun: Callable[P, R], argnums: Literal[0] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> ValueAndGradient[P, R]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    captured: Sequence[Tensor] | bool = (),
+) -> Derived[P, tuple[R, Any]]: ...
 def value_and_grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -185,13 +205,22 @@ def value_and_grad(
     """
     require_callable("value_and_grad", fun)
     require_flag("value_and_grad", has_aux=has_aux, holomorphic=holomorphic)
+    return transformed("value_and_grad", value_and_gradient_at, fun, argnums, has_aux, holomorphic, captured)
 
-    @functools.wraps(fun)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run, gradient = swept("value_and_grad", fun, args, kwargs, argnums, has_aux, holomorphic, captured)
-        return ((run.result(), run.aux), gradient) if has_aux else (run.result(), gradient)
 
-    return differentiated
+def value_and_gradient_at(
+    fun: Function,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    captured: Sequence[Tensor] | bool,
+    /,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Return what the function that `value_and_grad` makes gives for arguments."""
+    run, gradient = swept("value_and_grad", fun, args, kwargs, argnums, has_aux, holomorphic, captured)
+    return ((run.result(), run.aux), gradient) if has_aux else (run.result(), gradient)
 
 
 def swept(
@@ -236,6 +265,23 @@ def swept_with_captured(
     )
 
 
+@overload
+def grad(
+    fun: Callable[P, Any], argnums: Literal[0] = 0, has_aux: Literal[False] = False, holomorphic: bool = False
+) -> Gradient[P]: ...
+@overload
+def grad(
+    fun: Callable[P, tuple[Any, X]], argnums: Literal[0] = 0, *, has_aux: Literal[True], holomorphic: bool = False
+) -> GradientAndAux[P, X]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    captured: Sequence[Tensor] | bool = (),
+) -> Derived[P, Any]: ...
 def grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -289,16 +335,32 @@ def gradient_function(
     """Return what `grad` does, under the name of a transformation that uses it."""
     require_callable(name, fun)
     require_flag(name, has_aux=has_aux, holomorphic=holomorphic)
-
-    @functools.wraps(fun)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        run, gradient = swept(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
-        return (gradient, run.aux) if has_aux else gradient
-
-    return differentiated
+    return transformed(name, gradient_at, fun, name, argnums, has_aux, holomorphic, captured)
 
 
-def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0) -> Function:
+def gradient_at(
+    fun: Function,
+    name: str,
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    captured: Sequence[Tensor] | bool,
+    /,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Return what the function that `grad` makes gives for arguments."""
+    run, gradient = swept(name, fun, args, kwargs, argnums, has_aux, holomorphic, captured)
+    return (gradient, run.aux) if has_aux else gradient
+
+
+@overload
+def elementwise_grad(fun: Callable[P, Any], argnums: Literal[0] = 0, holomorphic: bool = False) -> Gradient[P]: ...
+@overload
+def elementwise_grad(
+    fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False
+) -> Derived[P, Any]: ...
+def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """Return a function that computes the derivative of each output element, summed over outputs.
 
     For a function that acts on each element by itself this is its derivative, element by element.
@@ -306,33 +368,50 @@ def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0) -> Functio
     Args:
         fun: a function that returns one array.
         argnums: the positions of the arguments to differentiate.
+        holomorphic: whether `fun` is complex differentiable; then its complex derivative is returned.
 
     Returns:
         A function of the same arguments, whose result has the shape of the arguments differentiated.
 
     Raises:
         ShapeError: `fun` returned several arrays.
-        DtypeError: an argument has a dtype without derivatives.
+        DtypeError: an argument or the result has a dtype without the derivative asked for.
 
     >>> import numpy as np
     >>> elementwise_grad(np.sin)(np.array([0.0, np.pi]))
     array([ 1., -1.])
+    >>> elementwise_grad(np.square, holomorphic=True)(np.array([1j, 2.0]))
+    array([0.+2.j, 4.+0.j])
     """
     require_callable("elementwise_grad", fun)
-
-    @functools.wraps(fun)
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
-        chosen = positions("elementwise_grad", argnums, len(args))
-        run = Recording("elementwise_grad", fun, args, kwargs, chosen, False)
-        require_differentiable_results("elementwise_grad", run.outputs, run.structure, run.leaves)
-        output = single_output("elementwise_grad", run)
-        gradients = run.cotangents([ones_for(output)], retain=False)
-        return gradients[0] if isinstance(argnums, int) else gradients
-
-    return differentiated
+    require_flag("elementwise_grad", holomorphic=holomorphic)
+    return transformed("elementwise_grad", elementwise_gradient_at, fun, argnums, holomorphic)
 
 
-def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def elementwise_gradient_at(
+    fun: Function, argnums: int | Sequence[int], holomorphic: bool, /, *args: Any, **kwargs: Any
+) -> Any:
+    """Return what the function that `elementwise_grad` makes gives for arguments."""
+    chosen = positions("elementwise_grad", argnums, len(args))
+    run = Recording("elementwise_grad", fun, args, kwargs, chosen, False)
+    require_differentiable_results("elementwise_grad", run.outputs, run.structure, run.leaves)
+    output = single_output("elementwise_grad", run)
+    require_kind("elementwise_grad", run, output, holomorphic)
+    gradients = run.cotangents([ones_for(output)], retain=False)
+    return gradients[0] if isinstance(argnums, int) else gradients
+
+
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: *Args, has_aux: Literal[False] = False
+) -> tuple[R, Callable[[R], tuple[*Args]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, X]], *primals: *Args, has_aux: Literal[True]
+) -> tuple[R, Callable[[R], tuple[*Args]], X]: ...
+@overload
+def vjp(fun: Function, *primals: *Args, has_aux: bool = False) -> tuple[Any, ...]: ...
+def vjp(fun: Function, *primals: *Args, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function and return its result with the function that applies the transposed Jacobian.
 
     Args:
@@ -458,6 +537,12 @@ def scalar_output(name: str, run: Recording, holomorphic: bool) -> Any:
                 "Reduce it, for instance with .sum(), or use wengert.vjp or wengert.jacobian",
             )
         )
+    require_kind(name, run, output, holomorphic)
+    return output
+
+
+def require_kind(name: str, run: Recording, output: Any, holomorphic: bool) -> None:
+    """Raise a DtypeError unless an output is real, or with `holomorphic` it and the arguments are complex."""
     if holomorphic:
         require_complex(name, "an argument", run.leaves, True, "Convert it with .astype(complex)")
     dtype = output.dtype if isinstance(output, Tensor) else np.asarray(output).dtype
@@ -472,7 +557,6 @@ def scalar_output(name: str, run: Recording, holomorphic: bool) -> Any:
                 else "Leave holomorphic out, or pass complex arguments",
             )
         )
-    return output
 
 
 def ones_for(output: Any) -> Any:
@@ -483,7 +567,7 @@ def ones_for(output: Any) -> Any:
     return np.ones(shape, output.dtype) if shape else output.dtype.type(1)
 
 
-def stop_gradient(tree: Any) -> Any:
+def stop_gradient(tree: A) -> A:
     """Return the same values as constants: nothing flows back through them, at any order.
 
     Args:
@@ -495,4 +579,4 @@ def stop_gradient(tree: Any) -> Any:
     >>> grad(lambda x: x * stop_gradient(x))(3.0)
     3.0
     """
-    return map_leaves(lambda leaf: apply(barrier, leaf) if type(leaf) is Tensor else leaf, tree)
+    return cast(A, map_leaves(lambda leaf: apply(barrier, leaf) if type(leaf) is Tensor else leaf, tree))

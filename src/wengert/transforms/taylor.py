@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,10 +31,10 @@ from wengert.transforms.results import require_differentiable_results
 
 __all__ = ["taylor"]
 
-Function = Callable[..., Any]
+R = TypeVar("R")
 
 
-def taylor(fun: Function, primals: Sequence[Any], tangents: Sequence[Any], order: int) -> list[Any]:
+def taylor(fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any], order: int) -> list[R]:
     """Return the Taylor coefficients of t -> fun(primals + t tangents) at t = 0.
 
     Args:

@@ -20,7 +20,7 @@ from wengert.core.stores import called
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError, describe
 from wengert.traces.staging import staged
-from wengert.transforms.boundary import name_of, narrowed
+from wengert.transforms.boundary import Narrowed, name_of
 from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording, ones_for
 
@@ -209,7 +209,7 @@ def gradient(graph: Graph, wrt: int | str | Sequence[int | str] | None = None, *
     chosen = input_positions(graph, wrt)
 
     def both(*args: Any) -> Any:
-        function = narrowed(as_function(graph), args, chosen)
+        function = Narrowed(as_function(graph), args, chosen)
         run = Recording("gradient", function, [args[i] for i in chosen], {}, range(len(chosen)), False)
         seeds = [ones_for(x) if i == position else None for i, x in enumerate(run.outputs)]
         return (*run.values(), *run.swept(seeds, retain=False))
