@@ -113,6 +113,7 @@ NEVER = {
         "random_units",
         "random_normals",
         "gamma_path",
+        "within",
     ),
 }
 """Pointwise primitives for which there are no opcodes yet, or only of complex numbers, and what may raise."""

@@ -19,7 +19,8 @@ MODULES = (
     *("wengert", "wengert.autograd", "wengert.extend", "wengert.graph", "wengert.testing", "wengert.errors"),
     *("wengert.tree", "wengert.functional", "wengert.optim"),
     *("wengert.random", "wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft"),
-    *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.linalg"),
+    *("wengert.scipy", "wengert.scipy.integrate", "wengert.scipy.interpolate"),
+    "wengert.scipy.linalg",
     *("wengert.scipy.ndimage", "wengert.scipy.signal", "wengert.scipy.spatial.distance"),
     *("wengert.scipy.special", "wengert.scipy.stats", "wengert.nn", "wengert.nn.functional"),
 )

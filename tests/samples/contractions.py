@@ -11,7 +11,7 @@ from tests.samples.base import Sample, fixed, normal, sample, spaced, uniform
 from wengert.core.dispatch import apply
 from wengert.core.labels import labelled
 from wengert.primitives.contractions import contract
-from wengert.primitives.interpolation import slopes
+from wengert.primitives.interpolation import slopes, within
 from wengert.primitives.linear_algebra import cofactors
 
 KNOTS = np.arange(5.0)
@@ -190,6 +190,7 @@ sequences: list[Sample] = [
     sample("interp_at", np.interp, uniform(-2, 4, 2, 3), fixed(np.array([0.0, 1.0, 3.0])), fixed(KNOTS[:3])),
     sample("interp_at", np.interp, uniform(-2, 4, 3), fixed(KNOTS[:1]), fixed(KNOTS[:1])),
     sample("interp_slopes", lambda x: apply(slopes, x, KNOTS, KNOTS**2), uniform(0, 4, 3), order=0),
+    sample("within", lambda x: apply(within, x, np.array([-9.0]), 9.0, name="samples"), normal(2, 3)),
     sample("interp", np.interp, normal(), fixed(np.arange(3.0)), normal(3)),
 ]
 algebra: list[Sample] = [

@@ -113,8 +113,36 @@ SCIPY_SPECIAL: Mapping[str, str] = {
     ),
 }
 
+SCIPY_INTERPOLATE: Mapping[str, str] = {
+    **because(
+        "it is an old name of a module of SciPy's", "fitpack fitpack2 interpnd interpolate ndgriddata polyint rbf"
+    ),
+    **because("it belongs to SciPy's own code", "test"),
+    **because("SciPy itself raises when it is called; use RegularGridInterpolator", "interp2d"),
+    **because(
+        "its knots are chosen by the samples; use make_interp_spline, make_lsq_spline or RectBivariateSpline",
+        "BivariateSpline LSQBivariateSpline LSQSphereBivariateSpline LSQUnivariateSpline RectSphereBivariateSpline "
+        "SmoothBivariateSpline SmoothSphereBivariateSpline UnivariateSpline bisplev bisplrep generate_knots "
+        "make_smoothing_spline make_splprep make_splrep splprep",
+    ),
+    **because(
+        "the triangles of its points change with them; use RegularGridInterpolator",
+        "CloughTocher2DInterpolator LinearNDInterpolator NearestNDInterpolator griddata",
+    ),
+    **because("use wengert.taylor", "approximate_taylor_polynomial"),
+    **because("its results are SciPy's polynomial objects; use BarycentricInterpolator", "lagrange pade"),
+    **because("its terms are chosen by the samples; use BarycentricInterpolator", "AAA FloaterHormannInterpolator"),
+    **because("use PPoly or CubicHermiteSpline", "BPoly"),
+    **because("use RegularGridInterpolator", "NdBSpline NdPPoly"),
+    **because("use derivative and __call__ of BSpline", "spalde"),
+    **because("use wengert.optim.root", "sproot"),
+    **because("it makes the same spline of more knots; use BSpline", "insert"),
+    **because("use numpy.linalg.solve with the matrix of the kernel", "RBFInterpolator Rbf"),
+}
+
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     "numpy": NUMPY,
+    "scipy.interpolate": SCIPY_INTERPOLATE,
     "scipy.linalg": SCIPY_LINALG,
     "scipy.special": SCIPY_SPECIAL,
 }

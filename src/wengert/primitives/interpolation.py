@@ -1,16 +1,22 @@
-"""Piecewise linear interpolation."""
+"""Piecewise linear interpolation, and places that must not lie outside."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import aval_of
+from wengert.core.aval import Aval, aval_of
+from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
+from wengert.core.examples import Results
+from wengert.core.form import Pointwise
+from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
 from wengert.core.tensor import Tensor
+from wengert.errors import describe
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import getitem, transpose_part
 
@@ -98,3 +104,34 @@ def dealt(values: Any, weight: Any, j: Any, like: Any) -> Any:
 
 interp = opaque("interp", np.interp, vjp=vjp_interp, form=AT_POINTS)
 interp_at = opaque("interp_at", np.interp, vjp=vjp_interp_at, jvp=jvp_interp_at, form=AT_POINTS)
+
+
+class Among(Pointwise):
+    """Pass on what lies between the others, which examples might not do."""
+
+    def results(self, _primitive: Primitive, inputs: Sequence[Any], _params: Mapping[str, Any]) -> Results:
+        """Return the shape that all broadcast to."""
+        avals = [aval_of(value) for value in inputs]
+        return (Aval(np.broadcast_shapes(*[aval.shape for aval in avals]), avals[0].dtype),), None
+
+
+def evaluate_within(x: Any, low: Any, high: Any, *, name: str) -> Any:
+    """Evaluate `within`: places as they are, none of which lies outside."""
+    if np.any((x < low) | (x > high)):
+        needed = "places among the samples are needed"
+        raise ValueError(describe(name, "a place outside of them", needed, "Say what is outside, or leave it out"))
+    shape = np.broadcast_shapes(np.shape(x), np.shape(low), np.shape(high))
+    return np.array(np.broadcast_to(x, shape), order="C")
+
+
+def vjp_within(ct: Any, _out: Any, x: Any, _low: Any, _high: Any, **_name: Any) -> tuple[Any, None, None]:
+    """Pass on the cotangent, summed over what was broadcast."""
+    return unbroadcast(ct, np.shape(x)), None, None
+
+
+def jvp_within(tangents: Any, out: Any, _x: Any, _low: Any, _high: Any, **_name: Any) -> Any:
+    """Pass on the tangent of the places."""
+    return np.broadcast_to(0.0 if tangents[0] is None else tangents[0], np.shape(out))
+
+
+within = opaque("within", evaluate_within, vjp=vjp_within, jvp=jvp_within, form=Among())

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-__all__ = ["integrate", "linalg", "ndimage", "signal", "spatial", "special", "stats"]
+__all__ = ["integrate", "interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats"]
 
 
 def __getattr__(name: str) -> Any:

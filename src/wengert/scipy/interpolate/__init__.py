@@ -1,0 +1,78 @@
+"""Interpolation with SciPy's names and signatures: `wengert.scipy.interpolate`.
+
+Interpolants are differentiated by the samples they go through, by the places of these (the knots), and by where they
+are evaluated. Values are SciPy's to rounding. Whether places increase is looked at where their elements are known.
+
+>>> import numpy as np
+>>> import wengert as wg
+>>> x, y = np.linspace(0.0, 3.0, 7), np.linspace(0.0, 3.0, 7) ** 2
+>>> round(wg.grad(lambda t: CubicSpline(x, y)(t))(1.3), 12)
+2.6
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from wengert.numpy._left_out import named_on_demand
+from wengert.scipy.interpolate._bsplines import (
+    BSpline,
+    InterpolatedUnivariateSpline,
+    make_interp_spline,
+    make_lsq_spline,
+    splantider,
+    splder,
+    splev,
+    splint,
+    splrep,
+)
+from wengert.scipy.interpolate._cubic import (
+    Akima1DInterpolator,
+    CubicHermiteSpline,
+    CubicSpline,
+    PchipInterpolator,
+    pchip_interpolate,
+)
+from wengert.scipy.interpolate._grids import RectBivariateSpline, RegularGridInterpolator, interpn
+from wengert.scipy.interpolate._lines import interp1d
+from wengert.scipy.interpolate._piecewise import PPoly
+from wengert.scipy.interpolate._polynomials import (
+    BarycentricInterpolator,
+    KroghInterpolator,
+    barycentric_interpolate,
+    krogh_interpolate,
+)
+
+__all__ = [
+    "Akima1DInterpolator",
+    "BSpline",
+    "BarycentricInterpolator",
+    "CubicHermiteSpline",
+    "CubicSpline",
+    "InterpolatedUnivariateSpline",
+    "KroghInterpolator",
+    "PPoly",
+    "PchipInterpolator",
+    "RectBivariateSpline",
+    "RegularGridInterpolator",
+    "barycentric_interpolate",
+    "interp1d",
+    "interpn",
+    "krogh_interpolate",
+    "make_interp_spline",
+    "make_lsq_spline",
+    "pchip",
+    "pchip_interpolate",
+    "splantider",
+    "splder",
+    "splev",
+    "splint",
+    "splrep",
+]
+
+pchip = PchipInterpolator  # SciPy's other name of it
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = named_on_demand("scipy.interpolate")

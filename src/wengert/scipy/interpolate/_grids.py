@@ -1,0 +1,320 @@
+"""Interpolation of samples on grids of any dimension."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import is_concrete, raw
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.scipy.interpolate._bsplines import BSpline, basis, make_interp_spline
+from wengert.scipy.interpolate._cubic import PchipInterpolator
+from wengert.scipy.interpolate._piecewise import power_sum
+from wengert.scipy.interpolate._samples import beside, increasing, interval, numbers, required_within
+
+__all__ = ["RectBivariateSpline", "RegularGridInterpolator", "interpn"]
+
+DEGREES = {"slinear": 1, "cubic": 3, "quintic": 5, "slinear_legacy": 1, "cubic_legacy": 3, "quintic_legacy": 5}
+METHODS = ("linear", "nearest", "pchip", *DEGREES)
+
+
+def require_method(name: str, method: Any) -> None:
+    """Raise a UsageError of a method that is unknown."""
+    if method not in METHODS:
+        needed = f"one of {', '.join(METHODS)} is needed"
+        raise UsageError(describe(name, f"method={method!r:.40}", needed, "Pass one of them"))
+
+
+def coordinates(name: str, xi: Any, rank: int) -> Any:
+    """Return places whose coordinates are the last axis."""
+    if isinstance(xi, tuple) and len(xi) == 1:
+        xi = xi[0]
+    if isinstance(xi, tuple):
+        found: Any = np.stack(np.broadcast_arrays(*[numbers(x) for x in xi]), axis=-1)
+    else:
+        found = numbers(xi)
+        found = found.reshape(-1, rank) if found.ndim == 1 and found.shape[0] % rank == 0 else found
+    if not found.ndim or found.shape[-1] != rank:
+        given = f"places of shape {found.shape} on a grid with {rank} axes"
+        raise ShapeError(describe(name, given, "a coordinate for each axis is needed", "Transpose them"))
+    return found
+
+
+class RegularGridInterpolator:
+    """Go through samples on a grid; see `scipy.interpolate.RegularGridInterpolator`.
+
+    Splines are those of SciPy's methods "..._legacy": its others solve for coefficients by iteration, to 1e-6.
+
+    Args:
+        points: the places of samples along each axis, which increase or, where they are known, decrease.
+        values: samples, real or complex; further axes are carried along.
+        method: "linear", "nearest", "slinear", "cubic", "quintic" or "pchip".
+        bounds_error: whether places outside are an error.
+        fill_value: what is outside; None to continue the samples.
+        solver: not needed: systems are solved directly.
+        solver_args: not needed.
+
+    Raises:
+        ShapeError: the places do not fit the samples.
+        UsageError: the method is unknown.
+        ValueError: of a call with a place outside.
+
+    >>> grid = RegularGridInterpolator(([0.0, 1.0], [0.0, 2.0]), [[0.0, 2.0], [1.0, 3.0]])
+    >>> grid([[0.5, 1.0], [1.0, 2.0]])
+    tensor([1.5, 3. ])
+    """
+
+    def __init__(
+        self,
+        points: Sequence[Any],
+        values: Any,
+        method: str = "linear",
+        bounds_error: bool = True,
+        fill_value: Any = np.nan,
+        *,
+        solver: Any = None,
+        solver_args: Any = None,
+    ) -> None:
+        name = "RegularGridInterpolator"
+        require_method(name, method)
+        heights: Any = as_tensor(values)
+        heights = heights if heights.dtype.kind in "fc" else heights.astype(float)
+        rows = [numbers(p) for p in points]
+        if [p.shape for p in rows] != [(n,) for n in heights.shape[: len(rows)]]:
+            given = f"places of shapes {[p.shape for p in rows]} for samples of shape {heights.shape}"
+            raise ShapeError(describe(name, given, "a row for each axis is needed", "Correct them"))
+        grid = []
+        for axis, p in enumerate(rows):
+            if p.shape[0] > 1 and is_concrete(p) and np.all(np.diff(np.asarray(raw(p))) < 0):
+                p, heights = np.flip(p), np.flip(heights, axis)
+            grid.append(increasing(name, p, 1))
+        self.grid, self.values = tuple(grid), heights
+        self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
+
+    def __call__(self, xi: Any, method: str | None = None, *, nu: Sequence[int] | None = None) -> Any:
+        """Return values at places, whose coordinates are the last axis.
+
+        Args:
+            xi: places.
+            method: another method.
+            nu: which derivative along each axis, of splines.
+        """
+        name, chosen = "RegularGridInterpolator", self.method if method is None else method
+        require_method(name, chosen)
+        if nu is not None and chosen not in DEGREES:
+            raise UsageError(describe(name, f"nu={nu} with method={chosen!r}", "a spline is needed", "Use wengert.jvp"))
+        rank = len(self.grid)
+        places = coordinates(name, xi, rank)
+        rows = [places[..., i] for i in range(rank)]
+        shape = places.shape[:-1]
+        rows = [row.reshape(-1) for row in rows]
+        if self.bounds_error:
+            rows = [required_within(name, row, p[0], p[-1]) for row, p in zip(rows, self.grid, strict=True)]
+        found = self.evaluated(rows, chosen, nu)
+        outside = [(row < p[0]) | (row > p[-1]) for row, p in zip(rows, self.grid, strict=True)]
+        if not self.bounds_error and self.fill_value is not None:
+            found = np.where(beside(np.any(np.stack(outside), axis=0), found), as_tensor(self.fill_value), found)
+        if chosen == "nearest":
+            missing = np.any(np.stack([np.isnan(row) for row in rows]), axis=0)
+            found = np.where(beside(missing, found), np.nan, found)
+        return found.reshape(*shape, *self.values.shape[rank:])
+
+    def evaluated(self, rows: Sequence[Any], method: str, nu: Sequence[int] | None) -> Any:
+        """Return values as if all places were inside."""
+        if method in DEGREES:
+            degrees = [DEGREES[method]] * len(rows)
+            return self.splines(degrees)(rows, nu or [0] * len(rows))
+        if method == "pchip":
+            return self.monotone(rows)
+        lows, parts = zip(*[located(p, row) for p, row in zip(self.grid, rows, strict=True)], strict=True)
+        if method == "nearest":
+            return self.values[
+                tuple(np.where(part <= 0.5, low, low + 1) for low, part in zip(lows, parts, strict=True))
+            ]
+        return multilinear(self.values, lows, parts)
+
+    def splines(self, degrees: Sequence[int]) -> TensorSpline:
+        """Return the product of splines along each axis that goes through the samples."""
+        return TensorSpline.through(self.grid, self.values, degrees)
+
+    def monotone(self, rows: Sequence[Any]) -> Any:
+        """Return values of monotone cubic interpolants of interpolants, from the last axis on."""
+        rank = len(rows)
+        found = PchipInterpolator(self.grid[-1], self.values, axis=rank - 1)(rows[-1])
+        found = np.moveaxis(found, rank - 1, 0)
+        each = np.arange(rows[-1].shape[0])
+        for axis in reversed(range(rank - 1)):
+            c = PchipInterpolator(self.grid[axis], found, axis=axis + 1).c
+            j = interval(self.grid[axis], rows[axis], 0, self.grid[axis].shape[0] - 2)
+            c = c[:, j, each]
+            found = power_sum(c, beside(rows[axis] - self.grid[axis][j], c[0]))
+        return found
+
+
+def located(p: Any, x: Any) -> tuple[Any, Any]:
+    """Return the interval of each place and where in it this lies, from 0 to 1."""
+    if p.shape[0] == 1:
+        return np.zeros(x.shape, int), x * 0.0
+    low = interval(p, x, 0, p.shape[0] - 2)
+    return low, (x - p[low]) / (p[low + 1] - p[low])
+
+
+def multilinear(values: Any, lows: Sequence[Any], parts: Sequence[Any]) -> Any:
+    """Return the mean of the samples around each place, weighted by the volumes opposite."""
+    found: Any = 0.0
+    for corner in itertools.product((0, 1), repeat=len(lows)):
+        index = [np.minimum(low + c, n - 1) for low, c, n in zip(lows, corner, values.shape, strict=False)]
+        shares = [part if c else 1 - part for part, c in zip(parts, corner, strict=True)]
+        term = values[tuple(index)]
+        found = found + term * beside(math.prod(shares[1:], start=shares[0]), term)
+    return found
+
+
+class TensorSpline:
+    """Be a sum of products of B-splines, one along each axis."""
+
+    def __init__(self, knots: Sequence[Any], c: Any, degrees: Sequence[int]) -> None:
+        self.knots, self.c, self.degrees = tuple(knots), c, tuple(degrees)
+
+    @classmethod
+    def through(cls, grid: Sequence[Any], values: Any, degrees: Sequence[int]) -> TensorSpline:
+        """Return the one that goes through samples on a grid."""
+        knots, c = [], values
+        for axis, (p, k) in enumerate(zip(grid, degrees, strict=True)):
+            made = make_interp_spline(p, c, k, axis=axis)
+            knots.append(made.t)
+            c = np.moveaxis(made.c, 0, axis)
+        return cls(knots, c, degrees)
+
+    def __call__(self, rows: Sequence[Any], nu: Sequence[int]) -> Any:
+        """Return values at places, given by a row of coordinates for each axis."""
+        index, weights = [], []
+        rank = len(rows)
+        for axis, (t, k, x, order) in enumerate(zip(self.knots, self.degrees, rows, nu, strict=True)):
+            left = interval(t, x, k, t.shape[0] - k - 2)
+            places = left[:, None] - k + np.arange(k + 1)
+            index.append(places.reshape(-1, *(k + 1 if i == axis else 1 for i in range(rank))))
+            zeros = np.zeros(x.shape)
+            own = [zeros] * (k + 1) if order > k else basis(t, k, x, left, order)
+            weights.append(np.stack([weight + zeros for weight in own], axis=-1))
+        found = self.c[tuple(index)]
+        for weight in weights:
+            found = np.sum(found * beside(weight, found), axis=1)
+        return found
+
+
+def interpn(
+    points: Sequence[Any],
+    values: Any,
+    xi: Any,
+    method: str = "linear",
+    bounds_error: bool = True,
+    fill_value: Any = np.nan,
+) -> Any:
+    """Return values between samples on a grid; see `scipy.interpolate.interpn`.
+
+    Args:
+        points: the places of samples along each axis.
+        values: samples.
+        xi: places.
+        method: one of those of `RegularGridInterpolator`, or "splinef2d".
+        bounds_error: whether places outside are an error.
+        fill_value: what is outside; None to continue the samples.
+
+    Raises:
+        ShapeError: the places do not fit the samples.
+        UsageError: the method is unknown.
+
+    >>> interpn(([0.0, 1.0], [0.0, 2.0]), [[0.0, 2.0], [1.0, 3.0]], [0.5, 1.0])
+    tensor([1.5])
+    """
+    chosen = "cubic" if method == "splinef2d" else method
+    if method == "splinef2d" and (len(points) != 2 or np.ndim(values) != 2):
+        given = f"method='splinef2d' for samples with {np.ndim(values)} axes"
+        raise UsageError(describe("interpn", given, "two are needed", "Pass method='cubic'"))
+    require_method("interpn", chosen)
+    return RegularGridInterpolator(points, values, chosen, bounds_error, fill_value)(xi)
+
+
+class RectBivariateSpline:
+    """Be the product of splines through samples on a grid; see `scipy.interpolate.RectBivariateSpline`.
+
+    Outside it has the values at the edge.
+
+    Args:
+        x: the places of samples along the first axis, which increase.
+        y: those along the second one.
+        z: samples.
+        bbox: not supported.
+        kx: the degree along the first axis.
+        ky: that along the second one.
+        s: 0: splines that smooth choose their knots by the samples.
+        maxit: not needed.
+
+    Raises:
+        ShapeError: the places do not fit the samples.
+        UsageError: what is not supported is given.
+
+    >>> x = np.arange(4.0)
+    >>> RectBivariateSpline(x, x, x[:, None] * x)(1.5, 2.5).round(12)
+    tensor([[3.75]])
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        z: Any,
+        bbox: Sequence[Any] = (None, None, None, None),
+        kx: int = 3,
+        ky: int = 3,
+        s: float = 0,
+        maxit: int = 20,
+    ) -> None:
+        name = "RectBivariateSpline"
+        if s or any(end is not None for end in bbox):
+            needed = "a spline through all samples is needed"
+            raise UsageError(describe(name, "bounds, or smoothing", needed, "Leave them out"))
+        grid, heights = (increasing(name, x), increasing(name, y)), numbers(z)
+        if heights.shape != tuple(p.shape[0] for p in grid):
+            given = f"samples of shape {heights.shape} for {grid[0].shape[0]} and {grid[1].shape[0]} places"
+            raise ShapeError(describe(name, given, "one for each pair is needed", "Transpose them"))
+        self.spline = TensorSpline.through(grid, heights, (kx, ky))
+        self.degrees = kx, ky
+
+    @property
+    def tck(self) -> tuple[Any, Any, Any]:
+        """Knots along both axes, and coefficients in one row."""
+        return (*self.spline.knots, self.spline.c.reshape(-1))
+
+    def inside(self, x: Any, y: Any, orders: tuple[int, int]) -> list[Any]:
+        """Return coordinates moved to the edge if they lie beyond, where there are no derivatives."""
+        rows = [(numbers(z), t[0], t[-1]) for z, t in zip((x, y), self.spline.knots, strict=True)]
+        if any(orders):
+            return [required_within("RectBivariateSpline", *row) for row in rows]
+        return [np.clip(*row) for row in rows]
+
+    def __call__(self, x: Any, y: Any, dx: int = 0, dy: int = 0, grid: bool = True) -> Any:
+        """Return values, or those of derivatives, on the grid of coordinates or at pairs of them."""
+        if not grid:
+            return self.ev(x, y, dx, dy)
+        rows = [np.atleast_1d(row) for row in self.inside(x, y, (dx, dy))]
+        (tx, ty), (kx, ky) = self.spline.knots, self.degrees
+        along = BSpline.construct_fast(tx, self.spline.c, kx)(rows[0], dx)
+        return BSpline.construct_fast(ty, np.moveaxis(along, 1, 0), ky, axis=1)(rows[1], dy)
+
+    def ev(self, xi: Any, yi: Any, dx: int = 0, dy: int = 0) -> Any:
+        """Return values, or those of derivatives, at pairs of coordinates."""
+        x, y = np.broadcast_arrays(*self.inside(xi, yi, (dx, dy)))
+        return self.spline([x.reshape(-1), y.reshape(-1)], (dx, dy)).reshape(x.shape)
+
+    def integral(self, xa: Any, xb: Any, ya: Any, yb: Any) -> Any:
+        """Return the integral over a rectangle, zero outside."""
+        (tx, ty), (kx, ky) = self.spline.knots, self.degrees
+        along = BSpline.construct_fast(tx, self.spline.c, kx).integrate(xa, xb, extrapolate=False)
+        return BSpline.construct_fast(ty, along, ky).integrate(ya, yb, extrapolate=False)

@@ -1,0 +1,134 @@
+"""Piecewise polynomials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from wengert.errors import ShapeError, describe
+from wengert.scipy.interpolate._samples import beside, increasing, interval, numbers, rearranged
+
+__all__ = ["PPoly", "power_sum"]
+
+
+def power_sum(coefficients: Sequence[Any], s: Any, nu: int = 0) -> Any:
+    """Return a derivative of the polynomial with these coefficients, the highest power first.
+
+    Terms are added from the lowest on, as SciPy does, so that the bits are its.
+    """
+    total: Any = 0.0
+    power: Any = None
+    for order in range(nu, len(coefficients)):
+        term = coefficients[-1 - order]
+        term = term if power is None else term * power
+        total = total + (term * float(math.perm(order, nu)) if nu else term)
+        power = s if power is None else power * s
+    return total
+
+
+class PPoly:
+    """Be a piecewise polynomial; see `scipy.interpolate.PPoly`.
+
+    Args:
+        c: coefficients, the highest power along the first axis, intervals along the second one.
+        x: the ends of the intervals, which increase.
+        extrapolate: whether the first and last polynomials go on beyond the ends, where else it is NaN; "periodic" to
+            repeat all.
+        axis: which axis of values those of the places replace.
+
+    Raises:
+        ShapeError: there are not as many intervals.
+
+    >>> PPoly([[1.0, 0.0], [0.0, 1.0]], [0.0, 1.0, 2.0])([0.5, 1.5])
+    tensor([0.5, 1. ])
+    """
+
+    def __init__(self, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> None:
+        self.x = increasing("PPoly", x)
+        found = numbers(c)
+        if axis:
+            found = np.moveaxis(found, (axis, axis + 1), (0, 1))
+        if found.ndim < 2 or not found.shape[0] or found.shape[1] != self.x.shape[0] - 1:
+            given = f"coefficients of shape {found.shape} for {self.x.shape[0] - 1} intervals"
+            raise ShapeError(describe("PPoly", given, "powers, then as many intervals, are needed", "Transpose them"))
+        self.c = found
+        self.extrapolate: Any = True if extrapolate is None else extrapolate
+        self.axis = axis
+
+    @classmethod
+    def construct_fast(cls, c: Any, x: Any, extrapolate: Any = None, axis: int = 0) -> Self:
+        """Return a piecewise polynomial of what is known to be right."""
+        made = object.__new__(cls)
+        made.c, made.x, made.extrapolate, made.axis = c, x, True if extrapolate is None else extrapolate, axis
+        return made
+
+    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+        """Return values, or those of a derivative.
+
+        Args:
+            x: places.
+            nu: which derivative.
+            extrapolate: see the class.
+        """
+        beyond = self.extrapolate if extrapolate is None else extrapolate
+        places = numbers(x)
+        first, last = self.x[0], self.x[-1]
+        if beyond == "periodic":
+            places = first + (places - first) % (last - first)
+        j = interval(self.x, places, 0, self.x.shape[0] - 2)
+        c = self.c[:, j]
+        found = c[0] * 0.0 if nu >= len(c) else power_sum(c, beside(places - self.x[j], c[0]), nu)
+        if beyond is False:
+            found = np.where(beside((places >= first) & (places <= last), found), found, np.nan)
+        elif len(c) <= nu + 1:  # a constant does not see that a place is NaN
+            found = np.where(beside(np.isnan(places), found), np.nan, found)
+        return rearranged(found, places.ndim, self.axis)
+
+    def derivative(self, nu: int = 1) -> PPoly:
+        """Return a derivative as a piecewise polynomial."""
+        if nu < 0:
+            return self.antiderivative(-nu)
+        count = self.c.shape[0]
+        if nu >= count:
+            found = np.zeros_like(self.c[:1])
+        else:
+            factors = np.array([float(math.perm(count - 1 - i, nu)) for i in range(count - nu)])
+            found = self.c[: count - nu] * factors.reshape(-1, *(1,) * (self.c.ndim - 1))
+        return PPoly.construct_fast(found, self.x, self.extrapolate, self.axis)
+
+    def antiderivative(self, nu: int = 1) -> PPoly:
+        """Return the integral from the first end on as a piecewise polynomial; nu times."""
+        if nu < 0:
+            return self.derivative(-nu)
+        c = self.c
+        for _ in range(nu):
+            powers = np.arange(len(c), 0, -1.0).reshape(-1, *(1,) * (c.ndim - 1))
+            risen = c / powers
+            width = beside(np.diff(self.x), c[0])
+            pieces = power_sum(risen, width) * width
+            before = np.concatenate([np.zeros_like(pieces[:1]), np.cumsum(pieces[:-1], axis=0)])
+            c = np.concatenate([risen, before[None]])
+        beyond = False if self.extrapolate == "periodic" and nu else self.extrapolate
+        return PPoly.construct_fast(c, self.x, beyond, self.axis)
+
+    def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
+        """Return the integral from a to b."""
+        beyond = self.extrapolate if extrapolate is None else extrapolate
+        whole = PPoly.construct_fast(self.antiderivative().c, self.x)
+        return integral(whole, numbers(a), numbers(b), self.x[0], self.x[-1], beyond)
+
+
+def integral(whole: Any, a: Any, b: Any, first: Any, last: Any, beyond: Any) -> Any:
+    """Return the difference of an antiderivative at b and a, of a function that may repeat."""
+    if beyond != "periodic":
+        return whole(b, extrapolate=beyond) - whole(a, extrapolate=beyond)
+    period = last - first
+    start = first + (a - first) % period
+    turns = np.floor((b - a) / period)
+    stop = start + (b - a) - turns * period
+    over = stop > last
+    each = whole(last) - whole(first)
+    return (turns + over) * each + whole(np.where(over, stop - period, stop)) - whole(start)

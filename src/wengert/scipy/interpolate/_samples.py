@@ -1,0 +1,68 @@
+"""What interpolants are made of: samples and their places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
+from wengert.core.dispatch import apply, as_tensor
+from wengert.core.tensor import is_concrete, raw
+from wengert.errors import ShapeError, describe
+from wengert.primitives.interpolation import within
+
+__all__ = ["beside", "increasing", "interval", "numbers", "rearranged", "required_within", "samples"]
+
+
+def numbers(value: Any) -> Any:
+    """Return an array of doubles, real or complex."""
+    x: Any = as_tensor(value)
+    return x if x.dtype.char in "dD" else x.astype(complex if x.dtype.kind == "c" else float)
+
+
+def increasing(name: str, value: Any, least: int = 2) -> Any:
+    """Return places in one row; those that are known increase."""
+    x = numbers(value)
+    if x.dtype.kind == "c" or x.ndim != 1 or x.shape[0] < least:
+        given = f"places of shape {x.shape} and dtype {x.dtype}"
+        raise ShapeError(describe(name, given, f"a row of {least} real numbers or more is needed", "Correct them"))
+    if is_concrete(x):
+        places = np.asarray(raw(x))
+        if not (np.all(np.diff(places) > 0) and np.all(np.isfinite(places))):
+            given = "places that do not increase"
+            raise ValueError(describe(name, given, "finite ones, each greater than the last, are needed", "Sort them"))
+    return x
+
+
+def samples(name: str, value: Any, axis: int, count: int) -> tuple[Any, int]:
+    """Return samples with their axis in front, one for each place, and which axis it was."""
+    y = numbers(value)
+    at = normalize_axis_index(axis, y.ndim)
+    if y.shape[at] != count:
+        given = f"{count} places for samples of shape {y.shape}"
+        raise ShapeError(describe(name, given, f"as many samples along axis {axis} are needed", "Correct one of them"))
+    return np.moveaxis(y, at, 0), at
+
+
+def interval(breaks: Any, x: Any, first: int, last: int) -> Any:
+    """Return the interval [b[j], b[j + 1]) that each x lies in; the first and last ones go on."""
+    return np.clip(np.searchsorted(breaks, x, side="right") - 1, first, last)
+
+
+def beside(x: Any, like: Any) -> Any:
+    """Return an array with axes of length 1 behind it, as many as another has more."""
+    return x.reshape((*x.shape, *(1,) * (like.ndim - x.ndim)))
+
+
+def rearranged(found: Any, rank: int, axis: int) -> Any:
+    """Return values whose first axes, those of the places, stand where the axis of the samples was."""
+    if not axis:
+        return found
+    order = [*range(rank, rank + axis), *range(rank), *range(rank + axis, found.ndim)]
+    return found.transpose(order)
+
+
+def required_within(name: str, x: Any, low: Any, high: Any) -> Any:
+    """Return places as they are; a ValueError is raised, when they are known, if one lies outside."""
+    return apply(within, x, low, high, name=name)
