@@ -48,6 +48,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "creation",
             "graph",
             "explanation",
+            "visualization",
             "testing",
             "extend",
         }

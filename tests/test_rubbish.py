@@ -223,6 +223,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "is_grad_enabled": wg.is_grad_enabled,
     "set_num_threads": with_threads,
     "explain": lambda fun=f, x=X: str(wg.explain(fun, x)),
+    "visualize": lambda x="x": wg.visualize(leaf() * 2.0 if isinstance(x, str) and x == "x" else x),
     "fori_loop": lambda lower=0, upper=3, body=lambda i, s: s * 2, init=1.0: wg.fori_loop(lower, upper, body, init),
     "grad": lambda fun=f, argnums=0, has_aux=False, holomorphic=False, x=X: wg.grad(fun, argnums, has_aux, holomorphic)(
         x

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from wengert.transforms.jit import jit
     from wengert.transforms.reverse import elementwise_grad, grad, stop_gradient, value_and_grad, vjp
     from wengert.transforms.taylor import taylor
+    from wengert.visualization import visualize
 
 _malloc.tune()
 if _config.OWN_FUNCTIONS:
@@ -75,6 +76,7 @@ __all__ = [
     "taylor",
     "tensor",
     "value_and_grad",
+    "visualize",
     "vjp",
     "vmap",
     "while_loop",
@@ -90,6 +92,7 @@ _ON_FIRST_USE = {
     "checkpoint": "wengert.transforms.checkpointing",
     "custom_rule": "wengert.transforms.custom_rule",
     "explain": "wengert.explanation",
+    "visualize": "wengert.visualization",
     "jit": "wengert.transforms.jit",
     "jvp": "wengert.transforms.forward",
     "taylor": "wengert.transforms.taylor",

@@ -1,4 +1,4 @@
-"""The command line: explain a derivative, train a small network, look after the kept machine code."""
+"""The command line: explain derivatives, draw graphs, train a small network, look after the kept machine code."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ INTERRUPTED = 130
 EXAMPLES = """examples:
   wengert grad "log(x1) + x1*x2 - sin(x2)" x1=2 x2=5
   wengert grad "sum(w * x) ** 2" w=[1,2,3] x=@inputs.npy
+  wengert graph model.py:loss --shapes 64,10 10 --gradient
   wengert demo
   wengert cache info
 """
@@ -28,6 +29,13 @@ GRAD = """Print the Wengert list of a formula: each forward step with its value,
 
 The formula is made of numbers, variables, + - * / // % ** @, comparisons, indices such as x[0] or x[:, 1:], and
 functions of wengert.numpy by their names: exp(x), sum(x, axis=0), where(x > 0, x, 0). It must come out as one number.
+"""
+
+GRAPH = """Trace a function of a module, or its gradient, and write a page about its graph, which needs no network: pan and
+zoom, fold sub-graphs, click an equation to see its type, its line, and what it is the derivative of.
+
+--shapes says what each argument is like: 3,4 or float32[3,4], () for a number, and "{'w': '3,4', 'b': '4'}" for
+containers. Only shapes and dtypes matter.
 """
 
 DEMO = """Train a network with one hidden layer on 1,797 handwritten digits of 8x8 pixels (UCI, optical recognition of
@@ -98,6 +106,13 @@ def make_parser() -> Parser:
     grad.add_argument("variables", nargs="*", metavar="name=value", help="x=2, x=[1,2,3] or x=@file.npy")
     grad.set_defaults(run=run_grad)
 
+    graph = commands.add_parser("graph", help="draw the graph of a function", description=GRAPH, formatter_class=raw)
+    graph.add_argument("function", help="module:function, or file.py:function")
+    graph.add_argument("--shapes", nargs="*", default=[], metavar="SHAPE", help="of the arguments, in order")
+    graph.add_argument("--gradient", action="store_true", help="of the gradient by all arguments")
+    graph.add_argument("--output", metavar="PATH", help="an .html or .svg file (default: ./<function>.html)")
+    graph.set_defaults(run=run_graph)
+
     demo = commands.add_parser(
         "demo", help="train a small network on handwritten digits", description=DEMO, formatter_class=raw
     )
@@ -152,6 +167,19 @@ def run_grad(options: Any) -> int:
         Console().print(explanation)
     else:
         print(explanation)
+    return 0
+
+
+def run_graph(options: Any) -> int:
+    """Draw the graph of a function."""
+    from pathlib import Path
+
+    from wengert.cli.graphs import graph_of, write
+
+    graph = graph_of(options.function, options.shapes, options.gradient)
+    path = Path(options.output or f"{options.function.rpartition(':')[2]}.html")
+    write(path, graph, f"gradient of {options.function}" if options.gradient else options.function)
+    print(f"{path}: {len(graph.equations)} equations")
     return 0
 
 

@@ -20,7 +20,7 @@ __all__ = ["picture_of", "place_facts"]
 Drawn = list[tuple[Equation, Box]]
 
 
-def picture_of(graph: Graph, title: str = "graph") -> Picture:
+def picture_of(graph: Graph, title: str) -> Picture:
     """Return the picture of a graph; sub-graphs stand inside of the boxes of the equations that they belong to."""
     drawn: Drawn = []
     picture = Drawing(graph, drawn).picture(title)

@@ -146,11 +146,11 @@ class Graph(Composite):
         """Return a page about the graph; see `wengert.graph.to_html`."""
         return self.picture().to_html()
 
-    def picture(self) -> Picture:
+    def picture(self, title: str = "graph") -> Picture:
         """Return the picture that both show."""
         from wengert.core.diagrams import picture_of  # pictures are for those who look at them
 
-        return picture_of(self)
+        return picture_of(self, title)
 
     def _repr_html_(self) -> str | None:
         return self.picture()._repr_html_()

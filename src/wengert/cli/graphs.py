@@ -1,0 +1,174 @@
+"""`wengert graph`: a function of a module as a picture of its graph."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import map_leaves
+from wengert.core.graph import Graph
+from wengert.errors import UsageError, describe
+from wengert.transforms.reverse import grad
+from wengert.transforms.tracing import trace
+
+__all__ = ["example", "function_of", "graph_of", "write"]
+
+NAME = "wengert graph"
+SHAPE = re.compile(r"\s*([a-z]+[0-9]*)?\s*[\[(]?([\d,\s]*)[\])]?\s*")
+UNREADABLE = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError)
+
+
+def unusable(given: str, needed: str, action: str) -> UsageError:
+    """Return an error of the command."""
+    return UsageError(describe(NAME, given, needed, action))
+
+
+def graph_of(name: str, shapes: Sequence[str], gradient: bool) -> Graph:
+    """Return the graph of a function, or of its gradient by all its arguments.
+
+    Args:
+        name: `module:function` or `file.py:function`.
+        shapes: what each argument is like.
+        gradient: whether it is the gradient that is wanted.
+    """
+    function = function_of(name)
+    examples = [example(shape) for shape in shapes]
+    require_arguments(name, function, examples)
+    return trace(grad(function, argnums=tuple(range(len(examples)))) if gradient else function)(*examples)
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """Return the function that `module:function` names; the present folder is looked in first."""
+    module, sign, path = name.partition(":") if not name.endswith(".py") else (name, "", "")
+    if not sign or not module or not path:
+        raise unusable(
+            f"{name!r:.80}",
+            "a module and a function in it are needed",
+            "Write package.module:function or file.py:function",
+        )
+    found: Any = module_of(module)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise unusable(
+                f"{name!r:.80}, where {module} has no {path}", "a function of the module is needed", "Correct its name"
+            )
+        found = getattr(found, part)
+    if not callable(found):
+        raise unusable(f"{name!r:.80}, which is of type {type(found).__name__}", "a function is needed", "Name one")
+    return found
+
+
+def require_arguments(name: str, function: Callable[..., Any], examples: Sequence[Any]) -> None:
+    """Raise a UsageError unless a function can be called with as many arguments as there are shapes."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of functions written in C
+        return
+    try:
+        signature.bind(*examples)
+    except TypeError:
+        raise unusable(
+            f"{len(examples)} --shapes for {name:.80}{signature}",
+            "a shape for each argument is needed",
+            "Write --shapes 3,4 5, for instance",
+        ) from None
+
+
+def module_of(name: str) -> ModuleType:
+    """Import a module by its name or its file."""
+    if name.endswith(".py"):
+        return module_from(Path(name))
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise unusable(
+            f"the module {name!r:.80}, which is not there",
+            "a module that can be imported is needed",
+            "Correct its name",
+        ) from None
+
+
+def module_from(path: Path) -> ModuleType:
+    """Import the module in a file."""
+    if not path.is_file():
+        raise unusable(f"{str(path)!r:.80}, which is no file", "a file with a module is needed", "Correct its path")
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[path.stem] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def example(text: str) -> Any:
+    """Return an array, or containers of arrays, of the shape and dtype that a text describes.
+
+    >>> example("3,4").shape, example("float32[5]").dtype, example("()")
+    ((3, 4), dtype('float32'), np.float64(1.0))
+    >>> {key: x.shape for key, x in example("{'w': '3,4', 'b': '4'}").items()}
+    {'w': (3, 4), 'b': (4,)}
+    """
+    if not re.search("['\"]", text):
+        return array_of(text)
+    try:
+        tree = ast.literal_eval(text)
+    except UNREADABLE:
+        raise malformed(text) from None
+    return map_leaves(array_of, tree)
+
+
+def array_of(text: Any) -> Any:
+    """Return an array of ones of a shape and dtype."""
+    if not isinstance(text, str):
+        raise malformed(repr(text))
+    found = SHAPE.fullmatch(text)
+    if found is None or not text.strip():
+        raise malformed(text)
+    kind, axes = found.groups()
+    try:
+        shape = tuple(int(axis) for axis in axes.split(",") if axis.strip())
+        dtype = np.dtype(kind or "float64")
+        if dtype.kind not in "biufc":
+            raise malformed(text)
+        return np.broadcast_to(np.ones((), dtype), shape)[()]
+    except UNREADABLE:
+        raise malformed(text) from None
+
+
+def malformed(text: str) -> UsageError:
+    """Return the error about a text that describes no array."""
+    return unusable(
+        f"--shapes {text!r:.80}",
+        "shapes, with dtypes where they are not float64, are needed",
+        "Write 3,4 or float32[3,4], () for a number, or {'w': '3,4', 'b': '4'} for containers",
+    )
+
+
+def write(path: Path, graph: Graph, title: str) -> None:
+    """Write a picture, as what the ending of the path says."""
+    if path.suffix not in (".html", ".svg"):
+        raise unusable(f"--output {str(path)!r:.80}", "a name that ends in .html or .svg is needed", "Rename it")
+    picture = graph.picture(title)
+    try:
+        path.write_text(picture.to_html() if path.suffix == ".html" else picture.to_svg(), encoding="utf-8")
+    except OSError as error:
+        raise unusable(
+            f"--output {str(path)!r:.80}, which cannot be written ({error.strerror or error})",
+            "a path to write to is needed",
+            "Choose another",
+        ) from None
