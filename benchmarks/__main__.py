@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import compiled, eager, graphs, importing, operations, programs, tracing, transforms
+from benchmarks import compiled, eager, graphs, importing, operations, programs, starting, tracing, transforms
 from benchmarks.libraries import PEERS, installed
 from benchmarks.measure import Case, measure
 from benchmarks.report import print_table, results_table, write_json
@@ -21,6 +21,7 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "tracing": tracing.cases,
     "graphs": graphs.cases,
     "jit": compiled.cases,
+    "start": starting.cases,
     "operations": operations.cases,
     "programs": programs.cases,
 }

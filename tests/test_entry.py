@@ -31,7 +31,7 @@ from wengert.native import native_entry
 from wengert.native.builder import Builder, Function, Value, external, native, program
 from wengert.native.callee import Callee
 from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
-from wengert.native.engine import emit_object, host, loaded, machine_code
+from wengert.native.engine import emit_object, host, linked, loaded, machine_code
 from wengert.native.kinds import (
     AnyKind,
     ArrayKind,
@@ -739,7 +739,7 @@ def test_what_was_found_in_a_container_stays_while_it_is_used(way: tuple[Any, An
 
 def test_a_variant_stays_while_it_runs(way: tuple[Any, Any]) -> None:
     body = Function("code", KERNEL, lambda b, data, arena, team: waiting(b, data, arena))
-    code = loaded(emit_object(program(body), host()))
+    code = loaded(linked(emit_object(program(body), host())))
     gone = weakref.ref(code)
     function = made(way, way[1]([FLAG, TEN], TEN, code.addresses["code"], owner=code, releases=True))
     del code

@@ -122,7 +122,7 @@ def test_functions_of_the_user_are_not_kept(folder: Path) -> None:
     rule.defvjp(lambda x: (rule(x), None), lambda _, ct: (ct * 3.0,))
     graph = trace(lambda x: np.exp(rule(x)))(X)
     np.testing.assert_allclose(run(graph)[0], np.exp(2.0 * X), rtol=1e-13)
-    assert keeping.found(inlined(graph)) is None
+    assert keeping.Keeper(inlined(graph)).found() is None
 
 
 SECOND = """
@@ -187,11 +187,11 @@ def test_damaged_entries_are_compiled_anew(folder: Path) -> None:
     assert path is not None
     for _ in range(10_000 if OPTIONS.every else 300):
         Path(path).write_bytes(damaged(files[Path(path)], rng))
-        assert keeping.found(graph) is None
+        assert keeping.Keeper(graph).found() is None
     for one, content in files.items():
         one.write_bytes(damaged(content, rng))
     assert [x.tobytes() for x in run(graph)] == [x.tobytes() for x in expected]
-    assert keeping.found(graph) is not None
+    assert keeping.Keeper(graph).found() is not None
 
 
 def test_where_nothing_can_be_kept_all_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """Jitted functions as native code: what they give is what NumPy gives but for rounding."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,31 @@ def test_products_of_what_does_not_vary_along_the_lanes(rows):
         np.testing.assert_allclose(ours, theirs, rtol=1e-13)
 
 
+def test_threads_that_call_first_and_natively_do_not_meet_in_memory():
+    def f(x):
+        z = np.exp(x) / np.sum(np.exp(x), axis=0)
+        return np.exp(z - z.T - np.max(z, axis=0))
+
+    given = [np.random.default_rng(k).normal(size=(200, 200)) for k in range(4)]
+    graph = trace(f)(given[0])
+    expected = [Compiled(graph)([x])[0] for x in given]
+    failures, together = [], threading.Barrier(4)
+
+    def use(k):
+        for run in runs:
+            together.wait()
+            found = [run([given[k]])[0] for _ in range(4)]
+            failures.extend(k for x in found if not np.array_equal(x, expected[k]))
+
+    runs = [Compiled(graph) for _ in range(5)]
+    threads = [threading.Thread(target=use, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
 def test_what_kernels_cannot_do_runs_as_numpy_between_them():
     many = np.linspace(-0.9, 1.1, 200)
     run = Compiled(trace(lambda x: np.exp(np.sort(np.exp(np.sin(x[:, None] * x)))))(many))
@@ -79,7 +106,7 @@ def test_parts_with_little_work_are_left_to_numpy():
 
 def test_a_graph_is_compiled_when_its_calls_took_as_long_as_that(monkeypatch):
     monkeypatch.setattr(_config, "AT_ONCE", False)
-    monkeypatch.setattr("wengert.compile.executable.is_kept", lambda _: False)
+    monkeypatch.setattr("wengert.compile.keeping.Keeper.holds", lambda _: False)
     function = GraphFunction(trace(rosenbrock)(X))
     assert 100 < function.waiting < 2000
     function.waiting = 2

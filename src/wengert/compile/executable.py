@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wengert import _config
-from wengert.compile.keeping import found, is_kept, keep
+from wengert.compile.keeping import Keeper
 from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
@@ -30,15 +30,19 @@ ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
 class Compiled:
     """Run a graph natively as far as kernels can.
 
+    Args:
+        graph: the graph.
+        keeper: what knows of it without calls.
+
     Attributes:
         segments: the graph in segments; each equation that NumPy computes has its reason there.
         merged: the places of the results that must be copied, since only merging made one array of them.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        simple = inlined(graph)
-        self.merged = merged_results(graph, simple)
-        self.segments = converted(images(simple), lambda image: Executable(image, address_of))
+    def __init__(self, graph: Graph, keeper: Keeper | None = None) -> None:
+        keeper = keeper or Keeper(inlined(graph))
+        self.merged = merged_results(graph, keeper.graph)
+        self.segments = converted(images(keeper), lambda image: Executable(image, address_of))
 
     @property
     def whole(self) -> Executable | None:
@@ -54,16 +58,16 @@ class Compiled:
         return tuple([x.copy(order="K") if copy else x for copy, x in zip(copied, results, strict=True)])
 
 
-def images(graph: Graph) -> Segments[Image]:
+def images(keeper: Keeper) -> Segments[Image]:
     """Return a graph in segments of machine code, that of an earlier process if it was kept."""
-    kept = found(graph)
+    kept = keeper.found()
     if kept is None:
         from wengert.compile.imaging import (
             imaged,  # lowering, kernels and emission, which take as long as all of Wengert
         )
 
-        kept = imaged(graph)
-        keep(kept)
+        kept = imaged(keeper.graph)
+        keeper.keep(kept)
     return kept
 
 
@@ -79,9 +83,9 @@ def text_of(name: str) -> str:
     return text_of(name)
 
 
-def calls_to_wait(graph: Graph) -> int:
+def calls_to_wait(graph: Graph, keeper: Keeper) -> int:
     """Return how many calls NumPy evaluates before a graph is compiled: none, if an earlier process has compiled it."""
-    if _config.AT_ONCE or is_kept(inlined(graph)):
+    if _config.AT_ONCE or keeper.holds():
         return 0
     from wengert.compile.costs import calls_before  # with the opcodes, which what is kept has no need of
 
@@ -98,17 +102,22 @@ class GraphFunction(Entry):
 
     Attributes:
         waiting: how many calls NumPy evaluates until it is compiled.
+        called: whether it has been called since: a variant takes longer than a call.
     """
+
+    called = False
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.waiting = calls_to_wait(graph)
+        self.keeper: Keeper | None = Keeper(inlined(graph))
+        self.waiting = calls_to_wait(graph, self.keeper)
 
     @functools.cached_property
     def compiled(self) -> Compiled | None:
         """The graph compiled; None where LLVM cannot, and where NumPy computes all of it."""
+        keeper, self.keeper = self.keeper, None  # which holds the graph and its key
         try:
-            found = Compiled(self.graph)
+            found = Compiled(self.graph, keeper)
         except ABSENT:
             return None
         return found if any(part.program is not None for part in found.segments.parts) else None
@@ -118,8 +127,9 @@ class GraphFunction(Entry):
         if self.waiting or self.compiled is None:
             self.waiting -= self.waiting > 0
             return tuple(evaluate(self.graph, values))
-        if self.program is not None:
+        if self.called and self.program is not None:
             self.offer(self, list(map(kind_of, values)))
+        self.called = True
         return self.compiled(values)
 
     @property

@@ -17,27 +17,36 @@ from wengert.core.identity import digest
 from wengert.native.cache import object_cache
 from wengert.native.executable import Image
 
-__all__ = ["found", "is_kept", "keep"]
+__all__ = ["Keeper"]
 
 
-def found(graph: Graph) -> Segments[Image] | None:
-    """Return what was kept of a graph; None if there is nothing."""
-    key = key_of(graph)
-    kept = None if key is None else object_cache().get(key)
-    return None if kept is None else Segments(graph, restored(graph, marshal.loads(kept)))
+class Keeper:
+    """Know what is kept of a graph.
 
+    Args:
+        graph: without calls; see `wengert.compile.passes.inlined`.
 
-def is_kept(graph: Graph) -> bool:
-    """Tell whether there is something that was kept of a graph, damaged or not."""
-    key = key_of(graph)
-    return key is not None and object_cache().holds(key)
+    Attributes:
+        key: what graphs share whose code is the same; None if other processes cannot know this one again.
+    """
 
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.key = key_of(graph)
 
-def keep(segments: Segments[Image]) -> None:
-    """Keep a compiled graph, if other processes can know it again."""
-    key = key_of(segments.graph)
-    if key is not None:
-        object_cache().put(key, marshal.dumps(described(segments)))
+    def found(self) -> Segments[Image] | None:
+        """Return what was kept; None if there is nothing."""
+        kept = None if self.key is None else object_cache().get(self.key)
+        return None if kept is None else Segments(self.graph, restored(self.graph, marshal.loads(kept)))
+
+    def holds(self) -> bool:
+        """Tell whether something was kept, damaged or not."""
+        return self.key is not None and object_cache().holds(self.key)
+
+    def keep(self, segments: Segments[Image]) -> None:
+        """Keep what the graph was compiled to."""
+        if self.key is not None:
+            object_cache().put(self.key, marshal.dumps(described(segments)))
 
 
 def key_of(graph: Graph) -> str | None:
@@ -68,7 +77,7 @@ def described(segments: Segments[Image]) -> Any:
             [places[id(equation)] for equation in part.graph.equations],
             numbered(part.graph.inputs),
             numbered(part.graph.outputs),
-            None if part.program is None else tuple(part.program),
+            None if part.program is None else tuple(vars(part.program).values()),
             part.reasons,
             numbered(part.dropped),
             part.is_whole,

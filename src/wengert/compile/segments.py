@@ -7,10 +7,11 @@ as possible, however the two kinds of equations are mixed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from wengert._records import Record
 from wengert.compile.equations import ordered
 from wengert.compile.layouts import as_array, as_value
 from wengert.compile.owners import sharing_views
@@ -27,7 +28,7 @@ Q = TypeVar("Q")
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
-class Segment(NamedTuple, Generic[P]):
+class Segment(Record, Generic[P]):
     """Hold equations that run together.
 
     Attributes:
@@ -38,14 +39,19 @@ class Segment(NamedTuple, Generic[P]):
         is_whole: whether it computes all results, but for known numbers, from all inputs.
     """
 
-    graph: Graph
-    program: P | None
-    reasons: tuple[str, ...]
-    dropped: tuple[Variable, ...]
-    is_whole: bool = False
+    def __init__(
+        self,
+        graph: Graph,
+        program: P | None,
+        reasons: tuple[str, ...],
+        dropped: tuple[Variable, ...],
+        is_whole: bool = False,
+    ) -> None:
+        self.graph, self.program, self.reasons = graph, program, reasons
+        self.dropped, self.is_whole = dropped, is_whole
 
 
-class Segments(NamedTuple, Generic[P]):
+class Segments(Record, Generic[P]):
     """Hold a graph in segments, in order.
 
     Attributes:
@@ -53,8 +59,8 @@ class Segments(NamedTuple, Generic[P]):
         parts: the segments.
     """
 
-    graph: Graph
-    parts: tuple[Segment[P], ...]
+    def __init__(self, graph: Graph, parts: tuple[Segment[P], ...]) -> None:
+        self.graph, self.parts = graph, parts
 
     @property
     def whole(self) -> P | None:
@@ -84,9 +90,10 @@ class Segments(NamedTuple, Generic[P]):
 
 def converted(segments: Segments[P], convert: Callable[[P], Q]) -> Segments[Q]:
     """Return segments whose programs are what others become."""
+    programs = [None if part.program is None else convert(part.program) for part in segments.parts]
     parts = [
-        Segment(graph, None if program is None else convert(program), reasons, dropped, is_whole)
-        for graph, program, reasons, dropped, is_whole in segments.parts
+        Segment(part.graph, program, part.reasons, part.dropped, part.is_whole)
+        for part, program in zip(segments.parts, programs, strict=True)
     ]
     return Segments(segments.graph, tuple(parts))
 

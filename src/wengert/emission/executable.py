@@ -11,7 +11,7 @@ from wengert.emission.sharing import cycles, lanes_of
 from wengert.kernel.kernel import Buffer, Program
 from wengert.native import executable
 from wengert.native.elementwise import SHARING
-from wengert.native.engine import Target, emit_object, host
+from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.executable import Image
 
 __all__ = ["Executable", "image_of"]
@@ -56,7 +56,7 @@ def image_of(program: Program, code: Emitted, target: Target) -> Image:
     buffers = {buffer.name: buffer for buffer in program.buffers}
     constants = [buffer for buffer in program.buffers if buffer.kind == "constant"]
     return Image(
-        code=emit_object(code.text, target),
+        code=linked(emit_object(code.text, target)),
         outside=code.outside,
         inputs=tuple([kind_of(buffers[name]) for name in program.inputs]),
         outputs=tuple([kind_of(buffers[name]) for name in program.outputs]),

@@ -14,7 +14,7 @@ from wengert.emission.instructions import Case, in_memory, instructions_of, regi
 from wengert.emission.large import LOOP, inner_loop
 from wengert.emission.mathematics import Form, is_rare, rare_of
 from wengert.native.builder import Builder, Function, Value, program
-from wengert.native.engine import Target, emit_object, host, kept_function, loaded
+from wengert.native.engine import Target, emit_object, host, kept_function, linked, loaded
 from wengert.native.jobs import JOB, REFUSED, SHARED
 from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, vector_of
 
@@ -45,7 +45,7 @@ def text_of(name: str) -> str:
 @functools.cache
 def address_for(name: str, target: Target) -> int:
     """Return the address of a function as if this were another processor, which can do less."""
-    code = loaded(emit_object(program(function_named(name, target)), target))
+    code = loaded(linked(emit_object(program(function_named(name, target)), target)))
     code.stay()
     return code.addresses[name]
 

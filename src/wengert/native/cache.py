@@ -18,12 +18,12 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from wengert import _config
 from wengert._digests import DIGEST, digest_of
+from wengert._records import Record
 
 __all__ = ["ObjectCache", "Usage", "default_folder", "object_cache"]
 
@@ -37,11 +37,11 @@ MAKERS = ("compile", "core", "emission", "kernel", "native", "primitives")
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-class Usage(NamedTuple):
+class Usage(Record):
     """What a cache holds: how many entries, and how many bytes."""
 
-    entries: int
-    size: int
+    def __init__(self, entries: int, size: int) -> None:
+        self.entries, self.size = entries, size
 
 
 class ObjectCache:
@@ -201,20 +201,21 @@ def logged(line: str) -> None:
 def surroundings() -> bytes:
     """Return what code depends on beside the text it is made from: Wengert, Python, NumPy, LLVM, and the processor."""
     modules = sources(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return "\n".join([*modules, sys.version, np.__version__, llvm_library(), processor()]).encode()
+    return repr((modules, sys.version, np.__version__, llvm_library(), processor())).encode()
 
 
-def sources(folder: str) -> list[str]:
+def sources(folder: str) -> list[tuple[str, int, int]]:
     """Return names, sizes and times of the modules that make code of graphs: whoever changes one begins anew."""
     found = []
     folders = [os.path.join(folder, name) for name in MAKERS]
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
             for entry in entries:
-                if entry.name.endswith(".py"):
+                name = entry.name
+                if name[-3:] == ".py":
                     status = entry.stat()
-                    found.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
-                elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                    found.append((entry.path, status.st_size, status.st_mtime_ns))
+                elif "." not in name and name != "__pycache__" and entry.is_dir():
                     folders.append(entry.path)
     return sorted(found)
 

@@ -46,16 +46,23 @@ class Callee:
         self.busy, self.lock = ctypes.c_int64(), threading.Lock()
 
     def call(self, addresses: Sequence[int]) -> None:
-        """Call the kernel through ctypes, in a copy of the arena if another thread has it."""
+        """Call the kernel through ctypes where nothing calls it natively; apart if another thread has the arena."""
+        if not self.lock.acquire(blocking=False):  # a thread that a forked process has not may hold it for ever
+            self.call_apart(addresses)
+            return
+        try:
+            self.call_in(self.arena, addresses)
+        finally:
+            self.lock.release()
+
+    def call_apart(self, addresses: Sequence[int]) -> None:
+        """Call the kernel through ctypes in a copy of the arena, which native calls may be using."""
+        arena = room(self.arena.nbytes)
+        arena[:] = self.arena
+        self.call_in(arena, addresses)
+
+    def call_in(self, arena: np.ndarray[Any, Any], addresses: Sequence[int]) -> None:
+        """Call the kernel through ctypes."""
         function = (ctypes.CFUNCTYPE if self.releases else ctypes.PYFUNCTYPE)(None, *WORDS)(self.address)
         team = None if self.team is None else self.team.value
-        own = self.lock.acquire(blocking=False)  # a thread that a forked process has not may hold it for ever
-        arena = self.arena
-        if not own:
-            arena = room(arena.nbytes)
-            arena[:] = self.arena
-        try:
-            function((ctypes.c_void_p * max(len(addresses), 1))(*addresses), arena.ctypes.data, team)
-        finally:
-            if own:
-                self.lock.release()
+        function((ctypes.c_void_p * max(len(addresses), 1))(*addresses), arena.ctypes.data, team)

@@ -5,16 +5,27 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from wengert._records import Record
 from wengert.native.cache import object_cache
-from wengert.native.loader import FORMATS, MAGIC, Code, load
+from wengert.native.loader import Code, c_library, is_linked, load
 from wengert.native.processor import MACHINE
 
-__all__ = ["Target", "emit_assembly", "emit_object", "host", "kept_function", "kept_object", "loaded", "machine_code"]
+__all__ = [
+    "Target",
+    "emit_assembly",
+    "emit_object",
+    "host",
+    "kept_function",
+    "kept_object",
+    "linked",
+    "loaded",
+    "machine_code",
+]
 
 
 COMPILING = threading.RLock()
@@ -112,22 +123,36 @@ def address_of(name: str) -> int:
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
 
 
+def linked(image: bytes) -> bytes:
+    """Return object code as it is kept: where its format is known, only what needs to be known when it is loaded.
+
+    Args:
+        image: what `emit_object` gave for this machine.
+
+    Raises:
+        FileFormatError: the image is damaged, or holds what code must not have.
+    """
+    from wengert.native import elf  # which code that was kept has no need of
+
+    is_known = sys.platform == "linux" and image.startswith(elf.MAGIC) and MACHINE in elf.FORMATS
+    return elf.linked(image, MACHINE).packed() if is_known else image
+
+
 def loaded(image: bytes, external: Mapping[str, int] | None = None, others: Callable[[str], int] = address_of) -> Code:
     """Bring object code for this machine into memory.
 
     Args:
-        image: the object code, made now or in another process.
+        image: what `linked` gave, now or in another process.
         external: addresses of functions that it calls, by name.
         others: gives those of others, Python's and the C library's by default.
 
     Raises:
         AttributeError: the system lacks a function that the code calls.
-        FileFormatError: the image is damaged.
         ImportError, OSError, RuntimeError: there is no memory for code, or LLVM is needed and absent.
     """
     known = external or {}
-    if image.startswith(MAGIC) and MACHINE in FORMATS:
-        return load(image, lambda name: known[name] if name in known else others(name), MACHINE)
+    if is_linked(image):
+        return load(image, lambda name: known[name] if name in known else others(name))
     return loaded_by_llvm(image, known)
 
 
@@ -157,12 +182,6 @@ class Addresses(dict[str, int]):
         return int(self.engine.get_function_address(name))
 
 
-@functools.cache
-def c_library() -> ctypes.CDLL:
-    """Return what is linked into this process."""
-    return ctypes.CDLL(None)
-
-
 def kept_object(key: str, write: Callable[[], str]) -> bytes:
     """Return object code for this machine that is known by a key: from the cache, or made now and kept there.
 
@@ -176,7 +195,7 @@ def kept_object(key: str, write: Callable[[], str]) -> bytes:
     cache = object_cache()
     image = cache.get(key)
     if image is None:
-        image = emit_object(write(), host())
+        image = linked(emit_object(write(), host()))
         cache.put(key, image)
     return image
 

@@ -6,10 +6,11 @@ import contextlib
 import ctypes
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from wengert._records import Record
 from wengert.native.callee import Callee
 from wengert.native.elementwise import SHARING
 from wengert.native.engine import loaded
@@ -24,7 +25,7 @@ LONG = 15_000
 """Cycles from which on other threads run Python meanwhile: about 5 microseconds."""
 
 
-class Image(NamedTuple):
+class Image(Record):
     """A program as machine code, with all that is needed to call it: numbers, strings and bytes alone.
 
     Attributes:
@@ -37,13 +38,18 @@ class Image(NamedTuple):
         cycles: about how long it takes.
     """
 
-    code: bytes
-    outside: tuple[str, ...]
-    inputs: tuple[tuple[str, Shape], ...]
-    outputs: tuple[tuple[str, Shape], ...]
-    size: int
-    constants: tuple[tuple[int, bytes], ...]
-    cycles: float
+    def __init__(
+        self,
+        code: bytes,
+        outside: tuple[str, ...],
+        inputs: tuple[tuple[str, Shape], ...],
+        outputs: tuple[tuple[str, Shape], ...],
+        size: int,
+        constants: tuple[tuple[int, bytes], ...],
+        cycles: float,
+    ) -> None:
+        self.code, self.outside, self.inputs, self.outputs = code, outside, inputs, outputs
+        self.size, self.constants, self.cycles = size, constants, cycles
 
 
 class Executable:
@@ -74,11 +80,7 @@ class Executable:
     @functools.cached_property
     def entry(self) -> OfArrays:
         """The program as a function of arrays that are what it is given."""
-        entry = OfArrays(self.callee, self.made)
-        if len(self.given) + len(self.made) <= MANY_LEAVES:
-            with contextlib.suppress(AttributeError, ImportError, OSError, RuntimeError):  # it can do without
-                entry.add(Variant(self.given, ContainerKind(list, tuple(self.made)), self.callee))
-        return entry
+        return OfArrays(self.callee, self.given, self.made)
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """Return the outputs for arrays that are the inputs, of their dtypes and shapes."""
@@ -87,15 +89,24 @@ class Executable:
 
 
 class OfArrays(Entry):
-    """Be a program as a function of arrays, called through ctypes where it cannot be called natively."""
+    """Be a program as a function of arrays, called natively from the second call on where it can be.
 
-    def __init__(self, callee: Callee, made: Sequence[ArrayKind]) -> None:
-        self.callee, self.made = callee, made
+    Attributes:
+        calls: how many calls went through ctypes, each a tenth of what a variant costs.
+    """
+
+    def __init__(self, callee: Callee, given: Sequence[ArrayKind], made: Sequence[ArrayKind]) -> None:
+        self.callee, self.given, self.made = callee, given, made
+        self.calls = 0
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """Return the outputs."""
+        self.calls = calls = self.calls + 1
+        if calls == 2 and len(self.given) + len(self.made) <= MANY_LEAVES:
+            with contextlib.suppress(AttributeError, ImportError, OSError, RuntimeError):  # it can do without
+                self.add(Variant(self.given, ContainerKind(list, tuple(self.made)), self.callee))
         made = [np.empty(kind.shape, kind.dtype) for kind in self.made]
-        self.callee.call([array.ctypes.data for array in (*arrays, *made)])
+        self.callee.call_apart([array.ctypes.data for array in (*arrays, *made)])
         return made
 
 

@@ -1,79 +1,86 @@
-"""Object code brought into this process without LLVM: ELF of x86-64 and AArch64, relocated by hand.
+"""Code that was linked, brought into this process without LLVM.
 
-Code is written into memory that is then made executable and never writable again. It has no data that it writes to.
-What it calls from outside it reaches through slots behind it, each a jump and the address to jump to, so that object
-code holds no addresses and can be kept. All sizes and places in the image are checked before they are used: an image
-that is damaged is refused. On AArch64, Linux makes new code visible to the processor when memory becomes executable.
+It is written into memory that is then made executable and never writable again. On AArch64, Linux makes new code
+visible to the processor when memory becomes executable.
 """
 
 from __future__ import annotations
 
 import ctypes
-import mmap
+import functools
+import marshal
 import struct
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-from wengert.errors import FileFormatError, describe
+from wengert._records import Record
 
-__all__ = ["FORMATS", "MAGIC", "Code", "load"]
+__all__ = ["Code", "Linked", "c_library", "is_linked", "load"]
 
-MAGIC = b"\x7fELF"
-HEADER = struct.Struct("<4s12sHHIQQQIHHHHHH")
-SECTION = struct.Struct("<IIQQQQIIQQ")
-SYMBOL = struct.Struct("<IBBHQQ")
-RELOCATION = struct.Struct("<QQq")
-SLOT = 16  # bytes: a jump, and 8 bytes later the address
-HALF = 8
-SYMBOLS, RELOCATIONS, WITHOUT_DATA = 2, 4, 8  # kinds of sections
-WRITTEN, ALLOCATED = 1, 2  # flags of sections
-UNDEFINED, SPECIAL = 0, 0xFF00  # sections of symbols
-LOCAL = 0  # the binding of symbols that other objects do not see
-RELOCATABLE, LITTLE_ENDIAN_64 = 1, b"\x02\x01"
-PAGE_SIZES = 1 << 16  # alignments up to this are those of code
-
-Write = Callable[[bytearray, int, int, int], None]
-"""Write the target of a relocation: into memory, at a place in it, to a target, with the address of that place."""
+MAGIC = b"Wengert code\n"
+ADDRESS = struct.Struct("<Q")
+READ, WRITE, EXECUTE = 1, 2, 4
+PRIVATE, ANONYMOUS = 2, 0x20
+NOWHERE = (1 << 8 * ctypes.sizeof(ctypes.c_void_p)) - 1
 
 
-class Section(NamedTuple):
-    """A section of an object, as ELF has it."""
-
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-    entry_size: int
-
-
-class Symbol(NamedTuple):
-    """A name of an object: in which section it is defined, if in any, and where."""
-
-    name: str
-    section: int
-    value: int
-    is_global: bool
-
-
-class Format(NamedTuple):
-    """What differs between processors: ELF's number, the jump of a slot, how relocations are written.
+class Linked(Record):
+    """Code that can lie anywhere in memory.
 
     Attributes:
-        machine: ELF's number.
-        jump: instructions that jump to the address after them.
-        direct: relocations to what a symbol stands for.
-        through_slots: relocations to the address in a symbol's slot.
+        content: its bytes, without addresses.
+        inside: the places of addresses in it, and to which places they belong.
+        outside: the places of addresses of what it does not define, and what that is.
+        functions: the names and places of what can be called from outside.
     """
 
-    machine: int
-    jump: bytes
-    direct: dict[int, Write]
-    through_slots: dict[int, Write]
+    def __init__(
+        self,
+        content: bytes,
+        inside: tuple[tuple[int, int], ...],
+        outside: tuple[tuple[int, str], ...],
+        functions: tuple[tuple[str, int], ...],
+    ) -> None:
+        self.content, self.inside, self.outside, self.functions = content, inside, outside, functions
+
+    def packed(self) -> bytes:
+        """Return it as bytes, to be kept where damage is noticed."""
+        return MAGIC + marshal.dumps(tuple(vars(self).values()))
+
+
+class Memory:
+    """Memory for code, given back when nobody refers to it any more.
+
+    It is asked of Linux itself, because Python's module for that takes as long to load as all of this.
+
+    Args:
+        size: how many bytes.
+
+    Attributes:
+        address: where it begins.
+
+    Raises:
+        OSError: there is none.
+    """
+
+    def __init__(self, size: int) -> None:
+        library = c_library()
+        self.size, self.release, self.protect = ctypes.c_size_t(max(size, 1)), library.munmap, library.mprotect
+        library.mmap.restype = ctypes.c_void_p
+        rest = PRIVATE | ANONYMOUS, -1, ctypes.c_long()
+        self.address: int = library.mmap(None, self.size, READ | WRITE, *rest)
+        if self.address == NOWHERE:
+            raise OSError(ctypes.get_errno(), "there is no memory for code")
+
+    def hold(self, content: bytearray) -> None:
+        """Write code that nobody can change from then on, and let the processor run it."""
+        ctypes.memmove(self.address, bytes(content), len(content))
+        if self.protect(ctypes.c_void_p(self.address), self.size, READ | EXECUTE):
+            raise OSError(ctypes.get_errno(), "memory cannot be made executable")
+
+    def __del__(self) -> None:
+        if self.address != NOWHERE:
+            self.release(ctypes.c_void_p(self.address), self.size)
 
 
 class Code:
@@ -95,240 +102,36 @@ class Code:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
 
-def load(image: bytes, external: Callable[[str], int], machine: str) -> Code:
-    """Map object code into this process.
+@functools.cache
+def c_library() -> ctypes.CDLL:
+    """Return what is linked into this process."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def is_linked(image: bytes) -> bool:
+    """Tell whether bytes are code that was linked and packed."""
+    return image.startswith(MAGIC)
+
+
+def load(packed: bytes, external: Callable[[str], int]) -> Code:
+    """Map code into this process.
 
     Args:
-        image: an ELF object without data that is written to.
-        external: gives the address of what the object does not define.
-        machine: the processor, a key of FORMATS.
+        packed: what `Linked.packed` gave.
+        external: gives the address of what the code does not define.
 
     Raises:
-        FileFormatError: the image is damaged, of another processor, or needs what is not provided for.
         OSError: there is no memory, or none may be executed.
     """
-    try:
-        return mapped(Image(image, FORMATS[machine]), external)
-    except (struct.error, IndexError) as error:  # a number that does not fit, or a place outside of the image
-        raise damaged(f"a part that lies outside of it or does not fit ({error})") from error
+    return mapped(Linked(*marshal.loads(memoryview(packed)[len(MAGIC) :])), external)
 
 
-class Image:
-    """An object as it lies in its file, with the places that its sections will have in memory.
-
-    Attributes:
-        places: of the sections that are needed when the code runs, by number.
-        slots: the places of the slots, by the number of their symbol.
-        size: bytes of memory.
-    """
-
-    def __init__(self, image: bytes, form: Format) -> None:
-        self.image = image
-        self.form = form
-        magic, ident, kind, machine, _, _, _, table, _, _, _, _, entry_size, count, _ = HEADER.unpack_from(image)
-        require((magic, ident[:2], kind) == (MAGIC, LITTLE_ENDIAN_64, RELOCATABLE), "no relocatable ELF object")
-        require(machine == form.machine, f"code of another processor ({machine})")
-        require(count == 0 or entry_size == SECTION.size, f"sections of {entry_size} bytes")
-        require(table + count * SECTION.size <= len(image), "sections outside of the image")
-        self.sections = [Section(*SECTION.unpack_from(image, table + i * SECTION.size)) for i in range(count)]
-        self.symbols = self.read_symbols()
-        self.relocations = list(self.read_relocations())
-        self.places, end = self.placed()
-        self.slots, self.size = self.slots_after(end)
-
-    def records(self, section: Section, layout: struct.Struct) -> Iterator[tuple[Any, ...]]:
-        """Return the records of a section."""
-        require(section.size % layout.size == 0, "a table with a part of a record")
-        return layout.iter_unpack(self.content(section))
-
-    def content(self, section: Section) -> bytes:
-        """Return the bytes of a section."""
-        require(section.offset + section.size <= len(self.image), "a section outside of the image")
-        return self.image[section.offset : section.offset + section.size]
-
-    def read_symbols(self) -> list[Symbol]:
-        """Return the symbols."""
-        tables = [section for section in self.sections if section.kind == SYMBOLS]
-        require(len(tables) <= 1, "several tables of symbols")
-        found = []
-        for table in tables:
-            names = self.content(self.sections[table.link])
-            for name, info, _, section, value, _ in self.records(table, SYMBOL):
-                end = names.find(b"\0", name)
-                require(end >= 0, "a name without an end")
-                text = names[name:end].decode("ascii", "replace")
-                found.append(Symbol(text, section, value, info >> 4 != LOCAL))
-        return found
-
-    def read_relocations(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """Return the section, the place in it, the kind, the symbol and the addend of each relocation."""
-        for table in self.sections:
-            if table.kind == RELOCATIONS and self.sections[table.info].flags & ALLOCATED:
-                for offset, info, addend in self.records(table, RELOCATION):
-                    require(info >> 32 < len(self.symbols), "a relocation to no symbol")
-                    yield table.info, offset, info & 0xFFFFFFFF, info >> 32, addend
-
-    def placed(self) -> tuple[dict[int, int], int]:
-        """Return where sections will lie, and where the last of them ends."""
-        places, end, content = {}, 0, 0
-        for number, section in enumerate(self.sections):
-            if section.flags & ALLOCATED and section.size:
-                require(not section.flags & WRITTEN and section.kind != WITHOUT_DATA, "data that is written to")
-                align = max(section.align, 1)
-                require(align & (align - 1) == 0 and align <= PAGE_SIZES, f"an alignment of {align}")
-                content += section.size
-                require(content <= len(self.image), "sections that overlap")
-                places[number] = -(-end // align) * align
-                end = places[number] + section.size
-        return places, end
-
-    def slots_after(self, end: int) -> tuple[dict[int, int], int]:
-        """Return where slots will lie, for what is not defined here or needs an address in memory, and their end."""
-        wanted = dict.fromkeys(
-            symbol
-            for _, _, kind, symbol, _ in self.relocations
-            if kind in self.form.through_slots or self.symbols[symbol].section == UNDEFINED
-        )
-        start = -(-end // SLOT) * SLOT
-        return {symbol: start + i * SLOT for i, symbol in enumerate(wanted)}, start + len(wanted) * SLOT
-
-    def place_of(self, symbol: Symbol) -> int:
-        """Return where a symbol that is defined here will lie."""
-        require(symbol.section < SPECIAL and symbol.section in self.places, f"{symbol.name!r}, which is nowhere")
-        require(symbol.value <= self.sections[symbol.section].size, f"{symbol.name!r} outside of its section")
-        return self.places[symbol.section] + symbol.value
-
-
-def mapped(image: Image, external: Callable[[str], int]) -> Code:
-    """Return an object in memory."""
-    memory = mmap.mmap(-1, max(image.size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    memory[: image.size] = relocated(image, base, external)
-    if ctypes.CDLL(None, use_errno=True).mprotect(
-        ctypes.c_void_p(base), ctypes.c_size_t(len(memory)), mmap.PROT_READ | mmap.PROT_EXEC
-    ):
-        raise OSError(ctypes.get_errno(), "memory cannot be made executable")
-    addresses = {
-        symbol.name: base + image.place_of(symbol)
-        for symbol in image.symbols
-        if symbol.is_global and symbol.section != UNDEFINED
-    }
-    return Code(addresses, memory)
-
-
-def relocated(image: Image, base: int, external: Callable[[str], int]) -> bytearray:
-    """Return what the memory of an object contains that begins at an address."""
-    content = bytearray(image.size)
-    for number, place in image.places.items():
-        content[place : place + image.sections[number].size] = image.content(image.sections[number])
-    for number, place in image.slots.items():
-        symbol = image.symbols[number]
-        address = external(symbol.name) if symbol.section == UNDEFINED else base + image.place_of(symbol)
-        content[place : place + SLOT] = image.form.jump.ljust(HALF, b"\0") + struct.pack("<Q", address)
-    for section, offset, kind, number, addend in image.relocations:
-        require(section in image.places and offset + 4 <= image.sections[section].size, "a relocation of nothing")
-        write, target = image.form.direct.get(kind), 0
-        if write is None:
-            require(kind in image.form.through_slots, f"a relocation of kind {kind}, which is not known")
-            write, target = image.form.through_slots[kind], image.slots[number] + HALF
-        elif number in image.slots and image.symbols[number].section == UNDEFINED:
-            target = image.slots[number]
-        else:
-            target = image.place_of(image.symbols[number])
-        at = image.places[section] + offset
-        write(content, at, base + target + addend, base + at)
-    return content
-
-
-def require(condition: bool, found: str) -> None:
-    """Raise a FileFormatError saying what was found in an image, unless a condition holds."""
-    if not condition:
-        raise damaged(found)
-
-
-def damaged(found: str) -> FileFormatError:
-    """Return the error for an image in which something was found."""
-    needed = "code of this processor as LLVM writes it is needed"
-    return FileFormatError(describe("object code", found, needed, "Remove it from where it was kept"))
-
-
-# ------------------------------------------------------------------------------------------------ x86-64
-
-
-def absolute(memory: bytearray, at: int, target: int, _own: int) -> None:
-    """Write an address."""
-    struct.pack_into("<Q", memory, at, target)
-
-
-def relative32(memory: bytearray, at: int, target: int, own: int) -> None:
-    """Write a distance in 32 bits."""
-    struct.pack_into("<i", memory, at, target - own)
-
-
-def relative64(memory: bytearray, at: int, target: int, own: int) -> None:
-    """Write a distance in 64 bits."""
-    struct.pack_into("<q", memory, at, target - own)
-
-
-X86_64 = Format(
-    machine=62,
-    jump=b"\xff\x25\x02\x00\x00\x00\x0f\x0b",  # jmp *[rip + 2]; ud2
-    direct={1: absolute, 2: relative32, 4: relative32, 24: relative64},
-    through_slots=dict.fromkeys((9, 41, 42), relative32),
-)
-
-# ------------------------------------------------------------------------------------------------ AArch64
-
-
-def patched(memory: bytearray, at: int, bits: int, low: int, width: int) -> None:
-    """Set a field of the instruction at a place."""
-    (instruction,) = struct.unpack_from("<I", memory, at)
-    mask = (1 << width) - 1
-    struct.pack_into("<I", memory, at, instruction & ~(mask << low) | (bits & mask) << low)
-
-
-def branch26(memory: bytearray, at: int, target: int, own: int) -> None:
-    """Write the distance of a branch, in instructions."""
-    distance = target - own
-    require(distance % 4 == 0 and -(1 << 27) <= distance < 1 << 27, "a branch that is too far")
-    patched(memory, at, distance >> 2, 0, 26)
-
-
-def page21(memory: bytearray, at: int, target: int, own: int) -> None:
-    """Write a distance in pages into an ADRP."""
-    distance21(memory, at, (target >> 12) - (own >> 12))
-
-
-def near21(memory: bytearray, at: int, target: int, own: int) -> None:
-    """Write a distance in bytes into an ADR."""
-    distance21(memory, at, target - own)
-
-
-def distance21(memory: bytearray, at: int, distance: int) -> None:
-    """Write a number of 21 bits in the two fields of ADR and ADRP."""
-    require(-(1 << 20) <= distance < 1 << 20, "an address that is too far")
-    patched(memory, at, distance, 29, 2)
-    patched(memory, at, distance >> 2, 5, 19)
-
-
-def low12(shift: int) -> Write:
-    """Return what writes the place within a page, counted in units of 1 << shift bytes."""
-
-    def write(memory: bytearray, at: int, target: int, _own: int) -> None:
-        require(target % (1 << shift) == 0, "an address between two numbers")
-        patched(memory, at, (target & 0xFFF) >> shift, 10, 12)
-
-    return write
-
-
-AARCH64 = Format(
-    machine=183,
-    jump=b"\x50\x00\x00\x58\x00\x02\x1f\xd6",  # ldr x16, #8; br x16
-    direct={257: absolute, 260: relative64, 261: relative32, 282: branch26, 283: branch26}
-    | {274: near21, 275: page21, 276: page21, 277: low12(0)}
-    | {278: low12(0), 284: low12(1), 285: low12(2), 286: low12(3), 299: low12(4)},
-    through_slots={311: page21, 312: low12(3)},
-)
-
-FORMATS = {"x86_64": X86_64, "aarch64": AARCH64}
-"""By the system's names of the processors. Elsewhere object code has other formats, which LLVM can load."""
+def mapped(code: Linked, external: Callable[[str], int]) -> Code:
+    """Return code in memory."""
+    memory, content = Memory(len(code.content)), bytearray(code.content)
+    for place, target in code.inside:
+        ADDRESS.pack_into(content, place, memory.address + target)
+    for place, name in code.outside:
+        ADDRESS.pack_into(content, place, external(name))
+    memory.hold(content)
+    return Code({name: memory.address + place for name, place in code.functions}, memory)
