@@ -7,7 +7,7 @@ import io
 import math
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -65,6 +65,27 @@ def test_arrays_and_lists_as_in_scipy() -> None:
     assert round(number.x, 6) == 3.0
     bounded = optim.minimize(rosenbrock, [0.1, 0.1], bounds=[(None, 0.5), (0, None)])
     np.testing.assert_allclose(bounded.x, [0.5, 0.25], atol=1e-5)
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+@pytest.mark.parametrize("start", [Point(0.0, 0.0), {"x": 0.0, "y": [0.0]}, [0.0, [0.0]], [{"x": 0.0}, 0.0]])
+def test_containers_of_numbers_that_are_no_lists_of_numbers_stay(start: Any) -> None:
+    def square(p: Any) -> Any:
+        assert tree.structure(p) == tree.structure(start)
+        return sum((leaf - 1.0) ** 2 for leaf in tree.leaves(p))
+
+    found = optim.minimize(square, start)
+    assert tree.structure(found.x) == tree.structure(start)
+    np.testing.assert_allclose(tree.leaves(found.x), 1.0)
+
+
+def test_lists_of_rows_are_arrays() -> None:
+    found = optim.minimize(lambda x: np.sum((x - 1.0) ** 2), [[0, 1], (2.0, 3.0)])
+    np.testing.assert_allclose(found.x, np.ones((2, 2)))
 
 
 def test_bounds_and_constraints_of_containers() -> None:

@@ -172,11 +172,17 @@ class Problem:
 
 def as_example(value: Any) -> Any:
     """Return containers of floats; lists and tuples of numbers as arrays, and integers as floats, as SciPy does."""
-    leaves, structure = flatten(value)
-    if isinstance(value, list | tuple) and all(isinstance(x, int | float | np.number) for x in leaves):
-        value = np.array(value, dtype=float)
-        leaves, structure = [value], None
+    leaves, structure = flatten(np.array(value, dtype=float) if is_array(value) else value)
     return unflatten(structure, [as_floats(leaf) for leaf in leaves])
+
+
+def is_array(value: Any) -> bool:
+    """Tell whether something is a list of numbers or of rows of them; named tuples are containers with fields."""
+    if type(value) not in (list, tuple):
+        return False
+    rows = value if value and all(type(x) in (list, tuple) for x in value) else [value]
+    numbers = all(isinstance(x, int | float | np.number) for row in rows for x in row)
+    return numbers and len({len(row) for row in rows}) == 1
 
 
 def as_floats(leaf: Any) -> Any:
