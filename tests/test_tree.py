@@ -175,6 +175,12 @@ def test_the_way_there_and_back(container: Any) -> None:
     assert tree.structure(container).unflatten(tree.leaves(container)) is not None or container is None
 
 
+def test_ravel_gives_scalars_back_as_what_they_were() -> None:
+    given = [np.float64(2.0), np.float32(1.0), np.array(3.0), 4.0, np.complex128(5.0)]
+    found = tree.ravel(given)[1](np.arange(5.0))
+    assert [type(x) for x in found] == [np.float64, np.float32, np.ndarray, float, np.complex128]
+
+
 def test_ravel_in_all_modes() -> None:
     parameters = {"a": 1.0, "b": X}
     vector, back = tree.ravel(parameters)

@@ -212,7 +212,7 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
             raise error if definition is None else placed(error, _tree.place_of(tree, index, "tree")) from None
     shapes = [aval.shape for aval in avals]
     dtypes = [aval.dtype for aval in avals]
-    numbers = [type(leaf) in (float, complex) for leaf in found]
+    forms = [type(leaf) for leaf in found]
     sizes = [math.prod(shape) for shape in shapes]
     vector = np.concatenate([np.ravel(leaf) for leaf in found]) if found else np.zeros(0)
 
@@ -227,15 +227,24 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
                 )
             )
         parts, start = [], 0
-        for shape, dtype, size, number in zip(shapes, dtypes, sizes, numbers, strict=True):
+        for shape, dtype, size, form in zip(shapes, dtypes, sizes, forms, strict=True):
             part = np.reshape(vector[start : start + size], shape)
             start += size
             if part.dtype != dtype and (part.dtype.kind == dtype.kind or dtype.kind == "c"):
                 part = part.astype(dtype)
-            parts.append(part.item() if number and isinstance(part, np.ndarray | np.generic) else part)
+            parts.append(in_form(part, form))
         return _tree.unflatten(definition, parts)
 
     return vector, back
+
+
+def in_form(part: Any, form: type[Any]) -> Any:
+    """Return an element as the Python number or NumPy scalar that the leaf was; what is traced stays a Tensor."""
+    if not isinstance(part, np.ndarray | np.generic):
+        return part
+    if form in (float, complex):
+        return part.item()
+    return part[()] if issubclass(form, np.generic) else part
 
 
 def required(leaf: Any) -> Any:
