@@ -119,6 +119,16 @@ def test_a_graph_is_compiled_when_its_calls_took_as_long_as_that(monkeypatch):
     np.testing.assert_allclose(found, rosenbrock(X), rtol=1e-14)
 
 
+def test_loops_written_out_are_compiled_late():
+    def stepped(x, steps):
+        for _ in range(steps):
+            x = x + 0.1 * np.sin(x)
+        return x
+
+    short, long = (calls_before(trace(lambda x, n=steps: stepped(x, n))(np.ones(40))) for steps in (20, 1000))
+    assert long > 5 * short  # compiling takes longer by the square of the number of equations
+
+
 def test_what_takes_long_is_compiled_at_once(monkeypatch):
     large = trace(lambda x: np.sum(np.sin(x) * np.exp(x)))(np.ones(1_000_000))
     assert calls_before(large) == 0
