@@ -244,7 +244,7 @@ def in_form(part: Any, form: type[Any]) -> Any:
         return part
     if form in (float, complex):
         return part.item()
-    return part[()] if issubclass(form, np.generic) else part
+    return np.asarray(part)[()] if issubclass(form, np.generic) else part
 
 
 def required(leaf: Any) -> Any:
