@@ -31,6 +31,12 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers have the folder of the pr
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
+@pytest.fixture
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run jitted functions as NumPy, also where all others are compiled: for tests of what native code has not."""
+    monkeypatch.setattr("wengert._config.NATIVE", False)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options of these tests; CONTRIBUTING.md says when they are of use."""
     parser.addoption("--every", action="store_true", help="run all cases, also those that others stand for")

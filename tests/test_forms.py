@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tests.samples  # noqa: F401 - its functions declare primitives when they are first asked for
 import wengert as wg
 from wengert.core.abstract import placed
 from wengert.core.aval import Aval

@@ -202,7 +202,7 @@ def test_rules_reach_the_minimum_eagerly_and_jitted(rule: optim.Rule) -> None:
     np.testing.assert_allclose(eager["b"], -1.0, atol=1e-2)
     short, traced = final(rule, 5), final(rule, 5, wg.jit)
     np.testing.assert_allclose(traced["w"], short["w"], rtol=1e-6)
-    np.testing.assert_allclose(traced["b"], short["b"], rtol=1e-12)
+    np.testing.assert_allclose(traced["b"], short["b"], rtol=1e-12, atol=1e-15)
 
 
 def test_adam_by_hand() -> None:

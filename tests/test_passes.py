@@ -502,6 +502,7 @@ def test_the_environment_asks_for_graphs_after_each_pass() -> None:
     assert "v1 = sin(" in done.stderr
 
 
+@pytest.mark.usefixtures("evaluated")  # bits
 def test_literal_arrays_beside_a_guard_are_not_compared() -> None:
     weights = np.array([1.0, 2.0])
     for f in (lambda x: np.logaddexp2(x, weights), lambda x: np.logaddexp(weights[:1], x), lambda x: x**weights):
@@ -521,6 +522,7 @@ IN_ANOTHER_ORDER: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.usefixtures("evaluated")  # bits
 @pytest.mark.parametrize("name", IN_ANOTHER_ORDER)
 def test_sums_of_what_lay_otherwise_in_memory_keep_their_bits(name: str) -> None:
     function = IN_ANOTHER_ORDER[name]

@@ -196,7 +196,10 @@ def raised(x: Scalar, y: Scalar) -> Scalar | None:
         3: lambda: x * x * x,
         4: lambda: (x * x) * (x * x),
     }
-    inverse: Mapping[float, Callable[[], Scalar]] = {-1: lambda: 1 / x, -2: lambda: 1 / (x * x)}
+    inverse: Mapping[float, Callable[[], Scalar]] = {
+        -1: lambda: 1 / x,
+        -2: lambda: (1 / x) * (1 / x),  # x * x can be infinite where x**-2 is not yet zero
+    }
     known = powers.get(exponent) if exponent is not None else None
     if known is not None:
         return known()
