@@ -12,6 +12,7 @@ import scipy.interpolate
 
 import wengert as wg
 from tests.cases import some_of, together
+from tests.derivatives import require_derivatives
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.numpy._left_out import LEFT_OUT
 from wengert.scipy import interpolate
@@ -301,32 +302,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 @together("name", FUNCTIONS)
 def test_derivatives(name: str) -> None:
-    """Of first and second order, in both modes, along random directions."""
-    function, arguments = FUNCTIONS[name]
-    rng = np.random.default_rng(5)
-    along = tuple(rng.normal(size=np.shape(x)) for x in arguments)
-    weights = rng.normal(size=np.shape(function(*arguments)))
-    every = tuple(range(len(arguments)))
-
-    def total(*xs: Any) -> Any:
-        return np.sum(weights * function(*xs))
-
-    def slope(*xs: Any) -> Any:
-        return wg.jvp(total, xs, along)[1]
-
-    def difference(f: Callable[..., Any], step: float = 1e-6) -> Any:
-        ahead, back = (f(*(x + h * d for x, d in zip(arguments, along, strict=True))) for h in (step, -step))
-        return [(np.asarray(a) - np.asarray(b)) / (2 * step) for a, b in zip(ahead, back, strict=True)]
-
-    gradient = wg.grad(total, every)
-    (want,) = difference(lambda *xs: (total(*xs).detach(),))
-    np.testing.assert_allclose(slope(*arguments), want, rtol=1e-6, atol=1e-7)
-    dot = sum(np.sum(g * d) for g, d in zip(gradient(*arguments), along, strict=True))
-    np.testing.assert_allclose(dot, slope(*arguments), rtol=1e-9, atol=1e-10)
-    seconds = wg.jvp(gradient, arguments, along)[1]
-    for found, other, wanted in zip(seconds, wg.grad(slope, every)(*arguments), difference(gradient), strict=True):
-        np.testing.assert_allclose(found, other, rtol=1e-7, atol=1e-8)
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    require_derivatives(*FUNCTIONS[name])
 
 
 @together("name", some_of([*FUNCTIONS], "traced"))

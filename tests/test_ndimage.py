@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.ndimage
 
-from wengert.errors import ShapeError, UsageError
+import wengert as wg
+from tests.cases import some_of, together
+from tests.derivatives import require_derivatives
+from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.scipy import ndimage
 from wengert.testing import check_grads
 
@@ -42,19 +47,115 @@ def test_filters_are_scipys(mode: str) -> None:
         close(getattr(ndimage, name)(X, *arguments, **options, **more), want)
 
 
-@pytest.mark.parametrize("mode", ["constant", "nearest"])
-@pytest.mark.parametrize("order", [0, 1])
-def test_images_between_their_elements_are_scipys(order: int, mode: str) -> None:
-    places = RNG.uniform(-2, 7, (2, 3, 20))
-    want = scipy.ndimage.map_coordinates(X, places, order=order, mode=mode, cval=0.5)
-    close(ndimage.map_coordinates(X, places, order, mode, 0.5), want)
+MODES = ["reflect", "grid-mirror", "constant", "grid-constant", "nearest", "mirror", "wrap", "grid-wrap"]
+LARGE = RNG.normal(size=(19, 17))
+PLACES = np.concatenate([RNG.uniform(-30, 40, (2, 20, 2)), RNG.uniform(0, 16, (2, 20, 2))], axis=1)
+
+Use = Callable[[Any], Any]
+
+
+def same(use: Use, rtol: float = 1e-11) -> None:
+    """Require SciPy's values. Its filters for "reflect" are exact for images that are large enough alone."""
+    found, want = use(ndimage), use(scipy.ndimage)
+    np.testing.assert_allclose(found, want, rtol=rtol, atol=rtol)
+    assert (found.shape, found.dtype) == (want.shape, want.dtype)
+
+
+@together("mode, order", [(mode, order) for mode in MODES for order in range(6)])
+def test_images_between_their_elements_are_scipys(mode: str, order: int) -> None:
+    options: dict[str, Any] = {"order": order, "mode": mode, "cval": 0.5}
+    same(lambda names: names.map_coordinates(LARGE, PLACES, **options))
+    same(lambda names: names.map_coordinates(LARGE, PLACES, **options, prefilter=False))
+    same(lambda names: names.map_coordinates(LARGE + 1j * LARGE[::-1], PLACES, **options))
+    same(lambda names: names.map_coordinates((LARGE * 100).astype(int), PLACES, **options | {"cval": 3}))
+    same(lambda names: names.map_coordinates(LARGE, PLACES, np.float32, **options), 1e-6)
+    same(lambda names: names.shift(LARGE, (1.3, -2.7), **options))
+    same(lambda names: names.affine_transform(LARGE, [[1.1, 0.2], [-0.3, 0.9]], (0.317, -0.21), **options))
+    same(lambda names: names.affine_transform(LARGE, [1.1, 0.8], (0.317, -0.21), (8, 9), **options))
+    same(lambda names: names.rotate(LARGE, 33.0, **options))
+    same(lambda names: names.rotate(LARGE.reshape(19, 1, 17), 33.0, axes=(0, 2), reshape=False, **options))
+    with warnings.catch_warnings(action="ignore"):  # of the modes, as SciPy does
+        for grid_mode in (False, True):
+            same(lambda names, g=grid_mode: names.zoom(LARGE, (1.7, 0.6), grid_mode=g, **options))
+    if order > 1:
+        same(lambda names: names.spline_filter(LARGE, order, mode=mode))
+        same(lambda names: names.spline_filter1d(LARGE, order, 0, np.float32, mode=mode), 1e-6)
+
+
+def test_small_images() -> None:
+    for mode in ("constant", "mirror", "nearest", "grid-wrap", "wrap", "grid-constant"):
+        for order in range(6):
+            same(lambda names, o=order, m=mode: names.map_coordinates(LARGE[:2, :1], PLACES, order=o, mode=m))
+    for n in (2, 3, 5):  # the splines that SciPy's filters for "reflect" miss go through the elements
+        for order in (2, 3, 4, 5):
+            found = ndimage.map_coordinates(LARGE[0, :n], [np.arange(n)], order=order, mode="reflect")
+            np.testing.assert_allclose(found, LARGE[0, :n], rtol=1e-12)
+    same(lambda names: names.zoom(LARGE, 1.0))
+    homogeneous = np.array([[1.1, 0.2, 0.3], [-0.3, 0.9, 0.4], [0.0, 0.0, 1.0]])
+    same(lambda names: names.affine_transform(LARGE, homogeneous))
+
+
+INNER = RNG.uniform(0.1, 3.9, (2, 4))
+FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    **{
+        f"{mode} {order}": (
+            lambda x, p, mode=mode, order=order: ndimage.map_coordinates(x, p, order=order, mode=mode),
+            (X, INNER * 2 - 1.3),
+        )
+        for mode, order in (
+            ("mirror", 1),
+            ("reflect", 2),
+            ("wrap", 3),
+            ("grid-wrap", 3),
+            ("nearest", 4),
+            ("constant", 5),
+        )
+    },
+    "shift": (lambda x, s: ndimage.shift(x, s, order=3, mode="mirror"), (X, np.array([0.3, -0.4]))),
+    "affine": (
+        lambda x, m, b: ndimage.affine_transform(x, m, b, order=3, mode="grid-constant"),
+        (X, np.array([[1.1, 0.2], [-0.3, 0.9]]), np.array([0.31, -0.22])),
+    ),
+    "rotate": (lambda x, a: ndimage.rotate(x, a, reshape=False, order=2, mode="nearest"), (X, 12.0)),
+    "zoom": (lambda x: ndimage.zoom(x, 1.6), (X,)),
+}
+
+
+@together("name", FUNCTIONS)
+def test_derivatives_between_elements(name: str) -> None:
+    require_derivatives(*FUNCTIONS[name], rtol=1e-5)
+
+
+@together("name", some_of([*FUNCTIONS], "images"))
+def test_lanes_and_traces(name: str) -> None:
+    function, arguments = FUNCTIONS[name]
+    np.testing.assert_allclose(wg.jit(function)(*arguments), function(*arguments), rtol=1e-12, atol=1e-13)
+    lanes = [np.stack([x, x * 1.01]) for x in arguments]
+    found = wg.vmap(function)(*lanes)
+    for i in range(2):
+        want = function(*[x[i] for x in lanes])
+        np.testing.assert_allclose(found[i], wg.stop_gradient(want), rtol=1e-11, atol=1e-12)
+
+
+def test_rotated_shapes_need_a_known_angle() -> None:
+    same(lambda names: names.rotate(LARGE, 12.0))
+    np.testing.assert_allclose(
+        wg.grad(lambda a: ndimage.rotate(X, a).sum())(12.0),
+        wg.jvp(lambda a: ndimage.rotate(X, a).sum(), (12.0,), (1.0,))[1],
+        rtol=1e-10,
+    )
+    with pytest.raises(GraphError) as caught:
+        wg.jit(lambda a: ndimage.rotate(X, a))(12.0)
+    assert str(caught.value) == (
+        "rotate: an angle that is unknown in a trace or differs between lanes; a known one is needed, on which the "
+        "shape depends. Pass reshape=False."
+    )
 
 
 def test_gradients() -> None:
     w = RNG.normal(size=(3, 2))
     check_grads(lambda x, w: ndimage.correlate(x, w), (X, w), order=2)
     check_grads(lambda x, s: ndimage.gaussian_filter(x, s, radius=2), (X, 0.8), order=2)
-    check_grads(lambda x, p: ndimage.map_coordinates(x, p), (X, RNG.uniform(0.1, 3.9, (2, 4))), order=2)
 
 
 def test_errors() -> None:
@@ -69,8 +170,20 @@ def test_errors() -> None:
         "correlate: weights with 1 axes for an image with 2; as many axes are needed. Reshape the weights."
     )
     with pytest.raises(UsageError) as caught:
-        ndimage.map_coordinates(X, X, order=3)
+        ndimage.map_coordinates(X, X, order=6)
+    assert str(caught.value) == "map_coordinates: order=6; a degree from 0 to 5 is needed. Pass one of them."
+    with pytest.raises(UsageError) as caught:
+        ndimage.shift(X, 1.0, mode="far")
     assert str(caught.value) == (
-        "map_coordinates: order=3 and mode='constant'; order 0 or 1, and mode 'constant' or 'nearest', are needed. "
-        "Pass these."
+        "shift: mode='far'; one of reflect, grid-mirror, constant, grid-constant, nearest, mirror, wrap, grid-wrap is "
+        "needed. Pass one of them."
     )
+    with pytest.raises(ShapeError) as refused:
+        ndimage.affine_transform(X, np.ones((3, 2)))
+    assert str(refused.value) == (
+        "affine_transform: a matrix of shape (3, 2) from results with 2 axes to an image with 2; a row for each axis "
+        "is needed. Transpose it."
+    )
+    with pytest.raises(ShapeError) as refused:
+        ndimage.rotate(X, 10.0, axes=(0, 0))
+    assert str(refused.value) == "rotate: axes=(0, 0); two different axes are needed. Correct them."

@@ -1,11 +1,7 @@
-"""Filters of images of any dimension with SciPy's names and signatures: `wengert.scipy.ndimage`.
-
-Images, weights, widths of Gaussians and coordinates are differentiated. Results have the dtype of the image.
-"""
+"""Filters of images."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +21,6 @@ __all__ = [
     "gaussian_filter",
     "gaussian_filter1d",
     "laplace",
-    "map_coordinates",
     "prewitt",
     "sobel",
     "uniform_filter",
@@ -280,49 +275,3 @@ def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     x = as_tensor(input)
     parts = [along("laplace", x, [1.0, -2.0, 1.0], axis, mode, cval, 0) for axis in range(x.ndim)]
     return sum(parts[1:], parts[0])
-
-
-def map_coordinates(input: Any, coordinates: Any, order: int = 1, mode: str = "constant", cval: Any = 0.0) -> Any:
-    """Return an image between its elements, by the nearest or linearly; see `scipy.ndimage.map_coordinates`.
-
-    Args:
-        input: the image.
-        coordinates: places, a row for each axis of the image; they are differentiated.
-        order: 0 for the nearest element, 1 for linear interpolation (bilinear, of an image of the plane).
-        mode: what is beyond the edges: "constant" or "nearest".
-        cval: the value there, where the mode is "constant".
-
-    Raises:
-        ShapeError: there is another number of rows.
-        UsageError: the order is another, or the mode.
-
-    >>> map_coordinates([[1.0, 2.0], [3.0, 4.0]], [[0.5], [0.5]])
-    tensor([2.5])
-    """
-    x: Any = as_tensor(input)
-    places: Any = as_tensor(coordinates)
-    if order not in (0, 1) or mode not in ("constant", "nearest"):
-        given = f"order={order} and mode={mode!r}"
-        needed = "order 0 or 1, and mode 'constant' or 'nearest', are needed"
-        raise UsageError(describe("map_coordinates", given, needed, "Pass these"))
-    if not places.ndim or len(places) != x.ndim:
-        given = f"coordinates of shape {places.shape} for an image with {x.ndim} axes"
-        raise ShapeError(describe("map_coordinates", given, "a row for each axis is needed", "Transpose them"))
-    rows = [np.clip(places[i], 0, n - 1) for i, n in enumerate(x.shape)]
-    if order == 0:
-        found = x[tuple(np.floor(row + 0.5).astype(int) for row in rows)]
-    else:
-        lows = [np.clip(np.floor(row), 0, max(n - 2, 0)).astype(int) for row, n in zip(rows, x.shape, strict=True)]
-        parts = [row - low for row, low in zip(rows, lows, strict=True)]
-        found = 0.0
-        for corner in itertools.product((0, 1), repeat=x.ndim):
-            index = [np.minimum(low + c, n - 1) for low, c, n in zip(lows, corner, x.shape, strict=True)]
-            share = [part if c else 1 - part for part, c in zip(parts, corner, strict=True)]
-            weight = share[0]
-            for factor in share[1:]:
-                weight = weight * factor
-            found = found + weight * x[tuple(index)]
-    if mode == "nearest":
-        return found
-    inside = np.all(np.stack([(places[i] >= 0) & (places[i] <= n - 1) for i, n in enumerate(x.shape)]), axis=0)
-    return np.where(inside, found, cval)
