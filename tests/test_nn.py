@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.ndimage
 import scipy.special
 
 import wengert as wg
+from tests.cases import together
+from tests.derivatives import require_derivatives
 from wengert import random
 from wengert.errors import ShapeError, UsageError
 from wengert.nn import functional
@@ -217,3 +220,119 @@ def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> N
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == text
+
+
+# At other places, and in other sizes
+
+IMAGES = RNG.normal(size=(2, 3, 4, 5))
+GRID = RNG.uniform(-2.3, 2.3, (2, 6, 7, 2))
+SOLIDS = RNG.normal(size=(2, 3, 4, 5, 3))
+BEYOND = {
+    ("zeros", False): "grid-constant",
+    ("zeros", True): "grid-constant",
+    ("border", False): "nearest",
+    ("border", True): "nearest",
+    ("reflection", True): "mirror",
+    ("reflection", False): "reflect",
+}
+
+
+def by_scipy(x: Any, grid: Any, order: int, padding_mode: str, align_corners: bool) -> Any:
+    """Return what `grid_sample` does as SciPy computes it."""
+    lengths = np.array(x.shape[:1:-1])
+    places = (grid + 1) / 2 * (lengths - 1) if align_corners else ((grid + 1) * lengths - 1) / 2
+    rows = [np.moveaxis(place, -1, 0)[::-1] for place in places]
+    mode = BEYOND[padding_mode, align_corners]
+    return np.array(
+        [
+            [scipy.ndimage.map_coordinates(channel, row, order=order, mode=mode) for channel in image]
+            for image, row in zip(x, rows, strict=True)
+        ]
+    )
+
+
+@together("padding_mode, align_corners", list(BEYOND))
+def test_images_at_places_are_scipys(padding_mode: str, align_corners: bool) -> None:
+    for x, rank in ((IMAGES, 2), (SOLIDS, 3)):
+        grid = GRID if rank == 2 else RNG.uniform(-1.3, 1.3, (2, 2, 6, 3, 3))
+        for mode, order in (("bilinear", 1), ("nearest", 0)):
+            found = functional.grid_sample(x, grid, mode, padding_mode, align_corners)
+            want = by_scipy(x, grid, order, padding_mode, align_corners)
+            np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
+
+
+@together("align_corners", [False, True])
+def test_cubic_images_at_places(align_corners: bool) -> None:
+    rows, columns = np.meshgrid(np.linspace(-1, 1, 4), np.linspace(-1, 1, 5), indexing="ij")
+    grid = np.stack([columns, rows], -1)[None]
+    grid = grid if align_corners else grid * (1 - 1 / np.array([5, 4]))
+    for padding_mode in ("zeros", "border", "reflection"):  # at the elements
+        found = functional.grid_sample(IMAGES[:1], grid, "bicubic", padding_mode, align_corners)
+        np.testing.assert_allclose(found, IMAGES[:1], rtol=1e-12, atol=1e-12)
+    sizes = functional.interpolate(IMAGES, (7, 9), mode="bicubic", align_corners=align_corners)
+    rows, columns = (np.linspace(-1, 1, n) if align_corners else (np.arange(n) + 0.5) * 2 / n - 1 for n in (7, 9))
+    grid = np.stack(np.meshgrid(columns, rows), -1)
+    found = functional.grid_sample(IMAGES, np.stack([grid, grid]), "bicubic", "border", align_corners)
+    np.testing.assert_allclose(sizes, found, rtol=1e-12, atol=1e-12)
+    at = np.array([[[[(1 + 0.25) / 1.5 - 1, 0.0]]]])
+    for i, weight in enumerate((-0.10546875, 0.87890625, 0.26171875, -0.03515625)):  # of the kernel of slope -3/4
+        unit = 1.0 * (np.arange(4) == i).reshape(1, 1, 1, 4)
+        np.testing.assert_allclose(functional.grid_sample(unit, at, "bicubic", "border", True), weight, atol=1e-15)
+
+
+def test_images_in_other_sizes() -> None:
+    x = np.array([[[1.0, 3.0, 2.0]]])
+    steps = np.interp((np.arange(5) + 0.5) / 1.7 - 0.5, np.arange(3), x[0, 0]).tolist()
+    calls: list[tuple[dict[str, Any], list[float]]] = [
+        ({"size": 5}, [1, 1, 3, 3, 2]),
+        ({"size": 5, "mode": "nearest-exact"}, [1, 1, 3, 2, 2]),
+        ({"size": 2}, [1, 3]),
+        ({"scale_factor": 2}, [1, 1, 3, 3, 2, 2]),
+        ({"size": 5, "mode": "linear", "align_corners": True}, [1, 2, 3, 2.5, 2]),
+        ({"size": 6, "mode": "linear"}, [1, 1.5, 2.5, 2.75, 2.25, 2]),
+        ({"scale_factor": 1.7, "mode": "linear"}, steps),
+        ({"size": 1, "mode": "linear", "align_corners": True}, [1]),
+    ]
+    for options, want in calls:
+        np.testing.assert_allclose(functional.interpolate(x, **options)[0, 0].detach(), want, rtol=1e-12)
+    np.testing.assert_allclose(functional.upsample(x, 5), functional.interpolate(x, 5))
+    assert functional.interpolate(IMAGES, scale_factor=(2.0, 0.5), mode="bilinear").shape == (2, 3, 8, 2)
+    assert functional.interpolate(SOLIDS, 3, mode="trilinear").shape == (2, 3, 3, 3, 3)
+
+
+def test_derivatives_of_images_at_places() -> None:
+    for mode in ("bilinear", "bicubic"):
+        require_derivatives(
+            lambda x, g, m=mode: functional.grid_sample(x, g, m), (IMAGES[:, :1], GRID[:, :2, :3]), 1e-5
+        )
+    require_derivatives(lambda x: functional.interpolate(x, (3, 7), mode="bicubic"), (IMAGES,))
+    lanes = wg.vmap(functional.grid_sample)(np.stack([IMAGES] * 2), np.stack([GRID, GRID * 0.5]))
+    np.testing.assert_allclose(lanes[1], functional.grid_sample(IMAGES, GRID * 0.5).detach(), rtol=1e-12)
+    traced = wg.jit(lambda x, g: functional.grid_sample(x, g, "bicubic", "reflection"))(IMAGES, GRID)
+    np.testing.assert_allclose(traced, functional.grid_sample(IMAGES, GRID, "bicubic", "reflection"), rtol=1e-12)
+    single = functional.grid_sample(IMAGES.astype(np.float32), GRID.astype(np.float32), "bicubic")
+    assert single.dtype == np.float32
+    assert functional.interpolate(IMAGES.astype(np.float32), 3, mode="bicubic").dtype == np.float32
+
+
+def test_refusals_of_sampling() -> None:
+    with pytest.raises(ShapeError) as caught:
+        functional.grid_sample(IMAGES, GRID[:1])
+    assert str(caught.value) == (
+        "grid_sample: images of shape (2, 3, 4, 5) and a grid of shape (1, 6, 7, 2); (batch, channels, ...) and "
+        "(batch, ..., axes of space), 2 or 3, are needed. Correct the grid."
+    )
+    with pytest.raises(UsageError) as refused:
+        functional.grid_sample(IMAGES, GRID, padding_mode="wrap")
+    assert str(refused.value) == (
+        "grid_sample: padding_mode='wrap'; 'zeros', 'border' or 'reflection' is needed. Pass one of these."
+    )
+    with pytest.raises(UsageError) as refused:
+        functional.interpolate(IMAGES)
+    assert str(refused.value) == "interpolate: size=None and scale_factor=None; one of them is needed. Pass one."
+    with pytest.raises(ShapeError) as caught:
+        functional.interpolate(IMAGES, 3, mode="linear")
+    assert str(caught.value) == (
+        "interpolate: images of shape (2, 3, 4, 5) with mode='linear'; (batch, channels) and 1 axes of space are "
+        "needed. Reshape them."
+    )

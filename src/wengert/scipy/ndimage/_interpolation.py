@@ -2,8 +2,8 @@
 
 (M. Unser, A. Aldroubi and M. Eden, Fast B-spline transforms for continuous image representation and interpolation,
 1991.) The coefficients of B-splines solve banded systems, which SciPy solves by recursive filters: values agree to
-rounding, but in mode "reflect", where SciPy's filter is off by up to the root of the spline's polynomial to the power of
-twice the length (0.268 for cubic splines): 1e-7 of an image of 6 elements, 1e-15 of one of 13.
+rounding, but in mode "reflect", where SciPy's filter is off by up to the root of the polynomial of splines to the power
+of twice the length (0.268 for cubic splines): 1e-7 of an image of 6 elements, 1e-15 of one of 13.
 """
 
 from __future__ import annotations

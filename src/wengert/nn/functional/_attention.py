@@ -1,0 +1,77 @@
+"""Classes, embeddings and attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import as_tensor
+from wengert.errors import UsageError, describe
+from wengert.nn.functional._activations import softmax
+
+__all__ = ["embedding", "one_hot", "scaled_dot_product_attention"]
+
+
+def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
+    """Return rows that are 1 at the class that each index names, and 0 elsewhere.
+
+    Args:
+        indices: integers.
+        num_classes: how many classes there are.
+        dtype: the dtype of the result.
+
+    >>> one_hot([1, 0], 3)
+    tensor([[0., 1., 0.],
+            [1., 0., 0.]])
+    """
+    x: Any = as_tensor(indices)
+    return (x[..., None] == np.arange(num_classes)).astype(dtype)
+
+
+def embedding(indices: Any, weight: Any) -> Any:
+    """Return the rows of a table that indices name.
+
+    >>> embedding([1, 1], [[1.0, 2.0], [3.0, 4.0]])
+    tensor([[3., 4.],
+            [3., 4.]])
+    """
+    return np.take(as_tensor(weight), as_tensor(indices), axis=0)
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    is_causal: bool = False,
+    scale: Any = None,
+) -> Any:
+    """Return sums of values weighted by the softmax of the products of queries and keys (Vaswani et al., 2017).
+
+    Args:
+        query: an array of shape (..., queries, features).
+        key: an array of shape (..., keys, features).
+        value: an array of shape (..., keys, features of the result).
+        attn_mask: truth values that say what is attended to, or numbers to add to the products.
+        is_causal: whether query i attends to the keys up to i alone.
+        scale: the factor of products; one over the square root of the number of features if it is not given.
+
+    Raises:
+        UsageError: there is a mask besides `is_causal`.
+
+    >>> scaled_dot_product_attention(np.zeros((1, 2)), np.ones((3, 2)), [[1.0], [2.0], [6.0]])
+    tensor([[3.]])
+    """
+    q, k, v = map(as_tensor, (query, key, value))
+    scores: Any = np.matmul(q, np.swapaxes(k, -1, -2))
+    scores = scores * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if is_causal and attn_mask is not None:
+        given = "a mask and is_causal=True"
+        raise UsageError(describe("scaled_dot_product_attention", given, "one of them is needed", "Leave one out"))
+    mask = np.tri(*scores.shape[-2:]).astype(bool) if is_causal else attn_mask
+    if mask is not None:
+        mask = as_tensor(mask)
+        scores = np.where(mask, scores, -np.inf) if mask.dtype.kind == "b" else scores + mask
+    return np.matmul(softmax(scores), v)

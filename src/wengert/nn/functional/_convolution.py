@@ -1,0 +1,147 @@
+"""Convolutions and their transposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import apply, as_tensor
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.nn.functional._images import Lengths, each, images
+from wengert.primitives.convolution import correlation
+
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
+
+
+def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Lengths, Lengths]:
+    """Return the numbers of zeros before and behind images."""
+    if padding == "valid":
+        return (0,) * len(spans), (0,) * len(spans)
+    if padding != "same":
+        found = each(name, "padding", padding, len(spans))
+        return found, found
+    if max(stride) > 1:
+        given = f"padding='same' with stride {stride}"
+        raise UsageError(describe(name, given, "a stride of 1 is needed", "Pass the padding as numbers"))
+    low = tuple([(span - 1) // 2 for span in spans])
+    return low, tuple([span - 1 - a for span, a in zip(spans, low, strict=True)])
+
+
+def in_groups(name: str, x: Any, w: Any, groups: int, transposed: bool = False) -> tuple[Any, Any]:
+    """Return images and kernels with a leading axis for the groups of channels."""
+    own, wanted = x.shape[1], w.shape[0] if transposed else w.shape[1] * groups
+    if own != wanted or w.shape[0] % groups or own % groups:
+        given = f"images with {own} channels and kernels of shape {w.shape} in {groups} groups"
+        raise ShapeError(describe(name, given, "channels that fit are needed", "Correct the kernels"))
+    if groups == 1:
+        return x[None], w[None]
+    split = x.reshape(x.shape[0], groups, own // groups, *x.shape[2:])
+    return np.swapaxes(split, 0, 1), w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
+
+
+def joined(found: Any, bias: Any, batched: bool) -> Any:
+    """Return a result with the channels of all groups together, with a bias for each added."""
+    if found.shape[0] == 1:
+        found = found[0]
+    else:
+        found = np.swapaxes(found, 0, 1)
+        found = found.reshape(found.shape[0], -1, *found.shape[3:])
+    if bias is not None:
+        found = found + as_tensor(bias).reshape(-1, *(1,) * (found.ndim - 2))
+    return found if batched else found[0]
+
+
+CONVOLUTION = """
+
+Args:
+    input: images.
+    weight: kernels, of shape (channels of the result, channels / groups, ...).
+    bias: a number for each channel of the result.
+    stride: how far windows are apart, one number or one for each axis of space; so are the next two.
+    padding: the number of zeros around images; "same" gives images as large as they came, "valid" takes none.
+    dilation: how far the elements of kernels are apart.
+    groups: in how many groups channels are divided, each with kernels of its own.
+
+Raises:
+    ShapeError: the shapes do not fit.
+    UsageError: an argument has too many numbers.
+"""
+
+
+def convolution(rank: int) -> Callable[..., Any]:
+    """Return the convolution of images with some axes of space."""
+    name = f"conv{rank}d"
+
+    def conv(
+        input: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Any:
+        x, batched = images(name, input, rank)
+        x, w = in_groups(name, x, as_tensor(weight), groups)
+        steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
+        spans = tuple([(n - 1) * gap + 1 for n, gap in zip(w.shape[3:], gaps, strict=True)])
+        low, high = around(name, padding, spans, steps)
+        found = apply(correlation, x, w, stride=steps, dilation=gaps, spread=(1,) * rank, low=low, high=high)
+        return joined(found, bias, batched)
+
+    conv.__name__ = conv.__qualname__ = name
+    conv.__doc__ = f"Return the correlation of images with {rank} axes with kernels.{CONVOLUTION}"
+    return conv
+
+
+TRANSPOSED = """
+
+Args:
+    input: images.
+    weight: kernels, of shape (channels, channels of the result / groups, ...).
+    bias: a number for each channel of the result.
+    stride: how far the places of kernels are apart, one number or one for each axis of space; so are the others.
+    padding: by how much the result is cut on each side.
+    output_padding: by how much it is longer at the end.
+    groups: in how many groups channels are divided, each with kernels of its own.
+    dilation: how far the elements of kernels are apart.
+
+Raises:
+    ShapeError: the shapes do not fit.
+    UsageError: an argument has too many numbers.
+"""
+
+
+def transposed_convolution(rank: int) -> Callable[..., Any]:
+    """Return the transpose of the convolution of images with some axes of space."""
+    name = f"conv_transpose{rank}d"
+
+    def conv_transpose(
+        input: Any,
+        weight: Any,
+        bias: Any = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Any:
+        x, batched = images(name, input, rank)
+        x, w = in_groups(name, x, as_tensor(weight), groups, transposed=True)
+        steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
+        cuts, more = each(name, "padding", padding, rank), each(name, "output_padding", output_padding, rank)
+        low = tuple([(n - 1) * gap - cut for n, gap, cut in zip(w.shape[3:], gaps, cuts, strict=True)])
+        high = tuple([a + b for a, b in zip(low, more, strict=True)])
+        turned = np.flip(np.swapaxes(w, 1, 2), tuple(range(3, 3 + rank)))
+        found = apply(correlation, x, turned, stride=(1,) * rank, dilation=gaps, spread=steps, low=low, high=high)
+        return joined(found, bias, batched)
+
+    conv_transpose.__name__ = conv_transpose.__qualname__ = name
+    conv_transpose.__doc__ = f"Return the transpose of the convolution of images with {rank} axes.{TRANSPOSED}"
+    return conv_transpose
+
+
+conv1d, conv2d, conv3d = map(convolution, (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = map(transposed_convolution, (1, 2, 3))

@@ -1,0 +1,100 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert.nn.functional._images import Lengths, each, images
+
+__all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
+
+
+def windows(x: Any, kernel: Lengths, steps: Lengths, gaps: Lengths) -> Any:
+    """Return the windows of images along as many last axes; they are parts of the images where they do not overlap."""
+    rank = len(kernel)
+    lengths = x.shape[-rank:]
+    if kernel == steps and max(gaps) == 1:
+        whole = [n // k * k for n, k in zip(lengths, kernel, strict=True)]
+        inside: Any = (..., *map(slice, whole))
+        x = x[inside]
+        split = [m for n, k in zip(whole, kernel, strict=True) for m in (n // k, k)]
+        front = x.ndim - rank
+        axes = [*range(front), *range(front, front + 2 * rank, 2), *range(front + 1, front + 2 * rank, 2)]
+        return x.reshape(*x.shape[:front], *split).transpose(axes)
+    spans = tuple([(k - 1) * gap + 1 for k, gap in zip(kernel, gaps, strict=True)])
+    found = np.lib.stride_tricks.sliding_window_view(x, spans, tuple(range(-rank, 0)))
+    taken: Any = (..., *[slice(None, None, n) for n in (*steps, *gaps)])
+    return found[taken]
+
+
+def surrounded(x: Any, around: Lengths, value: float) -> Any:
+    """Return images with a value around them."""
+    if not any(around):
+        return x
+    return np.pad(x, [(0, 0)] * (x.ndim - len(around)) + [(n, n) for n in around], constant_values=value)
+
+
+POOLING = """
+
+Args:
+    input: images.
+    kernel_size: the lengths of windows, one number or one for each axis of space; so are the others.
+    stride: how far windows are apart; as they are long, if it is not given.
+    padding: by how much images are made longer on each side, {padded}.
+    {last}
+
+Raises:
+    ShapeError: the images have too few axes.
+    UsageError: an argument has too many numbers.
+"""
+
+
+def max_pooling(rank: int) -> Callable[..., Any]:
+    """Return the pooling by the greatest element."""
+    name = f"max_pool{rank}d"
+
+    def max_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Any:
+        x, batched = images(name, input, rank)
+        kernel = each(name, "kernel_size", kernel_size, rank)
+        steps = kernel if stride is None else each(name, "stride", stride, rank)
+        x = surrounded(x, each(name, "padding", padding, rank), -np.inf)
+        found = windows(x, kernel, steps, each(name, "dilation", dilation, rank))
+        found = np.max(found, axis=tuple(range(-rank, 0)))
+        return found if batched else found[0]
+
+    max_pool.__name__ = max_pool.__qualname__ = name
+    last = "dilation: how far the elements of windows are apart."
+    text = POOLING.format(padded="with what is less than all elements", last=last)
+    max_pool.__doc__ = f"Return the greatest element of each window; those that are equal share the gradient.{text}"
+    return max_pool
+
+
+def average_pooling(rank: int) -> Callable[..., Any]:
+    """Return the pooling by the mean."""
+    name = f"avg_pool{rank}d"
+
+    def avg_pool(
+        input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, count_include_pad: bool = True
+    ) -> Any:
+        x, batched = images(name, input, rank)
+        kernel = each(name, "kernel_size", kernel_size, rank)
+        steps = kernel if stride is None else each(name, "stride", stride, rank)
+        zeros = each(name, "padding", padding, rank)
+        axes = tuple(range(-rank, 0))
+        found = np.mean(windows(surrounded(x, zeros, 0.0), kernel, steps, (1,) * rank), axis=axes)
+        if any(zeros) and not count_include_pad:
+            inside = surrounded(np.ones(x.shape[2:]), zeros, 0.0)
+            found = found / np.mean(windows(inside, kernel, steps, (1,) * rank), axis=axes).astype(x.dtype)
+        return found if batched else found[0]
+
+    avg_pool.__name__ = avg_pool.__qualname__ = name
+    last = "count_include_pad: whether the zeros around images count."
+    avg_pool.__doc__ = f"Return the mean of each window.{POOLING.format(padded='with zeros', last=last)}"
+    return avg_pool
+
+
+max_pool1d, max_pool2d, max_pool3d = map(max_pooling, (1, 2, 3))
+avg_pool1d, avg_pool2d, avg_pool3d = map(average_pooling, (1, 2, 3))
