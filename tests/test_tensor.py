@@ -9,12 +9,15 @@ import functools
 import math
 import operator
 import pickle
+import re
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from numpy._core.overrides import array_function_dispatch
 
 import wengert as wg
@@ -260,28 +263,67 @@ def test_a_copy_of_an_ndarray_of_a_tensor_is_independent() -> None:
 
 ASARRAY = (
     "{}: a Tensor of shape {} that is being differentiated; a plain value is needed, because an ndarray would "
-    "silently lose the gradient. Use functions of wengert.numpy (for a list of Tensors np.stack, wengert.numpy.array "
-    "or np.array(..., like=x) with a Tensor x), or call .detach() first."
+    "silently lose the gradient. {}, or call .detach() first."
 )
 
 
 @pytest.mark.parametrize(
     ("function", "name", "shape"),
     [
-        (np.asarray, "asarray", (2,)),
-        (np.array, "asarray", (2,)),
-        (lambda x: np.array([x, x]), "asarray", (2,)),
-        (lambda x: np.array([x[0], 1.0]), "asarray", ()),
+        (lambda x: np.asarray(x), "asarray", (2,)),
+        (lambda x: np.array(x), "array", (2,)),
+        (lambda x: np.array([x, x]), "array", (2,)),
+        (lambda x: np.array([x[0], 1.0]), "array", ()),
+        (lambda x: np.array([[x[0], -x[1]], [x[1], x[0]]]), "array", ()),
+        (lambda x: np.sum([x[0], x[1]]), "sum", ()),
+        (lambda x: np.linalg.norm([x[0], x[1]]), "linalg.norm", ()),
+        (lambda x: np.r_[x[0], x[1]], "r_", ()),
+        (lambda x: np.c_[x, x], "c_", (2,)),
         (lambda x: x.numpy(), "numpy", (2,)),
-        (np.from_dlpack, "__dlpack__", (2,)),
+        (lambda x: np.from_dlpack(x), "__dlpack__", (2,)),
+        (lambda x: next(map(np.asarray, [x])), "list", (2,)),
     ],
 )
 def test_differentiated_values_do_not_become_ndarrays(function: Any, name: str, shape: tuple[int, ...]) -> None:
+    action = f"Write wengert.numpy.{name}"
+    if name in ("array", "asarray"):
+        action += ", np.stack for a list, or np.array(..., like=x) with a Tensor x"
+    elif name in ("sum", "linalg.norm"):
+        action += ", which takes lists of Tensors, or make one array of the list with np.stack"
+    elif name not in ("r_", "c_"):
+        action = "Use functions of wengert.numpy"
+    known = "asarray" if name == "list" else name.rpartition(".")[2]
     with pytest.raises(GraphError) as error:
         function(leaf(1.0, 2.0))
-    assert str(error.value) == ASARRAY.format(name, shape)
+    assert str(error.value) == ASARRAY.format(known, shape, action)
     with pytest.raises(GraphError):
         wg.grad(lambda x: function(x).sum())(np.array([1.0, 2.0]))
+    if known != "numpy" and not known.startswith("_") and name != "list":
+        for transformation in (wg.jit, wg.vmap):
+            with pytest.raises(GraphError, match=re.escape(action)) as error:
+                transformation(function)(np.ones((1, 2)) if transformation is wg.vmap else np.ones(2))
+        assert str(error.value).startswith(f"{known}: ")
+
+
+def test_libraries_that_ask_for_elements_are_known_by_name() -> None:
+    matrix = scipy.sparse.csr_array(np.eye(2))
+    x = leaf(1.0, 2.0)
+    action = "Multiply by the matrix in full, matrix.toarray(), or declare the product with wengert.extend"
+    for product in (lambda x: matrix @ x, lambda x: x @ matrix, lambda x: matrix * x, lambda x: x * matrix):
+        with pytest.raises(GraphError) as error:
+            product(x)
+        assert str(error.value) == ASARRAY.format("asarray", (2,), action)
+        text = r"^asarray: a Tensor of shape \(2,\) that is being traced \(File .*test_tensor.py.*\); a plain value is "
+        with pytest.raises(GraphError, match=text + re.escape("needed, because an ndarray holds numbers. " + action)):
+            wg.jit(product)(np.ones(2))
+    with pytest.raises(DtypeError, match=r"^dot: data of dtype object; a numeric .* Convert it with \.toarray\(\)\.$"):
+        np.dot(matrix, x)
+    # pandas itself is not installed with the tests
+    multiply = types.FunctionType((lambda x: np.asarray(x)).__code__, {"np": np, "__name__": "pandas.frame"})
+    with pytest.raises(GraphError) as error:
+        multiply(x)
+    action = "Take the numbers of the Series or DataFrame first, with .to_numpy()"
+    assert str(error.value) == ASARRAY.format("asarray", (2,), action)
 
 
 STORED = (

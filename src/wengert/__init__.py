@@ -110,6 +110,10 @@ _MODULES = (
     "testing",
     "tree",
 )
+_NAMESPACES = (
+    *("numpy", "numpy.linalg", "autograd", "nn.functional", "scipy.special", "scipy.linalg", "optim", "random"),
+    *("tree", "functional", "testing", "extend", "graph", "errors", "numpy.fft", "scipy.stats", "scipy.signal"),
+)
 LATER |= {
     "scipy.special": "wengert.scipy.special",
     "numpy.fft": "wengert.numpy.fft",
@@ -121,9 +125,19 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"wengert.{name}")
     if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'wengert' has no attribute {name!r}")
+        raise AttributeError(f"module 'wengert' has no attribute {name!r}{_elsewhere(name)}")
     found = globals()[name] = getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
     return found
+
+
+def _elsewhere(name: str) -> str:
+    """Return what errors say about a name that is in a module of the library; nothing of others."""
+    if name.startswith("_"):
+        return ""
+    for module in _NAMESPACES:
+        if name in importlib.import_module(f"wengert.{module}").__all__:
+            return f"; it is wengert.{module}.{name}"
+    return ""
 
 
 def __dir__() -> list[str]:

@@ -111,7 +111,7 @@ def checked(name: str, value: Any) -> Any:
                 name,
                 f"data of dtype {np.asarray(value).dtype}",
                 "a numeric dtype is needed",
-                "Convert it with .astype(float)",
+                "Convert it with .toarray()" if hasattr(value, "toarray") else "Convert it with .astype(float)",
             )
         )
     return value

@@ -15,6 +15,7 @@ import numpy as np
 
 from wengert._refusals import REFUSALS, refusal
 from wengert._tree import flatten, unflatten
+from wengert.core.asking import Asked, asked_for_array
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
@@ -213,7 +214,8 @@ class Tensor(ArrayMethods):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if is_differentiable(self.dtype) and innermost_trace(self) is not None and is_assigning(sys._getframe(1)):
             raise self._stored()
-        self._require_plain("asarray")
+        if innermost_trace(self) is not None:
+            self._require_plain("asarray", asked_for_array(sys._getframe(1)))
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __buffer__(self, flags: int) -> memoryview:
@@ -229,18 +231,15 @@ class Tensor(ArrayMethods):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
-    def _require_plain(self, name: str) -> None:
+    def _require_plain(self, name: str, asked: Asked | None = None) -> None:
         if innermost_trace(self) is not None:
-            concrete(name, self, LEAVING)
-            raise GraphError(
-                describe(
-                    name,
-                    self._shown(),
-                    "a plain value is needed, because an ndarray would silently lose the gradient",
-                    "Use functions of wengert.numpy (for a list of Tensors np.stack, wengert.numpy.array or "
-                    "np.array(..., like=x) with a Tensor x), or call .detach() first",
-                )
-            )
+            name, action, position = asked or (name, "Use functions of wengert.numpy", None)
+            if position is not None and is_staged(self):
+                needed = "a plain value is needed, because an ndarray holds numbers"
+                raise TracedTruthError(describe(name, f"{self._shown()} ({position})", needed, action))
+            concrete(name, self, LEAVING if asked is None else action)
+            needed = f"a plain value is needed, because {LOSES}"
+            raise GraphError(describe(name, self._shown(), needed, f"{action}, or call .detach() first"))
 
     def _shown(self) -> str:
         known = "differs from lane to lane" if not is_staged(self) else "is being traced"

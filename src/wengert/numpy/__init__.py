@@ -31,6 +31,7 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     _sorting,
     _splitting,
     _statistics,
+    _torch_methods,
     _ufunc_methods,
     _ufuncs,
     lib,

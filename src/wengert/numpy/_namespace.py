@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._tree import flatten
 from wengert.core.dispatch import as_tensor
 from wengert.core.signatures import MISSING
 from wengert.core.tensor import FUNCTIONS, Tensor
@@ -32,6 +33,14 @@ PLAIN = (
 )
 """What concerns dtypes, shapes and settings alone, and is NumPy's own."""
 
+LIKE = frozenset(
+    {
+        *("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "zeros", "ones", "empty"),
+        *("full", "eye", "identity", "tri", "arange", "fromiter", "frombuffer", "fromfile", "fromstring"),
+        *("fromfunction", "loadtxt", "genfromtxt"),
+    }
+)
+"""Functions that make arrays in the form of what is given as `like`."""
 BESIDE = frozenset({Tensor, float, int})
 """Types of operands beside a Tensor that need no look."""
 
@@ -63,6 +72,19 @@ def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
         return public(*given(x, y), *args, **kwargs)
 
     return functools.wraps(function)(direct if of_tensor is not None else public if of_two is None else direct_of_two)
+
+
+def in_form_of(numpys: Callable[..., Any], public: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that makes Tensors, but NumPy's arrays where `like` is none and nothing else is a Tensor."""
+
+    @functools.wraps(public)
+    def made(*args: Any, like: Any = None, **kwargs: Any) -> Any:
+        plain = like is not None and type(like) is not Tensor
+        if plain and not any(type(x) is Tensor for x in flatten((args, kwargs))[0]):
+            return numpys(*args, **kwargs)
+        return public(*args, **kwargs)
+
+    return made
 
 
 def given(*operands: Any) -> list[Any]:
@@ -103,7 +125,7 @@ def public_function(module: Any, name: str) -> Callable[..., Any]:
     meaning = FUNCTIONS[function]
     found = PUBLIC.get(id(meaning))
     if found is None:
-        found = returns_tensors(meaning)
+        found = in_form_of(function, returns_tensors(meaning)) if name in LIKE else returns_tensors(meaning)
         if isinstance(function, np.ufunc):
             attach_methods(found, function)
         PUBLIC[id(meaning)] = found

@@ -1,0 +1,73 @@
+"""Who asks a Tensor for an ndarray, and what to write instead, told by the user's line and the libraries it calls.
+
+NumPy asks where a Tensor stands in a list, which shows it none of the Tensor's functions, and libraries where they know
+nothing of Tensors. Frames are looked at when a refusal is written, so nobody pays for it before.
+"""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.core.source import PACKAGE_PREFIX, Position, expression_at, is_own, position_of, use_at
+
+__all__ = ["Asked", "asked_for_array"]
+
+BUILDERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+INDEXED = ("r_", "c_")
+MORE = "np.stack for a list, or np.array(..., like=x) with a Tensor x"
+LISTS = "which takes lists of Tensors, or make one array of the list with np.stack"
+LIBRARIES = {
+    "pandas": "Take the numbers of the Series or DataFrame first, with .to_numpy()",
+    "scipy.sparse": "Multiply by the matrix in full, matrix.toarray(), or declare the product with wengert.extend",
+}
+"""What to do where a package asks for the elements of what its own objects are combined with."""
+
+
+class Asked(NamedTuple):
+    """Describe who asks: the name of the function, what to write instead, and the user's line."""
+
+    name: str
+    action: str
+    position: Position
+
+
+def asked_for_array(frame: FrameType | None) -> Asked | None:
+    """Return who asks for an array, and what to write instead; None if that is not known.
+
+    Args:
+        frame: the one that asks; that of the user is further out.
+    """
+    known, through = "", False
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        package = next((x for x in LIBRARIES if module == x or module.startswith(f"{x}.")), "")
+        if not package and not is_own(frame.f_code.co_filename):
+            position = position_of(frame.f_code, frame.f_lasti)
+            if known:
+                return Asked("asarray", LIBRARIES[known], position)
+            return None if through else asked_by_line(frame, position)
+        known = package or known
+        through = through or frame.f_code.co_filename.startswith(PACKAGE_PREFIX)
+        frame = frame.f_back
+    return None
+
+
+def asked_by_line(frame: FrameType, position: Position) -> Asked | None:
+    """Return likewise what the user's own line calls, if that is NumPy's and asked by itself."""
+    code, offset = frame.f_code, frame.f_lasti
+    called = use_at(code, offset).called
+    for path, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
+        if called and is_function(vars(module).get(called)):
+            more = MORE if called in BUILDERS else LISTS
+            return Asked(called, f"Write wengert.numpy.{path}{called}, {more}", position)
+    expression = expression_at(code, offset)
+    name = next((x for x in INDEXED if f"{x}[" in expression), None)
+    return None if name is None else Asked(name, f"Write wengert.numpy.{name}", position)
+
+
+def is_function(value: Any) -> bool:
+    """Tell whether a value is a function of NumPy's."""
+    return callable(value) and not isinstance(value, type)

@@ -1,0 +1,254 @@
+"""Methods of Tensors with PyTorch's names and PyTorch's meaning; names that are spelled otherwise here say how.
+
+Where NumPy has a method of the same name, it is NumPy's.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.errors import DtypeError, describe
+from wengert.numpy._in_place import BINARY, UNARY, scaled
+
+__all__: list[str] = []
+
+MORE_UNARY: dict[str, Any] = {
+    "absolute": np.absolute,
+    "acosh": np.arccosh,
+    "asinh": np.arcsinh,
+    "atanh": np.arctanh,
+    "isfinite": np.isfinite,
+    "isinf": np.isinf,
+    "isnan": np.isnan,
+    "logical_not": np.logical_not,
+    "negative": np.negative,
+    "positive": np.positive,
+}
+MORE_BINARY: dict[str, Any] = {
+    "atan2": np.arctan2,
+    "divide": np.divide,
+    "eq": np.equal,
+    "fmax": np.fmax,
+    "fmin": np.fmin,
+    "fmod": np.fmod,
+    "ge": np.greater_equal,
+    "gt": np.greater,
+    "hypot": np.hypot,
+    "inner": np.inner,
+    "kron": np.kron,
+    "le": np.less_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "lt": np.less,
+    "matmul": np.matmul,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "mm": np.matmul,
+    "multiply": np.multiply,
+    "mv": np.matmul,
+    "ne": np.not_equal,
+    "outer": np.outer,
+    "subtract": np.subtract,
+}
+OTHERWISE: dict[str, str] = {
+    "amax": "x.max(axis)",
+    "amin": "x.min(axis)",
+    "bmm": "x @ y",
+    "bool": "x.astype(bool)",
+    "chunk": "np.array_split(x, n, axis)",
+    "contiguous": "np.ascontiguousarray(x)",
+    "cpu": "x itself: there is one device",
+    "cuda": "x itself: there is one device",
+    "det": "np.linalg.det(x)",
+    "diag": "np.diag(x)",
+    "diff": "np.diff(x)",
+    "dim": "x.ndim",
+    "double": "x.astype(np.float64)",
+    "element_size": "x.itemsize",
+    "erf": "wengert.scipy.special.erf(x)",
+    "expand": "np.broadcast_to(x, shape)",
+    "expand_as": "np.broadcast_to(x, y.shape)",
+    "flip": "np.flip(x, axis)",
+    "float": "x.astype(np.float32)",
+    "gather": "np.take_along_axis(x, indices, axis)",
+    "half": "x.astype(np.float16)",
+    "index_select": "np.take(x, indices, axis)",
+    "int": "x.astype(np.int32)",
+    "inverse": "np.linalg.inv(x)",
+    "is_contiguous": "x.numpy().flags.c_contiguous",
+    "is_floating_point": "x.dtype.kind == 'f'",
+    "logsumexp": "wengert.scipy.special.logsumexp(x, axis)",
+    "long": "x.astype(np.int64)",
+    "masked_fill": "np.where(mask, value, x)",
+    "masked_select": "x[mask]",
+    "median": "np.median(x, axis)",
+    "movedim": "np.moveaxis(x, source, destination)",
+    "narrow": "x[start:start + length]",
+    "ndimension": "x.ndim",
+    "new_empty": "np.empty_like(x, shape=shape)",
+    "new_full": "np.full_like(x, value, shape=shape)",
+    "new_ones": "np.ones_like(x, shape=shape)",
+    "new_tensor": "wengert.tensor(data)",
+    "new_zeros": "np.zeros_like(x, shape=shape)",
+    "quantile": "np.quantile(x, q, axis)",
+    "relu": "wengert.nn.functional.relu(x)",
+    "repeat_interleave": "np.repeat(x, n, axis)",
+    "reshape_as": "x.reshape(y.shape)",
+    "roll": "np.roll(x, shift, axis)",
+    "scatter": "np.put_along_axis(x, indices, values, axis), which writes into x",
+    "scatter_add": "np.add.at(x, indices, values), which writes into x",
+    "select": "np.take(x, index, axis)",
+    "split": "np.split(x, indices, axis)",
+    "t": "x.T",
+    "tile": "np.tile(x, repetitions)",
+    "to": "x.astype(dtype); there is one device",
+    "topk": "np.sort(x, axis)[..., -k:]",
+    "tril": "np.tril(x)",
+    "triu": "np.triu(x)",
+    "type": "x.astype(dtype)",
+    "type_as": "x.astype(y.dtype)",
+    "unbind": "list(x)",
+    "unfold": "np.lib.stride_tricks.sliding_window_view(x, length, axis)",
+    "unique": "np.unique(x)",
+    "unsqueeze": "np.expand_dims(x, axis)",
+    "view_as": "x.reshape(y.shape)",
+    "where": "np.where(condition, x, y)",
+}
+"""What is written here for names of PyTorch's methods."""
+
+
+class Otherwise:
+    """Be a name that Tensors have not, which says how the same is written; for `hasattr` it is not there."""
+
+    def __init__(self, name: str, written: str) -> None:
+        self.text = f"'Tensor' object has no attribute {name!r}; write {written}"
+        self.__doc__ = f"Not here: write {written}."
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Raise an AttributeError for a Tensor."""
+        if instance is None:
+            return self
+        raise AttributeError(self.text)
+
+
+def method_of(name: str, function: Any) -> Callable[..., Tensor]:
+    """Return a method that calls a function of NumPy's with the Tensor first."""
+
+    def method(self: Tensor, *args: Any) -> Any:
+        return FUNCTIONS[function](self, *args)
+
+    method.__name__ = name
+    method.__qualname__ = f"Tensor.{name}"
+    method.__doc__ = f"Return `numpy.{function.__name__}` of the Tensor{' and another value' * (name in PAIRS)}."
+    return method
+
+
+PAIRS = {**BINARY, **MORE_BINARY}
+
+
+def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Return the sum with `alpha` times another value."""
+    total: Tensor = self + scaled(other, alpha)
+    return total
+
+
+def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """Return the difference from `alpha` times another value."""
+    difference: Tensor = self - scaled(other, alpha)
+    return difference
+
+
+def clamp(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Return the elements limited to an interval."""
+    return self.clip(min, max)
+
+
+def clone(self: Tensor) -> Tensor:
+    """Return a copy, with the gradient following."""
+    return self.copy()
+
+
+def numel(self: Tensor) -> int:
+    """Return the number of elements."""
+    return self.size
+
+
+def permute(self: Tensor, *dims: Any) -> Tensor:
+    """Return the Tensor with its axes in another order; all of them have to be named."""
+    return self.transpose(dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)
+
+
+def view(self: Tensor, *shape: Any) -> Tensor:
+    """Return the same elements in another shape, without copying; without arguments, as they are.
+
+    Raises:
+        DtypeError: a dtype is given: elements are never read as what they are not.
+        ValueError: the elements do not lie in memory so that it can be done.
+
+    >>> import wengert as wg
+    >>> wg.tensor([1.0, 2.0, 3.0, 4.0]).view(2, -1)
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    if len(shape) == 1 and isinstance(shape[0], type | str | np.dtype):
+        needed = "a shape is needed, because elements are not read as others"
+        raise DtypeError(describe("view", f"the dtype {np.dtype(shape[0])}", needed, "Convert them with .astype"))
+    return self.reshape(*shape, copy=False) if shape else self[...]
+
+
+def norm(self: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Return the norm of order `p` of all elements, or along axes, as PyTorch has it: no matrix norms but "fro".
+
+    >>> import wengert as wg
+    >>> wg.tensor([[3.0, 0.0], [0.0, 4.0]]).norm()
+    tensor(5.)
+    """
+    axis = tuple(range(self.ndim)) if dim is None else dim
+    axes = (operator.index(axis),) if not isinstance(axis, Sequence) else tuple(axis)
+    found: Any
+    if len(axes) == 1:
+        found = np.linalg.norm(self, 2 if p == "fro" else p, axes[0], keepdim)
+    else:
+        order = tuple(i for i in range(self.ndim) if i not in [a % self.ndim for a in axes]) + axes
+        rest = [self.shape[i] for i in order[: self.ndim - len(axes)]]
+        found = np.linalg.norm(self.transpose(order).reshape([*rest, -1]), 2 if p == "fro" else p, -1)
+        found = np.expand_dims(found, axes) if keepdim else found
+    return cast(Tensor, found)
+
+
+def special(name: str) -> Callable[..., Any]:
+    """Return a function of `scipy.special` for Tensors."""
+    from wengert.scipy import special as functions  # most programs do without
+
+    return getattr(functions, name)  # type: ignore[no-any-return]  # a function
+
+
+def softmax(self: Tensor, dim: Any) -> Tensor:
+    """Return the exponentials divided by their sum along an axis."""
+    return cast(Tensor, special("softmax")(self, dim))
+
+
+def log_softmax(self: Tensor, dim: Any) -> Tensor:
+    """Return the logarithm of `softmax`."""
+    return cast(Tensor, special("log_softmax")(self, dim))
+
+
+def sigmoid(self: Tensor) -> Tensor:
+    """Return the logistic function of each element."""
+    return cast(Tensor, special("expit")(self))
+
+
+WRITTEN = (add, sub, clamp, clone, numel, permute, view, norm, softmax, log_softmax, sigmoid)
+METHODS: dict[str, Any] = {
+    **{name: method_of(name, function) for name, function in (UNARY | MORE_UNARY | PAIRS).items()},
+    **{method.__name__: method for method in WRITTEN},
+    **{name: Otherwise(name, written) for name, written in OTHERWISE.items()},
+}
+for _name, _method in METHODS.items():
+    if not hasattr(Tensor, _name):  # those that ndarrays have, too, are NumPy's
+        setattr(Tensor, _name, _method)

@@ -1,0 +1,155 @@
+"""Methods with PyTorch's names mean what PyTorch means; other names of PyTorch's say how the same is written."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.cases import together
+from wengert.errors import DtypeError
+from wengert.numpy._torch_methods import METHODS, OTHERWISE, Otherwise
+
+X = np.array([[0.3, -0.6, 0.9], [0.5, 0.2, -0.4]])
+CALLS: dict[str, tuple[Any, Any]] = {
+    "clone": (lambda x: x.clone(), lambda x: x.copy()),
+    "view": (lambda x: x.view(3, -1), lambda x: x.reshape(3, -1)),
+    "view of a shape": (lambda x: x.view((6,)), lambda x: x.reshape(6)),
+    "view of nothing": (lambda x: x.view(), lambda x: x),
+    "permute": (lambda x: x.permute(1, 0), lambda x: x.T),
+    "permute by a tuple": (lambda x: x.permute((1, 0)), lambda x: x.T),
+    "norm": (lambda x: x.norm(), lambda x: np.sqrt(np.sum(x**2))),
+    "norm of order 1": (lambda x: x.norm(1), lambda x: np.sum(abs(x))),
+    "norm along an axis": (lambda x: x.norm(dim=1, keepdim=True), lambda x: np.linalg.norm(x, axis=1, keepdims=True)),
+    "norm along axes": (lambda x: x.norm(3, dim=(0, 1)), lambda x: np.sum(abs(x) ** 3) ** (1 / 3)),
+    "norm kept": (lambda x: x.norm("fro", (0, 1), True), lambda x: np.sqrt(np.sum(x**2))[None, None]),
+    "norm of a scalar": (lambda x: x[0, 1].norm(), lambda x: abs(x[0, 1])),
+    "softmax": (lambda x: x.softmax(-1), lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True)),
+    "softmax by name": (lambda x: x.softmax(dim=0), lambda x: np.exp(x) / np.exp(x).sum(0)),
+    "log_softmax": (lambda x: x.log_softmax(0), lambda x: x - np.log(np.exp(x).sum(0))),
+    "sigmoid": (lambda x: x.sigmoid(), lambda x: 1 / (1 + np.exp(-x))),
+    "add": (lambda x: x.add(x, alpha=2), lambda x: 3 * x),
+    "sub": (lambda x: x.sub(1.0, alpha=2), lambda x: x - 2),
+    "mul": (lambda x: x.mul(x).div(2.0), lambda x: x * x / 2),
+    "pow": (lambda x: x.abs().pow(2), lambda x: x * x),
+    "clamp": (lambda x: x.clamp(max=0.4), lambda x: np.minimum(x, 0.4)),
+    "mm": (lambda x: x.mm(x.T), lambda x: x @ x.T),
+    "chain": (lambda x: x.exp().log1p().neg().sin().square(), lambda x: np.sin(np.log1p(np.exp(x))) ** 2),
+    "comparison": (lambda x: x * x.gt(0.2), lambda x: np.where(x > 0.2, x, 0.0)),
+}
+
+
+@together("name", CALLS)
+def test_they_mean_what_pytorch_means_in_every_mode(name: str) -> None:
+    method, meaning = CALLS[name]
+
+    def total(x: Any) -> Any:
+        return np.sum(method(wg.asarray(x)) * 1.5)
+
+    def expected(x: Any) -> Any:
+        return np.sum(meaning(x) * 1.5)
+
+    np.testing.assert_allclose(method(wg.asarray(X)).numpy(), meaning(X), rtol=1e-14)
+    leaf = wg.tensor(X, requires_grad=True)
+    total(leaf).backward()
+    slope = wg.grad(expected)(X)
+    assert leaf.grad is not None
+    np.testing.assert_allclose(leaf.grad.numpy(), slope, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(wg.grad(total)(X), slope, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(wg.jit(wg.grad(total))(X), slope, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(wg.vmap(wg.grad(total))(X[None])[0], slope, rtol=1e-12, atol=1e-15)
+
+
+def test_numbers_and_views() -> None:
+    x = wg.tensor(X)
+    assert (x.numel(), type(x.numel())) == (6, int)
+    y = x.view(6)
+    y[0] = 9.0
+    assert x[0, 0] == 9.0
+    with pytest.raises(ValueError, match="Unable to avoid creating a copy while reshaping"):
+        x.T.view(6)
+    text = "view: the dtype float32; a shape is needed, because elements are not read as others. Convert them with "
+    text += ".astype."
+    with pytest.raises(DtypeError, match="^" + re.escape(text) + "$"):
+        x.view(np.float32)
+
+
+def test_unary_and_binary_methods_are_numpys_functions() -> None:
+    x = wg.tensor(X)
+    for name, method in METHODS.items():
+        if isinstance(method, Otherwise) or method.__name__ != name or "numpy." not in (method.__doc__ or ""):
+            continue
+        function = getattr(np, re.findall(r"numpy\.(\w+)", method.__doc__)[0])
+        with np.errstate(all="ignore"):
+            args = () if "another" not in method.__doc__ else (x.T if name in ("mm", "mv", "matmul") else x,)
+            found, expected = getattr(x, name)(*args), function(x, *args)
+        assert type(found) is wg.Tensor
+        np.testing.assert_array_equal(found.numpy(), expected.numpy())
+
+
+@together("name", OTHERWISE)
+def test_other_names_say_how_the_same_is_written(name: str) -> None:
+    x = wg.tensor(X)
+    assert not hasattr(x, name)
+    text = f"'Tensor' object has no attribute {name!r}; write {OTHERWISE[name]}"
+    with pytest.raises(AttributeError, match="^" + re.escape(text) + "$"):
+        getattr(x, name)
+
+
+def test_what_is_to_be_written_exists() -> None:
+    for written in OTHERWISE.values():
+        for path in re.findall(r"(?:np|wengert)((?:\.\w+)+)", written):
+            found: Any = np if "np" + path in written else wg
+            for part in path.split(".")[1:]:
+                found = getattr(found, part)
+        for member in re.findall(r"\bx\.(\w+)", written):
+            assert hasattr(wg.Tensor, member)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("zeros", "numpy.zeros"),
+        ("linspace", "numpy.linspace"),
+        ("det", "numpy.linalg.det"),
+        ("Function", "autograd.Function"),
+        ("relu", "nn.functional.relu"),
+        ("minimize", "optim.minimize"),
+        ("check_grads", "testing.check_grads"),
+    ],
+)
+def test_names_of_modules_say_where_they_are(name: str, place: str) -> None:
+    text = f"module 'wengert' has no attribute {name!r}; it is wengert.{place}"
+    with pytest.raises(AttributeError, match="^" + re.escape(text) + "$"):
+        getattr(wg, name)
+    with pytest.raises(AttributeError, match=r"^module 'wengert' has no attribute 'nothing'$"):
+        wg.nothing  # noqa: B018 - asked for its error
+
+
+def test_arrays_are_made_in_the_form_of_anything() -> None:
+    wnp = wg.numpy
+    for plain in (2.0, 1j, True, np.float64(2.0), np.ones(2), [1.0]):
+        for made in (wnp.zeros(3, like=plain), wnp.array([1.0, 2.0], like=plain), wnp.eye(2, like=plain)):
+            assert type(made) is np.ndarray
+        assert wnp.full((2,), 3, dtype=np.float32, like=plain).dtype == np.float32
+    x = wg.tensor(2.0, requires_grad=True)
+    for made in (wnp.zeros(3, like=x), wnp.array([x, 2.0], like=1.0), wnp.full(2, x, like=1.0), wnp.zeros(3)):
+        assert type(made) is wg.Tensor
+
+    def powers(x: Any) -> Any:
+        y = wnp.ones(4, like=x)
+        for i in range(3):
+            y[i + 1] = y[i] * x
+        return y
+
+    assert type(powers(2.0)) is np.ndarray
+    np.testing.assert_array_equal(powers(2.0), [1.0, 2.0, 4.0, 8.0])
+    slope = [0.0, 1.0, 4.0, 12.0]
+    for run in (wg.jacobian(powers), wg.jit(wg.jacobian(powers)), wg.jacfwd(powers)):
+        np.testing.assert_array_equal(run(2.0), slope)
+    np.testing.assert_array_equal(wg.vmap(wg.jacobian(powers))(np.array([2.0]))[0], slope)
+    powers(x)[3].backward()
+    assert x.grad == 12.0
