@@ -47,7 +47,7 @@ def some_wires(seed, count):
 
 def forward_of(graph):
     """The lines of the boxes of a backward pass, with those of the forward pass that they belong to."""
-    boxes = picture_of(graph).every_box()
+    boxes = picture_of(graph, "").every_box()
     return {box.lines[0]: box.forward and box.forward.lines[0] for box in boxes if box.kind == "derived"}
 
 
@@ -126,7 +126,7 @@ def test_pictures_of_graphs_are_svg_with_names_operations_and_types():
 
 
 def test_sub_graphs_stand_inside_of_the_boxes_of_their_equations():
-    picture = picture_of(trace(wg.grad(branching))(np.ones(2)))
+    picture = picture_of(trace(wg.grad(branching))(np.ones(2)), "")
     nested = [box for box in picture.boxes if box.inside]
     assert [box.facts["operation"] for box in nested] == ["scan", "cond", "cond", "scan"]
     assert [title for title, _ in nested[1].inside] == ["branches[0]", "branches[1]"]

@@ -31,7 +31,7 @@ The formula is made of numbers, variables, + - * / // % ** @, comparisons, indic
 functions of wengert.numpy by their names: exp(x), sum(x, axis=0), where(x > 0, x, 0). It must come out as one number.
 """
 
-GRAPH = """Trace a function of a module, or its gradient, and write a page about its graph, which needs no network: pan and
+GRAPH = """Trace a function of a module, or its gradient, and write a page about its graph, which needs no network: pan,
 zoom, fold sub-graphs, click an equation to see its type, its line, and what it is the derivative of.
 
 --shapes says what each argument is like: 3,4 or float32[3,4], () for a number, and "{'w': '3,4', 'b': '4'}" for

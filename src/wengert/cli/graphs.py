@@ -65,7 +65,8 @@ def function_of(name: str) -> Callable[..., Any]:
         found = getattr(found, part)
     if not callable(found):
         raise unusable(f"{name!r:.80}, which is of type {type(found).__name__}", "a function is needed", "Name one")
-    return found
+    function: Callable[..., Any] = found
+    return function
 
 
 def require_arguments(name: str, function: Callable[..., Any], examples: Sequence[Any]) -> None:
