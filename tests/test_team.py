@@ -540,9 +540,9 @@ work()
 """
 
 
-def in_a_process(program: str) -> subprocess.CompletedProcess[str]:
+def in_a_process(program: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run a program with a team of two."""
-    environment = {**os.environ, "WENGERT_THREADS": "2"}
+    environment = {**os.environ, "WENGERT_THREADS": "2", **settings}
     return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
 
 
@@ -563,20 +563,68 @@ def test_a_process_ends_that_asks_for_a_team_while_it_ends() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
+FORKED = """
+import threading
+from wengert.native import jobs
+from wengert.native.elementwise import SHARING
+
+def recruited():
+    return jobs.SHARED.view(SHARING.place.value).recruited
+
+def threads():
+    return len(os.listdir("/proc/self/task")) if os.path.exists("/proc/self/task") else 0
+
+x = np.linspace(0.0, 1.0, 1_000_000)
+run = wg.jit(lambda x: np.sum(np.exp(np.sin(x)) * x))
+expected = run(x)
+SHARING.native or SHARING.start()
+
+def child(using):
+    alone = recruited() == 0 and threads() <= 1
+    right = using() in (expected, 2e6)
+    return alone and right and recruited() == 1 and threads() != 1
+
+def in_children():
+    found = []
+    for using in (lambda: run(x), work, lambda: run(x)):
+        number = os.fork()
+        if number == 0:
+            os._exit(0 if child(using) else 1)
+        found.append(os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]))
+    return found
+
+before = in_children()                   # the team has not had a job yet, or has just had one
+work(), run(x)
+stop = threading.Event()
+busy = threading.Thread(target=lambda: [run(x) for _ in iter(stop.is_set, True)])
+busy.start()                             # it dispatches jobs while processes are made
+after = in_children()
+stop.set()
+busy.join()
+print(before, after, run(x) == expected, recruited())
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_process_gets_a_team_of_its_own() -> None:
+def test_forked_processes_have_teams_of_their_own_from_the_first_job_on() -> None:
+    done = in_a_process(PROGRAM + FORKED, WENGERT_NATIVE="1")
+    assert (done.returncode, done.stdout) == (0, "[0, 0, 0] [0, 0, 0] True 1\n"), done.stdout + done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited in another way there")
+def test_where_the_system_has_no_threads_to_spare_one_does_all() -> None:
     program = PROGRAM + (
-        "import time\n"
+        "import resource\n"
+        "from wengert.native import jobs\n"
         "from wengert.native.elementwise import SHARING\n"
-        "while SHARING.native is None: work(); time.sleep(0.01)\n"
-        "child = os.fork()\n"
-        "total = work()\n"
-        "while SHARING.native is None: work(); time.sleep(0.01)\n"
-        "if child == 0: os._exit(0 if total == 2e6 else 1)\n"
-        "print(os.waitpid(child, 0)[1], total)\n"
+        "SHARING.start(); SHARING.threads = 3; SHARING.start()\n"  # another team, without workers yet
+        "pages = int(open('/proc/self/statm').read().split()[0])\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + 5_000_000,) * 2)\n"  # less than a stack
+        "x = np.ones(100_000)\n"
+        "print(float(np.sum(wg.asarray(x) * 2.0)), jobs.SHARED.view(SHARING.place.value).threads)\n"
     )
     done = in_a_process(program)
-    assert (done.returncode, done.stdout) == (0, "0 2000000.0\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "200000.0 1\n"), done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no affinities on this system")

@@ -55,7 +55,6 @@ class Sharing:
         self.asked = 0
         self.lock = threading.Lock()
         self.place = ctypes.c_void_p()
-        self.code = 0  # the address of `inner_loops.apply`
         self.native: Callable[..., int] | None = None
         self.own: Callable[[str], str] | None = None
 
@@ -112,12 +111,12 @@ class Sharing:
         objects.check_layout()
         threads = self.threads
         address = team.team_of(threads).address
-        self.code = inner_loops.code()
+        apply = inner_loops.code()
         word, array = ctypes.c_int64, ctypes.py_object
         with self.lock:
             if threads == self.threads:  # else the number was changed meanwhile
                 self.place.value = address
-                self.native = ctypes.CFUNCTYPE(word, ctypes.c_void_p, word, array, array, array)(self.code)
+                self.native = ctypes.CFUNCTYPE(word, ctypes.c_void_p, word, array, array, array)(apply)
 
     def set_threads(self, threads: int) -> None:
         """Change how many threads share the work; what runs goes on with as many as it began with."""
@@ -129,12 +128,10 @@ class Sharing:
             self.start_soon()
 
     def leave(self) -> None:
-        """Forget the team, in a process forked from its own; there will be another when it is asked for."""
-        self.native = None
-        self.place.value = None
-        self.lock = threading.Lock()  # another thread may have held it
-        if self.asked < TRIAL or self.code:  # else another thread was in the middle of making it
-            self.asked = 0
+        """Forget what other threads are doing, in a process that was forked, which has none of them."""
+        self.lock = threading.Lock()  # one of them may have held it
+        if self.place.value is None and self.asked >= TRIAL:
+            self.asked = TRIAL - 1  # one of them may have been making the team
 
 
 MOST_THREADS = 256

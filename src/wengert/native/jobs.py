@@ -10,15 +10,20 @@ the dispatcher withdrew the call first: each step from CALLED is an exchange, so
 stored before a call or an answer is seen after it. A worker that is about to sleep says so and then looks for a call
 once more; the dispatcher calls and then looks who sleeps. Both happen in one order for all (`seq_cst`), so that one of
 them sees the other. Which thread takes which parts orders nothing (`monotonic`).
+
+The first job makes the workers. So a forked process, which has none of its parent's, has its own when it has a job for
+them, once the team's memory has been made anew (`Team.begin`).
 """
 
 from __future__ import annotations
+
+import signal as signals
 
 from wengert.native.builder import Builder, Value, external, native
 from wengert.native.processor import CONDITIONS, MACHINE
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, OwnLine, Pointer, Signature, Struct
 
-__all__ = ["IDLE", "JOB", "PLACE", "REFUSED", "RUNNING", "SHARED", "dispatch", "linger", "worker"]
+__all__ = ["IDLE", "JOB", "PLACE", "REFUSED", "RUNNING", "SHARED", "dispatch", "linger"]
 
 IDLE, CALLED, RUNNING = 0, 1, 2
 REFUSED = -1
@@ -36,6 +41,7 @@ SHARED = Struct(
     "Shared",
     dispatch=Pointer(DISPATCH),  # for those who have a job
     busy=I64,  # 1 while a job runs
+    recruited=I64,  # 1 once there are workers
     threads=I64,  # at most, the dispatching one included
     patience=I64,  # how often a worker looks for work before it sleeps
     unheard=I64,  # jobs in a row for which workers slept and were not woken
@@ -61,6 +67,12 @@ PLACE = Struct(
 )
 """Where a thread works."""
 
+make_thread = external("pthread_create", I32, POINTER, POINTER, POINTER, POINTER)
+forget_thread = external("pthread_detach", I32, I64)
+make_mutex = external("pthread_mutex_init", I32, POINTER, POINTER)
+make_condition = external("pthread_cond_init", I32, POINTER, POINTER)
+fill_signals = external("sigfillset", I32, POINTER)
+mask_signals = external("pthread_sigmask", I32, I32, POINTER, POINTER)
 lock = external("pthread_mutex_lock", I32, POINTER)
 unlock = external("pthread_mutex_unlock", I32, POINTER)
 wait = external("pthread_cond_wait", I32, POINTER, POINTER)
@@ -99,6 +111,8 @@ def dispatch(b: Builder, memory: Value, function: Value, argument: Value, count:
         b.give(REFUSED)
     with b.when(team.field("busy").compare_exchange(0, 1, "seq_cst").equals(False)):
         b.give(REFUSED)
+    with b.when(team.get("recruited").equals(0)):
+        b.do(recruit, team)
     team.set("function", function)
     team.set("argument", argument)
     team.set("count", count)
@@ -116,6 +130,26 @@ def dispatch(b: Builder, memory: Value, function: Value, argument: Value, count:
     raised = team.get("raised")
     team.field("busy").store(0, "seq_cst")
     b.give(raised)
+
+
+@native(VOID, Pointer(SHARED))
+def recruit(b: Builder, team: Value) -> None:
+    """Make the workers, as many as the system allows; signals are Python's."""
+    mask, before, thread = b.stack(Array(I8, 128)), b.stack(Array(I8, 128)), b.stack(I64)
+    b.do(fill_signals, mask)
+    b.do(mask_signals, int(signals.SIG_SETMASK), mask, before)
+    with b.loop(team.get("threads"), 1) as recruits:
+        place = place_of(team, recruits.index)
+        place.set("team", team)
+        place.set("number", recruits.index)
+        b.do(make_mutex, place.field("mutex"), None)
+        b.do(make_condition, place.field("condition"), None)
+        with b.when(b.call(make_thread, thread, None, worker, place).equals(0)) as otherwise:
+            b.do(forget_thread, thread.load())
+        with otherwise:
+            team.set("threads", b.least(team.get("threads"), recruits.index))
+    b.do(mask_signals, int(signals.SIG_SETMASK), before, None)
+    team.set("recruited", 1)
 
 
 def call_workers(b: Builder, team: Value, regions: Value, many: Value) -> None:

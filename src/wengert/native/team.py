@@ -8,11 +8,8 @@ The workers run no Python and hold no interpreter lock. `jobs` has the protocol.
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
-import signal
 import time
-from typing import Any
 
 from wengert.native import jobs
 from wengert.native.builder import program
@@ -25,7 +22,7 @@ PATIENCE = 2e-3  # seconds that a worker looks for the next job, about as long a
 
 
 class Team:
-    """Be the workers of this process, who share jobs with the thread that dispatches them.
+    """Be the workers of this process, who share jobs with the thread that dispatches them; the first job makes them.
 
     Args:
         threads: how many share the work, the dispatching one included.
@@ -36,26 +33,24 @@ class Team:
 
     def __init__(self, threads: int) -> None:
         check_system()
-        names = (jobs.dispatch.name, jobs.worker.name, jobs.linger.name)
-        dispatch, worker, linger = machine_code(program(jobs.dispatch, jobs.worker, jobs.linger), names).values()
+        names = jobs.dispatch.name, jobs.linger.name
+        code, linger = machine_code(program(jobs.dispatch, jobs.linger), names).values()
         libc = ctypes.CDLL(None)
         libc.aligned_alloc.restype = ctypes.c_void_p
-        size = jobs.SHARED.size + jobs.PLACE.size * threads
-        address = libc.aligned_alloc(ctypes.c_size_t(LINE), ctypes.c_size_t(size))  # never freed: workers use it
+        self.size = jobs.SHARED.size + jobs.PLACE.size * threads
+        address = libc.aligned_alloc(ctypes.c_size_t(LINE), ctypes.c_size_t(self.size))  # never freed: workers use it
         if not address:
             raise OSError("no memory")
-        ctypes.memset(address, 0, size)
-        team = jobs.SHARED.view(address)
-        team.dispatch, team.threads = dispatch, threads
-        team.patience = round(PATIENCE / seconds_of_a_look(linger))
-        before = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())  # workers leave signals to Python
-        try:
-            for number in range(1, threads):
-                recruit(libc, ctypes.c_void_p(worker), address, number)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self.address = address
-        self.dispatch = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 6)(dispatch)
+        self.address: int = address
+        self.code, self.threads, self.patience = code, threads, round(PATIENCE / seconds_of_a_look(linger))
+        self.dispatch = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 6)(code)
+        self.begin()
+
+    def begin(self) -> None:
+        """Be without workers until there is a job, as at first and in a process that was forked."""
+        ctypes.memset(self.address, 0, self.size)
+        team = jobs.SHARED.view(self.address)
+        team.dispatch, team.threads, team.patience = self.code, self.threads, self.patience
 
     def run(self, function: int, argument: int, count: int, grain: int) -> int:
         """Run a job: call a function for all of so many parts, on several threads at once.
@@ -73,14 +68,23 @@ class Team:
         return int(self.dispatch(self.address, function, argument, count, grain))
 
 
-@functools.cache
+TEAMS: dict[int, Team] = {}
+"""The teams of this process, by their numbers of threads."""
+
+
 def team_of(threads: int) -> Team:
     """Return the team of this process with so many threads, for eager and for compiled work."""
-    return Team(threads)
+    return TEAMS.get(threads) or TEAMS.setdefault(threads, Team(threads))
 
 
-if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's workers
-    os.register_at_fork(after_in_child=team_of.cache_clear)
+def begin_anew() -> None:
+    """Let all teams be without workers, in a process forked from theirs, where no thread but this one is."""
+    for team in TEAMS.values():
+        team.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=begin_anew)
 
 
 def check_system() -> None:
@@ -89,20 +93,6 @@ def check_system() -> None:
         raise RuntimeError("there are no POSIX threads")
     if MACHINE not in MACHINES:
         raise RuntimeError(f"the bits of floating-point conditions on {MACHINE} are unknown")
-
-
-def recruit(libc: Any, worker: ctypes.c_void_p, team: int, number: int) -> None:
-    """Make one worker, or raise an OSError."""
-    address = place_address(team, number)
-    place = jobs.PLACE.view(address)
-    place.team = team
-    place.number = number
-    libc.pthread_mutex_init(ctypes.byref(place.mutex), None)
-    libc.pthread_cond_init(ctypes.byref(place.condition), None)
-    thread = ctypes.c_void_p()
-    if libc.pthread_create(ctypes.byref(thread), None, worker, ctypes.c_void_p(address)):
-        raise OSError("no thread could be made")
-    libc.pthread_detach(thread)
 
 
 def place_address(team: int, number: int) -> int:
