@@ -40,6 +40,7 @@ class Writer:
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
+        self.scans = np.random.default_rng(seed + 1000)
         self.buffers: dict[str, Buffer] = {}
         self.readable: list[str] = []
 
@@ -100,12 +101,26 @@ class Writer:
         value = len(self.operations) - 1
         stores: list[Store] = []
         reductions: list[Reduction] = []
+        if len(extents) > 1 and self.scans.random() < 0.2:
+            return self.scan(value)
         for _ in range(self.count(1, 2)):
             self.result(value, stores, reductions)
             value = self.count(0, value)
         self.own += [s.buffer for s in stores if self.buffers[s.buffer].kind == "row"]
         lane = self.choose(*range(len(extents)))
         return Stage(extents, tuple(self.operations), tuple(stores), tuple(reductions), lane)
+
+    def scan(self, value: int) -> Stage:
+        """Return a stage whose only result is what has been combined so far along a dimension."""
+        extents, dtype = self.extents, self.operations[value].dtype
+        over = int(self.scans.integers(1, len(extents)))
+        combine = str(self.scans.choice(["and", "or"] if dtype.kind == "b" else ["add", "maximum", "minimum"]))
+        factors = [n for n, o in enumerate(self.operations) if o.dtype == dtype and combine == "add"]
+        factor = int(self.scans.choice(factors)) if factors and self.scans.random() < 0.5 else None
+        name, at = self.written(extents, dtype), Affine(0, strides(extents))
+        lane = int(self.scans.choice([d for d in range(len(extents)) if d != over]))
+        result = Reduction(combine, value, "scan", (over,), name, at, factor)
+        return Stage(extents, tuple(self.operations), (), (result,), lane)
 
     def put(self, name: str, operands: tuple[int, ...], dtype: Any, **rest: Any) -> int:
         self.operations.append(Operation(name, operands, dtype, **rest))

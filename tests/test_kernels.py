@@ -94,6 +94,14 @@ def with_reduction(**fields: Any) -> Program:
     return with_stage(0, reductions=(*SUMS.reductions[:2], changed(SUMS.reductions[2], **fields)))
 
 
+SCAN = Reduction("add", 2, "scan", (1,), "y", ALONG)
+
+
+def with_scan(**fields: Any) -> Program:
+    """The program whose second stage gives running sums in place of quotients."""
+    return with_stage(1, **{"stores": QUOTIENTS.stores[1:], "reductions": (SCAN,), "lane": 0, **fields})
+
+
 def with_buffer(number: int, **fields: Any) -> Program:
     buffers = list(BUFFERS)
     buffers[number] = changed(buffers[number], **fields)
@@ -200,12 +208,16 @@ BROKEN = {
         (with_buffer(1, dtype=LONG), "kernel 0, stage 1: float64 for y of int64"),
         (with_operation(changed(LOAD, dtype=LONG)), "kernel 0, stage 1: int64 for x"),
     ],
-    "the kind of a reduction follows from what it reduces over": [
+    "the kind of a reduction follows from what it reduces over, and scans stand alone": [
         (with_reduction(kind="column"), "kernel 0, stage 0, reduce m: column where total is"),
         (with_reduction(over=()), "kernel 0, stage 0, reduce m: over ()"),
         (with_reduction(over=(0, 2)), "kernel 0, stage 0, reduce m: over (0, 2)"),
         (with_reduction(kind="column", over=(0,), at=None), "kernel 0, stage 0, reduce m: column where column is"),
         (with_reduction(over=(0, 1), at=Affine(0, (0, 1))), "kernel 0, stage 0, reduce m: its place moves"),
+        (with_reduction(kind="scan"), "kernel 0, stage 0, reduce m: a scan over (0, 1)"),
+        (with_reduction(kind="scan", over=(1,), at=None), "kernel 0, stage 0, reduce m: a scan over (1,)"),
+        (with_scan(lane=1), "kernel 0, stage 1, reduce y: a scan along the lanes"),
+        (with_scan(reductions=(SCAN, Reduction("add", 2, "row", (1,), "q"))), "reduce y: a scan beside"),
     ],
     "a number of the row is given once, by a stage before those that use it": [
         (with_operation(Operation("number", (), DOUBLE, "q")), "kernel 0, stage 1, %2: the number 'q'"),
@@ -233,6 +245,15 @@ def test_each_rule_finds_what_breaks_it(rule: Any) -> None:
         assert found
         assert {finding.rule for finding in found} == {rule}, found
         assert any(where in place for place, _ in found), found
+
+
+def test_running_sums_are_evaluated() -> None:
+    x = np.random.default_rng(0).normal(size=(ROWS, COLUMNS))
+    require_sound(with_scan())
+    np.testing.assert_allclose(evaluate(with_scan(), [x])[0], np.cumsum(x / x.sum(1, keepdims=True), 1))
+    found = evaluate(with_scan(reductions=(changed(SCAN, value=2, factor=0),)), [x])[0]
+    q = x / x.sum(1, keepdims=True)
+    np.testing.assert_allclose(found[:, 1], q[:, 0] * x[:, 1] + q[:, 1])
 
 
 def test_a_broken_program_is_refused() -> None:

@@ -134,8 +134,6 @@ ROUTINES = {
         "unwrap",
         "linspace",
         "cross",
-        "recurrence",
-        "extremum_partials",
     ),
     *("cholesky", "scipy_cholesky", "solve_triangular", "cho_solve", "eigh", "eigvalsh", "eig", "eigvals"),
     *("svd", "svdvals", "divided", "cluster_share", "qr", "qr_r", "pinv", "lstsq", "residuals_of_full_rank"),
@@ -156,7 +154,7 @@ ROUTINES = {
     ),
     *("solve_sylvester", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_banded", "solve_toeplitz"),
     *("matrix_rank", "scipy_qr", "fft", "ifft", "rfft", "irfft"),
-    *("inv", "solve", "det", "slogdet", "cofactors", "cumsum", "accumulate", "constant_accumulate", "reduceat"),
+    *("inv", "solve", "det", "slogdet", "cofactors", "reduceat"),
     *("packbits", "unpackbits"),
     *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect"),
     *("unravel_index", "array_equal", "array_equiv"),
@@ -294,6 +292,22 @@ OF_DTYPES = {
         np.sinc(f),
     ],
     "of all": lambda i, s, b, f, d: [b.all(), b.any(), i.any(1), np.count_nonzero(f), d.max(), s.min(), i.max(0)],
+    "running": lambda i, s, b, f, d: [
+        *(np.cumsum(x, axis=-1) for x in (i, s, b, f, d)),
+        *(np.cumprod(x, axis=0) for x in (i, s, f, d)),
+        *(function.accumulate(x) for function in (np.maximum, np.minimum) for x in (i, s, b, f, d)),
+        np.cumsum(i, 0)[::-1] * 2,
+        np.cumsum(np.exp(f) * d) + np.cumsum(f[::-1])[::-1],
+        np.cumsum(-0.0 * abs(f)),
+        np.cumsum(np.cumsum(np.outer(f, d), 0), 1),
+        np.cumsum(np.outer(f, d).reshape(3, 1, 3) * i[:, None, :].reshape(1, 2, 3), axis=0),
+        np.logical_and.accumulate(b),
+        np.bitwise_or.accumulate(i, 1),
+    ],
+    "slopes of running": lambda i, s, b, f, d: [
+        wg.grad(lambda x, g=g: np.sum(g(x * f) * f[::-1]))(d * 0.5)
+        for g in (np.cumsum, np.cumprod, np.maximum.accumulate, np.minimum.accumulate)
+    ],
     "masked sums": lambda i, s, b, f, d: [f.sum(where=b), i.sum(0, where=b), d.mean(where=b), i.prod(1, where=b)],
     "starting values": lambda i, s, b, f, d: [
         i.sum(initial=2),
@@ -465,7 +479,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         (SMALL, 3),
         "a whole number of Python's, which an array",
     ),
-    "running": (np.cumsum, (SINGLE,), "results that follow one from the other"),
+    "running": (np.logaddexp.accumulate, (SINGLE,), "steps that no opcode takes"),
     "NaN left out": (
         lambda x: np.nanmax(x, where=x > 0, initial=0),
         (SINGLE,),

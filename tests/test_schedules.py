@@ -14,7 +14,7 @@ from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduction, Stage
 from wengert.kernel.printing import text
-from wengert.kernel.schedule import Pack, Schedule, chosen, illegal
+from wengert.kernel.schedule import Pack, Schedule, chosen, illegal, scanned
 from wengert.kernel.tiling import scheduled
 
 DOUBLE = np.dtype(float)
@@ -42,7 +42,8 @@ PLAIN = Schedule(((0,),), (1,))
 
 def random_schedule(program: Program, seed: int) -> Schedule:
     random = np.random.default_rng(seed)
-    lanes = tuple(tuple(int(random.integers(len(s.extents))) for s in kernel.stages) for kernel in program.kernels)
+    free = [[[d for d in range(len(s.extents)) if d not in scanned(s)] for s in k.stages] for k in program.kernels]
+    lanes = tuple(tuple(int(random.choice(own)) for own in kernel) for kernel in free)
     tiles = tuple(int(random.choice([n for n in range(1, k.rows + 1) if k.rows % n == 0])) for k in program.kernels)
     packs: list[Pack] = []
     for k, kernel in enumerate(program.kernels):
@@ -85,6 +86,17 @@ ILLEGAL: dict[str, tuple[Any, str]] = {
     "lane": (dataclasses.replace(PLAIN, lanes=((3,),)), "lanes along dimension 3 of 3"),
     "pack": (dataclasses.replace(PLAIN, packs=(Pack(0, 0, 0),)), "rows read other elements, or write them"),
 }
+
+
+def test_lanes_do_not_run_along_what_follows_one_from_the_other() -> None:
+    at = Affine(0, (0, 8, 1))
+    load = Operation("load", (), DOUBLE, "x", at)
+    for over, lane in ((1, 2), (2, 0)):
+        stage = Stage((1, 8, 8), (load,), (), (Reduction("add", 0, "scan", (over,), "y", at),))
+        buffers = Buffer("x", (8, 8), DOUBLE, "input"), Buffer("y", (8, 8), DOUBLE, "output")
+        program = Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),))
+        assert chosen(program).lanes == ((lane,),)
+        assert "follow one from the other" in illegal(program, Schedule(((over,),), (1,)))
 
 
 @pytest.mark.parametrize("case", ILLEGAL)

@@ -41,7 +41,7 @@ class Group:
         if not own.isdisjoint(root.far):
             return False, None
         if self.rows is None:
-            return len(root.long) <= 1, None
+            return root.first is None and len(root.long) <= 1, None
         found: int | None = None
         for need, maps in root.needs.items():
             if need not in own:
@@ -55,9 +55,9 @@ class Group:
                 if found is not None and found != dimension:
                     return False, None
                 found = dimension
-        if found is None and len(root.long) > 1:
-            found = root.long[0]
-        return found is not None and root.space[found] == self.rows, found
+        if found is None:
+            found = root.first
+        return found not in (None, root.scanned) and root.space[found] == self.rows, found
 
 
 def grouped(roots: Mapping[Node, Root]) -> list[Group]:
@@ -83,7 +83,7 @@ def join(root: Root, groups: list[Group], homes: dict[Root, Group]) -> None:
             root.outer, home = outer, groups[k]
             break
     else:
-        root.outer = root.long[0] if len(root.long) > 1 else None
+        root.outer = root.first
         home = Group(None if root.outer is None else root.space[root.outer])
         groups.insert(last + 1, home)
     homes[root] = home
@@ -109,7 +109,13 @@ def level_after(root: Root, need: Root, maps: Iterable[IndexMap]) -> int:
     What was too much for one stage is read from memory in the next.
     """
     whole = identity_map(need.node.shape)
-    together = need.kind == "store" and need.inner == root.inner and need.outer == root.outer and not need.node.heavy
+    together = (
+        need.kind == "store"
+        and root.kind != "scan"
+        and need.inner == root.inner
+        and need.outer == root.outer
+        and not need.node.heavy
+    )
     return need.level + (not (together and all(read == whole for read in maps)))
 
 

@@ -22,6 +22,7 @@ from wengert.compile.layouts import axes_in_kernels, inverse
 from wengert.compile.nodes import LONG, Access, Node, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
 from wengert.compile.pointwise import pointwise
+from wengert.compile.scans import extremum_partials, recurrence, scan
 from wengert.compile.sums import count_nonzero, logsumexp, mean, norm, reduction, trace, variance
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.contraction import Contraction
@@ -216,6 +217,8 @@ NAMED: dict[str, Rule] = {
     "pad": pad,
     "place_windows": place_windows,
     "assign": assign,
+    "recurrence": recurrence,
+    "extremum_partials": extremum_partials,
 }
 """The rules of single primitives."""
 
@@ -224,7 +227,7 @@ OF_FORMS: tuple[tuple[type[Form], Rule], ...] = (
     (Reduction, reduction),
     (Contraction, contraction),
     (View, view),
-    (Scan, refusing("results that follow one from the other")),
+    (Scan, scan),
     (Routine, refusing("a routine of NumPy")),
     (Selection, refusing("a shape that depends on elements")),
     (Region, refusing("control flow")),

@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
 """For each dimension from where to where it goes."""
 
-Kind = Literal["buffer", "constant", "index", "point", "reduce", "choice", "pieces", "row", "gather"]
+Kind = Literal["buffer", "constant", "index", "point", "reduce", "scan", "choice", "pieces", "row", "gather"]
 LONGEST_PATH = 4000
 """Processor cycles of what one stage computes one after the other, so that none has thousands of operations."""
 MANY = 64
@@ -41,6 +41,8 @@ class Node:
             index: its own index, along its only dimension;
             point: an opcode of the arguments at each point, "copy" for the argument as it is;
             reduce: an opcode that combines the argument, over a space of its own;
+            scan: an opcode that combines the first argument along one axis, each step being an element; what it has so
+                far is multiplied by the second one first, if there is one;
             choice: at each point the first argument whose box holds it; the last one elsewhere;
             pieces: at each point the sum of the arguments whose boxes hold it;
             row: the argument, which must be in memory, as one row of elements;
@@ -48,7 +50,7 @@ class Node:
         name: the opcode, or the name of an input.
         shape, dtype: of the values.
         args: what it reads.
-        axes, space: of a reduction, the reduced dimensions and the space of its argument.
+        axes, space: of a reduction or a scan, the dimensions, and the space of its argument.
         boxes: of a choice or pieces.
         value: of a constant; the contents of a buffer that is not an input.
         number: in order of creation, so that nodes come after what they read.
@@ -207,7 +209,7 @@ class Nodes:
 
     def memory(self, x: Access, shape: Shape) -> Access:
         """Return an access as one of all of a node that can be in memory."""
-        if x.node.kind in ("buffer", "point", "reduce", "choice", "pieces", "gather") and x.is_all(shape):
+        if x.node.kind in ("buffer", "point", "reduce", "scan", "choice", "pieces", "gather") and x.is_all(shape):
             return x
         return Access(
             self.make("point", "copy", shape, x.node.dtype, [x.through(identity_map(shape))]), identity_map(shape)
@@ -243,7 +245,7 @@ def cost_of(node: Node) -> float:
 
 def path_of(node: Node) -> float:
     """Return how long the longest chain of operations is that ends with a node."""
-    if node.kind in ("reduce", "buffer", "constant", "index", "row"):
+    if node.kind in ("reduce", "scan", "buffer", "constant", "index", "row"):
         return 0.0
     own = OPCODES[node.name].cost if node.kind == "point" and node.name != "copy" else 1
     return own + max([0.0 if a.node.heavy else a.node.path for a in node.args], default=0.0)

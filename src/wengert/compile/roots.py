@@ -24,7 +24,8 @@ class Root:
 
     Attributes:
         node: what is computed.
-        kind: a store of each point, a reduction, or values that are kept for other stages of the row.
+        kind: a store of each point, a reduction, what a reduction gives step by step, or values that are kept for other
+            stages of the row.
         space: of the loop.
         axes: the dimensions of the space that are reduced.
         needs: the roots that it reads, each with the maps under which it does.
@@ -37,11 +38,11 @@ class Root:
 
     __slots__ = ("axes", "buffer", "far", "kind", "level", "needs", "node", "outer", "reads", "space")
 
-    def __init__(self, node: Node, kind: Literal["store", "reduce", "kept"]) -> None:
+    def __init__(self, node: Node, kind: Literal["store", "reduce", "scan", "kept"]) -> None:
         self.node = node
         self.kind = kind
         self.space: Shape = node.space if node.kind == "reduce" else node.shape
-        self.axes = node.axes
+        self.axes = node.axes if node.kind == "reduce" else ()
         self.needs: dict[Root, set[IndexMap]] = {}
         self.far: set[Root] = set()
         self.reads: set[tuple[Node, IndexMap]] = set()
@@ -56,6 +57,19 @@ class Root:
     def long(self) -> list[int]:
         """The dimensions of more than one element: no loop runs over the others."""
         return [k for k, n in enumerate(self.space) if n != 1]
+
+    @property
+    def scanned(self) -> int | None:
+        """The dimension whose steps follow one from the other, if there is one; rows cannot run over it."""
+        return self.node.axes[0] if self.kind == "scan" else None
+
+    @property
+    def first(self) -> int | None:
+        """The dimension that rows run over where nothing else decides; none if lanes go on where steps follow."""
+        free = [k for k in self.long if k != self.scanned]
+        if len(self.long) < 2 or (self.scanned == self.long[0] and len(free) == 1):
+            return None
+        return free[0]
 
     @property
     def inner(self) -> Shape:
@@ -98,8 +112,8 @@ def find_roots(outputs: Sequence[Node], made: Sequence[Node]) -> dict[Node, Root
         if node.kind in ("buffer", "constant", "index"):
             note(node, seen)
             continue
-        if node.kind == "reduce" or node in live or node in held or is_worth_memory(node, seen):
-            root = roots[node] = Root(node, "reduce" if node.kind == "reduce" else "store")
+        if node.kind in ("reduce", "scan") or node in live or node in held or is_worth_memory(node, seen):
+            root = roots[node] = Root(node, kind_of(node))
             note(node, seen)
             for reader, read in seen:
                 reader.needs.setdefault(root, set()).add(read)
@@ -108,6 +122,11 @@ def find_roots(outputs: Sequence[Node], made: Sequence[Node]) -> dict[Node, Root
             seen = {(root, identity_map(root.space))}
         follow(node, seen, reached, held)
     return dict(reversed(roots.items()))
+
+
+def kind_of(node: Node) -> Literal["store", "reduce", "scan"]:
+    """Return the kind of the root of a node."""
+    return "reduce" if node.kind == "reduce" else "scan" if node.kind == "scan" else "store"
 
 
 def note(node: Node, seen: Reads) -> None:
@@ -139,6 +158,8 @@ def is_worth_memory(node: Node, seen: Reads) -> bool:
         return True  # guards bound one dimension each
     if node.heavy:
         return True
+    if node.cost > RECOMPUTED and any(reader.scanned == reader.long[-1] for reader, _ in seen if reader.kind == "scan"):
+        return True  # it can be computed in lanes, and what follows cannot
     maps: dict[Root, set[IndexMap]] = {}
     for reader, read in seen:
         maps.setdefault(reader, set()).add(read)

@@ -69,7 +69,7 @@ def output_nodes(lowered: Lowered) -> list[Node]:
 def is_as_it_lies(access: Access, shape: Shape) -> bool:
     """Tell whether an array of some shape is all of a node that kernels compute, one element after the other."""
     node = access.node
-    if node.kind not in ("point", "reduce", "choice", "pieces", "gather"):
+    if node.kind not in ("point", "reduce", "scan", "choice", "pieces", "gather"):
         return False
     order = tuple([(d, step) for d, step in enumerate(strides_for(shape)) if shape[d] > 1])
     return prod(node.shape) == prod(shape) and flattened(node.shape, access.map) == Index(0, order)
@@ -113,7 +113,7 @@ class Memory:
             for root in group.roots:
                 if root.buffer:
                     continue
-                if root in far or root.over_rows or (root.kind == "store" and not fits_row(root)):
+                if root in far or root.over_rows or (root.kind in ("store", "scan") and not fits_row(root)):
                     root.buffer = f"t{root.node.number}"
                     self.buffers[root.buffer] = Buffer(root.buffer, root.node.shape, root.node.dtype, "temporary")
                 elif root.kind != "reduce" or not root.is_number:
@@ -155,18 +155,14 @@ class KernelWriter:
 
     def kernel(self) -> Kernel:
         """Return the kernel."""
-        order: dict[tuple[int, Shape], list[Root]] = {}
+        order: dict[tuple[int, Shape, int | None], list[Root]] = {}
         for root in self.group.roots:
-            order.setdefault((root.level, root.inner), []).append(root)
+            order.setdefault((root.level, root.inner, root.scanned), []).append(root)
         rows = self.group.rows or 1
-        writers = [StageWriter(self, rows, inner, roots) for (_, inner), roots in sorted(order.items(), key=first_of)]
+        items = sorted(order.items(), key=lambda item: item[0][0])
+        writers = [StageWriter(self, rows, inner, roots) for (_, inner, _), roots in items]
         kept = tuple([keep for writer in writers for keep in writer.kept])
         return Kernel(rows, tuple([writer.stage() for writer in writers]), kept)
-
-
-def first_of(item: tuple[tuple[int, Shape], Any]) -> int:
-    """Return the level of roots in an order."""
-    return item[0][0]
 
 
 class StageWriter:
@@ -196,17 +192,22 @@ class StageWriter:
     def write(self, root: Root) -> None:
         """Write what computes a root, and its store or reduction."""
         places = placed(root)
-        if root.kind == "reduce":
-            (access,) = root.node.args
-            value = self.value((access.node, compose(access.map, places), ()))
-            self.reduce(root, value, places)
+        if root.kind in ("reduce", "scan"):
+            values = [self.value((access.node, compose(access.map, places), ())) for access in root.node.args]
+            (self.scan if root.kind == "scan" else self.reduce)(root, values, places)
         else:
             value = self.value((root.node, places, ()), fresh=True)
             self.stores.append(Store(root.buffer, self.own_place(root, places), value))
 
-    def reduce(self, root: Root, value: int, places: IndexMap) -> None:
+    def scan(self, root: Root, values: list[int], places: IndexMap) -> None:
+        """Write the reduction that gives each step of a root."""
+        ((along, _),) = places[root.node.axes[0]].terms
+        at = self.own_place(root, places)
+        self.reductions.append(Reduction(root.node.name, values[0], "scan", (along,), root.buffer, at, *values[1:]))
+
+    def reduce(self, root: Root, values: list[int], places: IndexMap) -> None:
         """Write the reduction of a root."""
-        node = root.node
+        node, (value,) = root.node, values
         over = tuple(sorted([d for k in root.axes for d, _ in places[k].terms]))
         inner = set(range(1, len(self.extents)))
         if root.is_number and not root.over_rows:
@@ -420,7 +421,7 @@ def merged(guard: Guard, more: Iterable[Bound]) -> Guard:
 def pruned(stage: Stage) -> Stage:
     """Return a stage without operations that nothing uses."""
     used: set[int] = set()
-    todo = [s.value for s in stage.stores] + [r.value for r in stage.reductions]
+    todo = [s.value for s in stage.stores] + [n for r in stage.reductions for n in r.values]
     while todo:
         place = todo.pop()
         if place not in used:
@@ -434,5 +435,8 @@ def pruned(stage: Stage) -> Stage:
         for old in places
     ]
     stores = [replace(store, value=places[store.value]) for store in stage.stores]
-    reductions = [replace(reduction, value=places[reduction.value]) for reduction in stage.reductions]
+    reductions = [
+        replace(r, value=places[r.value], factor=None if r.factor is None else places[r.factor])
+        for r in stage.reductions
+    ]
     return replace(stage, operations=tuple(operations), stores=tuple(stores), reductions=tuple(reductions))

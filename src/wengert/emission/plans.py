@@ -60,7 +60,8 @@ class Plan:
         self.starts = [self.start(reduction) for reduction in stage.reductions]
         self.clean = clean_ranges(stage)
         self.once = {n for n, uses in Counter(used(stage)).items() if uses == 1}
-        self.fused = {r.value for r in stage.reductions if r.combine == "add" and self.is_product(r.value)}
+        sums = [r for r in stage.reductions if r.combine == "add" and r.kind != "scan"]
+        self.fused = {r.value for r in sums if self.is_product(r.value)}
         self.spread = self.spread_operations()
         self.units = self.unrolled()
         self.masked_alone = target.masks and self.units == 1 and self.weight() > HEAVY and not self.clean
@@ -160,7 +161,7 @@ def nest_of(stage: Stage, depends: list[frozenset[int]]) -> tuple[int, ...]:
     Lanes that are kept stand outside of the sums, so that a step has sums for many of them in registers. They
     come first of all if at least half of the work then leaves the other loops.
     """
-    reduced = {d for r in stage.reductions if r.kind in ("nested", "column") for d in r.over if d}
+    reduced = {d for r in stage.reductions if r.kind in ("nested", "column", "scan") for d in r.over if d}
     inner = range(1, len(stage.extents))
     parts = [d for d in inner if d not in reduced], [d for d in inner if d in reduced]
     nest = tuple(d for part in parts for d in sorted(part, key=lambda d: d == stage.lane))
@@ -211,7 +212,7 @@ def results(stage: Stage) -> Iterator[int]:
     for store in stage.stores:
         yield store.value
     for reduction in stage.reductions:
-        yield reduction.value
+        yield from reduction.values
 
 
 def dependences(stage: Stage, buffers: dict[str, Buffer]) -> list[frozenset[int]]:

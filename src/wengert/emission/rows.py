@@ -162,7 +162,7 @@ def anonymous(kernel: Kernel, buffers: dict[str, Buffer]) -> tuple[object, tuple
         ]
         key += [(s.value, s.at, s.guard, known(s.buffer)) for s in stage.stores]
         key += [
-            (r.combine, r.value, r.kind, r.over, r.at, known(r.into), buffers[r.into].size if r.at else None)
+            (r.combine, r.values, r.kind, r.over, r.at, known(r.into), buffers[r.into].size if r.at else None)
             for r in stage.reductions
         ]
     key += [(known(k.number), known(k.buffer), k.at) for k in kernel.kept]

@@ -117,6 +117,9 @@ class Sharing:
             if duration < LARGE or others or not nest:
                 self.steps.append(Step(kernel, 1, 1, {}))
                 return
+            if any(r.kind == "scan" and nest[0] in r.over for r in first.reductions):
+                self.steps.append(Step(kernel, 1, 1, {}))
+                return
             extent, grain = first.extents[nest[0]], GRAIN if nest[0] == first.lane else 1
         summed = [r for stage in kernel.stages for r in stage.reductions if r.kind in ("total", "column")]
         own = {r.into for r in summed} | {b for b in names(kernel) if self.is_own(b)}

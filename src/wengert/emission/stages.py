@@ -65,7 +65,7 @@ class StageWriter(Values):
             self.counted(depth)
         for n in starting:
             sums = self.sums.pop(n)
-            if outside:
+            if outside and self.stage.reductions[n].kind != "scan":
                 sums = [[self.joined(self.stage.reductions[n], row)] for row in sums]
             self.finish(self.stage.reductions[n], sums)
 
@@ -164,6 +164,9 @@ class StageWriter(Values):
                 sums = self.sums[n][row] = list(self.sums[n][row])
                 for u in units:
                     sums[u % len(sums)] = self.combined(reduction, sums[u % len(sums)], row, u)
+                    if reduction.kind == "scan" and reduction.at is not None:
+                        there = self.there((), row, u)
+                        self.store(reduction.into, reduction.at, row, u, sums[u % len(sums)], there)
         for store in stage.stores:
             for row in self.tile:
                 for u in units:
@@ -192,7 +195,11 @@ class StageWriter(Values):
         """Return what a sum begins with."""
         scalar = in_register(self.stage.operations[reduction.value].dtype)
         kind: Type = vector_of(scalar, self.plan.width) if self.plan.lane else scalar
-        return self.b.constant(kind, literal(self.dtype(reduction), identity(reduction.combine, self.dtype(reduction))))
+        dtype = self.dtype(reduction)
+        first = identity(reduction.combine, dtype)
+        if reduction.kind == "scan" and reduction.combine == "add" and dtype.kind == "f":
+            first = -0.0  # which leaves -0.0 as it is
+        return self.b.constant(kind, literal(dtype, first))
 
     def dtype(self, reduction: Reduction) -> np.dtype[np.generic]:
         """Return the dtype of what is reduced."""
@@ -212,7 +219,10 @@ class StageWriter(Values):
         if reduction.value in self.plan.fused:
             x, y = (self.value(n, row, unit, wide) for n in self.stage.operations[reduction.value].operands)
             return multiply_add(self.b, self.case(reduction), x, y, old)
-        return self.combine(reduction, self.value(reduction.value, row, unit, wide), old)
+        value = self.value(reduction.value, row, unit, wide)
+        if reduction.factor is not None:
+            return multiply_add(self.b, self.case(reduction), self.value(reduction.factor, row, unit, wide), old, value)
+        return self.combine(reduction, value, old)
 
     def combine(self, reduction: Reduction, x: Value, y: Value) -> Value:
         """Combine two values of a reduction."""
@@ -239,6 +249,8 @@ class StageWriter(Values):
 
     def finish(self, reduction: Reduction, sums: Sums) -> None:
         """Use what a reduction gave for each row of the tile: numbers, or vectors of which each lane is a result."""
+        if reduction.kind == "scan":
+            return
         if reduction.kind == "row":
             self.frame.numbers[reduction.into] = [found for (found,) in sums]
             return

@@ -98,7 +98,8 @@ def combined(place: str, stage: Stage) -> Iterator[Address]:
     for reduction in stage.reductions:
         if reduction.at is not None:
             where = f"{place}, reduce {reduction.into}"
-            yield Address(where, reduction.into, reduction.at, (), kept_extents(stage, reduction))
+            extents = stage.extents if reduction.kind == "scan" else kept_extents(stage, reduction)
+            yield Address(where, reduction.into, reduction.at, (), extents)
 
 
 def kept(place: str, kernel: Kernel) -> Iterator[Address]:
@@ -197,7 +198,7 @@ def unbound(program: Program) -> Iterator[str]:
                 yield f"{place}, %{i}: operands {op.operands}"
             if (op.name in (*READING, "index")) != (op.at is not None):
                 yield f"{place}, %{i}: {op.name} with the index map {op.at}"
-        for value in (*[s.value for s in stage.stores], *[r.value for r in stage.reductions]):
+        for value in (*[s.value for s in stage.stores], *[n for r in stage.reductions for n in r.values]):
             if not 0 <= value < len(stage.operations):
                 yield f"{place}: %{value} of {len(stage.operations)} operations"
 
@@ -212,7 +213,12 @@ def mistyped(program: Program) -> Iterator[str]:
                 yield f"{place}, %{i}: {op.name} of {list(map(str, given))} as {op.dtype}"
         for reduction in stage.reductions:
             dtype = dtypes[reduction.value]
-            if reduction.combine not in COMBINING or not is_typed(reduction.combine, [dtype, dtype], dtype):
+            whole = reduction.factor is None or (reduction.combine == "add" and dtypes[reduction.factor] == dtype)
+            if (
+                reduction.combine not in COMBINING
+                or not whole
+                or not is_typed(reduction.combine, [dtype, dtype], dtype)
+            ):
                 yield f"{place}, reduce {reduction.into}: {reduction.combine} of {dtype}"
 
 
@@ -284,6 +290,14 @@ def misreduced(program: Program) -> Iterator[str]:
             if not over or not over <= inner | {0} or len(over) < len(reduction.over):
                 yield f"{where}: over {reduction.over}"
                 continue
+            if reduction.kind == "scan":
+                if len(over) > 1 or 0 in over or reduction.at is None or not reduction.at.coefficients[min(over)]:
+                    yield f"{where}: a scan over {reduction.over}"
+                elif stage.lane in over:
+                    yield f"{where}: a scan along the lanes"
+                elif any((r.kind, r.over) != ("scan", reduction.over) for r in stage.reductions):
+                    yield f"{where}: a scan beside other reductions"
+                continue
             whole = inner <= over
             kind = ("total" if whole else "column") if 0 in over else ("row" if whole else "nested")
             if reduction.kind != kind or (reduction.at is None) != (kind == "row"):
@@ -327,9 +341,8 @@ def unwritten(program: Program) -> Iterator[str]:
                 (own if known[address.buffer].kind == "row" else full).add(address.buffer)
             for reduction in stage.reductions:
                 if reduction.kind != "row":
-                    {"nested": own if known[reduction.into].kind == "row" else full}.get(reduction.kind, late).add(
-                        reduction.into
-                    )
+                    here = own if known[reduction.into].kind == "row" else full
+                    {"nested": here, "scan": here}.get(reduction.kind, late).add(reduction.into)
         full |= late | {keep.buffer for keep in kernel.kept}
     yield from (f"the output {name}" for name in program.outputs if name not in full)
 
@@ -383,7 +396,7 @@ RULES = (
     Rule("index maps and guards have the dimensions of their stage", misaddressed),
     Rule("indices stay in their buffers where guards hold", outside),
     Rule("buffers hold what is read from and written to them", misfilled),
-    Rule("the kind of a reduction follows from what it reduces over", misreduced),
+    Rule("the kind of a reduction follows from what it reduces over, and scans stand alone", misreduced),
     Rule("a number of the row is given once, by a stage before those that use it", unknown_numbers),
     Rule("what is read was written, and every output is", unwritten),
     Rule("each cell is written once, and inputs and constants never", rewritten),

@@ -145,7 +145,9 @@ class Group:
         for store in stage.stores:
             self.store(store, values[store.value], space)
         for reduction in stage.reductions:
-            self.reduce(reduction, values[reduction.value], space)
+            (self.scan if reduction.kind == "scan" else self.reduce)(
+                reduction, [values[n] for n in reduction.values], space
+            )
 
     def value(self, operation: Operation, operands: Sequence[Array], space: Space) -> Array:
         """Return the values of an operation at the points of a space, of length one where they do not vary."""
@@ -174,10 +176,23 @@ class Group:
         whole = np.broadcast_to(value, space.shape)
         self.memory[store.buffer].write(space.own_rows, space.at(store.at), space.holds(store.guard), whole)
 
-    def reduce(self, reduction: Reduction, value: Array, space: Space) -> None:
+    def scan(self, reduction: Reduction, values: Sequence[Array], space: Space) -> None:
+        """Combine values one after the other, and write what there is after each."""
+        combine: Any = OPCODES[reduction.combine].evaluate
+        (axis,) = reduction.over
+        value, *factors = [np.moveaxis(np.broadcast_to(x, space.shape), axis, 0) for x in values]
+        found = np.array(value)
+        for i in range(1, len(found)):
+            before = found[i - 1] * factors[0][i] if factors else found[i - 1]
+            found[i] = combine(before, value[i])
+        assert reduction.at is not None
+        where, everywhere = space.at(reduction.at), np.ones(space.ones, bool)
+        self.memory[reduction.into].write(space.own_rows, where, everywhere, np.moveaxis(found, 0, axis))
+
+    def reduce(self, reduction: Reduction, values: Sequence[Array], space: Space) -> None:
         """Combine values, with what other rows have given where rows are combined."""
         combine: Any = OPCODES[reduction.combine].evaluate
-        whole = np.broadcast_to(value, space.shape)
+        whole = np.broadcast_to(values[0], space.shape)
         found = combine.reduce(whole, axis=reduction.over, keepdims=True, **same_dtype(combine, whole))
         if reduction.at is None:
             self.numbers[reduction.into] = found.reshape(-1)

@@ -9,7 +9,8 @@ What a reduction gives depends on what it reduces over:
 * all inner dimensions but not the rows: a number of the row, which later stages use by name ("row");
 * some inner dimensions: a buffer of the row ("nested");
 * the rows and all inner dimensions: one number in memory ("total");
-* the rows but not all inner dimensions: a buffer that every row adds to ("column").
+* the rows but not all inner dimensions: a buffer that every row adds to ("column");
+* one inner dimension, each step of which gives what has been combined so far: a buffer ("scan").
 
 Records are frozen: a pass returns new ones. They hold no text, no address, no target and no thread count.
 """
@@ -40,7 +41,7 @@ __all__ = [
 
 Constant = float | int | bool
 BufferKind = Literal["input", "output", "temporary", "row", "constant"]
-ReductionKind = Literal["row", "nested", "total", "column"]
+ReductionKind = Literal["row", "nested", "total", "column", "scan"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ class Reduction:
         kind: what it gives; see the module.
         over: the dimensions, 0 being the rows.
         into: the name of the number, or the buffer.
-        at: where in the buffer; the coefficients of the dimensions that it reduces over are 0.
+        at: where in the buffer; the coefficients of the dimensions that it reduces over are 0, but of a scan.
+        factor: the place of an operation by which a scan multiplies what it has so far before it adds.
     """
 
     combine: str
@@ -122,6 +124,12 @@ class Reduction:
     over: tuple[int, ...]
     into: str
     at: Affine | None = None
+    factor: int | None = None
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The places of the operations that it is of."""
+        return (self.value,) if self.factor is None else (self.value, self.factor)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ OPERATION = re.compile(
 PLACE = re.compile(r"(?P<buffer>\w*)(?:\[(?P<at>[^]]*)\])?")
 STORE = re.compile(rf"    store (?P<buffer>\w+)\[(?P<at>[^]]*)\] = %(?P<value>\d+){GUARD}")
 REDUCE = re.compile(
-    r"    reduce (?P<into>\w+)(?:\[(?P<at>[^]]*)\])? = (?P<combine>\w+) %(?P<value>\d+) "
+    r"    reduce (?P<into>\w+)(?:\[(?P<at>[^]]*)\])? = (?P<combine>\w+) %(?P<value>\d+)(?: times %(?P<factor>\d+))? "
     rf"over (?P<over>[i\d, ]+) \((?P<kind>{'|'.join(get_args(ReductionKind))})\)"
 )
 KEEP = re.compile(r"  keep (?P<buffer>\w+)\[(?P<at>[^]]*)\] = (?P<number>\w+)")
@@ -157,7 +157,8 @@ def reduction_of(line: re.Match[str], rank: int) -> Reduction:
     """Return the reduction of a line."""
     at = None if line["at"] is None else affine_of(line["at"], rank)
     over = numbers(line["over"].replace("i", ""))
-    return Reduction(line["combine"], int(line["value"]), line["kind"], over, line["into"], at)  # type: ignore[arg-type]  # the pattern names the kinds
+    factor = None if line["factor"] is None else int(line["factor"])
+    return Reduction(line["combine"], int(line["value"]), line["kind"], over, line["into"], at, factor)  # type: ignore[arg-type]  # the pattern names the kinds
 
 
 def affine_of(text: str, rank: int) -> Affine:

@@ -75,7 +75,11 @@ def stage_lines(stage: Stage) -> Iterator[str]:
     for reduction in stage.reductions:
         at = "" if reduction.at is None else f"[{affine_text(reduction.at)}]"
         over = ", ".join(f"i{dimension}" for dimension in reduction.over)
-        yield f"    reduce {reduction.into}{at} = {reduction.combine} %{reduction.value} over {over} ({reduction.kind})"
+        factor = "" if reduction.factor is None else f" times %{reduction.factor}"
+        yield (
+            f"    reduce {reduction.into}{at} = {reduction.combine} %{reduction.value}{factor} over {over} "
+            f"({reduction.kind})"
+        )
 
 
 def operation_text(operation: Operation) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from wengert.kernel.kernel import Affine, Kernel, Operation, Program, Stage
 from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["Pack", "Schedule", "chosen", "illegal"]
+__all__ = ["Pack", "Schedule", "chosen", "illegal", "scanned"]
 
 MANY_LANES = 256
 """Lanes up to which rows are carried out together: with more there is enough to do at once."""
@@ -68,6 +68,8 @@ def illegal(program: Program, schedule: Schedule) -> str:
         for stage, lane in zip(kernel.stages, lanes, strict=True):
             if lane not in range(len(stage.extents)):
                 return f"lanes along dimension {lane} of {len(stage.extents)}"
+            if lane in scanned(stage):
+                return f"lanes along dimension {lane}, whose steps follow one from the other"
     for pack in schedule.packs:
         kernel = program.kernels[pack.kernel]
         stage = kernel.stages[pack.stage]
@@ -98,9 +100,21 @@ def chosen(program: Program) -> Schedule:
 
 
 def lane_of(stage: Stage) -> int:
-    """Return the dimension that most is read and written along side by side, the last of those that are equal."""
-    scores = [(score(stage, dimension), dimension) for dimension in range(1, len(stage.extents))]
-    return max(scores, default=(0, 0))[1]
+    """Return the dimension that most is read and written along side by side, the last of those that are equal.
+
+    Where steps follow one from the other, none if lanes would have gaps.
+    """
+    own = scanned(stage)
+    scores = [
+        (score(stage, dimension), dimension) for dimension in range(1, len(stage.extents)) if dimension not in own
+    ]
+    best, lane = max(scores, default=(0, 0))
+    return 0 if own and best <= 0 else lane
+
+
+def scanned(stage: Stage) -> set[int]:
+    """Return the dimensions whose steps follow one from the other."""
+    return {d for reduction in stage.reductions if reduction.kind == "scan" for d in reduction.over}
 
 
 def score(stage: Stage, dimension: int) -> int:
@@ -112,7 +126,7 @@ def score(stage: Stage, dimension: int) -> int:
     for store in stage.stores:
         found += 4 if store.at.coefficients[dimension] == 1 else -4
     for reduction in stage.reductions:
-        if reduction.kind in ("nested", "column") and reduction.at is not None:
+        if reduction.kind in ("nested", "column", "scan") and reduction.at is not None:
             found += 100 * (reduction.at.coefficients[dimension] == 1)
     return found
 
@@ -126,6 +140,8 @@ def tile_of(kernel: Kernel, lanes: tuple[int, ...]) -> int:
         return 1
     if sum([math.prod(stage.extents) * len(stage.operations) for stage in stages]) <= LITTLE:
         return 1
+    if any(scanned(stage) and not lane for stage, lane in zip(stages, lanes, strict=True)):
+        return next((n for n in TILES if kernel.rows % n == 0), 1)  # each row waits for its own sum alone
     longest = max([s.extents[lane] for s, lane in zip(stages, lanes, strict=True) if lane], default=1)
     shared = any(r.kind in ("column", "nested") for stage in stages for r in stage.reductions)
     if longest > (MANY_LANES if shared else FEW_LANES):
