@@ -246,6 +246,18 @@ def test_what_is_remembered_begins_at_zero_whatever_the_parameters_are() -> None
     assert state.memory[1][0].dtype == np.float32
 
 
+def test_clipping_takes_the_norm_of_all_parameters_however_often_they_were_changed() -> None:
+    p, q = (wg.tensor([0.0], requires_grad=True) for _ in range(2))
+    optimizer = optim.Optimizer([p, q], optim.clipped(optim.sgd(1.0), 5.0))
+    (p * 3.0).sum().backward()
+    optimizer.step()  # q has no gradient yet
+    optimizer.zero_grad()
+    (p * 30.0 + q * 40.0).sum().backward()
+    optimizer.step()
+    assert (p.tolist(), q.tolist()) == ([-6.0], [-4.0])
+    assert [state.step for state in optimizer.steps] == [2, 1]
+
+
 def test_norm_and_clipping_at_zero() -> None:
     assert optim.norm({"a": 3.0, "b": np.array([4.0])}) == 5.0
     assert optim.norm([]) == 0.0

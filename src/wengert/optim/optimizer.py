@@ -64,24 +64,30 @@ class Optimizer:
 
     def step(self) -> None:
         """Change the parameters by their gradients."""
-        slopes = {i: p.grad for i, p in enumerate(self.parameters) if p.grad is not None}
-        groups: dict[Any, dict[int, Tensor]] = {}
-        for i, slope in slopes.items():  # a rule counts its steps once for all it is given
-            groups.setdefault(self.steps[i].step, {})[i] = slope
+        groups: dict[Any, set[int]] = {}
+        for i, p in enumerate(self.parameters):
+            if p.grad is not None:
+                groups.setdefault(self.steps[i].step, set()).add(i)
+        chosen = sorted(set().union(*groups.values()))
         with no_grad():
-            for step, group in groups.items():
-                self.change(group, step)
+            for step, group in groups.items():  # a rule counts its steps once for all it is given
+                self.change(group, chosen, step)
 
-    def change(self, slopes: dict[int, Tensor], step: Any) -> None:
-        """Change parameters that were changed equally often before, by their gradients."""
-        chosen = [self.parameters[i] for i in slopes]
-        # the rule conjugates complex gradients, as those of wengert.grad need it
-        ascent = [g.conj() if g.dtype.kind == "c" else g for g in slopes.values()]
-        memory = [self.steps[i].memory[0] for i in slopes]
-        found, state = self.rule.update(ascent, State(step, memory), [p.detach() for p in chosen])
-        for i, p, value, kept in zip(slopes, chosen, found, state.memory, strict=True):
-            p[...] = value
-            self.steps[i] = State(state.step, [kept])
+    def change(self, group: set[int], chosen: list[int], step: Any) -> None:
+        """Change those parameters that were changed as often before; the rule may look at the gradients of all."""
+        parameters = [self.parameters[i].detach() for i in chosen]
+        ascent = [ascent_of(self.parameters[i]) for i in chosen]
+        found, state = self.rule.update(ascent, State(step, [self.steps[i].memory[0] for i in chosen]), parameters)
+        for i, value, kept in zip(chosen, found, state.memory, strict=True):
+            if i in group:
+                self.parameters[i][...] = value
+                self.steps[i] = State(state.step, [kept])
+
+
+def ascent_of(parameter: Tensor) -> Tensor:
+    """Return the gradient of a parameter as rules need it: they conjugate those that `wengert.grad` gives."""
+    slope: Any = parameter.grad
+    return slope.conj() if slope.dtype.kind == "c" else slope  # type: ignore[no-any-return]  # a Tensor
 
 
 def refused(given: str) -> UsageError:
