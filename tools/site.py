@@ -1,7 +1,8 @@
 """Make the pages of the site whose text stands elsewhere; mkdocs calls the functions that begin with `on_`.
 
-The reference comes from the docstrings of public names, a page for each module; the changelog, how to contribute, the
-gallery and the notes on security from the files that projects have at their root. Links between those are mended.
+The reference comes from the docstrings of public names, a page for each module; the changelog, how to contribute and
+the notes on security from the files that projects have at their root; the gallery from examples/, with a page for each
+program. Links between those are mended.
 """
 
 from __future__ import annotations
@@ -20,8 +21,16 @@ from tools.public_names import MODULES
 from tools.reference import linked, page
 
 ROOT = Path(__file__).resolve().parent.parent
-ELSEWHERE = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
-"""Files at the root of the project that are pages of the site, and where."""
+TEXTS = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "examples/README.md": "examples/index.md",
+    "examples/data/README.md": "examples/data.md",
+}
+"""Texts outside of docs/ that are pages of the site, and where."""
+PROGRAMS = sorted(path.name for path in (ROOT / "examples").glob("[a-z]*.py"))
+ELSEWHERE = TEXTS | {f"examples/{name}": f"examples/{Path(name).stem}.md" for name in PROGRAMS}
 
 
 @functools.cache
@@ -38,15 +47,27 @@ def addresses() -> dict[str, str]:
     return own | {module: f"reference/{module}.md" for module in MODULES}
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages of the reference into the menu, before those that are listed there."""
+    (listed,) = [item["Reference"] for item in config.nav if "Reference" in item]
+    listed[:0] = [f"reference/{module}.md" for module in MODULES]
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are written by this program, and the colours of code."""
-    for name, address in ELSEWHERE.items():
-        files.append(File.generated(config, address, content=moved((ROOT / name).read_text(), "", address)))
-    for address, text in reference().items():
+    texts = {to: moved((ROOT / name).read_text(), posixpath.dirname(name), to) for name, to in TEXTS.items()}
+    programs = {ELSEWHERE[f"examples/{name}"]: program(ROOT / "examples" / name) for name in PROGRAMS}
+    for address, text in {**texts, **programs, **reference()}.items():
         files.append(File.generated(config, address, content=text))
     colours = HtmlFormatter(style="default").get_style_defs(".codehilite")
     files.append(File.generated(config, "stylesheets/code.css", content=colours))
     return files
+
+
+def program(path: Path) -> str:
+    """Return the page that shows an example."""
+    return f"# {path.stem.replace('_', ' ').capitalize()}\n\n```python\n{path.read_text()}```\n"
 
 
 def moved(text: str, folder: str, address: str) -> str:
