@@ -15,10 +15,12 @@ __all__ = ["main"]
 
 USER_ERROR = 2
 INTERRUPTED = 130
+FORMULA_OPTIONS = ("--order", "--mode", "--picture")
 
 EXAMPLES = """examples:
   wengert grad "log(x1) + x1*x2 - sin(x2)" x1=2 x2=5
-  wengert grad "sum(w * x) ** 2" w=[1,2,3] x=@inputs.npy
+  wengert grad "sum(w * x) ** 2" w=[1,2,3] x=@inputs.npy --order 2
+  wengert compare "exp(x) * sin(x)" x=1
   wengert graph model.py:loss --shapes 64,10 10 --gradient
   wengert demo
   wengert cache info
@@ -29,6 +31,14 @@ GRAD = """Print the Wengert list of a formula: each forward step with its value,
 
 The formula is made of numbers, variables, + - * / // % ** @, comparisons, indices such as x[0] or x[:, 1:], and
 functions of wengert.numpy by their names: exp(x), sum(x, axis=0), where(x > 0, x, 0). It must come out as one number.
+
+--mode forward prints the derivatives of each step by the variables instead, which forward mode computes on the way.
+"""
+
+COMPARE = """Compute the derivative of a formula in four ways and compare them: numerically, by differences over a range
+of steps; symbolically, as an expression, with its number of operations before and after shared parts are computed once;
+in forward and in reverse mode, whose Wengert lists stand side by side. The formula is what `wengert grad` takes, and
+may come out as an array.
 """
 
 GRAPH = """Trace a function of a module, or its gradient, and write a page about its graph, which needs no network: pan,
@@ -102,9 +112,17 @@ def make_parser() -> Parser:
     grad = commands.add_parser(
         "grad", help="list how a formula and its gradient are computed", description=GRAD, formatter_class=raw
     )
-    grad.add_argument("formula", help='for instance "log(x1) + x1*x2 - sin(x2)"')
-    grad.add_argument("variables", nargs="*", metavar="name=value", help="x=2, x=[1,2,3] or x=@file.npy")
+    add_formula(grad)
+    grad.add_argument("--order", type=positive, default=1, metavar="N", help="print derivatives up to this order, too")
+    grad.add_argument("--mode", choices=("forward", "reverse"), default="reverse", help="reverse if not given")
+    grad.add_argument("--picture", metavar="PATH", help="draw the graph of the derivative: an .html or .svg file")
     grad.set_defaults(run=run_grad)
+
+    comparing = commands.add_parser(
+        "compare", help="compare the ways to a derivative", description=COMPARE, formatter_class=raw
+    )
+    add_formula(comparing)
+    comparing.set_defaults(run=run_compare)
 
     graph = commands.add_parser("graph", help="draw the graph of a function", description=GRAPH, formatter_class=raw)
     graph.add_argument("function", help="module:function, or file.py:function")
@@ -136,6 +154,12 @@ def make_parser() -> Parser:
     return parser
 
 
+def add_formula(parser: argparse.ArgumentParser) -> None:
+    """Let a command take a formula and the values of its variables."""
+    parser.add_argument("formula", help='for instance "log(x1) + x1*x2 - sin(x2)"')
+    parser.add_argument("variables", nargs="*", metavar="name=value", help="x=2, x=[1,2,3] or x=@file.npy")
+
+
 def positive(text: str) -> int:
     """Return a positive whole number."""
     if not text.isdecimal() or int(text) < 1:
@@ -145,9 +169,18 @@ def positive(text: str) -> int:
 
 def formula_first(arguments: list[str]) -> list[str]:
     """Keep a formula that starts with a minus sign from being taken for an option."""
-    if arguments[:1] == ["grad"] and arguments[1:2] not in (["-h"], ["--help"], ["--"]):
-        return ["grad", "--", *arguments[1:]]
-    return arguments
+    if arguments[:1] not in (["grad"], ["compare"]) or arguments[1:2] in (["-h"], ["--help"], ["--"]):
+        return arguments
+    command, *rest = arguments
+    options: list[str] = []
+    words: list[str] = []
+    while rest:
+        word = rest.pop(0)
+        option = word.partition("=")[0] in FORMULA_OPTIONS
+        (options if option else words).append(word)
+        if option and "=" not in word and rest:
+            options.append(rest.pop(0))
+    return [command, *options, "--", *words]
 
 
 def print_help(parser: Parser) -> int:
@@ -158,27 +191,49 @@ def print_help(parser: Parser) -> int:
 
 def run_grad(options: Any) -> int:
     """Explain a formula."""
-    from wengert.cli.formulas import explain_formula
+    from wengert.cli.derivatives import explained, graph_of_derivative
+    from wengert.cli.formulas import Formula
+    from wengert.cli.graphs import write
 
-    explanation = explain_formula(options.formula, options.variables)
+    formula = Formula(options.formula, options.variables)
+    show(explained(formula, options.mode, options.order))
+    if options.picture is not None:
+        graph = graph_of_derivative(formula, options.mode, options.order)
+        write("--picture", options.picture, graph.picture(formula.title))
+    return 0
+
+
+def run_compare(options: Any) -> int:
+    """Compare the ways to a derivative."""
+    from wengert.cli.commands import running
+    from wengert.cli.derivatives import compared
+    from wengert.cli.formulas import Formula
+
+    with running("compare"):
+        show(compared(Formula(options.formula, options.variables)))
+    return 0
+
+
+def show(found: Any) -> None:
+    """Print something, in colours on a terminal."""
     if sys.stdout.isatty():
         from rich.console import Console
 
-        Console().print(explanation)
+        Console().print(found)
     else:
-        print(explanation)
-    return 0
+        print(found)
 
 
 def run_graph(options: Any) -> int:
     """Draw the graph of a function."""
-    from pathlib import Path
-
+    from wengert.cli.commands import running
     from wengert.cli.graphs import graph_of, write
 
-    graph = graph_of(options.function, options.shapes, options.gradient)
-    path = Path(options.output or f"{options.function.rpartition(':')[2]}.html")
-    write(path, graph, f"gradient of {options.function}" if options.gradient else options.function)
+    with running("graph"):
+        graph = graph_of(options.function, options.shapes, options.gradient)
+        path = options.output or f"{options.function.rpartition(':')[2]}.html"
+        title = f"gradient of {options.function}" if options.gradient else options.function
+        write("--output", path, graph.picture(title))
     print(f"{path}: {len(graph.equations)} equations")
     return 0
 

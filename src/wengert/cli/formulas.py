@@ -10,18 +10,20 @@ import difflib
 import functools
 import operator
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 import wengert.numpy as wnp
-from wengert.cli.variables import read_variables, unusable
+from wengert.cli.commands import unusable
+from wengert.cli.variables import read_variables
 from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.creation import asarray
 from wengert.errors import WengertError
-from wengert.explanation import Explanation, explanation
 
-__all__ = ["evaluate", "explain_formula", "parse"]
+__all__ = ["Formula", "evaluate", "parse"]
 
 LONGEST = 2000  # characters of a formula
 DEEPEST = 200  # nested operations: the walk below calls itself twice for each
@@ -54,34 +56,50 @@ FILES = ("from", "genfrom", "load", "mem", "save")  # beginnings of names of fun
 FAILURES = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
 
-def explain_formula(text: str, assignments: Sequence[str]) -> Explanation:
-    """Explain a formula at given values of its variables.
+class Formula:
+    """Be a formula with values for its variables.
 
-    Args:
-        text: the formula.
-        assignments: `name=value` for each variable.
-
-    Returns:
-        The explanation.
-
-    Raises:
-        WengertError: the formula or a value cannot be used.
+    Attributes:
+        tree: its syntax tree.
+        variables: the values by name.
+        title: its text on one line.
     """
-    tree = parse(text)
-    variables = read_variables(assignments)
-    check_names(tree, variables)
 
-    def function(*values: Any) -> Any:
-        return one_number(evaluate(tree, dict(zip(variables, values, strict=True))))
+    def __init__(self, text: str, assignments: Sequence[str]) -> None:
+        self.tree = parse(text)
+        self.variables = read_variables(assignments)
+        check_names(self.tree, self.variables)
+        self.title = " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
-    title = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    with np.errstate(all="ignore"):  # the list shows where a value is infinite or not a number
-        try:
-            return explanation(function, list(variables.values()), {}, list(variables), title)
-        except WengertError:
-            raise
-        except FAILURES as error:
-            raise failed(tree, error) from None
+    @property
+    def names(self) -> list[str]:
+        """What the variables are called."""
+        return list(self.variables)
+
+    @property
+    def values(self) -> list[Any]:
+        """The values of the variables."""
+        return list(self.variables.values())
+
+    def scalar(self, *values: Any) -> Any:
+        """Return the result for other values, which must be one real number."""
+        return one_number(self.array(*values))
+
+    def array(self, *values: Any) -> Any:
+        """Return the result for other values, which must be a real number or array."""
+        tensors = [asarray(value) if type(value) is np.ndarray else value for value in values]
+        return one_array(evaluate(self.tree, dict(zip(self.variables, tensors, strict=True))))
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Say of what fails meanwhile that the formula did; what is infinite or not a number is shown as that."""
+        with np.errstate(all="ignore"):
+            try:
+                yield
+            except WengertError:
+                raise
+            except FAILURES as error:
+                raise failed(self.tree, error) from None
 
 
 def parse(text: str) -> ast.expr:
@@ -332,23 +350,28 @@ WALKS: dict[type[ast.AST], Walk] = {
 ALLOWED = (*WALKS, *BINARY, *UNARY, *COMPARISONS)
 
 
-def one_number(result: Any) -> Any:
-    """Return the result of a formula if it is one real number."""
-    if isinstance(result, list | tuple) or not isinstance(result, Tensor | int | float | complex | np.generic):
+def one_array(result: Any) -> Any:
+    """Return the result of a formula if it is a real number or array."""
+    if not isinstance(result, Tensor | int | float | complex | np.generic):
         raise unusable(
             f"a formula that gives {'several values' if isinstance(result, list | tuple) else repr(result)}",
             "one number is needed",
             "Choose one, as in modf(x)[0], or add them up",
         )
+    if getattr(result, "dtype", np.dtype(float)).kind == "c":
+        raise unusable(
+            "a formula that gives a complex number", "a real one is needed", "Take its real(...) or abs(...)"
+        )
+    return result
+
+
+def one_number(result: Any) -> Any:
+    """Return the result of a formula if it is one number."""
     shape = getattr(result, "shape", ())
     if shape != ():
         raise unusable(
             f"a formula that gives an array of shape {shape}",
             "one number is needed",
             "Reduce it, with sum(...) for instance",
-        )
-    if getattr(result, "dtype", np.dtype(float)).kind == "c":
-        raise unusable(
-            "a formula that gives a complex number", "a real one is needed", "Take its real(...) or abs(...)"
         )
     return result

@@ -16,21 +16,17 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import map_leaves
+from wengert.cli.commands import unusable
 from wengert.core.graph import Graph
-from wengert.errors import UsageError, describe
+from wengert.errors import UsageError
+from wengert.pictures.picture import Picture
 from wengert.transforms.reverse import grad
 from wengert.transforms.tracing import trace
 
 __all__ = ["example", "function_of", "graph_of", "write"]
 
-NAME = "wengert graph"
 SHAPE = re.compile(r"\s*([a-z]+[0-9]*)?\s*[\[(]?([\d,\s]*)[\])]?\s*")
 UNREADABLE = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError)
-
-
-def unusable(given: str, needed: str, action: str) -> UsageError:
-    """Return an error of the command."""
-    return UsageError(describe(NAME, given, needed, action))
 
 
 def graph_of(name: str, shapes: Sequence[str], gradient: bool) -> Graph:
@@ -160,16 +156,16 @@ def malformed(text: str) -> UsageError:
     )
 
 
-def write(path: Path, graph: Graph, title: str) -> None:
-    """Write a picture, as what the ending of the path says."""
-    if path.suffix not in (".html", ".svg"):
-        raise unusable(f"--output {str(path)!r:.80}", "a name that ends in .html or .svg is needed", "Rename it")
-    picture = graph.picture(title)
+def write(option: str, path: str, picture: Picture) -> None:
+    """Write a picture to the path that an option gives, as what its ending says."""
+    file = Path(path)
+    if file.suffix not in (".html", ".svg"):
+        raise unusable(f"{option} {path!r:.80}", "a name that ends in .html or .svg is needed", "Rename it")
     try:
-        path.write_text(picture.to_html() if path.suffix == ".html" else picture.to_svg(), encoding="utf-8")
+        file.write_text(picture.to_html() if file.suffix == ".html" else picture.to_svg(), encoding="utf-8")
     except OSError as error:
         raise unusable(
-            f"--output {str(path)!r:.80}, which cannot be written ({error.strerror or error})",
+            f"{option} {path!r:.80}, which cannot be written ({error.strerror or error})",
             "a path to write to is needed",
             "Choose another",
         ) from None

@@ -12,17 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.errors import UsageError, describe
+from wengert.cli.commands import unusable
 
-__all__ = ["read_variables", "unusable"]
+__all__ = ["read_variables"]
 
-NAME = "wengert grad"
 UNREADABLE = (ValueError, SyntaxError, TypeError, OverflowError, RecursionError, MemoryError)
-
-
-def unusable(given: str, needed: str, action: str) -> UsageError:
-    """Return an error of the command `grad`."""
-    return UsageError(describe(NAME, given, needed, action))
 
 
 def read_variables(texts: Sequence[str]) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +20,7 @@ from wengert.core.requirements import require_callable
 from wengert.core.source import Position
 from wengert.core.tensor import raw
 from wengert.errors import DtypeError, describe
-from wengert.explanation.listing import Listing, Operation, Reference, parents_of, snapshot
+from wengert.explanation.listing import Lister, Listing, Operation, Reference, parents_of, snapshot
 from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
 from wengert.traces.tape import Node
 from wengert.transforms.reverse import Recording, ones_for, scalar_output
@@ -25,7 +28,17 @@ from wengert.transforms.reverse import Recording, ones_for, scalar_output
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["Adjoint", "Explanation", "Step", "explain", "explanation"]
+__all__ = [
+    "Adjoint",
+    "Explanation",
+    "Step",
+    "explain",
+    "explanation",
+    "gradient_text",
+    "jacobian_explanation",
+    "named_results",
+    "steps_of",
+]
 
 TERMS = 4  # contributions to an adjoint that are written out
 
@@ -73,6 +86,8 @@ class Explanation:
         reverse: the adjoints in the order of the reverse sweep.
         value: the function's result.
         gradient: the gradient as `wengert.grad` gives it; with several arguments a tuple with one for each.
+        tangents: in forward mode, which has no reverse steps, the derivatives of all steps by each argument.
+        higher: derivatives of order 2, 3, ..., where they were asked for.
     """
 
     title: str
@@ -81,6 +96,8 @@ class Explanation:
     reverse: tuple[Adjoint, ...]
     value: Any
     gradient: Any
+    tangents: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    higher: Sequence[Any] = ()
 
     def __repr__(self) -> str:
         return as_text(*self.layout())
@@ -93,10 +110,26 @@ class Explanation:
 
     def layout(self) -> tuple[str, list[Section], list[tuple[str, str]]]:
         """Return title, sections and results as text."""
-        steps = [Row(s.name, s.formula, value_text(s.value), s.position) for s in (*self.inputs, *self.forward)]
+        steps = self.steps()
         adjoints = [Row(a.name, a.formula, value_text(a.value)) for a in self.reverse]
-        results = [("value", exact_text(raw(self.value))), ("gradient", repr(map_leaves(Shown, self.gradient)))]
-        return self.title, [Section("forward", steps), Section("reverse", adjoints)], results
+        results = [("value", exact_text(raw(self.value))), ("gradient", gradient_text(self.gradient))]
+        results += [(f"order {k}", gradient_text(found)) for k, found in enumerate(self.higher, start=2)]
+        sections = [steps] if self.tangents else [steps, Section("reverse", adjoints)]
+        return self.title, sections, results
+
+    def steps(self) -> Section:
+        """Return the forward steps with their values, and in forward mode with their tangents."""
+        moved = zip(*self.tangents.values(), strict=True) if self.tangents else itertools.repeat(())
+        rows = [
+            Row(s.name, s.formula, value_text(s.value), s.position, tuple(map(value_text, tangents)))
+            for s, tangents in zip((*self.inputs, *self.forward), moved, strict=False)
+        ]
+        return Section("forward", rows, ("value", *(f"d/d{name}" for name in self.tangents)) if self.tangents else ())
+
+
+def gradient_text(gradient: Any) -> str:
+    """Return derivatives in any containers as text."""
+    return repr(map_leaves(Shown, gradient))
 
 
 class Shown:
@@ -162,20 +195,64 @@ def explanation(
     output = scalar_output("explain", run, False)
     swept: dict[Node, Any] = {}
     gradient = run.cotangents([ones_for(output)], retain=False, watch=lambda node, ct: watched(swept, node, ct))
+    return explained(run, inputs, title, swept, gradient[0] if len(args) == 1 else gradient)
+
+
+def jacobian_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Sequence[str], title: str) -> Explanation:
+    """Explain a function of numbers and arrays that gives a real array: one reverse pass for each of its elements.
+
+    Adjoints have the axes of the result, and then those of the step.
+    """
+    run = Recording("explain", fun, args, {}, range(len(args)), False, Listing)
+    (output,) = run.outputs
+    shape = np.shape(raw(output))
+    passes: list[dict[Node, Any]] = []
+    rows: list[tuple[Any, ...]] = []
+    for j in range(math.prod(shape)):
+        unit = np.zeros(shape)
+        unit.reshape(-1)[j] = 1.0
+        swept: dict[Node, Any] = {}
+        watch = functools.partial(watched, swept)
+        rows.append(run.cotangents([unit[()]], retain=True, watch=watch))
+        passes.append(swept)
+    adjoints = {
+        node: stacked([one.get(node, np.zeros(node.shape)) for one in passes], shape)
+        for node in dict.fromkeys(node for one in passes for node in one)
+    }
+    gradient = tuple(stacked([raw(x) for x in column], shape) for column in zip(*rows, strict=True))
+    return explained(run, names, title, adjoints, gradient[0] if len(args) == 1 else gradient)
+
+
+def stacked(rows: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    """Return derivatives of the elements of a result as one array, the axes of the result first."""
+    found = np.stack(list(map(np.asarray, rows)))
+    return found.reshape((*shape, *found.shape[1:]))[()]
+
+
+def explained(
+    run: Recording, inputs: Sequence[str], title: str, swept: Mapping[Node, Any], gradient: Any
+) -> Explanation:
+    """Return the explanation of what was recorded and swept."""
     listing = run.tape
     assert isinstance(listing, Listing)
-    known: dict[Reference, str] = dict(zip(run.nodes, inputs, strict=True))
-    prefix = free_prefix(inputs)
-    for count, result in enumerate((r for o in listing.operations for r in o.results), start=1):
-        known[result] = f"{prefix}{count}"
+    known = named_results(listing, run.nodes, inputs)
     return Explanation(
         title=title,
         inputs=tuple(Step(name, "", snapshot(x)) for name, x in zip(inputs, run.leaves, strict=True)),
         forward=tuple(step for operation in listing.operations for step in steps_of(operation, known)),
         reverse=tuple(adjoints(swept, run.nodes, known)),
         value=run.result(),
-        gradient=gradient[0] if len(args) == 1 else gradient,
+        gradient=gradient,
     )
+
+
+def named_results(listing: Lister, inputs: Sequence[Reference], names: Sequence[str]) -> dict[Reference, str]:
+    """Return the names of the inputs and v1, v2, ... for the results of what was listed."""
+    known: dict[Reference, str] = dict(zip(inputs, names, strict=True))
+    prefix = free_prefix(names)
+    for count, result in enumerate((r for o in listing.operations for r in o.results), start=1):
+        known[result] = f"{prefix}{count}"
+    return known
 
 
 def watched(swept: dict[Node, Any], node: Node, ct: Any) -> None:

@@ -1,4 +1,4 @@
-"""The tape that lists: every operation goes into a list, also those without a derivative."""
+"""Traces that list: every operation goes into a list, also those without a derivative."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from wengert.core.formulas import constant_text
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, raw
+from wengert.traces.dual import Dual, Moving
 from wengert.traces.tape import Node, Output, Tape
+from wengert.traces.transient import Transient
 
-__all__ = ["Listing", "Operation", "Reference", "parents_of", "snapshot"]
+__all__ = ["ForwardListing", "Lister", "Listing", "Operation", "Reference", "parents_of", "snapshot"]
 
 
 class Unrecorded:
@@ -23,7 +25,7 @@ class Unrecorded:
     __slots__ = ()
 
 
-Reference = Node | Unrecorded
+Reference = Node | Moving | Unrecorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Operation:
         params: its parameters.
         results: what stands for each of its results.
         values: copies of its results.
+        tangents: and of their tangents in forward mode.
         position: where in the user's program it was asked for.
     """
 
@@ -46,16 +49,15 @@ class Operation:
     params: Mapping[str, Any]
     results: tuple[Reference, ...]
     values: tuple[Any, ...]
+    tangents: tuple[Any, ...]
     position: Position
 
 
-class Listing(Tape):
-    """Record as every tape does, and list each operation with its value.
+class Lister(Transient):
+    """List each operation with its value, besides what a trace does; in front of a class of traces.
 
     `fast` is off, so that the operators' compact paths send everything through `process`.
     """
-
-    __slots__ = ("operations", "unrecorded")
 
     def __init__(self, level: int, label: str | Callable[[], str] = "") -> None:
         super().__init__(level, label)
@@ -93,6 +95,7 @@ class Listing(Tape):
                 params=params,
                 results=tuple(map(self.result_reference, results)),
                 values=tuple(map(snapshot, results)),
+                tangents=tuple(map(self.tangent_of, results)),
                 position=position_of(*caller()),
             )
         )
@@ -101,7 +104,7 @@ class Listing(Tape):
         """Return what an operand refers to: an earlier result, or else the text of a constant."""
         if type(operand) is Tensor:
             if operand._trace is self:
-                return operand._node  # type: ignore[no-any-return]  # a node of the tape
+                return operand._node  # type: ignore[no-any-return]  # of the trace
             known = self.unrecorded.get(id(operand))
             if known is not None and known[1] is operand._value:
                 return known[2]
@@ -110,11 +113,27 @@ class Listing(Tape):
     def result_reference(self, result: Tensor) -> Reference:
         """Return what stands for a result; one without a node is kept, so that later operands can refer to it."""
         if result._trace is self:
-            return result._node  # type: ignore[no-any-return]  # a node of the tape
+            return result._node  # type: ignore[no-any-return]  # of the trace
         result._kept = True  # so a write replaces the buffer, and the reference ends
         reference = Unrecorded()
         self.unrecorded[id(result)] = (result, result._value, reference)
         return reference
+
+    def tangent_of(self, result: Tensor) -> Any:
+        """Return the present tangent of a result; None where there is none."""
+        return None
+
+
+class Listing(Lister, Tape):
+    """Record as every tape does, and list."""
+
+
+class ForwardListing(Lister, Dual):
+    """Propagate tangents, and list."""
+
+    def tangent_of(self, result: Tensor) -> Any:
+        """Return the present tangent of a result; None where it is zero, whatever the arguments are."""
+        return snapshot(result._node.tangent) if result._trace is self else None
 
 
 def snapshot(value: Any) -> Any:

@@ -19,32 +19,43 @@ SHOWN = 200  # steps of a section that are shown before its middle is left out
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Be one line: `name = formula`, its value, and the source line that asked for it where that tells something."""
+    """Be one line: `name = formula`, its value, and the source line that asked for it where that tells something.
+
+    `more` are further values, for the columns after the first.
+    """
 
     name: str
     formula: str
     value: str
     position: Position | None = None
+    more: tuple[str, ...] = ()
 
     @property
     def left(self) -> str:
         """What stands to the left of the value."""
         return f"{self.name} = {self.formula}" if self.formula else self.name
 
+    @property
+    def values(self) -> tuple[str, ...]:
+        """All values."""
+        return self.value, *self.more
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Be a titled group of lines."""
+    """Be a titled group of lines; `columns` are the titles of the values if there are several."""
 
     title: str
     rows: Sequence[Row]
+    columns: tuple[str, ...] = ()
 
     def shown(self) -> list[Row]:
         """Return the rows, with one that counts them in place of the middle of a very long list."""
         if len(self.rows) <= SHOWN:
             return list(self.rows)
         half = SHOWN // 2
-        left_out = Row(f"... {len(self.rows) - 2 * half} more steps ...", "", "")
+        nothing = ("",) * (len(self.columns) - 1)
+        left_out = Row(f"... {len(self.rows) - 2 * half} more steps ...", "", "", None, nothing)
         return [*self.rows[:half], left_out, *self.rows[-half:]]
 
 
@@ -64,16 +75,29 @@ def aligned(values: Sequence[str]) -> list[str]:
     return [value if value.startswith("-") else f" {value}" for value in values]
 
 
+def columns_of(section: Section, rows: Sequence[Row]) -> list[list[str]]:
+    """Return the values of a section column by column, signs in line, the title of the column first if it has one."""
+    columns = [aligned(values) for values in zip(*(row.values for row in rows), strict=True)]
+    return [[title, *values] for title, values in zip(section.columns or [""] * len(columns), columns, strict=True)]
+
+
 def as_text(title: str, sections: Sequence[Section], results: Sequence[tuple[str, str]]) -> str:
     """Return a list as plain text in columns."""
     shown = [section.shown() for section in sections]
     left = max((len(row.left) for rows in shown for row in rows), default=0)
-    right = max((len(row.value) for rows in shown for row in rows), default=0) + 1
+    left = max([left, *(len(section.title) - 2 for section in sections if section.columns)])
+    single = [row.value for section, rows in zip(sections, shown, strict=True) for row in rows if not section.columns]
     lines = [title]
     for section, rows in zip(sections, shown, strict=True):
-        lines += ["", section.title]
-        for row, value, source in zip(rows, aligned([row.value for row in rows]), sources(rows), strict=True):
-            lines.append(f"  {row.left:<{left}}   {value:<{right}}   {source}".rstrip())
+        columns = columns_of(section, rows)
+        widths = [max(map(len, column)) for column in columns]
+        if not section.columns:
+            widths = [max(map(len, single)) + 1]
+        cells = zip(*columns, strict=True)
+        texts = ["   ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in cells]
+        lines += ["", f"{section.title:<{left + 2}}   {texts[0] if texts else ''}".rstrip()]
+        for row, text, source in zip(rows, texts[1:], sources(rows), strict=True):
+            lines.append(f"  {row.left:<{left}}   {text}   {source}".rstrip())
     width = max(len(name) for name, _ in results)
     lines += ["", *(f"{name:<{width}}  {value}" for name, value in results)]
     return "\n".join(lines)
@@ -90,16 +114,17 @@ def as_rich(title: str, sections: Sequence[Section], results: Sequence[tuple[str
     for section in sections:
         rows = section.shown()
         lines = sources(rows)
-        values = aligned([row.value for row in rows])
+        columns = columns_of(section, rows)
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", expand=any(lines))
         table.add_column(section.title, style="bold green", header_style="bold cyan", no_wrap=True)
         table.add_column("operation", overflow="fold")
-        table.add_column("value" if section.title == "forward" else "adjoint", style="yellow", overflow="fold")
+        for name in section.columns or ("value" if section.title == "forward" else "adjoint",):
+            table.add_column(name, style="yellow", overflow="fold")
         if any(lines):
             table.add_column("source", style="dim", no_wrap=True, overflow="ellipsis", ratio=1)
-        for row, value, line in zip(rows, values, lines, strict=True):
-            cells = [row.name, row.formula, value, line] if any(lines) else [row.name, row.formula, value]
-            table.add_row(*map(Text, cells))
+        for row, line, *values in zip(rows, lines, *(column[1:] for column in columns), strict=True):
+            cells = [row.name, row.formula, *values]
+            table.add_row(*map(Text, [*cells, line] if any(lines) else cells))
         parts.append(table)
     width = max(len(name) for name, _ in results)
     parts += [Text.assemble((f"{name:<{width}}  ", "bold cyan"), (value, "bold yellow")) for name, value in results]
@@ -114,10 +139,11 @@ def as_html(title: str, sections: Sequence[Section], results: Sequence[tuple[str
 
     lines = [f"<table><caption {code}>{escape(title)}</caption>"]
     for section in sections:
-        lines.append(f'<tr><th {left} colspan="3">{escape(section.title)}</th></tr>')
+        titles = "".join(f"<th {left}>{escape(name)}</th>" for name in section.columns)
+        lines.append(f'<tr><th {left} colspan="{2 if titles else 3}">{escape(section.title)}</th>{titles}</tr>')
         for row in section.shown():
             hint = "" if row.position is None else f' title="{escape(str(row.position))}"'
-            cells = "".join(f"<td {code}>{escape(cell)}</td>" for cell in (row.name, row.formula, row.value))
+            cells = "".join(f"<td {code}>{escape(cell)}</td>" for cell in (row.name, row.formula, *row.values))
             lines.append(f"<tr{hint}>{cells}</tr>")
     for name, value in results:
         lines.append(f'<tr><th {left}>{escape(name)}</th><td {code} colspan="2">{escape(value)}</td></tr>')

@@ -30,7 +30,7 @@ from wengert.traces.sweep import sweep
 from wengert.traces.tape import Tape, make_leaf
 from wengert.traces.transient import Transient
 
-__all__ = ["Dual", "make_dual", "propagate", "propagate_opaque"]
+__all__ = ["Dual", "Moving", "make_dual", "propagate", "propagate_opaque"]
 
 Place = tuple[CodeType | None, int]
 

@@ -80,12 +80,16 @@ def pushed(
     has_aux: bool = False,
     *,
     originals: Sequence[Any] = (),
+    kind: Callable[[int, Callable[[], str]], Dual] = Dual,
 ) -> tuple[Any, ...]:
-    """Return what `jvp` does, under the name of a transformation that uses it; `originals` as in `Recording`."""
+    """Return what `jvp` does, under the name of a transformation that uses it; `originals` as in `Recording`.
+
+    The trace is of some `kind` of dual trace.
+    """
     require_callable(name, fun)
     require_flag(name, has_aux=has_aux)
     require_sequences(name, primals, tangents)
-    trace = Dual(next_level(), functools.partial(name_of, name, fun))
+    trace = kind(next_level(), functools.partial(name_of, name, fun))
     arguments, leaves, inside = dual_arguments(trace, fun, primals, tangents)
     before = held(inside)
     try:

@@ -1,0 +1,28 @@
+"""Which command runs: what its errors begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from wengert.errors import UsageError, describe
+
+__all__ = ["running", "unusable"]
+
+COMMAND = ContextVar("COMMAND", default="wengert grad")
+
+
+@contextmanager
+def running(command: str) -> Iterator[None]:
+    """Let errors begin with a command meanwhile."""
+    token = COMMAND.set(f"wengert {command}")
+    try:
+        yield
+    finally:
+        COMMAND.reset(token)
+
+
+def unusable(given: str, needed: str, action: str) -> UsageError:
+    """Return an error of the command."""
+    return UsageError(describe(COMMAND.get(), given, needed, action))
