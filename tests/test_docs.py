@@ -244,3 +244,8 @@ def test_the_readme_begins_with_two_commands_that_do_all_the_setting_up():
 def test_pictures_show_what_the_commands_print(name):
     svg = (make_pictures.PICTURES / f"{name}.svg").read_text(encoding="utf-8")
     assert make_pictures.text_of(svg) == make_pictures.words_of(make_pictures.COMMANDS[name])
+
+
+def test_pictures_of_graphs_are_as_they_are_drawn():
+    for name, svg in make_pictures.graphs().items():
+        assert (make_pictures.PICTURES / f"{name}.svg").read_text(encoding="utf-8") == svg

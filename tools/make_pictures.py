@@ -1,4 +1,4 @@
-"""Draw docs/pictures from what the commands print: run `python -m tools.make_pictures` after their output changed."""
+"""Draw docs/pictures: what the commands print, and graphs. Run `python -m tools.make_pictures` after these changed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
+
+from wengert import graph
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 WIDTH = 88
@@ -22,6 +26,17 @@ COMMANDS: dict[str, list[str]] = {
     "wengert-grad": ["wengert", "grad", "log(x1) + x1*x2 - sin(x2)", "x1=2", "x2=5"],
 }
 """The name of each picture, and the command that it shows."""
+
+
+def formula(x1: Any, x2: Any) -> Any:
+    """Return what the pictures are about, which stands in docs/how-differentiation-works.md."""
+    return np.log(x1) + x1 * x2 - np.sin(x2)
+
+
+def graphs() -> dict[str, str]:
+    """Return the pictures of graphs by their names: that of the formula, and of it with its gradient."""
+    traced = graph.trace(formula)(2.0, 5.0)
+    return {"graph": graph.to_svg(traced), "graph-of-gradient": graph.to_svg(graph.gradient(traced))}
 
 
 def output_of(command: list[str]) -> str:
@@ -76,6 +91,8 @@ def main() -> None:
     """Write all pictures."""
     for name in COMMANDS:
         (PICTURES / f"{name}.svg").write_text(picture(name), encoding="utf-8")
+    for name, svg in graphs().items():
+        (PICTURES / f"{name}.svg").write_text(svg, encoding="utf-8")
 
 
 if __name__ == "__main__":
