@@ -997,3 +997,103 @@ def test_an_operation_in_place_writes_before_it_raises_as_numpy_does(write, rais
         message, found = after(a)
         assert message == error
         np.testing.assert_array_equal(found.detach(), wanted)
+
+
+# Shapes set in place
+
+
+def test_a_shape_is_set_in_place() -> None:
+    x = wg.tensor(np.arange(6.0))
+    part, copy = x[1:3], x.copy()
+    x.shape = (2, -1)
+    assert x.shape == (2, 3)
+    x[0, 1] = 10.0
+    np.testing.assert_array_equal(part, [10.0, 2.0])
+    part[1] = 20.0
+    np.testing.assert_array_equal(x, [[0.0, 10.0, 20.0], [3.0, 4.0, 5.0]])
+    row = x[1]
+    x.shape = 6
+    row += 1
+    part *= 2
+    np.testing.assert_array_equal(x, [0.0, 20.0, 40.0, 4.0, 5.0, 6.0])
+    np.testing.assert_array_equal(copy, np.arange(6.0))
+    x.shape = x.shape
+    x.shape = (1, 6)
+    assert part.shape == (2,)
+    one = wg.tensor(3.0)
+    one.shape = (1, 1)
+    one[0] = 4.0
+    one.shape = ()
+    assert float(one) == 4.0
+
+
+def shaped(x: Any, make: Any = np.array) -> Any:
+    """Compute with arrays whose shape is set: what was made before, views and the base see each other's writes."""
+    y = make(x, like=x) * 2 if make is np.array else make(x) * 2
+    first, turned = y[:2], y[::-1]
+    y.shape = (3, 2)
+    y[0] = y[1] * y[2]
+    first[1] = first[1] * 3
+    z = y.T
+    turned[0] = turned[1] * turned[5]
+    flat = y[1:]
+    flat.shape = 4
+    flat[0] *= first[0]
+    y.shape = (6,)
+    y[5] += np.sum(z)
+    return np.sum(y * np.arange(6.0)) + np.sum(flat**2) + np.sum(first) + np.sum(turned * np.arange(6.0) ** 2)
+
+
+def test_shapes_are_set_in_every_mode() -> None:
+    x = np.linspace(0.5, 1.5, 6)
+    want = shaped(x, np.copy)
+    np.testing.assert_allclose(shaped(wg.tensor(x)), want, rtol=1e-14)
+    leaf = wg.tensor(x, requires_grad=True)
+    shaped(leaf).backward()
+    gradient = np.array([(shaped(x + d, np.copy) - shaped(x - d, np.copy)) / 2e-6 for d in 1e-6 * np.eye(6)])
+    np.testing.assert_allclose(leaf.grad, gradient, rtol=1e-7)
+    for found in (wg.grad(shaped)(x), wg.jit(wg.grad(shaped))(x), wg.jacfwd(shaped)(x), wg.grad(wg.jit(shaped))(x)):
+        np.testing.assert_allclose(found, leaf.grad, rtol=1e-12)
+    np.testing.assert_allclose(wg.jit(shaped)(x), want, rtol=1e-14)
+    lanes = np.stack([x, x**2])
+    np.testing.assert_allclose(wg.vmap(shaped)(lanes), [shaped(row, np.copy) for row in lanes], rtol=1e-13)
+    np.testing.assert_allclose(wg.vmap(wg.grad(shaped))(lanes)[0], leaf.grad, rtol=1e-12)
+
+
+def test_shapes_that_need_a_copy_are_refused_as_in_numpy() -> None:
+    x = wg.tensor(np.arange(6.0).reshape(2, 3))
+    turned = x.T
+    with pytest.raises(AttributeError) as caught:
+        turned.shape = 6
+    assert str(caught.value) == (
+        "shape: a Tensor of shape (3, 2) whose elements lie apart or in another order; elements side by side are "
+        "needed. Use reshape, which copies."
+    )
+    with pytest.raises(ValueError, match="reshape"):
+        x.shape = (4, 2)
+    leaf = wg.tensor(x.numpy().copy(), requires_grad=True)
+    with pytest.raises(GraphError) as refused:
+        leaf.shape = 6
+    assert str(refused.value) == (
+        "shape: a leaf Tensor that requires grad; one that is not a leaf is needed. Use reshape, or set it before."
+    )
+
+
+def test_a_traced_piece_does_not_set_the_shape_of_what_was_there_before() -> None:
+    kept = wg.tensor(np.arange(6.0))
+
+    def of_captured(x: Any) -> Any:
+        kept.shape = (2, 3)
+        return x * kept[1, 1]
+
+    def in_a_branch(x: Any) -> Any:
+        y = x * 2
+        if np.sum(y) > 0:
+            y.shape = (3, 2)
+        return np.sum(y * y)
+
+    with pytest.raises(GraphError, match="a function that writes to a Tensor of shape"):
+        wg.jit(of_captured)(np.arange(6.0))
+    with pytest.raises(GraphError, match="one made there is needed, because its shape would change"):
+        wg.jit(in_a_branch)(np.arange(6.0))
+    assert wg.grad(in_a_branch)(np.arange(6.0)).shape == (6,)

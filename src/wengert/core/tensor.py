@@ -109,6 +109,10 @@ class Tensor(ArrayMethods):
             return ()
         return value.shape if trace is None or trace.fast else trace.shape(self)
 
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        FUNCTIONS["shape"](self, value)
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype of the elements."""

@@ -35,6 +35,7 @@ __all__ = [
     "current",
     "is_window",
     "lasting",
+    "reshape_in_place",
     "resolved",
     "share",
     "undecided_text",
@@ -79,7 +80,7 @@ class Derivation:
         """The steps from the base, composed when somebody first asks for them."""
         composed = self.composed
         if composed is None:
-            composed = self.composed = extended(self.base.shape, self.earlier, self.primitive, self.params)
+            composed = self.composed = extended(self.settled().shape, self.earlier, self.primitive, self.params)
         return composed
 
     def bind(self, tensor: Tensor, shares: bool) -> None:
@@ -98,11 +99,18 @@ class Derivation:
         """The dtype of the Tensor this view stands for."""
         return self.current().dtype
 
+    def settled(self) -> Tensor:
+        """Return the base. One whose shape was set since has become a view itself, of what it was."""
+        base = self.base
+        if base._trace is ALIAS:
+            base = self.base = base._value.base
+        return base
+
     def current(self) -> Tensor:
         """Return the Tensor this view stands for, derived anew if the base has been written to."""
         base = self.base
         if base._node is not self.base_node or base._value is not self.base_value:
-            tensor = base
+            tensor = base = self.settled()
             with recording_from(self.floor):
                 for primitive, params in self.path:
                     tensor = self.dispatch(primitive, (tensor,), dict(params))
@@ -159,7 +167,7 @@ class Alias(Trace):
 
     def owner(self, tensor: Tensor) -> Any:
         """Return the base, to whom the buffer belongs."""
-        return tensor._value.base
+        return tensor._value.settled()
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Apply a primitive to what the views among the operands stand for."""
@@ -199,7 +207,11 @@ def resolved(function: Callable[..., Any], *operands: Any) -> Any:
             view = operand._value
             base = view.base
             fresh = base._value is view.base_value and base._node is view.base_node
-            operand = view.tensor if fresh else view.current()
+            if fresh:
+                operand = view.tensor
+            else:
+                operand = view.current()
+                base = view.base
             if recorded:
                 if base._kept is BORROWED or is_mutated(base):
                     operand = detached_buffer(operand)
@@ -291,8 +303,25 @@ def share(tensor: Tensor) -> Tensor:
 def base_and_path(tensor: Tensor) -> tuple[Tensor, Path]:
     """Return the Tensor that owns the memory of a handle, and the steps from there to it."""
     if tensor._trace is ALIAS:
-        return tensor._value.base, tensor._value.path
+        return tensor._value.settled(), tensor._value.path
     return tensor, ()
+
+
+def reshape_in_place(tensor: Tensor, reshaped: Tensor) -> None:
+    """Let a handle be another view of its own memory.
+
+    What owns its memory becomes a view of a new owner, which views made before find when they look for theirs.
+    """
+    if tensor._trace is not ALIAS:
+        owner = make_tensor(tensor._value, tensor._trace, tensor._node)
+        owner._kept = tensor._kept
+        for name in ("_array", "_fixed", "_mutated"):
+            if hasattr(tensor, name):
+                setattr(owner, name, getattr(tensor, name))
+        if WATCHES and WATCHING.stack:
+            WATCHING.stack[-1].born.add(id(owner))
+        reshaped._value.base = owner
+    tensor._value, tensor._trace, tensor._node, tensor._kept = reshaped._value, ALIAS, None, False
 
 
 def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -7,10 +7,21 @@ from typing import Any
 
 from wengert.core.dispatch import applied, as_tensor
 from wengert.core.memory import keep, own_memory
+from wengert.core.methods import FUNCTIONS
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.requirements import require_callable, require_flag
-from wengert.core.tensor import ArrayLike, Tensor, check_dtype, innermost_trace, is_concrete, make_tensor, raw
-from wengert.core.views import base_and_path, current
+from wengert.core.source import caller, position_of
+from wengert.core.tensor import (
+    WATCHING,
+    ArrayLike,
+    Tensor,
+    check_dtype,
+    innermost_trace,
+    is_concrete,
+    make_tensor,
+    raw,
+)
+from wengert.core.views import ALIAS, base_and_path, current, reshape_in_place
 from wengert.errors import DtypeError, GraphError, ShapeError, describe
 from wengert.traces.backward import backward
 from wengert.traces.grad_function import GradFunction
@@ -52,6 +63,31 @@ def _get_requires_grad(self: Tensor) -> bool:
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
     self.requires_grad_(value)
+
+
+def _set_shape(self: Tensor, shape: Any) -> None:
+    """Give the Tensor another shape without copying; other views of its memory keep theirs.
+
+    Raises:
+        AttributeError: its elements lie so that they would have to be copied, as in NumPy.
+        GraphError: a leaf that requires grad would stop being one, or a piece of a program that is traced would
+            change the shape of what was there before.
+    """
+    if type(_node(self)) is Leaf:
+        given = "a leaf Tensor that requires grad"
+        raise GraphError(describe("shape", given, "one that is not a leaf is needed", "Use reshape, or set it before"))
+    if WATCHING.stack and id(self) not in WATCHING.stack[-1].born:
+        given = "a Tensor that was there before the piece of a program that is being traced"
+        needed = "one made there is needed, because its shape would change for all that comes after"
+        raise GraphError(describe("shape", given, needed, "Use reshape") + f"\n  {position_of(*caller())}")
+    reshaped = self.reshape(shape)
+    if reshaped._trace is not ALIAS:
+        given = f"a Tensor of shape {self.shape} whose elements lie apart or in another order"
+        raise AttributeError(describe("shape", given, "elements side by side are needed", "Use reshape, which copies"))
+    reshape_in_place(self, reshaped)
+
+
+FUNCTIONS["shape"] = _set_shape
 
 
 def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:

@@ -286,7 +286,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     trace = target._trace
     if trace is ALIAS and entries is not None:
         view = target._value
-        place_in_base = extended(view.base.shape, view.path, getitem, {"index": entries})
+        place_in_base = extended(view.settled().shape, view.path, getitem, {"index": entries})
         if len(place_in_base) == 1 and place_in_base[0][0] is getitem:
             target = view.base
             index = entries = place_in_base[0][1][0][1]

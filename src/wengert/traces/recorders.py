@@ -110,7 +110,8 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
         path: Path = ()
         if a._trace is ALIAS:
             view = a._value
-            base, path, source = view.base, view.path, view.current()
+            source = view.current()
+            base, path = view.base, view.path
         trace = source._trace
         x = source._value
         kind = type(x)
