@@ -7,24 +7,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.ndimage
 import scipy.stats
 from scipy.special import ndtr
 
 import wengert as wg
 from examples import (
     _program,
+    deblurring,
     digits,
     gaussian_process,
     heat_equation,
     hmc,
     inverse_kinematics,
     kalman_filter,
+    logistic_regression,
     neural_ode,
     optimal_control,
     option_greeks,
     orbit_design,
+    pendulum_fit,
     regression,
+    sparse_deconvolution,
+    system_identification,
     text_rnn,
+    variational_inference,
 )
 from tests.cases import together
 
@@ -85,7 +92,7 @@ def test_the_hand_follows_the_path():
 
 
 def test_conductivity_is_recovered():
-    found = heat_equation.main(points=17, steps=60)
+    found = heat_equation.main(points=17, steps=40)
     assert found.largest_error < 0.1
     x = np.linspace(0, 1, 9)
     spread = heat_equation.records(np.ones(8), np.sin(np.pi * x), 20)  # an eigenvector of the scheme
@@ -165,6 +172,51 @@ def test_a_linear_system_is_controlled_by_riccatis_equation():
     np.testing.assert_allclose(found[2][0], expected, rtol=1e-6)
     assert found[3][-1] == pytest.approx(p[0, 0], rel=1e-6)
     assert len(found[3]) == 2
+
+
+def test_parameters_of_an_oscillator_are_recovered():
+    found = system_identification.main(samples=100)
+    np.testing.assert_allclose((found.free - [1.5, 0.6, 5.0]) / found.free_errors, 0.0, atol=3.0)
+    assert found.constrained[2] == pytest.approx(5.0)
+    assert found.constrained_errors[2] == 0.0
+    assert found.constrained_errors[0] < found.free_errors[0]
+
+
+def test_the_length_of_a_pendulum_is_recovered():
+    found = pendulum_fit.main(pictures=40, noise=1e-4)
+    assert found.length == pytest.approx(0.8, rel=1e-3)
+    assert found.friction == pytest.approx(0.15, rel=1e-2)
+    assert found.drift < 0.01
+
+
+def test_an_image_becomes_sharper():
+    found = deblurring.main(size=24, iterations=80)
+    assert found.ratio_after > found.ratio_before + 2
+    kernel, image = deblurring.bell(2, 1.0), np.random.default_rng(0).standard_normal((9, 9))
+    expected = scipy.ndimage.convolve(image, kernel, mode="nearest")
+    np.testing.assert_allclose(deblurring.blurred(image, kernel), expected, atol=1e-14)
+
+
+def test_spikes_are_a_minimum():
+    found = sparse_deconvolution.main(samples=60, number=2)
+    assert found.largest_slope == pytest.approx(1.0, abs=1e-3)
+    assert found.spike_error < 1e-3
+    assert np.count_nonzero(found.found) < 20
+
+
+def test_logistic_regression_finds_what_scikit_learn_does():
+    found = logistic_regression.main()
+    assert found.loss == pytest.approx(
+        897.8364720881, rel=1e-10
+    )  # LogisticRegression(C=0.1, tol=1e-10), scikit-learn 1.9
+    assert found.accuracy == pytest.approx(341 / 360)
+
+
+def test_a_distribution_moves_onto_the_posterior():
+    found = variational_inference.main(iterations=120)
+    assert found.shape / found.rate == pytest.approx(found.exact_shape / found.exact_rate, rel=0.02)
+    assert found.shape == pytest.approx(found.exact_shape, rel=0.3)
+    assert np.mean(found.bounds[-20:]) == pytest.approx(found.evidence, abs=0.1)
 
 
 # The command line, pictures and their page

@@ -185,6 +185,11 @@ def test_values_are_those_of_scipy(mine: Any, scipys: Any, args: Any, kwargs: An
     np.testing.assert_array_equal(found, want)
 
 
+def test_graphs_do_not_warn_of_the_way_to_an_integral() -> None:
+    found = wg.jit(wg.grad(lambda a: sp.gammainc(a, 5.0)))(2.0)  # tests make errors of warnings
+    assert found == pytest.approx(wg.grad(lambda a: sp.gammainc(a, 5.0))(2.0))
+
+
 def test_weights_and_signs_of_sums() -> None:
     a, b = np.array([0.3, 1.2, -np.inf]), np.array([-2.0, 0.5, 0.0])
     found, sign = wsp.logsumexp(a, b=b, return_sign=True)

@@ -185,7 +185,9 @@ def integrated(fall: Callable[[Any], Any], weight: Callable[[Any], Any], side: A
     `fall` is concave, and 0 at 0; where one slope of it passes into another, at `bend`, the integral is done in two
     parts, because slopes may differ by orders of magnitude. Arrays have an axis for points at the end.
     """
-    lengths = np.take(LENGTHS, np.argmax(fall(side * LENGTHS) < -LOWEST, axis=-1))[..., np.newaxis]
+    with np.errstate(over="ignore"):  # far away, where nothing is left
+        fallen = fall(side * LENGTHS) < -LOWEST
+    lengths = np.take(LENGTHS, np.argmax(fallen, axis=-1))[..., np.newaxis]
     part = np.minimum(np.maximum(side * bend, 0), lengths)
     nodes, weights = TANH_SINH
     found = 0.0
