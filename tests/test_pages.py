@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from tests.browser import PROGRAM, Browser
+from tools.browser import PROGRAM, Browser
 from wengert.graph import trace
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium")

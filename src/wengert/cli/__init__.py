@@ -37,8 +37,8 @@ functions of wengert.numpy by their names: exp(x), sum(x, axis=0), where(x > 0, 
 
 COMPARE = """Compute the derivative of a formula in four ways and compare them: numerically, by differences over a range
 of steps; symbolically, as an expression, with its number of operations before and after shared parts are computed once;
-in forward and in reverse mode, whose Wengert lists stand side by side. The formula is what `wengert grad` takes, and
-may come out as an array.
+in forward mode, which computes the derivatives d/dx of each step downward, and in reverse mode, which computes adjoints
+upward. The formula is what `wengert grad` takes, and may come out as an array.
 """
 
 GRAPH = """Trace a function of a module, or its gradient, and write a page about its graph, which needs no network: pan,

@@ -111,7 +111,7 @@ class Comparison:
             Row(f"h = {d.step:.0e}", "", found[0], None, found[1:])
             for d, found in zip(self.differences, texts, strict=True)
         ]
-        return Section("numeric: differences", rows, columns)
+        return Section("numeric", rows, columns)
 
     def symbolic_section(self) -> Section:
         """Return the expressions of the derivatives."""
@@ -119,7 +119,7 @@ class Comparison:
         for name, found in zip(self.names, self.symbolic, strict=True):
             left = f"d/d{name}" + f" along d{name}" * self.directional
             rows.append(Row(left, found.text, counted(found.operations, "operation", "operations")))
-        return Section("symbolic: expressions", rows, ("before sharing",))
+        return Section("symbolic", rows, ("before sharing",))
 
     def modes_section(self) -> Section:
         """Return the Wengert list with what both modes compute at each step."""
@@ -129,7 +129,7 @@ class Comparison:
         for row in steps.rows:
             adjoint = value_text(adjoints[row.name]) if row.name in adjoints else ""
             rows.append(Row(row.name, row.formula, row.value, None, (*row.more, adjoint)))
-        return Section("forward mode, downward; reverse mode, upward", rows, (*steps.columns, "adjoint"))
+        return Section("modes", rows, (*steps.columns, "adjoint"))
 
     def summary(self) -> Section:
         """Return what each way gives and costs, and how far it is from reverse mode."""

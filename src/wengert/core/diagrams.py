@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
@@ -92,7 +93,8 @@ def place_facts(position: Position | None) -> dict[str, str]:
     """Return what there is to know of a line of source."""
     if position is None:
         return {}
-    facts = {"line": f"{position.filename}:{position.line}, in {position.function}"}
+    here = os.path.join(os.getcwd(), "")
+    facts = {"line": f"{position.filename.removeprefix(here)}:{position.line}, in {position.function}"}
     return facts | {"source": position.text} if position.text else facts
 
 

@@ -117,7 +117,7 @@ def as_rich(title: str, sections: Sequence[Section], results: Sequence[tuple[str
         columns = columns_of(section, rows)
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim", expand=any(lines))
         table.add_column(section.title, style="bold green", header_style="bold cyan", no_wrap=True)
-        table.add_column("operation", overflow="fold")
+        table.add_column("operation" if any(row.formula for row in rows) else "", overflow="fold")
         for name in section.columns or ("value" if section.title == "forward" else "adjoint",):
             table.add_column(name, style="yellow", overflow="fold")
         if any(lines):

@@ -32,6 +32,11 @@ ROUNDS = 6
 PULLS = (1.0, 4.0, 8.0)
 """How strongly a wire wants to be vertical, by how many of its ends are bends."""
 
+LEANING = 1.5
+"""How many times as wide as its widest layer a picture may be."""
+TO_THE_MIDDLE = 0.2
+"""How strongly the items of a wider one are pulled to the middle; a wire that wants to be upright pulls with 1."""
+
 
 class Link(NamedTuple):
     """Join two items of neighbouring layers, at distances from their centers."""
@@ -132,7 +137,10 @@ def place(number: int, count: int, width: float) -> float:
 
 
 def layers_of(count: int, wires: Sequence[Wire]) -> list[int]:
-    """Return a layer for each box, below those of what it uses: the uppermost, or where fewer wires are long then."""
+    """Return a layer for each box, below those of what it uses: the uppermost, or where fewer wires are long then.
+
+    Boxes that use nothing but the graph's inputs go to where they are used, and inputs with them.
+    """
     layers = [0] * count
     before: list[set[int]] = [set() for _ in range(count)]
     after: list[set[int]] = [set() for _ in range(count)]
@@ -142,7 +150,7 @@ def layers_of(count: int, wires: Sequence[Wire]) -> list[int]:
     for i in range(count):
         layers[i] = max((layers[j] + 1 for j in before[i]), default=0)
     for i in reversed(range(count)):
-        if len(before[i]) < len(after[i]):
+        if sum(1 for j in before[i] if before[j]) < len(after[i]):
             layers[i] = min(layers[j] for j in after[i]) - 1
     used = {layer: i for i, layer in enumerate(sorted(set(layers)))}
     return [used[layer] for layer in layers]
@@ -280,10 +288,31 @@ def crossings(items: Items, rows: Sequence[Sequence[int]]) -> int:
 
 
 def positions(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
-    """Return the centers of all items: layer after layer what makes the wires from above, then from below, upright."""
+    """Return the centers of all items.
+
+    What is wanted is upright wires. In a graph of a thousand layers each may then stand a little beside the one above,
+    always on the same side; such a graph is held together by a pull to the middle.
+    """
+    widest = max((sum(gaps(items, row)) for row in rows), default=0.0)
+    centers = upright(items, rows, 0.0)
+    if centers and max(centers) - min(centers) > LEANING * widest + 500:
+        centers = upright(items, rows, TO_THE_MIDDLE)
+    return centers
+
+
+def upright(items: Items, rows: Sequence[Sequence[int]], inward: float) -> list[float]:
+    """Return the centers of all items: layer after layer what makes the wires from above, then from below, upright.
+
+    Args:
+        items: what stands in the layers.
+        rows: the items of each layer, in order.
+        inward: how strongly items are pulled to the middle.
+    """
     centers = [0.0] * len(items.layers)
     for row in rows:
-        for item, center in zip(row, spread([0.0] * len(row), [1.0] * len(row), gaps(items, row)), strict=True):
+        apart = gaps(items, row)
+        start = -sum(apart) / 2
+        for item, center in zip(row, spread([start] * len(row), [1.0] * len(row), apart), strict=True):
             centers[item] = center
     for downward in (True, False, True, False, True):
         for row in rows if downward else reversed(rows):
@@ -295,8 +324,8 @@ def positions(items: Items, rows: Sequence[Sequence[int]]) -> list[float]:
                     ends = [(centers[x.upper] + x.leaves - x.arrives) * items.pull(x) for x in links]
                 else:
                     ends = [(centers[x.lower] + x.arrives - x.leaves) * items.pull(x) for x in links]
-                wanted.append(sum(ends) / total if total else centers[item])
-                pulls.append(total or 0.1)
+                wanted.append(sum(ends) / (total + inward) if total else centers[item])
+                pulls.append(total + inward or 0.1)
             for item, center in zip(row, spread(wanted, pulls, gaps(items, row)), strict=True):
                 centers[item] = center
     return centers

@@ -257,4 +257,5 @@ const keys = { "+": "larger", "-": "smaller", "1": "actual", "0": "fit" };
 view.addEventListener("keydown", (event) => { if (keys[event.key]) actions[keys[event.key]](); });
 
 zoomTo(Math.min(1, Math.max(0.4, view.clientWidth / size.width)));
-if (boxes.length) show(0);
+const first = pictures[0].boxes.find((box) => box.layer === 0);
+if (first) show(first.element.dataset.n);
