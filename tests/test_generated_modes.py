@@ -68,6 +68,11 @@ def listed(call: Call) -> Callable[..., list[Any]]:
 
 @over(SMOOTH)
 def test_forward_mode_is_the_transpose_of_reverse_mode(sample: Sample) -> None:
+    check_transposition(sample)
+
+
+def check_transposition(sample: Sample) -> None:
+    """Check that forward mode multiplies by the matrix whose transpose reverse mode multiplies by."""
     call = call_of(sample)
     outs, _ = call.vjp(call.leaves)
     if not outs:

@@ -17,7 +17,8 @@ import scipy.special as sp
 
 import wengert as wg
 import wengert.scipy.special as wsp
-from tools.special_accuracy import ROWS, Row, errors
+from tests.cases import OPTIONS, together
+from tools.special_accuracy import APART, PAGE, ROWS, Row, errors, page
 from wengert.errors import DtypeError
 from wengert.numpy._left_out import LEFT_OUT
 
@@ -90,18 +91,35 @@ def test_every_name_is_there_or_left_out_for_a_reason() -> None:
 # Accuracy
 
 
-def label(row: Row) -> str:
-    return f"{row.name}-{','.join(map(str, row.ranges[-1]))}"
+def test_every_function_has_stated_bounds() -> None:
+    assert set(wsp.__all__) == {row.name for row in ROWS} | set(APART)
+    assert PAGE.read_text() == page()
 
 
-SLOW = ("k0", "k1", "y0", "y1")
-"""Functions for which mpmath takes a second."""
+@together("row", [row for row in ROWS if OPTIONS.every or not row.slow])
+def test_values_and_derivatives_are_those_of_mpmath(row: Row) -> None:
+    for operand, order, error, point in errors(row, points=10 if OPTIONS.every else 1):
+        assert error <= row.bounds[order], (row.ranges, operand, order, point, error)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.name not in SLOW], ids=label)
-def test_derivatives_are_those_of_mpmath(row: Row) -> None:
-    for operand, order, error, point in errors(row, points=1):
-        assert error <= (row.first if order == 1 else row.second), (operand, order, point)
+HUGE = 1e8 + 1e7j
+
+
+@together(
+    "function, place, right",
+    [
+        (lambda a: sp.gammainc(a, 1.0), 1e-12, [-0.219383934395969224, -0.448950081554678503]),
+        (lambda a: sp.betainc(a, 2.0, 0.5), 1e-12, [-0.193147180560158004, -0.21269416664135623]),
+        (sp.wofz, HUGE, [-1j / np.sqrt(np.pi) / HUGE**2, 2j / np.sqrt(np.pi) / HUGE**3]),
+        (sp.erfcx, HUGE, [-1 / np.sqrt(np.pi) / HUGE**2, 2 / np.sqrt(np.pi) / HUGE**3]),
+        (sp.dawsn, HUGE, [-0.5 / HUGE**2, 1 / HUGE**3]),
+    ],
+)
+def test_nothing_cancels_at_tiny_shapes_or_huge_arguments(function: Any, place: Any, right: list[Any]) -> None:
+    holomorphic = isinstance(place, complex)
+    first = wg.grad(function, holomorphic=holomorphic)
+    found = first(place), wg.grad(first, holomorphic=holomorphic)(place)
+    np.testing.assert_allclose(found, right, rtol=1e-12)
 
 
 # Edges

@@ -203,6 +203,7 @@ scipys: list[Sample] = [
     sample("scipy_pinv", of_scipy("pinv"), normal(3, 2), order=1),
     sample("scipy_lstsq", of_scipy("lstsq", lambda found: found[:2]), normal(3, 2), normal(3), order=1),
     sample("scipy_lstsq", of_scipy("lstsq", lambda found: found[0]), normal(3, 2), normal(3, 2), order=1),
+    sample("scipy_lstsq", of_scipy("lstsq", lambda found: found[:2]), complexes(3, 2), complexes(3), order=1),
     sample("scipy_solve", of_scipy("tanm"), normal(2, 2) / 2, order=1),
     sample("scipy_svd", of_scipy("orthogonal_procrustes"), normal(3, 2), normal(3, 2, seed=1), order=1),
     sample("expm", of_scipy("expm"), normal(3, 3)),

@@ -27,6 +27,12 @@ def derivative(name: str, *points: Any, **params: Any) -> Sample:
     return sample(name, primitive(name, **params), *args)
 
 
+def sum_with_sign(a: Any, b: Any) -> Any:
+    """Return the logarithm of the absolute value of a weighted sum of exponentials, and its sign."""
+    scipys = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    return tuple((sp if scipys else wsp).logsumexp(a, b=b, return_sign=True))
+
+
 def through(name: str, mine: Callable[..., Any], scipys: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that is SciPy's for arrays, which knows no Tensors, and Wengert's for them."""
 
@@ -54,6 +60,7 @@ ERROR = [
     sample("wofz", sp.wofz, np.array([0.3 + 0.2j, -1.2 + 0.1j])),
     derivative("erfcx_derivative", [0.3, -1.2], order=1),
     derivative("dawsn_derivative", [0.3, -1.2], order=1),
+    derivative("wofz_derivative", [0.3 + 0.2j, -8.2 + 0.1j], order=1),
 ]
 GAMMA = [
     *(of(ufunc, [0.3, -1.2]) for ufunc in (sp.gamma, sp.digamma, sp.gammaln, sp.rgamma)),
@@ -66,6 +73,8 @@ GAMMA = [
     derivative("zeta_derivative", [2.5, 1.4], [0.5, 1.5], order=1),
     sample("polygamma", through("polygamma", wsp.polygamma, sp.polygamma), fixed(1), np.array([0.6, 2.2])),
     derivative("polygamma_difference", [1.3, 2.2], [0.3, 2.2], order=0),
+    derivative("complex_polygamma", [1.3 + 0.4j, -2.2 - 0.3j], order=1),
+    *(of(ufunc, [0.6 + 0.4j, 2.2 - 0.3j]) for ufunc in (sp.gamma, sp.digamma, sp.rgamma, sp.loggamma)),
 ]
 INCOMPLETE = [
     *(of(ufunc, [0.6, 2.2], [0.5, 1.5]) for ufunc in (sp.beta, sp.betaln)),
@@ -96,6 +105,7 @@ ELEMENTARY = [
     *(of(ufunc, [0.6, 1.3], [0.5, -0.4]) for ufunc in (sp.boxcox, sp.boxcox1p, sp.inv_boxcox, sp.inv_boxcox1p)),
     derivative("exprel_derivative", [0.3, -4.2], order=1),
     derivative("log1p_ratio", [0.3, 2.2], order=1),
+    of(sp.spence, [0.3 + 0.2j, 1.1 - 0.4j]),
 ]
 BESSEL = [
     *(of(ufunc, 1.5, [0.6, 2.3]) for ufunc in (sp.jv, sp.yv, sp.iv, sp.kv, sp.jve, sp.yve, sp.ive, sp.kve)),
@@ -112,6 +122,7 @@ BESSEL = [
 ]
 INTEGRALS = [
     *(of(ufunc, [0.6, 2.3]) for ufunc in (sp.expi, sp.exp1, sp.sici, sp.shichi)),
+    of(sp.shichi, [0.6 + 0.3j, 2.3 - 0.2j]),
     of(sp.expn, 2, [0.6, 2.3]),
     *(of(ufunc, [0.6, 0.2]) for ufunc in (sp.ellipk, sp.ellipkm1, sp.ellipe)),
     *(of(ufunc, [0.6, 2.2], [0.6, -0.2]) for ufunc in (sp.ellipkinc, sp.ellipeinc)),
@@ -133,6 +144,7 @@ SUMS = [
     derivative("logsumexp", [[0.3, -1.2, 0.5], [1.0, 0.2, 0.1]], axis=(1,), keepdims=False),
     derivative("weighted_logsumexp", [0.3, -1.2, 0.5], [0.7, 1.1, 0.2], axis=(0,), keepdims=False, signed=False),
     derivative("weighted_logsumexp", [0.3, -1.2, 0.5], [0.7, 1.1, -2.2], axis=(0,), keepdims=False, signed=True),
+    sample("weighted_logsumexp", sum_with_sign, np.array([0.3 + 0.2j, -1.2, 0.5]), np.array([0.7, 1.1j, -2.2])),
     derivative("logsumexp_sign", [0.3, -1.2, 0.5], [0.7, 1.1, -2.2], axis=(0,), keepdims=False),
     derivative("softmax", [[0.3, -1.2, 0.5], [1.0, 0.2, 0.1]], axis=1),
     derivative("log_softmax", [[0.3, -1.2, 0.5], [1.0, 0.2, 0.1]], axis=1),

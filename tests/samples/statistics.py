@@ -73,6 +73,7 @@ SAMPLES = [
     # order statistics
     *options("median", np.median, spaced)[:6],
     sample("median", np.median, np.array(0.7)),
+    sample("median", np.median, spaced(2, 3) + 1j * normal(2, 3), axis=1),
     sample("median", np.median, spaced(4)),
     sample("median", with_holes(np.nanmedian), spaced(3, 4), axis=1),
     sample("median", with_holes(np.nanmedian), spaced(3, 4)),

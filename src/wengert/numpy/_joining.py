@@ -352,12 +352,11 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:  # noqa: N80
     dtype = np.promote_types(base.dtype, int)
     base = np.astype(base, dtype, copy=False)
     count = len(base) if N is None else operator.index(N)
-    columns: list[Any] = [as_tensor(np.ones(base.shape, dtype))]
-    while len(columns) < count:
-        columns.append(columns[-1] * base if len(columns) > 1 else base)
     if count <= 0:
         return constant_tensor(np.zeros((len(base), count), dtype))
-    return stack(columns if increasing else columns[::-1], axis=1)
+    bases = np.broadcast_to(base[:, None], (len(base), count - 1))
+    powers = np.concatenate([np.ones((len(base), 1), dtype), np.cumprod(bases, axis=1)], axis=1)
+    return powers if increasing else np.flip(powers, axis=1)
 
 
 @implements(np.trim_zeros)

@@ -284,7 +284,7 @@ def planned(x: Any, q: Any, weights: Any, *, axis: Axes, method: str, percent: b
     new = np.ones(ordered.shape, np.bool_)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     runs = None if new.all() else np.cumsum(new.ravel()) - 1
-    q = np.asarray(q, x.dtype if isinstance(q, int | float) else None)
+    q = np.asarray(q, x.real.dtype if isinstance(q, int | float) else None)
     counts = np.sum(ordered == ordered, axis=1) if skipna else np.full(len(lanes), length)
     if weights is None:
         found = places(counts, q / 100 if percent else q, method)
@@ -304,6 +304,8 @@ def average_ties(values: Any, runs: Any) -> Any:
     """Return sorted values averaged over runs of tied elements; a symmetric map."""
     if runs is None:
         return values
+    if values.dtype.kind == "c":
+        return average_ties(values.real, runs) + 1j * average_ties(values.imag, runs)
     sums = np.bincount(runs, weights=values.ravel())
     return (sums / np.bincount(runs))[runs].reshape(values.shape)
 
@@ -329,7 +331,7 @@ def evaluate_spread(ct: Any, x: Any, q: Any, *weights: Any, keepdims: bool, axis
         return np.zeros(x.shape, ct.dtype)
     plan = planned(x, q, weights[0] if weights else None, axis=axis, **options)
     cts = np.asarray(ct).reshape(np.size(q), -1).T
-    values = np.zeros(plan.order.shape)
+    values = np.zeros(plan.order.shape, np.result_type(ct, np.float64))
     lanes = np.arange(len(values))[:, None]
     upper = np.minimum(plan.lower + 1, values.shape[1] - 1)
     np.add.at(values, (lanes, plan.lower), plan.weights[0] * cts)

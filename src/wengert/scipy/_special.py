@@ -14,6 +14,7 @@ from wengert.numpy._contractions import array
 from wengert.numpy._naming import documented
 from wengert.numpy._reductions import axes
 from wengert.numpy._ufuncs import ufunc_function
+from wengert.primitives.barriers import barrier
 from wengert.primitives.special import bessel, gamma, hypergeometric, sums
 from wengert.primitives.special.declaration import OF_SCIPY
 from wengert.traces.operators import operand
@@ -118,7 +119,15 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     a, b = np.broadcast_arrays(a, np.ones(()) if b is None else array("logsumexp", b) * 1.0)
     params = {"axis": axes(axis, a.ndim), "keepdims": bool(keepdims)}
     found = apply(sums.weighted_logsumexp, a, b, **params, signed=bool(return_sign))
-    return (found, apply(sums.logsumexp_sign, a, b, **params)) if return_sign else found
+    if not return_sign:
+        return found
+    sign = apply(sums.logsumexp_sign, a, b, **params)
+    if sign.dtype.kind == "c":  # SciPy's values change as the parts of the complex logarithm do
+        logarithm = apply(sums.weighted_logsumexp, a, b, **params, signed=False)
+        logarithm = np.where(np.isfinite(logarithm), logarithm, 0.0)
+        change = logarithm - apply(barrier, logarithm)
+        return apply(barrier, found) + np.real(change), sign * np.exp(1j * np.imag(change))
+    return found, sign
 
 
 @implements(sp.softmax)

@@ -83,8 +83,9 @@ def at(primitive: Elementwise, *operands: Any, **params: Any) -> Any:
 def flat(*operands: Any) -> tuple[np.dtype[Any], list[Any]]:
     """Return the dtype of a result, and operands of one shape in double precision, with an axis for points at the end.
 
-    Derivatives that SciPy has no function for are computed in double precision.
+    Derivatives that SciPy has no function for are computed in double precision; complex operands stay complex.
     """
     dtype = np.result_type(*operands)
-    arrays = np.broadcast_arrays(*[np.asarray(x, np.float64) for x in operands])
-    return (dtype if dtype.kind == "f" else np.dtype(float)), [x[..., np.newaxis] for x in arrays]
+    wide = np.result_type(dtype, np.float64)
+    arrays = np.broadcast_arrays(*[np.asarray(x, wide) for x in operands])
+    return (dtype if dtype.kind in "fc" else np.dtype(float)), [x[..., np.newaxis] for x in arrays]

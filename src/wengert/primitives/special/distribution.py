@@ -9,7 +9,7 @@ import scipy.special as sp
 
 from wengert.primitives.special.declaration import at, special
 from wengert.primitives.special.incomplete import (
-    beta_density,
+    beta_body,
     betainc_by_shapes,
     gamma_density_at,
     moved_by_shape,
@@ -62,9 +62,9 @@ def student_slope(v: Any, x: Any) -> Any:
     total = v + x * x
     inner = x * x < v
     z, rest = np.where(inner, x * x / total, 0.5), np.where(inner, 0.5, v / total)
-    near = at(beta_density, 0.5, v / 2, z, power=1) * (at(betainc_by_shapes, 0.5, v / 2, z, i=0, j=1) / 2 - 1 / v)
-    far = at(beta_density, v / 2, 0.5, rest, power=1) * (at(betainc_by_shapes, v / 2, 0.5, rest, i=1, j=0) / 2 + 1 / v)
-    return np.sign(x) / 2 * np.where(inner, near, -far)
+    near = beta_body(0.5, v / 2, z) * (at(betainc_by_shapes, 0.5, v / 2, z, i=0, j=1) - 1 / (1 + v))
+    far = beta_body(v / 2, 0.5, rest) * (at(betainc_by_shapes, v / 2, 0.5, rest, i=1, j=0) + 1 / (1 + v))
+    return np.sign(x) / 4 * np.where(inner, near, -far)
 
 
 special(
@@ -90,9 +90,9 @@ def f_place(m: Any, n: Any, x: Any) -> Any:
 def f_slopes(m: Any, n: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return the derivatives of the F distribution function."""
     z = f_place(m, n, x)
-    density = at(beta_density, m / 2, n / 2, z, power=1)
-    first, second = (at(betainc_by_shapes, m / 2, n / 2, z, i=i, j=1 - i) / 2 for i in (1, 0))
-    return density * (first + 1 / m), density * (second - 1 / n), density / x
+    body = beta_body(m / 2, n / 2, z) / 2
+    first, second = (at(betainc_by_shapes, m / 2, n / 2, z, i=i, j=1 - i) for i in (1, 0))
+    return body * (first + n / (m + n)), body * (second - m / (m + n)), body * m * n / ((m + n) * x)
 
 
 special(

@@ -26,21 +26,69 @@ def normal_density(x: Any) -> Any:
     return np.exp(-(x * x) / 2) / ROOT_TWO_PI
 
 
-# Error functions
+# Error functions, and Dawson's integral, which is one of complex numbers
+
+FAR = 7.0
+"""From there on asymptotic series are used: their smallest terms are exp(-49)."""
+
+
+def asymptotic(y: Any, order: int) -> Any:
+    """Return a derivative of the sum over k of (2k - 1)!! / (2^(k+1) y^(2k+1)), term by term."""
+    term = 0.5 * (-1) ** order * math.factorial(order) / y ** (order + 1)
+    series = np.zeros_like(y)
+    for k in range(25):
+        series = series + term
+        factor = (2 * k + 1) / 2 * (2 * k + 1 + order) * (2 * k + 2 + order) / ((2 * k + 1) * (2 * k + 2))
+        term = term * factor / (y * y)
+    return series
+
+
+def recurred(x: Any, slope: Any, value: Any, order: int) -> Any:
+    """Return a derivative of a function with f' = c - 2 x f, given c and f: f^(n+1) = -2 x f^(n) - 2 n f^(n-1)."""
+    before, found = 0.0, value
+    for n in range(order):
+        before, found = found, -2 * x * found + (-2 * n * before if n else slope)
+    return found
+
+
+def far_wofz(z: Any, order: int) -> tuple[Any, Any]:
+    """Return for large |z| two parts of a derivative of w(z): the asymptotic series, and what is added to it.
+
+    That is nothing above the real axis and the derivative of exp(-z^2) on it (Abramowitz & Stegun 1964, 7.1.23); below,
+    w(z) is 2 exp(-z^2) - w(-z).
+    """
+    weight = 1.0 - np.sign(z.imag)
+    added = recurred(z, 0.0, np.exp(-np.square(np.where(weight, z, 0.0))), order)
+    return 2j / ROOT_PI * asymptotic(z, order), np.where(weight, weight * added, 0.0)
+
+
+def wofz_derivative_value(z: Any, *, order: int) -> Any:
+    """Evaluate a derivative of w(z), whose first is w' = 2 i / sqrt(pi) - 2 z w, which cancels for large |z|."""
+    z = np.asarray(z, np.result_type(z, np.complex64))
+    far = np.abs(z) > FAR
+    near = recurred(z, 2j / ROOT_PI, sp.wofz(z), order)
+    return np.where(far, sum(far_wofz(np.where(far, z, FAR), order)), near).astype(z.dtype)[()]
+
+
+wofz_derivative: Elementwise = elementwise(
+    "wofz_derivative",
+    wofz_derivative_value,
+    d=lambda t, _out, z, *, order: t * at(wofz_derivative, z, order=order + 1),
+)
 
 
 def erfcx_derivative_value(x: Any, *, order: int) -> Any:
     """Evaluate a derivative of erfcx, (2 / sqrt(pi)) times the integral of (-2 s)^n exp(-s^2 - 2 x s) over s > 0.
 
-    Its integrand has one sign (Abramowitz & Stegun 1964, 7.2.2 with 7.2.9). For x < 0 and complex x the recurrence
-    f^(n+1) = 2 x f^(n) + 2 n f^(n-1) that follows from f' = 2 x f - 2 / sqrt(pi) is used: for x < 0 all of its terms
-    have one sign too.
+    Its integrand has one sign (Abramowitz & Stegun 1964, 7.2.2 with 7.2.9). For x < 0 the recurrence
+    f^(n+1) = 2 x f^(n) + 2 n f^(n-1) that follows from f' = 2 x f - 2 / sqrt(pi) is used, of which all terms
+    have one sign too. For complex x, erfcx(x) is w(i x).
     """
+    if np.result_type(x).kind == "c":
+        return 1j**order * wofz_derivative_value(1j * x, order=order)
     before, found = 0.0, sp.erfcx(x)
     for n in range(order):
         before, found = found, 2 * x * found + (2 * n * before if n else -2 / ROOT_PI)
-    if found.dtype.kind == "c":
-        return found
     dtype, (y,) = flat(x)
     y = np.maximum(y, 0)
     nodes, weights = LEGENDRE[48]
@@ -62,7 +110,7 @@ special(sp.erfcx, lambda t, _out, x: t * at(erfcx_derivative, x, order=1))
 special(sp.erfi, lambda t, _out, x: t * (2 / ROOT_PI) * np.exp(x * x))
 special(sp.erfinv, lambda t, out, _x: t * (ROOT_PI / 2) * np.exp(out * out))
 special(sp.erfcinv, lambda t, out, _x: -(t * (ROOT_PI / 2)) * np.exp(out * out))
-special(sp.wofz, lambda t, out, x: t * (2j / ROOT_PI - 2 * x * out))
+special(sp.wofz, lambda t, _out, x: t * at(wofz_derivative, x, order=1))
 
 
 # The normal distribution
@@ -80,32 +128,20 @@ special(
 
 # Dawson's integral
 
-DAWSON_SERIES = 7.0
-"""From there on the asymptotic series is used: its smallest term is exp(-49)."""
-
 
 def dawsn_derivative_value(x: Any, *, order: int) -> Any:
-    """Evaluate a derivative of Dawson's integral, whose first is f' = 1 - 2 x f.
+    """Evaluate a derivative of Dawson's integral, whose first is f' = 1 - 2 x f, which cancels for large |x|.
 
-    That makes f^(n+1) = -2 x f^(n) - 2 n f^(n-1); for large |x|, where that cancels, term by term of the sum over k
-    of (2k - 1)!! / (2^(k+1) x^(2k+1))
-    (Abramowitz & Stegun 1964, 7.1.23).
+    For complex x it is sqrt(pi) / (2 i) times w(x) - exp(-x^2).
     """
-    before, found = 0.0, sp.dawsn(x)
-    for n in range(order):
-        before, found = found, -2 * x * found - (2 * n * before if n else -1)
-    if found.dtype.kind == "c":
-        return found
-    far = np.abs(x) > DAWSON_SERIES
-    y = np.where(far, x, np.inf)
-    term = 0.5 * (-1) ** order * math.factorial(order) / y ** (order + 1)
-    series = np.zeros_like(y)
-    for k in range(25):
-        series = series + term
-        term = (
-            term * ((2 * k + 1) / 2 * (2 * k + 1 + order) * (2 * k + 2 + order) / ((2 * k + 1) * (2 * k + 2))) / (y * y)
-        )
-    return np.where(far, series, found).astype(found.dtype)[()]
+    near = recurred(x, 1.0, sp.dawsn(x), order)
+    far = np.abs(x) > FAR
+    y = np.where(far, x, np.inf if near.dtype.kind == "f" else FAR)
+    found = asymptotic(y, order)
+    if near.dtype.kind == "c":
+        added = far_wofz(y, order)[1] - recurred(y, 0.0, np.exp(-y * y), order)
+        found = found + ROOT_PI / 2j * added
+    return np.where(far, found, near).astype(near.dtype)[()]
 
 
 dawsn_derivative: Elementwise = elementwise(

@@ -16,9 +16,48 @@ from wengert.primitives.special.quadrature import LEGENDRE
 __all__ = ["cosine_of_pi", "digamma", "polygamma", "polygamma_difference", "polygamma_of"]
 
 
+SHIFT = 16
+"""How far to the right the asymptotic series of complex polygamma functions is used; 12 terms are exact there."""
+BERNOULLI = sp.bernoulli(24)[2::2]
+
+
 def polygamma_of(n: int, x: Any) -> Any:
     """Return the derivative of order n of the digamma function, in the dtype of x."""
+    if n and is_complex(x):
+        return at(complex_polygamma, x, order=n)
     return sp.digamma(x) if n == 0 else (-1.0) ** (n + 1) * math.factorial(n) * sp.zeta(float(n + 1), x)
+
+
+def complex_polygamma_value(z: Any, *, order: int) -> Any:
+    """Evaluate a derivative, of order 1 or more, of the digamma function of complex numbers.
+
+    Those on the left are reflected, then all brought to where the asymptotic series is used (Abramowitz & Stegun 1964,
+    6.4.7, 6.4.6, 6.4.11).
+    """
+    dtype = np.result_type(z)
+    z = np.asarray(z, np.complex128)
+    left = z.real < 0.5
+    y = np.where(left, 1 - z, z)
+    steps = (y[..., np.newaxis] + np.arange(SHIFT)) ** -(order + 1.0)
+    y = y + SHIFT
+    found = math.factorial(order) * (np.sum(steps, axis=-1) + 0.5 * y ** -(order + 1.0))
+    found = found + math.factorial(order - 1) * y ** -float(order)
+    for k, number in enumerate(BERNOULLI, 1):
+        found = found + number * (math.factorial(2 * k + order - 1) / math.factorial(2 * k)) * y ** -(2.0 * k + order)
+    polynomial = np.polynomial.Polynomial([0.0, 1.0])  # in the cotangent, whose derivatives by pi z it has
+    for _ in range(order):
+        polynomial = -np.polynomial.Polynomial([1.0, 0.0, 1.0]) * polynomial.deriv()
+    mirrored = np.pi ** (order + 1) * polynomial(1 / np.tan(np.pi * np.where(left, z - np.rint(z.real), 0.5)))
+    sign = (-1) ** (order + 1)
+    return np.where(left, -found - mirrored, sign * found).astype(dtype)[()]
+
+
+complex_polygamma: Elementwise = elementwise(
+    "complex_polygamma",
+    complex_polygamma_value,
+    d=lambda t, _out, z, *, order: t * at(complex_polygamma, z, order=order + 1),
+    singular=True,
+)
 
 
 def cosine_of_pi(x: Any) -> Any:

@@ -8,6 +8,9 @@ over u = log t, for the beta function over u = log(t / (1 - t)), in which the de
 the rule of Takahasi and Mori up to where the integrand has fallen to exp(-45) of what it is at x: relative errors are
 below 1e-13 for a and b from 1e-8 to 1e5, and grow as their square root from there on. What is integrated is relative
 to the density at x, which gives the derivatives of the inverses without underflow.
+
+Since 1 / gamma(a) is a / gamma(1 + a), the densities are w = a v and w = a b / (a + b) v, where v changes slowly even
+if shapes are tiny. Derivatives are taken of both factors; those of log w would cancel in the polynomials.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from wengert.primitives.special.gamma import polygamma_difference, polygamma_of
 from wengert.primitives.special.quadrature import TANH_SINH
 
 __all__ = [
+    "beta_body",
     "beta_density",
     "betainc_by_shapes",
     "first_shape_slope",
@@ -108,6 +112,16 @@ def second_score(a: Any, b: Any, x: Any) -> Any:
     return np.log1p(-x) + at(polygamma_difference, b, a, order=0)
 
 
+def gamma_body(a: Any, x: Any) -> Any:
+    """Return x times the gamma density, over its shape: the density whose shape is 1 more."""
+    return at(gamma_density, a + 1, x, power=0)
+
+
+def beta_body(a: Any, b: Any, x: Any) -> Any:
+    """Return x (1 - x) times the beta density, over a b / (a + b)."""
+    return at(beta_density, a + 1, b + 1, x, power=0) / (a + b + 1)
+
+
 gamma_density: Elementwise = elementwise(
     "gamma_density",
     gamma_density_value,
@@ -158,25 +172,43 @@ def extended(m: int, n: int, cumulants: Cumulants, known: dict[tuple[int, int], 
     )
 
 
-def gamma_cumulants(a: Any, score: Any) -> Cumulants:
-    """Return the derivatives of the logarithm of the gamma density by a."""
-    return lambda k, _: score if k == 1 else -polygamma_of(k - 1, a)
+def gamma_moment(order: int, a: Any, log: Any) -> Any:
+    """Return the derivative of the gamma density w = a v of that order by a, over v, given log x."""
+    score = log - sp.digamma(a + 1)
+
+    def cumulants(k: int, _: int) -> Any:
+        return score if k == 1 else -polygamma_of(k - 1, a + 1)
+
+    return a * bell(order, 0, cumulants) + (order * bell(order - 1, 0, cumulants) if order else 0.0)
 
 
-def beta_cumulants(a: Any, b: Any, first: Any, second: Any) -> Cumulants:
-    """Return the derivatives of the logarithm of the beta density by a and b."""
-
-    def cumulants(k: int, j: int) -> Any:
-        if k and j:
-            return polygamma_of(k + j - 1, a + b)
-        if k + j == 1:
-            return first if k else second
-        return at(polygamma_difference, a, b, order=k - 1) if k else at(polygamma_difference, b, a, order=j - 1)
-
-    return cumulants
+def harmonic(i: int, j: int, a: Any, b: Any) -> Any:
+    """Return the derivative of order (i, j) of a b / (a + b)."""
+    n, total = i + j, a + b
+    if n < 2:
+        return (b if i else a) * (b if i else a if j else b) / total ** (n + 1)
+    terms = 2 * i * j * a * b - j * (j - 1) * (a * a) - i * (i - 1) * (b * b)
+    return (-1) ** n * math.factorial(n - 2) * terms / total ** (n + 1)
 
 
-# Derivatives by shape parameters, over the density
+def beta_moment(i: int, j: int, a: Any, b: Any, logs: tuple[Any, Any]) -> Any:
+    """Return the derivative of the beta density w = a b / (a + b) v by a and b, over v, given log x and log(1 - x)."""
+
+    def cumulants(k: int, m: int) -> Any:
+        if k and m:
+            return polygamma_of(k + m - 1, a + b + 1)
+        order, x, h, log = (k, a, b, logs[0]) if k else (m, b, a, logs[1])
+        found = at(polygamma_difference, x + 1, h, order=order - 1)
+        return log + found if order == 1 else found
+
+    return sum(
+        math.comb(i, k) * math.comb(j, m) * harmonic(k, m, a, b) * bell(i - k, j - m, cumulants)
+        for k in range(i + 1)
+        for m in range(j + 1)
+    )
+
+
+# Derivatives by shape parameters, over x v for the gamma and x (1 - x) v for the beta distribution
 
 
 def integrated(fall: Callable[[Any], Any], weight: Callable[[Any], Any], side: Any, bend: Any) -> Any:
@@ -198,30 +230,33 @@ def integrated(fall: Callable[[Any], Any], weight: Callable[[Any], Any], side: A
 
 
 def gammainc_by_shape_value(a: Any, x: Any, *, order: int) -> Any:
-    """Evaluate a derivative of P(a, x) by a, over x^a exp(-x) / gamma(a)."""
+    """Evaluate a derivative of P(a, x) by a, over x^a exp(-x) / gamma(a + 1)."""
     dtype, (a, x) = flat(a, x)
     inside = (x > 0) & (x < np.inf) & (a > 0) & (a < np.inf)
     safe_a, safe_x = np.where(inside, a, 1.0), np.where(inside, x, 1.0)
-    score = gamma_score(safe_a, safe_x)
-    side = np.where(score < 0, -1.0, 1.0)
+    log = np.log(safe_x)
+    side = np.where(log < sp.digamma(safe_a), -1.0, 1.0)
     found = integrated(
         lambda d: safe_a * d - safe_x * np.expm1(d),
-        lambda d: bell(order, 0, gamma_cumulants(safe_a, score + d)),
+        lambda d: gamma_moment(order, safe_a, log + d),
         side,
-        np.log1p(safe_a) - np.log(safe_x),
+        np.log1p(safe_a) - log,
     )
     found = np.where(inside[..., 0], -side[..., 0] * found, np.where(np.isnan(a + x), np.nan, 0.0)[..., 0])
     return found.astype(dtype)[()]
 
 
 def betainc_by_shapes_value(a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
-    """Evaluate a derivative of I_x(a, b) by a and b, over x^a (1 - x)^b / B(a, b)."""
+    """Evaluate a derivative of I_x(a, b) by a and b, over x^a (1 - x)^b / B(a, b) and over a b / (a + b)."""
     dtype, (a, b, x) = flat(a, b, x)
     inside = (x > 0) & (x < 1) & (a > 0) & (b > 0) & (a < np.inf) & (b < np.inf)
     a, b, y = np.where(inside, a, 1.0), np.where(inside, b, 1.0), np.where(inside, x, 0.5)
-    first, second = first_score(a, b, y), second_score(a, b, y)
-    place = np.log(y) - np.log1p(-y)
-    lower = first < 0 if not j else second > 0 if not i else place < sp.digamma(a) - sp.digamma(b)
+    first, second = np.log(y), np.log1p(-y)
+    place = first - second
+    if i and j:
+        lower = place < sp.digamma(a) - sp.digamma(b)
+    else:
+        lower = second_score(a, b, y) > 0 if j else first_score(a, b, y) < 0
     side = np.where(lower, -1.0, 1.0)
 
     moving, fixed = np.where(side < 0, y, 1 - y), np.where(side < 0, 1 - y, y)
@@ -237,7 +272,7 @@ def betainc_by_shapes_value(a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
 
     def weight(d: Any) -> Any:
         rest = growth(d)
-        return bell(i, j, beta_cumulants(a, b, first + np.minimum(d, 0) - rest, second - np.maximum(d, 0) - rest))
+        return beta_moment(i, j, a, b, (first + np.minimum(d, 0) - rest, second - np.maximum(d, 0) - rest))
 
     bend = np.log1p(a) - np.log1p(b) - place
     found = np.where(inside[..., 0], -side[..., 0] * integrated(fall, weight, side, bend), 0.0)
@@ -246,28 +281,33 @@ def betainc_by_shapes_value(a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
 
 def gammainc_by_shape_by_x(t: Any, out: Any, a: Any, x: Any, *, order: int) -> Any:
     """Differentiate by x: the density's derivative of that order, less what the denominator changes by."""
-    return t * (bell(order, 0, gamma_cumulants(a, gamma_score(a, x))) - out * (a - x)) / x
+    return t * (gamma_moment(order, a, np.log(x)) - out * (a - x)) / x
 
 
 def betainc_by_shapes_by_x(t: Any, out: Any, a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
     """Differentiate by x, likewise."""
-    cumulants = beta_cumulants(a, b, first_score(a, b, x), second_score(a, b, x))
-    return t * (bell(i, j, cumulants) - out * (a - (a + b) * x)) / (x * (1 - x))
+    moment = beta_moment(i, j, a, b, (np.log(x), np.log1p(-x)))
+    return t * (moment - out * (a - (a + b) * x)) / (x * (1 - x))
 
 
 def next_shape(t: Any, out: Any, a: Any, x: Any, *, order: int) -> Any:
     """Differentiate by a: the next order, less what the denominator changes by."""
-    return t * (at(gammainc_by_shape, a, x, order=order + 1) - out * gamma_score(a, x))
+    return t * (at(gammainc_by_shape, a, x, order=order + 1) - out * gamma_score(a + 1, x))
+
+
+def body_score(shape: Any, other: Any, log: Any) -> Any:
+    """Return the derivative of the logarithm of `beta_body` by a shape, given log x or log(1 - x)."""
+    return log + at(polygamma_difference, shape + 1, other, order=0)
 
 
 def next_first_shape(t: Any, out: Any, a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
     """Differentiate by a, likewise."""
-    return t * (at(betainc_by_shapes, a, b, x, i=i + 1, j=j) - out * first_score(a, b, x))
+    return t * (at(betainc_by_shapes, a, b, x, i=i + 1, j=j) - out * body_score(a, b, np.log(x)))
 
 
 def next_second_shape(t: Any, out: Any, a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
     """Differentiate by b, likewise."""
-    return t * (at(betainc_by_shapes, a, b, x, i=i, j=j + 1) - out * second_score(a, b, x))
+    return t * (at(betainc_by_shapes, a, b, x, i=i, j=j + 1) - out * body_score(b, a, np.log1p(-x)))
 
 
 gammainc_by_shape: Elementwise = elementwise(
@@ -286,7 +326,7 @@ betainc_by_shapes: Elementwise = elementwise(
 
 def shape_slope(a: Any, x: Any) -> Any:
     """Return the derivative of P(a, x) by a."""
-    return at(gamma_density, a, x, power=1) * at(gammainc_by_shape, a, x, order=1)
+    return gamma_body(a, x) * at(gammainc_by_shape, a, x, order=1)
 
 
 def gamma_density_at(a: Any, x: Any) -> Any:
@@ -296,7 +336,7 @@ def gamma_density_at(a: Any, x: Any) -> Any:
 
 def moved_by_shape(a: Any, x: Any) -> Any:
     """Return the derivative by a of the x at which P(a, x) keeps its value."""
-    return -x * at(gammainc_by_shape, a, x, order=1)
+    return -x * at(gammainc_by_shape, a, x, order=1) / a
 
 
 special(
@@ -326,12 +366,12 @@ special(
 
 def first_shape_slope(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by a."""
-    return at(beta_density, a, b, x, power=1) * at(betainc_by_shapes, a, b, x, i=1, j=0)
+    return beta_body(a, b, x) * at(betainc_by_shapes, a, b, x, i=1, j=0)
 
 
 def second_shape_slope(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by b."""
-    return at(beta_density, a, b, x, power=1) * at(betainc_by_shapes, a, b, x, i=0, j=1)
+    return beta_body(a, b, x) * at(betainc_by_shapes, a, b, x, i=0, j=1)
 
 
 def beta_density_at(a: Any, b: Any, x: Any) -> Any:
@@ -341,7 +381,7 @@ def beta_density_at(a: Any, b: Any, x: Any) -> Any:
 
 def moved_by_shapes(a: Any, b: Any, x: Any, i: int, j: int) -> Any:
     """Return the derivative by a or b of the x at which I_x(a, b) keeps its value."""
-    return -x * (1 - x) * at(betainc_by_shapes, a, b, x, i=i, j=j)
+    return -x * (1 - x) * at(betainc_by_shapes, a, b, x, i=i, j=j) * (1 / a + 1 / b)
 
 
 special(

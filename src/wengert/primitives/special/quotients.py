@@ -15,7 +15,7 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.primitive import Elementwise
-from wengert.primitives.special.declaration import at, flat, special
+from wengert.primitives.special.declaration import at, flat, is_complex, special
 from wengert.primitives.special.quadrature import LEGENDRE
 
 __all__ = ["exprel_derivative", "log1p_ratio"]
@@ -56,7 +56,12 @@ def slope_of_log1p(x: Any, n: int) -> Any:
     return -math.factorial(n - 1) / (-(1 + x)) ** n
 
 
-exprel_derivative = quotient("exprel_derivative", sp.exprel, lambda x, _n: np.exp(x), near=3.0)
+def exprel_value(x: Any) -> Any:
+    """Return (exp(x) - 1) / x, of complex numbers, too."""
+    return np.expm1(x) / x if is_complex(x) else sp.exprel(x)
+
+
+exprel_derivative = quotient("exprel_derivative", exprel_value, lambda x, _n: np.exp(x), near=3.0)
 log1p_ratio = quotient("log1p_ratio", lambda x: np.log1p(x) / x, slope_of_log1p, near=0.5)
 special(sp.exprel, lambda t, _out, x: t * at(exprel_derivative, x, order=1))
 

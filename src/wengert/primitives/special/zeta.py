@@ -10,7 +10,7 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.primitive import Elementwise
-from wengert.primitives.special.declaration import at, flat, special
+from wengert.primitives.special.declaration import at, flat, is_complex, refused, special
 
 __all__ = ["zeta_derivative"]
 
@@ -93,4 +93,13 @@ special(
     lambda t, _out, x, q: t * at(zeta_derivative, x, q, order=1),
     lambda t, _out, x, q: -(t * x) * sp.zeta(x + 1, q),
 )
-special(sp._ufuncs._riemann_zeta, lambda t, _out, x: t * riemann_slope(x))
+
+
+def riemann_rule(t: Any, out: Any, x: Any) -> Any:
+    """Differentiate Riemann's zeta function of real numbers."""
+    if is_complex(x):
+        return refused("zeta", "a complex argument")(t, out, x)
+    return t * riemann_slope(x)
+
+
+special(sp._ufuncs._riemann_zeta, riemann_rule)
