@@ -17,11 +17,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
+import scipy.linalg
+import scipy.optimize
 import scipy.sparse
 from numpy._core.overrides import array_function_dispatch
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 
 
@@ -324,6 +328,32 @@ def test_libraries_that_ask_for_elements_are_known_by_name() -> None:
         multiply(x)
     action = "Take the numbers of the Series or DataFrame first, with .to_numpy()"
     assert str(error.value) == ASARRAY.format("asarray", (2,), action)
+
+
+@together(
+    "function, action",
+    [
+        (
+            scipy.linalg.expm,
+            "Use wengert.scipy.linalg, which has SciPy's names, or declare a rule by wengert.custom_rule",
+        ),
+        (
+            scipy.linalg.inv,
+            "Use wengert.scipy.linalg, which has SciPy's names, or declare a rule by wengert.custom_rule",
+        ),
+        (lambda x: scipy.fft.dct(x[0]), "Use numpy.fft"),
+        (
+            lambda x: scipy.optimize.rosen(x[0]),
+            "Write the function with NumPy's functions; wengert.optim has SciPy's drivers",
+        ),
+    ],
+)
+def test_functions_of_scipy_that_take_no_tensors_say_which_do(function: Any, action: str) -> None:
+    with pytest.raises(GraphError) as error:
+        function(wg.tensor(np.eye(2), requires_grad=True))
+    text = str(error.value)
+    assert text.startswith("asarray: a Tensor of shape (2")
+    assert text.endswith(ASARRAY.format("", "", action).partition("silently")[2])
 
 
 STORED = (

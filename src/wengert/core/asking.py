@@ -22,6 +22,13 @@ LISTS = "which takes lists of Tensors, or make one array of the list with np.sta
 LIBRARIES = {
     "pandas": "Take the numbers of the Series or DataFrame first, with .to_numpy()",
     "scipy.sparse": "Multiply by the matrix in full, matrix.toarray(), or declare the product with wengert.extend",
+    "scipy.fft": "Use numpy.fft",
+    "scipy.integrate": "Use wengert.scipy.integrate, or write the steps of the method with NumPy's functions",
+    "scipy.optimize": "Write the function with NumPy's functions; wengert.optim has SciPy's drivers",
+    **{
+        f"scipy.{name}": f"Use wengert.scipy.{name}, which has SciPy's names, or declare a rule by wengert.custom_rule"
+        for name in ("interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
+    },
 }
 """What to do where a package asks for the elements of what its own objects are combined with."""
 
@@ -44,7 +51,7 @@ def asked_for_array(frame: FrameType | None) -> Asked | None:
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         package = next((x for x in LIBRARIES if module == x or module.startswith(f"{x}.")), "")
-        if not package and not is_own(frame.f_code.co_filename):
+        if not package and not module.startswith("scipy.") and not is_own(frame.f_code.co_filename):
             position = position_of(frame.f_code, frame.f_lasti)
             if known:
                 return Asked("asarray", LIBRARIES[known], position)
