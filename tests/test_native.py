@@ -97,7 +97,7 @@ def test_parts_with_little_work_are_left_to_numpy():
     run = Compiled(trace(solved)(X))
     assert [part.program is None for part in run.segments.parts] == [True]
     assert set(run.segments.parts[0].reasons) == {"a routine of NumPy", "too little work for a call of native code"}
-    views = trace(lambda x: np.cumsum(x.T[::-1], axis=0).T)(np.ones((300, 300)))
+    views = trace(lambda x: np.sort(x.T[::-1], axis=0).T)(np.ones((300, 300)))
     assert [part.program is None for part in Compiled(views).segments.parts] == [True]
     view = Compiled(trace(lambda x: x.T[::-1])(np.ones((300, 300)))).segments.parts
     assert [part.reasons for part in view] == [("a view, and nothing else to compute",) * 2]

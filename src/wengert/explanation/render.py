@@ -92,7 +92,7 @@ def as_text(title: str, sections: Sequence[Section], results: Sequence[tuple[str
         columns = columns_of(section, rows)
         widths = [max(map(len, column)) for column in columns]
         if not section.columns:
-            widths = [max(map(len, single)) + 1]
+            widths = [max(map(len, single), default=0) + 1]
         cells = zip(*columns, strict=True)
         texts = ["   ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in cells]
         lines += ["", f"{section.title:<{left + 2}}   {texts[0] if texts else ''}".rstrip()]
