@@ -17,6 +17,7 @@ from tests.derivatives import require_derivatives
 from wengert import random
 from wengert.errors import ShapeError, UsageError
 from wengert.nn import functional
+from wengert.primitives import convolution
 from wengert.testing import check_grads
 
 RNG = np.random.default_rng(0)
@@ -336,3 +337,22 @@ def test_refusals_of_sampling() -> None:
         "interpolate: images of shape (2, 3, 4, 5) with mode='linear'; (batch, channels) and 1 axes of space are "
         "needed. Reshape them."
     )
+
+
+@pytest.mark.parametrize("options", [*product((1, 2), (0, 2), (1, 2), (1, 2))])
+def test_convolutions_in_pieces(monkeypatch: pytest.MonkeyPatch, options: tuple[int, ...]) -> None:
+    """What is multiplied in pieces, so that windows stay in a cache, is what is multiplied at once."""
+    w = RNG.normal(size=(6, 4 // options[3], 3, 2))
+
+    def convolved(x: Any, w: Any) -> Any:
+        return functional.conv2d(x, w, None, *options)
+
+    value, pull = wg.vjp(convolved, X, w)
+    ct = RNG.normal(size=value.shape)
+    want = [value, *pull(ct)]
+    monkeypatch.setattr(convolution, "FEW", 0)
+    for many in (1, 64, 500):
+        monkeypatch.setattr(convolution, "MANY", many)
+        value, pull = wg.vjp(convolved, X, w)
+        for found, whole in zip([value, *pull(ct)], want, strict=True):
+            np.testing.assert_allclose(found, whole, rtol=1e-11, atol=1e-12)
