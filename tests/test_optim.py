@@ -312,7 +312,17 @@ def test_damaged_files_are_refused() -> None:
     ("call", "error", "text"),
     [
         (lambda: optim.minimize(None, 1.0), DtypeError, "optim.minimize: None as the function"),
-        (lambda: optim.minimize(abs, "x"), DtypeError, "tree.ravel: a leaf of type str"),
+        (lambda: optim.minimize(abs, "x"), DtypeError, "optim.minimize: a leaf of type str; floats"),
+        (
+            lambda: optim.root(abs, {"a": 1.0, "kind": "x"}),
+            DtypeError,
+            r"optim.root: a leaf of type str at x0\['kind'\]; floats .*, mark its field as static",
+        ),
+        (
+            lambda: optim.least_squares(lambda x: {"a": x, "kind": "x"}, 1.0, jit=False),
+            DtypeError,
+            r"optim.least_squares: a leaf of type str at fun\(x\)\['kind'\]; floats",
+        ),
         (lambda: optim.minimize(abs, 1.0, jit=3), UsageError, "optim.minimize: 3 for jit; True or False"),
         (
             lambda: optim.minimize(abs, {"a": 1.0}, bounds=3),
@@ -322,7 +332,7 @@ def test_damaged_files_are_refused() -> None:
         (
             lambda: optim.minimize(lambda p: p["a"], {"a": 1.0}, bounds=([0.0], 1.0)),
             UsageError,
-            "optim.minimize: a bound of other containers than x0",
+            "optim.minimize: bounds of other containers than x0; a pair of lowest and highest values",
         ),
         (
             lambda: optim.root(lambda x: x[:1], [1.0, 2.0]),

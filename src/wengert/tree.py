@@ -203,13 +203,18 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     >>> back(vector + 1.0)
     {'a': 2.0, 'b': array([[3., 4.]])}
     """
+    return raveled("tree.ravel", "tree", tree)
+
+
+def raveled(name: str, label: str, tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return what `ravel` does, for an argument of a public function, which errors name."""
     found, definition = _tree.flatten(tree)
     avals = []
     for index, leaf in enumerate(found):
         try:
-            avals.append(required(leaf))
+            avals.append(required(name, leaf))
         except DtypeError as error:
-            raise error if definition is None else placed(error, _tree.place_of(tree, index, "tree")) from None
+            raise error if definition is None else placed(error, _tree.place_of(tree, index, label)) from None
     shapes = [aval.shape for aval in avals]
     dtypes = [aval.dtype for aval in avals]
     forms = [type(leaf) for leaf in found]
@@ -220,7 +225,7 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
         if np.shape(vector) != (sum(sizes),):
             raise ShapeError(
                 describe(
-                    "tree.ravel",
+                    name,
                     f"shape {np.shape(vector)} for the way back",
                     f"shape ({sum(sizes)},) is needed",
                     "Pass a vector with the elements of all leaves",
@@ -247,7 +252,7 @@ def in_form(part: Any, form: type[Any]) -> Any:
     return np.asarray(part)[()] if issubclass(form, np.generic) else part
 
 
-def required(leaf: Any) -> Any:
+def required(name: str, leaf: Any) -> Any:
     """Return shape and dtype of a leaf of real or complex numbers; raise a DtypeError for any other."""
     kind = None
     if isinstance(leaf, np.ndarray | np.generic | float | complex | Tensor):
@@ -257,10 +262,10 @@ def required(leaf: Any) -> Any:
         given = f"an array of dtype {aval.dtype}" if kind else f"a leaf of type {type(leaf).__name__}"
         raise DtypeError(
             describe(
-                "tree.ravel",
+                name,
                 given,
                 "floats or complex numbers are needed",
-                "Convert it, or keep it out of the containers",
+                "Convert it, mark its field as static (wengert.tree.static), or keep it out of the containers",
             )
         )
     return aval

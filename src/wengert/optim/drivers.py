@@ -46,7 +46,7 @@ class Problem:
         self.args = args if isinstance(args, tuple) else (args,)
         self.compiled = compiled
         self.example = as_example(start)
-        vector, self.back = tree.ravel(self.example)
+        vector, self.back = tree.raveled(name, "x0", self.example)
         self.start: Vector = np.array(vector, dtype=float)
         self.last: tuple[Vector, tuple[Any, Any]] | None = None
 
@@ -68,7 +68,7 @@ class Problem:
         found = self.of_vector(vector, *args)
         if isinstance(found, np.ndarray | Tensor):
             return found if found.ndim == 1 else np.reshape(found, (-1,))
-        return tree.ravel(as_example(found))[0]
+        return tree.raveled(self.name, "fun(x)", as_example(found))[0]
 
     @functools.cached_property
     def value(self) -> Callable[[Vector], Any]:
@@ -142,7 +142,12 @@ class Problem:
             given = given * len(leaves)
         elif other != structure:
             raise UsageError(
-                describe(self.name, "a bound of other containers than x0", "the same are needed", "Build it like x0")
+                describe(
+                    self.name,
+                    "bounds of other containers than x0",
+                    "a pair of lowest and highest values is needed, each a number or a container like x0",
+                    "Build both like x0",
+                )
             )
         wide = [np.broadcast_to(x, np.shape(leaf)) for x, leaf in zip(given, leaves, strict=True)]
         return np.array(tree.ravel(unflatten(structure, [np.array(x, float) for x in wide]))[0])
