@@ -356,6 +356,12 @@ def test_functions_of_scipy_that_take_no_tensors_say_which_do(function: Any, act
     assert text.endswith(ASARRAY.format("", "", action).partition("silently")[2])
 
 
+def test_errors_that_c_code_goes_on_after_are_told() -> None:
+    for transformation in (wg.grad, wg.jit):
+        with pytest.raises(GraphError, match=r"^float: a Tensor that a transformation is|^jit\(.*were asked for"):
+            transformation(lambda k: scipy.optimize.brentq(lambda x: x * x - k, 0.0, 3.0))(2.0)
+
+
 STORED = (
     "assignment: a Tensor of shape {} that is being differentiated, stored into an ndarray; a Tensor is needed to hold "
     "it, because an ndarray would silently lose the gradient. Make the array with wengert.numpy (zeros, empty, or "

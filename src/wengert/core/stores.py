@@ -94,10 +94,11 @@ def stored_in_ndarray(given: str, reason: str = LOSES) -> GraphError:
 
 
 def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call the function of a user for a transformation; NumPy's error around one of ours gives way to it.
+    """Call the function of a user for a transformation; NumPy's and Python's errors around ours give way to it.
 
     NumPy answers whatever a Tensor says that is stored into an ndarray (`array[0] = x`, `array.fill(x)`) with a
-    ValueError raised from it; the traceback leads through the user's line in either case. Warnings name it, too.
+    ValueError raised from it, and C code that goes on after an error (SciPy's `brentq`) ends in a SystemError; the
+    traceback leads through the user's line in any case. Warnings name it, too.
 
     Raises:
         WengertError: the function caught a refusal, and went on with what plain NumPy would not have given it.
@@ -110,7 +111,7 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
         if noted:
             raise caught(noted[0])
         return found
-    except ValueError as error:
+    except (SystemError, ValueError) as error:
         if isinstance(error.__cause__, WengertError):
             raise error.__cause__.with_traceback(error.__traceback__) from None
         if str(error) == DROPPED:
