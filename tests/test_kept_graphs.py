@@ -219,27 +219,25 @@ def test_where_there_is_no_memory_for_code_numpy_computes(folder: Path, monkeypa
 TOGETHER = """
 import os, sys, threading
 import numpy as np, wengert as wg
-from wengert.transforms.tracing import trace
-from wengert.compile.executable import Compiled
 x = np.linspace(0.1, 1.0, 3000)
 
 def check(k):
     f = lambda x: np.sum(np.exp(x * k) + np.sin(x))
-    value, gradient = Compiled(trace(wg.value_and_grad(f))(x))([x])
+    value, gradient = wg.jit(wg.value_and_grad(f))(x)
     np.testing.assert_allclose(value, f(x), rtol=1e-12)
     np.testing.assert_allclose(gradient, np.exp(x * k) * k + np.cos(x), rtol=1e-12)
 
 processes, graphs = int(sys.argv[1]), int(sys.argv[2])
 check(0.5)                       # LLVM and the library are loaded, a program is in memory
 using = threading.Event()
-runs = [Compiled(trace(lambda x: np.exp(x) * 2.0)(x))]
+runs = [wg.jit(lambda x: np.exp(x) * 2.0)]
 def use():
     k = 0.0
     while not using.is_set():
         k += 1.0
-        runs.append(Compiled(trace(lambda x: np.exp(x) * 2.0 + k - k)(x)))
+        runs.append(wg.jit(lambda x: np.exp(x) * 2.0 + k - k))
         for run in (runs[0], runs[-1]):
-            np.testing.assert_allclose(run([x])[0], np.exp(x) * 2.0, rtol=1e-12)
+            np.testing.assert_allclose(run(x), np.exp(x) * 2.0, rtol=1e-12)
 thread = threading.Thread(target=use)
 thread.start()                   # it compiles and computes while processes are made
 children = []
@@ -247,7 +245,7 @@ for number in range(processes):
     child = os.fork()
     if not child:
         try:
-            np.testing.assert_allclose(runs[0]([x])[0], np.exp(x) * 2.0, rtol=1e-14)
+            np.testing.assert_allclose(runs[0](x), np.exp(x) * 2.0, rtol=1e-14)
             for k in range(graphs):
                 check(1.0 + (k + number) % graphs)
         except BaseException as error:
@@ -264,7 +262,7 @@ print(codes)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_forked_processes_compile_into_one_cache_while_a_thread_computes(tmp_path: Path) -> None:
-    environment = os.environ | {"WENGERT_CACHE": str(tmp_path / "kept")}
+    environment = os.environ | {"WENGERT_CACHE": str(tmp_path / "kept"), "WENGERT_NATIVE": "1"}
     processes, graphs = (8, 20) if OPTIONS.every else (3, 3)
     done = subprocess.run(
         [sys.executable, "-c", TOGETHER, str(processes), str(graphs)],

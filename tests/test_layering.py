@@ -20,6 +20,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "_unregistered",
             "_tree",
             "_config",
+            "_cached",
             "_digests",
             "_logs",
             "_malloc",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -176,3 +178,27 @@ def test_a_mode_that_a_thread_leaves_set_ends_with_it() -> None:
     thread.start()
     thread.join()
     assert SPECIAL == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_processes_that_are_forked_while_others_accumulate_can_do_so_too() -> None:
+    x = wg.tensor(np.ones(1000), requires_grad=True)
+    stop = threading.Event()
+
+    def accumulate() -> None:
+        while not stop.is_set():
+            (x * 2.0).sum().backward()
+
+    def fork() -> list[int]:
+        found = []
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                (x * 2.0).sum().backward()
+                os._exit(0)
+            found.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        stop.set()
+        return found
+
+    assert in_threads(fork, accumulate, accumulate)[0] == [0] * 20

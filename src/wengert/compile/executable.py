@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert import _config
+from wengert._cached import cached
 from wengert.compile.keeping import Keeper
 from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.owners import merged_results
@@ -112,7 +112,7 @@ class GraphFunction(Entry):
         self.keeper: Keeper | None = Keeper(inlined(graph))
         self.waiting = calls_to_wait(graph, self.keeper)
 
-    @functools.cached_property
+    @cached
     def compiled(self) -> Compiled | None:
         """The graph compiled; None where LLVM cannot, and where NumPy computes all of it."""
         keeper, self.keeper = self.keeper, None  # which holds the graph and its key

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
+from wengert._cached import cached
 from wengert.compile.costs import is_worthwhile
 from wengert.compile.passes import inlined
 from wengert.compile.segments import Segment, Segments, segmented
@@ -85,23 +85,23 @@ class Translation:
             f"<{sum(natively)} of {count} equations in {kernels} kernels; print .graph, .kernels, .llvm, .asm, .cost>"
         )
 
-    @cached_property
+    @cached
     def segments(self) -> Segments[Program]:
         """The graph in programs of kernels, and what NumPy computes."""
         return segmented(self.graph, is_worthwhile)
 
-    @cached_property
+    @cached
     def programs(self) -> list[Program]:
         """The programs of kernels, in order."""
         found = [part.program for part in self.segments.parts if part.program is not None]
         return [scheduled(program, chosen(program)) for program in found]
 
-    @cached_property
+    @cached
     def emitted(self) -> list[Emitted]:
         """The programs as text and memory."""
         return [emitted(program, host()) for program in self.programs]
 
-    @cached_property
+    @cached
     def kernels(self) -> Listing:
         """The kernels as they are scheduled, and the equations that NumPy computes, each with the reason."""
         programs = iter(self.programs)
@@ -110,17 +110,17 @@ class Translation:
         ]
         return Listing("\n\n".join(parts))
 
-    @cached_property
+    @cached
     def llvm(self) -> Listing:
         """The kernels in LLVM's language."""
         return Listing("\n".join([code.text for code in self.emitted]))
 
-    @cached_property
+    @cached
     def asm(self) -> Listing:
         """The instructions for this processor."""
         return Listing("\n".join([emit_assembly(code.text, host()) for code in self.emitted]))
 
-    @cached_property
+    @cached
     def cost(self) -> Cost:
         """What each kernel costs."""
         kernels = [cost_of_kernel(kernel, program, host()) for program in self.programs for kernel in program.kernels]

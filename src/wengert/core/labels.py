@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from wengert._cached import cached
 from wengert.core.cache import Cache
 from wengert.core.identity import Composite
 from wengert.core.label_products import (
@@ -118,12 +118,12 @@ class Labels(Record, Composite):
         relation = self.relation and (self.relation.labels, self.relation.signs, self.relation.constant)
         return self.operands, self.result, self.lengths, self.conjugated, relation, self.merged
 
-    @cached_property
+    @cached
     def shape(self) -> Shape:
         """The shape of the result."""
         return self.lengths_of(self.result) if self.merged is None else self.merged
 
-    @cached_property
+    @cached
     def rearranges(self) -> bool:
         """Whether one operand is only read in another way, without a sum."""
         return len(self.operands) == 1 and set(self.operands[0]) == set(self.result)
@@ -140,7 +140,7 @@ class Labels(Record, Composite):
 
     # Transformations
 
-    @cached_property
+    @cached
     def derived(self) -> Cache[Any, Labels]:
         """The records that were derived from this one: the same few are asked for again and again."""
         return Cache(most=MOST_DERIVED)
@@ -188,7 +188,7 @@ class Labels(Record, Composite):
             found = found.reshape(self.merged)
         return np.ascontiguousarray(found) if found.ndim else found[()]
 
-    @cached_property
+    @cached
     def permutation(self) -> Names | None:
         """The order in which the result takes the axes of the only operand, if that is all there is to it."""
         own = self.operands[0]
@@ -198,19 +198,19 @@ class Labels(Record, Composite):
             return None
         return tuple([own.index(label) for label in self.result])
 
-    @cached_property
+    @cached
     def shapes(self) -> tuple[Shape, ...]:
         """The shapes of the operands, an axis for each label."""
         return tuple(map(self.lengths_of, self.operands))
 
-    @cached_property
+    @cached
     def product(self) -> Product | None:
         """How the result is a product of matrices, where every label is in two of the operands and the result."""
         if len(self.operands) != 2 or self.relation is not None:
             return None
         return product_of(*self.operands, self.result, self.lengths)
 
-    @cached_property
+    @cached
     def sequences(self) -> Sequences | None:
         """How sequences are convolved; None if there are stacks of them."""
         assert self.relation is not None
@@ -266,7 +266,7 @@ class Labels(Record, Composite):
         axis, frame, names = self.moving
         return self.summed([windows(x, axis, frame), y], names)
 
-    @cached_property
+    @cached
     def moving(self) -> tuple[int, Frame, tuple[Names, Names]]:
         """The axis of the first operand along which windows move, how they do, and the labels with theirs."""
         assert self.relation is not None

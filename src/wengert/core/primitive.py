@@ -7,12 +7,12 @@ primitive in the registry. The rules are as `wengert.core.rule` says.
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 
+from wengert._cached import cached
 from wengert.core.aval import Aval
 from wengert.core.cache import Cache
 from wengert.core.complaints import strict
@@ -122,12 +122,12 @@ class Primitive:
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
 
-    @functools.cached_property
+    @cached
     def strict(self) -> Callable[..., Any]:
         """The evaluation, stopping where one of its lines would warn."""
         return strict(self.evaluate)
 
-    @functools.cached_property
+    @cached
     def strict_large(self) -> Callable[..., Any]:
         """The evaluation of large arrays, likewise."""
         assert self.evaluate_large is not None
@@ -224,7 +224,7 @@ class Elementwise(Primitive):
         self.declared = rules
         self.rules = tuple(strong_zero(r, regular) if r is not None and singular else r for r in rules)
 
-    @functools.cached_property
+    @cached
     def guarded(self) -> Elementwise:
         """The same primitive with the strong zero on every rule, for sweeps that have passed a mask."""
         if (self.singular and self.regular is None) or self.passes:

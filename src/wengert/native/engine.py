@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import os
@@ -29,8 +30,13 @@ __all__ = [
 
 
 COMPILING = threading.RLock()
-"""Held while LLVM works. No process is forked then: nobody would ever release LLVM's own locks there."""
+"""Held while LLVM works.
 
+No process is forked then: nobody would ever release LLVM's own locks there. And none ends: daemon threads are stopped in
+the middle of what they do, which LLVM does not survive.
+"""
+
+atexit.register(COMPILING.acquire)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=COMPILING.acquire, after_in_parent=COMPILING.release, after_in_child=COMPILING.release)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from wengert._cached import cached
 from wengert._records import Record
 from wengert.native.callee import Callee
 from wengert.native.elementwise import SHARING
@@ -77,7 +77,7 @@ class Executable:
         self.given = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.inputs]
         self.made = [ArrayKind(np.dtype(dtype), shape) for dtype, shape in image.outputs]
 
-    @functools.cached_property
+    @cached
     def entry(self) -> OfArrays:
         """The program as a function of arrays that are what it is given."""
         return OfArrays(self.callee, self.given, self.made)

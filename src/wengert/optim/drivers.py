@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert import tree
+from wengert._cached import cached
 from wengert._tree import flatten, unflatten
 from wengert.core.requirements import require_callable, require_flag, shown
 from wengert.core.tensor import Tensor
@@ -70,13 +70,13 @@ class Problem:
             return found if found.ndim == 1 else np.reshape(found, (-1,))
         return tree.raveled(self.name, "fun(x)", as_example(found))[0]
 
-    @functools.cached_property
+    @cached
     def value(self) -> Callable[[Vector], Any]:
         """The value at a vector."""
         run = self.run(self.scalar)
         return lambda x: as_float(run(x, *self.args))
 
-    @functools.cached_property
+    @cached
     def value_and_gradient(self) -> Callable[[Vector], tuple[float, Vector]]:
         """The value and the gradient at a vector."""
         run = self.run(value_and_grad(self.scalar))
@@ -87,13 +87,13 @@ class Problem:
 
         return at
 
-    @functools.cached_property
+    @cached
     def product(self) -> Callable[[Vector, Vector], Vector]:
         """The Hessian at a vector times another one."""
         run = self.run(lambda x, p, *args: hvp(lambda v: self.scalar(v, *args), (x,), (p,))[0])
         return lambda x, p: np.asarray(run(x, np.asarray(p, dtype=float), *self.args))
 
-    @functools.cached_property
+    @cached
     def hessian(self) -> Callable[[Vector], Any]:
         """The Hessian at a vector."""
         run = self.run(hessian(self.scalar))

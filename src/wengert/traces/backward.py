@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -20,7 +21,21 @@ from wengert.traces.tape import BASE_TAPE, Leaf, Node
 
 __all__ = ["backward", "grad"]
 
-_accumulation = threading.Lock()
+
+class Accumulation:
+    """Be what one thread at a time may do: add to `.grad` of leaves."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Let nobody be doing it, as in a process that was forked, of whose other threads one may have been."""
+        self.lock = threading.Lock()
+
+
+ACCUMULATION = Accumulation()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=ACCUMULATION.begin)
 OneOrMany = Tensor | Sequence[Tensor]
 
 
@@ -60,7 +75,7 @@ def backward(
     received = [(node, ct) for node in leaves if (ct := run.received(node)) is not None]
     asked = set(leaves)
     received += [(node, ct) for node, ct in run.retained if node not in asked]
-    with _accumulation:
+    with ACCUMULATION.lock:
         accumulate(run, received, cotangents, create_graph)
     for node, _ in received:
         if type(node) is Leaf and node.hooks is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSp
 import numpy as np
 
 from wengert import _config
+from wengert._cached import cached
 from wengert._tree import flatten, unflatten
 from wengert.compile.owners import merged_results
 from wengert.compile.partition import cut
@@ -92,12 +93,12 @@ class TracedForm:
         self.donated = tuple(donated)
         self.partitions: dict[tuple[bool, ...], Partition] = {}
 
-    @functools.cached_property
+    @cached
     def native(self) -> GraphFunction | None:
         """The graph as native code, where that is asked for."""
         return native_function(self.graph)
 
-    @functools.cached_property
+    @cached
     def function(self) -> Run:
         """The graph as a function of arrays and numbers."""
         return self.native or evaluation(self.graph)
