@@ -32,8 +32,8 @@ __all__ = [
 COMPILING = threading.RLock()
 """Held while LLVM works.
 
-No process is forked then: nobody would ever release LLVM's own locks there. And none ends: daemon threads are stopped in
-the middle of what they do, which LLVM does not survive.
+No process is forked then: nobody would ever release LLVM's own locks there. And none ends: daemon threads are stopped
+in the middle of what they do, which LLVM does not survive.
 """
 
 atexit.register(COMPILING.acquire)
