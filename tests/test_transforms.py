@@ -268,6 +268,18 @@ def test_arguments_need_a_suitable_type(argument: Any) -> None:
     )
 
 
+def test_arguments_of_classes_that_are_no_containers_say_how_they_become_some() -> None:
+    class Line:
+        slope = 1.0
+
+    with pytest.raises(DtypeError) as error:
+        wg.grad(lambda line: line.slope)(Line())
+    assert str(error.value) == (
+        "grad: an argument of type Line; floats, arrays or Tensors (or containers of them) are needed to "
+        "differentiate. Make its class a container by wengert.tree.register, or leave it out of argnums."
+    )
+
+
 def test_results_must_be_scalars() -> None:
     with pytest.raises(ShapeError) as error:
         wg.grad(lambda x: x * 2)(X)

@@ -134,12 +134,15 @@ def selected(name: str, leaf: Any) -> Any:
         check_dtype(name, leaf.dtype)
         return leaf
     if not isinstance(leaf, np.ndarray | np.generic | numbers.Number) or isinstance(leaf, bool):
+        of_user = type(leaf).__module__ != "builtins"
         raise DtypeError(
             describe(
                 name,
                 f"an argument of type {type(leaf).__name__}",
                 "floats, arrays or Tensors (or containers of them) are needed to differentiate",
-                "Leave it out of argnums",
+                "Make its class a container by wengert.tree.register, or leave it out of argnums"
+                if of_user
+                else "Leave it out of argnums",
             )
         )
     if isinstance(leaf, int):
