@@ -1,4 +1,4 @@
-"""Who asks a Tensor for an ndarray, and what to write instead, told by the user's line and the libraries it calls.
+"""Who asks a Tensor for its elements, and what to write instead, told by the user's line and the libraries it calls.
 
 NumPy asks where a Tensor stands in a list, which shows it none of the Tensor's functions, and libraries where they know
 nothing of Tensors. Frames are looked at when a refusal is written, so nobody pays for it before.
@@ -6,14 +6,15 @@ nothing of Tensors. Frames are looked at when a refusal is written, so nobody pa
 
 from __future__ import annotations
 
-from types import FrameType
+import re
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wengert.core.source import PACKAGE_PREFIX, Position, expression_at, is_own, position_of, use_at
 
-__all__ = ["Asked", "asked_for_array"]
+__all__ = ["Asked", "asked_for_array", "remedy_by_source"]
 
 BUILDERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 INDEXED = ("r_", "c_")
@@ -31,6 +32,31 @@ LIBRARIES = {
     },
 }
 """What to do where a package asks for the elements of what its own objects are combined with."""
+
+REMEDIES = {
+    r"^assert\b": "Check it outside of the function, with what the function returns beside its result",
+    r"\.sort\(\)|\bsorted\(": "Use numpy.sort, or index with numpy.argsort",
+    r"\b(any|all)\(.* for ": (
+        "Give any and all a list, in brackets, under wengert.jit, or use .any() and .all() of an array"
+    ),
+    r"\bnext\(|\bfilter\(": "Use numpy.where, or index with numpy.argmax of the condition",
+    r"[\[({].* for .* in .* if ": (
+        "Choose with numpy.where, because how many items there are must not depend on traced values"
+    ),
+    r" in [(\[{]": "Compare with == and combine with |, or use numpy.isin",
+    r"\bf[\"']|[\"'] % |\.format\(": "Return it, and write it into text outside of the function",
+}
+"""What to do instead, by what expressions or statements look like that ask for the elements of what has none yet."""
+
+
+def remedy_by_source(code: CodeType, offset: int) -> str | None:
+    """Return what to write instead of an instruction that asks for elements, if that can be told by its source."""
+    statement, expression = position_of(code, offset).text, expression_at(code, offset)
+    for source in (expression, statement):
+        for pattern, remedy in REMEDIES.items():
+            if re.search(pattern, source):
+                return remedy
+    return None
 
 
 class Asked(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 
 from wengert._refusals import REFUSALS, refusal
 from wengert._tree import flatten, unflatten
-from wengert.core.asking import Asked, asked_for_array
+from wengert.core.asking import Asked, asked_for_array, remedy_by_source
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
@@ -587,7 +587,7 @@ def concrete(name: str, value: Any, action: str = LOOKED_AT) -> Any:
                     name,
                     f"a value that differs from lane to lane of {trace.owner_name}",
                     "one value for all lanes is needed where a program looks at numbers",
-                    action,
+                    remedy_by_source(*caller()) or action,
                 )
             )
         below = below._value if trace is None else trace.below(below)

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wengert._tree import flatten
 from wengert.core.aval import shape_of
+from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import Tensor
 from wengert.core.views import lasting
 from wengert.errors import UsageError, describe
@@ -53,8 +55,11 @@ def split_index(index: Any) -> tuple[Index, list[Any]]:
             entries.append(OPERAND)
             arrays.append(lasting(entry))  # what is recorded may need the index as it is now
         elif isinstance(entry, list | tuple | np.ndarray | bool | np.bool_):
-            array = np.asarray(entry)
             entries.append(OPERAND)
+            if isinstance(entry, list | tuple) and any(type(x) is Tensor for x in flatten(entry)[0]):
+                arrays.append(as_tensor(entry))  # whose elements may not be there yet: A[[k, p]] = A[[p, k]]
+                continue
+            array = np.asarray(entry)
             arrays.append(array if array.size or kind is np.ndarray else array.astype(np.intp))
         else:
             entries.append(operator.index(entry) if hasattr(entry, "__index__") else entry)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from wengert.core.abstract import placed
+from wengert.core.asking import remedy_by_source
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.complaints import SETTINGS, kinds_raised
 from wengert.core.dispatch import counted
@@ -308,6 +309,9 @@ def numbered(place: tuple[CodeType, int]) -> Origin:
 def remedy_at(code: CodeType, offset: int, dtype: np.dtype[Any]) -> str:
     """Return what to do about an instruction that asked for elements, by what it does with them."""
     use = use_at(code, offset)
+    remedy = remedy_by_source(code, offset)
+    if remedy is not None:
+        return remedy
     if use.indexes and dtype.kind in "iu":
         return (
             "Index with wengert.asarray(array)[index], where a list is wengert.asarray([i, j]), or pass the index, or "

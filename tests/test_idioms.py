@@ -1,0 +1,150 @@
+"""Idioms of Python over traced values: supported, or refused with what to write instead, and the line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+from tests.cases import together
+from wengert.errors import GraphError
+
+X = np.array([0.5, 3.0, 1.5])
+
+
+def asserted(x: Any) -> Any:
+    assert np.all(x > 0), "positive"
+    return np.sum(x)
+
+
+def sorted_items(x: Any) -> Any:
+    return sorted(x)[0]
+
+
+def sorted_in_place(x: Any) -> Any:
+    items = [x[0], x[1]]
+    items.sort()
+    return items[0]
+
+
+def any_of_generator(x: Any) -> Any:
+    return np.sum(x) if any(v > 1 for v in x) else x[0]
+
+
+def first_that_fits(x: Any) -> Any:
+    return next(v for v in x if v > 1)
+
+
+def filtered(x: Any) -> Any:
+    return sum(filter(lambda v: v > 1, x))
+
+
+def chosen(x: Any) -> Any:
+    return sum([v for v in x if v > 1])
+
+
+def among(x: Any) -> Any:
+    return x[0] if x[0] in (0.5, 2.0) else x[1]
+
+
+def formatted(x: Any) -> Any:
+    return x[0] * len(f"{x[0]:.3f}")
+
+
+def printed(x: Any) -> Any:
+    return x[0] * len("{:.3f}".format(x[0]))  # noqa: UP032 - the older way
+
+
+REFUSED: dict[Any, str] = {
+    asserted: "Check it outside of the function, with what the function returns beside its result",
+    sorted_items: "Use numpy.sort, or index with numpy.argsort",
+    sorted_in_place: "Use numpy.sort, or index with numpy.argsort",
+    any_of_generator: "Give any and all a list, in brackets, under wengert.jit, or use .any() and .all() of an array",
+    first_that_fits: "Use numpy.where, or index with numpy.argmax of the condition",
+    filtered: "Use numpy.where, or index with numpy.argmax of the condition",
+    chosen: "Choose with numpy.where, because how many items there are must not depend on traced values",
+    among: "Compare with == and combine with |, or use numpy.isin",
+    formatted: "Return it, and write it into text outside of the function",
+    printed: "Return it, and write it into text outside of the function",
+}
+
+
+@together("function", list(REFUSED))
+def test_what_needs_numbers_is_refused_with_what_to_write(function: Any) -> None:
+    leaf = wg.tensor(X, requires_grad=True)
+    function(leaf).backward()
+    np.testing.assert_array_equal(wg.grad(function)(X), leaf.grad.numpy())  # where there are numbers it works
+    name, remedy = function.__name__, re.escape(REFUSED[function])
+    for run in (wg.jit(function), wg.jit(wg.grad(function))):
+        with pytest.raises(GraphError, match=rf"(?s)test_idioms.py.*in {name}.*operations on the .* {remedy}\.$"):
+            run(X)
+    for run in (wg.vmap(function), wg.jit(wg.vmap(function))):
+        with pytest.raises(GraphError, match=rf"lane to lane of vmap\({name}, .*; one value for .* {remedy}\.$"):
+            run(np.stack([X, X]))
+
+
+def guarded(x: Any) -> Any:
+    if x[0] < 0:
+        raise ValueError(f"negative: {x[0]}")
+    return np.sum(x * x)
+
+
+def test_guards_that_raise() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        wg.grad(guarded)(-X)
+    np.testing.assert_array_equal(wg.grad(guarded)(X), 2 * X)
+    text = (
+        "if: ValueError (negative: tensor(shape=(), dtype=float64, being traced)) was raised while both branches of a "
+    )
+    text += "traced decision were traced; what depends on traced values cannot raise, because it is traced whether "
+    text += "it will run or not. Check the values outside of the function, or choose with wengert.numpy.where."
+    with pytest.raises(GraphError, match="^" + re.escape(text) + r"\n  File .*test_idioms.py.*: if x\[0\] < 0:"):
+        wg.jit(guarded)(X)
+
+
+def exchanged(A: Any) -> Any:
+    A = A.copy()
+    k, p = 0, np.argmax(np.abs(A[:, 0]))
+    A[[k, p]] = A[[p, k]]
+    return np.sum(A * np.arange(A.size).reshape(A.shape))
+
+
+def exchanged_by_one(A: Any) -> Any:
+    A = A.copy()
+    p = np.argmin(A[0])
+    A[:, [0, p]] = A[:, (p, 0)]
+    A[[[0, p]]] *= 2.0
+    return np.sum(A * np.arange(A.size).reshape(A.shape))
+
+
+def listed(x: Any) -> Any:
+    return np.sum(x) if any([v > 1 for v in x[0]]) and all([v > -9 for v in x[1]]) else x[0, 0]  # noqa: C419 - lists
+
+
+def best(x: Any) -> Any:
+    return max(x[0]) + min(x[1], key=lambda v: v * v) + sum(v * i for i, v in enumerate(reversed(x[2])))
+
+
+def collected(x: Any) -> Any:
+    table = {i: [v * v for v in row] for i, row in enumerate(x)}
+    return table[0][1] * sum(table[2]) * len(f"{'a'}") + np.sum(
+        np.stack([a * b for a, b in zip(x[0], x[1], strict=True)])
+    )
+
+
+@together("function", [exchanged, exchanged_by_one, listed, best, collected])
+def test_idioms_that_work_in_every_mode(function: Any) -> None:
+    A = np.array([[1.0, -2.0], [3.0, 4.0], [-5.0, 9.0]])
+    value = function(A)
+    leaf = wg.tensor(A, requires_grad=True)
+    function(leaf).backward()
+    slope = leaf.grad.numpy()
+    np.testing.assert_array_equal(wg.grad(function)(A), slope)
+    np.testing.assert_allclose(wg.jit(function)(A), value)
+    np.testing.assert_allclose(wg.jit(wg.grad(function))(A), slope)
+    np.testing.assert_allclose(wg.jit(wg.vmap(function))(np.stack([A, A])), [value, value])
+    if function in (exchanged, collected):
+        np.testing.assert_allclose(wg.vmap(wg.grad(function))(np.stack([A, A])), [slope, slope])
