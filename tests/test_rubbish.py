@@ -313,7 +313,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "extend.implements": lambda name=np.ones, function=np.sin: None,
     "extend.describe": lambda name="a", given="b", needed="c", action="d": extend.describe(name, given, needed, action),
     "testing.check_grads": lambda fun=f, args=(X,), order=1, modes=("rev",): testing.check_grads(
-        fun, args, order, modes
+        fun, args, order=order, modes=modes
     ),
     "testing.check_rule": lambda fun="rule", x=X, seed=0: testing.check_rule(
         wg.custom_rule(np.sin) if isinstance(fun, str) else fun, x, seed=seed
@@ -413,7 +413,7 @@ def outcome(call: Callable[[], Any]) -> str:
     """Return what is wrong with how a call ended; nothing if it gave a result, or an error that says what to do."""
     try:
         call()
-    except errors.WengertError as error:
+    except (errors.WengertError, AssertionError) as error:  # what checks of derivatives raise
         return "" if FORM.match(str(error)) else f"{type(error).__name__}: {error}"
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         return "" if LEGITIMATE.search(str(error)) else f"{type(error).__name__}: {error}"
@@ -505,7 +505,7 @@ def answered(function: Any, original: Any, arguments: dict[str, Any]) -> str:
     named = {p: v for p, v in arguments.items() if not p.startswith("operand ")}
     try:
         function(*positional, **named)
-    except errors.WengertError as error:
+    except (errors.WengertError, AssertionError) as error:  # what checks of derivatives raise
         return "" if FORM.match(str(error)) else f"{type(error).__name__}: {error}"
     except Exception as error:  # noqa: BLE001 - what comes out is what is tested
         try:

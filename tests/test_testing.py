@@ -12,7 +12,7 @@ import pytest
 
 import wengert as wg
 from wengert.errors import DtypeError, UsageError
-from wengert.testing import check_grads
+from wengert.testing import check_grads, check_rule
 
 
 @dataclass
@@ -46,7 +46,7 @@ def half_curvature(zero: Any) -> Any:
         (np.sin, (np.float64(0.5),)),
         (np.sin, (np.array([[0.5, 1.0]]),)),
         (np.sin, (wg.tensor([0.5, 1.0]),)),
-        (np.sin, [np.array(0.5)]),
+        (np.sin, (np.array(0.5),)),
         (np.sqrt, (np.float32([0.5, 1.0]),)),
         (np.log, (np.array([1e-3, 1.0]),)),
         (np.sin, (np.zeros((0, 2)),)),
@@ -134,14 +134,14 @@ def test_a_derivative_that_is_nan_does_not_pass() -> None:
             "check_grads: f=3; a function is needed. Pass the function first, then its arguments.",
         ),
         (
-            (np.sin, np.ones(2)),
-            {},
-            "check_grads: args of type ndarray; a tuple of arguments is needed. Write (x,) for a single one.",
-        ),
-        (
             (np.sin, ()),
             {},
-            "check_grads: args without any array; something to differentiate is needed. Pass an argument.",
+            "check_grads: no argument that holds an array; something to differentiate is needed. Pass one.",
+        ),
+        (
+            (np.sin,),
+            {},
+            "check_grads: no argument that holds an array; something to differentiate is needed. Pass one.",
         ),
         (
             (np.sin, (1.0,)),
@@ -195,3 +195,13 @@ def test_arguments_without_derivatives(args: Any, given: str) -> None:
     )
     with pytest.raises(DtypeError, match=re.escape(text)):
         check_grads(lambda x, _y: x, args)
+
+
+def test_arguments_come_one_by_one_or_as_a_tuple() -> None:
+    rule = wg.custom_rule(lambda x, y: x * y)
+    rule.defvjp(lambda x, y: (x * y, (x, y)), lambda xy, ct: (ct * xy[1], ct * xy[0]))
+    for check, function in ((check_grads, lambda x, y: x * y), (check_rule, rule)):
+        check(function, 2.0, 3.0)
+        check(function, (2.0, 3.0))
+    check_grads(lambda pair: pair[0] * pair[1], ((2.0, 3.0),))
+    check_grads(lambda items: items[0] * items[1], [2.0, 3.0], order=3, modes=("rev", "fwd"))

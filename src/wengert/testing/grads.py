@@ -11,7 +11,7 @@ import numpy as np
 from wengert.testing.comparison import Check
 from wengert.testing.differences import STEP
 from wengert.testing.modes import MODES
-from wengert.testing.problem import Problem, default_tolerance, problem_of, usage_error
+from wengert.testing.problem import Problem, arguments_of, default_tolerance, problem_of, usage_error
 from wengert.transforms.boundary import name_of
 
 __all__ = ["check_grads"]
@@ -19,10 +19,9 @@ __all__ = ["check_grads"]
 
 def check_grads(
     f: Callable[..., Any],
-    args: Sequence[Any],
+    *args: Any,
     order: int = 2,
     modes: Sequence[str] = ("rev",),
-    *,
     rtol: float | None = None,
     step: float = STEP,
     seed: int = 0,
@@ -39,7 +38,8 @@ def check_grads(
 
     Args:
         f: a function of `args`, returning arrays in any containers; integer results are not looked at.
-        args: a tuple of arguments: floats, arrays or Tensors of float or complex dtype, or containers of them.
+        *args: its arguments: floats, arrays or Tensors of float or complex dtype, or containers of them; or all of them
+            as one tuple, so a tuple that is the only argument is written `((a, b),)`.
         order: the highest order of derivatives to check, 1 or more.
         modes: the modes of differentiation to check: "rev" is reverse mode, "fwd" forward mode; with both, higher
             orders are checked in all combinations, "fwd over rev" among them.
@@ -54,12 +54,13 @@ def check_grads(
         DtypeError: an argument has a dtype without derivatives.
 
     >>> import numpy as np
-    >>> check_grads(lambda x, y: np.sin(x["angle"]) * y, ({"angle": np.array([0.5, 2.0])}, 3.0), order=3)
+    >>> check_grads(lambda x, y: np.sin(x["angle"]) * y, {"angle": np.array([0.5, 2.0])}, 3.0, order=3)
+    >>> check_grads(lambda x, y: x * y, (2.0, 3.0))
     """
     if not callable(f):
         raise usage_error(f"f={f!r}", "a function is needed", "Pass the function first, then its arguments")
     name = name_of("check_grads", f)
-    first = problem_of(f, args)
+    first = problem_of(f, arguments_of(args))
     check_options(order, modes, rtol, step)
     for mode in modes:
         generator = np.random.default_rng(seed)

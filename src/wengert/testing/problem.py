@@ -11,9 +11,19 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import aval_of, is_differentiable
+from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
 
-__all__ = ["Leaves", "Problem", "default_tolerance", "names_of", "problem_of", "smooth_outputs", "usage_error"]
+__all__ = [
+    "Leaves",
+    "Problem",
+    "arguments_of",
+    "default_tolerance",
+    "names_of",
+    "problem_of",
+    "smooth_outputs",
+    "usage_error",
+]
 
 Leaves = list[Any]
 
@@ -31,19 +41,23 @@ class Problem:
         return self.function(self.point)
 
 
-def problem_of(f: Callable[..., Any], args: Any) -> Problem:
+def arguments_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the arguments of a function, given one by one, or all as one tuple.
+
+    >>> arguments_of((1.0, 2.0)) == arguments_of(((1.0, 2.0),))
+    True
+    """
+    return args[0] if len(args) == 1 and type(args[0]) is tuple else args
+
+
+def problem_of(f: Callable[..., Any], arguments: tuple[Any, ...]) -> Problem:
     """Return a function of containers as a function of leaves, which returns its float and complex results only."""
-    if not isinstance(args, tuple | list):
-        raise usage_error(
-            f"args of type {type(args).__name__}", "a tuple of arguments is needed", "Write (x,) for a single one"
-        )
-    arguments = tuple(args)
     leaves, structure = flatten(arguments)
     labels = [f"argument {label}" for label in names_of(structure)]
     for label, leaf in zip(labels, leaves, strict=True):
         check_leaf(label, leaf)
     if not leaves:
-        raise usage_error("args without any array", "something to differentiate is needed", "Pass an argument")
+        raise usage_error("no argument that holds an array", "something to differentiate is needed", "Pass one")
 
     def function(values: Leaves) -> Leaves:
         found, _ = flatten(f(*unflatten(structure, values)))
@@ -60,9 +74,9 @@ def names_of(structure: Any) -> Iterator[str]:
 
 def check_leaf(label: str, leaf: Any) -> None:
     """Raise a DtypeError unless a leaf can be differentiated."""
-    dtype = aval_of(leaf).dtype
-    if not is_differentiable(dtype):
-        given = f"dtype {dtype}" if dtype.kind in "?biu" else f"type {type(leaf).__name__}"
+    array = np.asarray(leaf) if not isinstance(leaf, Tensor) else leaf
+    if not is_differentiable(array.dtype):
+        given = f"dtype {array.dtype}" if array.dtype.kind in "?biu" else f"type {type(leaf).__name__}"
         raise DtypeError(
             describe(
                 "check_grads",

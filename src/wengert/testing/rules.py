@@ -16,7 +16,7 @@ from wengert.errors import UsageError, describe
 from wengert.testing.comparison import Check
 from wengert.testing.differences import STEP, paired, widened
 from wengert.testing.modes import pulled_back, pushed_forward
-from wengert.testing.problem import Leaves, Problem, default_tolerance, names_of, smooth_outputs
+from wengert.testing.problem import Leaves, Problem, arguments_of, default_tolerance, names_of, smooth_outputs
 from wengert.traces.function import Function
 from wengert.transforms.boundary import name_of
 from wengert.transforms.custom_rule import CustomRule
@@ -32,7 +32,8 @@ def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0) -
 
     Args:
         fun: what `custom_rule` returned, or a subclass of `Function`.
-        *args: its arguments; those of float or complex dtype are differentiated.
+        *args: its arguments, or all of them as one tuple, as for `check_grads`; those of float or complex dtype are
+            differentiated.
         rtol: tolerance of the comparison with differences, as in `check_grads`.
         seed: of the random directions.
 
@@ -47,6 +48,7 @@ def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0) -
     >>> check_rule(cube, np.array([1.0, 2.0]))
     """
     given = rules_of(fun)
+    args = arguments_of(args)
     problem = smooth_part(given["function"], args)
     tolerance = default_tolerance(problem) if rtol is None else rtol
     check = Check(name_of("check_rule", fun), "", 1, tolerance, STEP, np.random.default_rng(seed))
