@@ -33,30 +33,29 @@ LIBRARIES = {
 }
 """What to do where a package asks for the elements of what its own objects are combined with."""
 
-REMEDIES = {
-    r"^assert\b": "Check it outside of the function, with what the function returns beside its result",
+EXPRESSIONS = {
     r"\.sort\(\)|\bsorted\(": "Use numpy.sort, or index with numpy.argsort",
     r"\b(any|all)\(.* for ": (
         "Give any and all a list, in brackets, under wengert.jit, or use .any() and .all() of an array"
     ),
     r"\bnext\(|\bfilter\(": "Use numpy.where, or index with numpy.argmax of the condition",
+    r" in [(\[{]": "Compare with == and combine with |, or use numpy.isin",
+    r"^f[\"']|[\"'] % |\.format\(": "Return it, and write it into text outside of the function",
+}
+STATEMENTS = {
+    r"^assert\b": "Check it outside of the function, with what the function returns beside its result",
+    r"\bnext\(.* for .* if ": "Use numpy.where, or index with numpy.argmax of the condition",
     r"[\[({].* for .* in .* if ": (
         "Choose with numpy.where, because how many items there are must not depend on traced values"
     ),
-    r" in [(\[{]": "Compare with == and combine with |, or use numpy.isin",
-    r"\bf[\"']|[\"'] % |\.format\(": "Return it, and write it into text outside of the function",
 }
-"""What to do instead, by what expressions or statements look like that ask for the elements of what has none yet."""
+"""What to do instead, by what expressions and statements look like that ask for the elements of what has none yet."""
 
 
 def remedy_by_source(code: CodeType, offset: int) -> str | None:
     """Return what to write instead of an instruction that asks for elements, if that can be told by its source."""
-    statement, expression = position_of(code, offset).text, expression_at(code, offset)
-    for source in (expression, statement):
-        for pattern, remedy in REMEDIES.items():
-            if re.search(pattern, source):
-                return remedy
-    return None
+    texts = ((expression_at(code, offset), EXPRESSIONS), (position_of(code, offset).text, STATEMENTS))
+    return next((y for text, known in texts for x, y in known.items() if re.search(x, text)), None)
 
 
 class Asked(NamedTuple):
