@@ -9,7 +9,9 @@ import pytest
 import scipy.signal
 
 import wengert as wg
-from wengert.errors import ShapeError, UsageError
+from tests.cases import some_of
+from tests.derivatives import require_derivatives
+from wengert.errors import GraphError, ShapeError, UsageError
 from wengert.scipy import signal
 from wengert.testing import check_grads
 
@@ -120,3 +122,94 @@ def test_errors() -> None:
     with pytest.raises(ShapeError) as refused:
         signal.lfilter(B, [A], np.ones(5))
     assert str(refused.value) == "lfilter: a of shape (1, 3); coefficients in one row are needed. Reshape."
+
+
+# More filters, and other times
+
+SIGNALS = np.random.default_rng(7).normal(size=(3, 41))
+SECTIONS = scipy.signal.butter(4, 0.3, output="sos")
+TOP, BOTTOM = scipy.signal.butter(3, 0.2)
+
+
+def same(use: Any, rtol: float = 1e-10) -> None:
+    """Require SciPy's values of what is done with the names of its module."""
+    results = [found if isinstance(found, tuple) else (found,) for found in (use(signal), use(scipy.signal))]
+    for found, want in zip(*results, strict=True):
+        np.testing.assert_allclose(found, want, rtol=rtol, atol=rtol)
+        assert (found.shape, found.dtype) == (np.shape(want), np.asarray(want).dtype)
+
+
+def test_polynomials_of_windows_are_scipys() -> None:
+    for mode in ("interp", "mirror", "constant", "nearest", "wrap"):
+        for window, order, deriv in ((5, 2, 0), (7, 3, 1), (6, 2, 0)):
+            settings = (window, order, deriv, 0.3)
+            same(lambda names, m=mode, s=settings: names.savgol_filter(SIGNALS, *s, mode=m, cval=0.2))
+            same(lambda names, m=mode, s=settings: names.savgol_filter(SIGNALS.T, *s, axis=0, mode=m))
+    same(lambda names: names.savgol_filter(SIGNALS.astype(np.float32), 5, 2), 1e-5)
+    same(lambda names: names.savgol_coeffs(5, 2, deriv=1, use="dot"))
+
+
+def test_medians_of_windows_are_scipys() -> None:
+    for size in (None, 3, (1, 3)):
+        same(lambda names, s=size: names.medfilt(SIGNALS, s))
+
+
+def test_filters_forwards_and_backwards_are_scipys() -> None:
+    for padtype in ("odd", "even", "constant", None):
+        same(lambda names, p=padtype: names.sosfiltfilt(SECTIONS, SIGNALS, padtype=p))
+        same(lambda names, p=padtype: names.sosfiltfilt(SECTIONS, SIGNALS.T, axis=0, padtype=p))
+    same(lambda names: names.sosfilt_zi(SECTIONS))
+    same(lambda names: names.lfiltic(TOP, BOTTOM * 2, [1.0, 2.0, 3.0], [4.0, 5.0]))
+    same(lambda names: names.lfiltic([1.0, 2.0], [1.0], [1.0], [3.0]))
+    same(lambda names: names.deconvolve(SIGNALS[0, :9], [1.0, 0.5, 0.2]))
+    same(lambda names: names.deconvolve([1.0], [1.0, 2.0]))
+
+
+def test_signals_at_other_times_are_scipys() -> None:
+    both = SIGNALS + 1j * SIGNALS[::-1]
+    for count, num in ((c, n) for c in (40, 41) for n in (20, 21, 40, 41, 61, 80)):
+        same(lambda names, c=count, n=num: names.resample(SIGNALS[:, :c], n, axis=1))
+        same(lambda names, c=count, n=num: names.resample(both[:, :c], n, axis=1))
+    same(lambda names: names.resample(SIGNALS[0], 20, t=np.arange(41) * 0.1))
+    for up, down in ((1, 1), (2, 1), (3, 2), (1, 3), (5, 7)):
+        same(lambda names, u=up, d=down: names.upfirdn([1.0, 2.0, -0.5, 0.3], SIGNALS.T, u, d, axis=0))
+        same(lambda names, u=up, d=down: names.resample_poly(both, u, d, axis=1))
+        same(lambda names, u=up, d=down: names.resample_poly(SIGNALS, u, d, axis=1, window=np.ones(7)))
+    for count in (None, 40, 50):
+        same(lambda names, n=count: names.hilbert(SIGNALS.T, n, axis=0))
+
+
+def test_derivatives_of_these() -> None:
+    x = SIGNALS[0, :24]
+    cases: list[tuple[Any, tuple[Any, ...]]] = [
+        (lambda x: signal.savgol_filter(x, 5, 2), (x,)),
+        (lambda x: signal.medfilt(x, 3), (x,)),
+        (lambda s, x: signal.sosfiltfilt(s, x, padlen=6), (SECTIONS[:1], x)),
+        (lambda h, x: signal.upfirdn(h, x, 3, 2), (x[:4], x)),
+        (lambda x: signal.resample(x, 17), (x,)),
+        (lambda x: np.abs(signal.hilbert(x)), (x,)),
+        (lambda x, d: signal.deconvolve(x, d)[0], (x[:6], np.array([1.0, 0.5]))),
+        (lambda b, a, y: signal.lfiltic(b, a, y), (TOP, BOTTOM, x[:3])),
+    ]
+    for function, arguments in some_of(cases, "signals"):
+        require_derivatives(function, arguments, rtol=1e-5)
+        np.testing.assert_allclose(wg.jit(function)(*arguments), function(*arguments), rtol=1e-9, atol=1e-10)
+        lanes = wg.vmap(function)(*[np.stack([z, z * 1.1]) for z in arguments])
+        np.testing.assert_allclose(lanes[0], wg.stop_gradient(function(*arguments)), rtol=1e-9, atol=1e-10)
+
+
+def test_refusals_of_these() -> None:
+    with pytest.raises(GraphError) as caught:
+        wg.jit(signal.sosfiltfilt)(SECTIONS, SIGNALS)
+    assert str(caught.value) == (
+        "sosfiltfilt: coefficients that are unknown in a trace or differ between lanes; known ones are needed, because "
+        "how many are zero says how far the signal goes on. Pass padlen."
+    )
+    with pytest.raises(UsageError) as refused:
+        signal.medfilt(SIGNALS, 4)
+    assert str(refused.value) == "medfilt: kernel_size=4; odd lengths are needed. Add one."
+    with pytest.raises(ShapeError) as short:
+        signal.savgol_filter(SIGNALS[0, :3], 5, 2)
+    assert str(short.value) == (
+        "savgol_filter: 3 elements along the axis for windows of 5; a window at least is needed. Pass another mode."
+    )

@@ -1,40 +1,20 @@
-"""Convolutions and filters with SciPy's names and signatures: `wengert.scipy.signal`.
-
-Signals, kernels and the coefficients of filters are differentiated. Where SciPy chooses between sums and Fourier
-transforms, sums are taken here unless the transforms are asked for by name.
-"""
+"""Convolutions and correlations."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from wengert.core.dispatch import apply, as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._contractions import convolve as convolve_sequences
 from wengert.primitives.convolution import correlation
-from wengert.primitives.filters import feedback
 
-__all__ = [
-    "convolve",
-    "convolve2d",
-    "correlate",
-    "correlate2d",
-    "detrend",
-    "fftconvolve",
-    "filtfilt",
-    "lfilter",
-    "lfilter_zi",
-    "oaconvolve",
-    "sosfilt",
-]
+__all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve", "oaconvolve"]
 
 MODES = ("full", "same", "valid")
-
-
-# Convolutions
 
 
 def pair(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any]:
@@ -276,196 +256,3 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     tensor([1., 2.])
     """
     return fftconvolve(in1, in2, mode, axes)
-
-
-# Filters
-
-
-def row(name: str, what: str, value: Any) -> Any:
-    """Return coefficients of a filter."""
-    x: Any = np.atleast_1d(as_tensor(value))
-    if x.ndim != 1 or not len(x):
-        raise ShapeError(describe(name, f"{what} of shape {x.shape}", "coefficients in one row are needed", "Reshape"))
-    return x
-
-
-def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """Return a signal after a linear filter; see `scipy.signal.lfilter`.
-
-    Args:
-        b: coefficients of the numerator.
-        a: coefficients of the denominator, the first of which is not 0.
-        x: the signal.
-        axis: the axis of time.
-        zi: the state before, one less than there are coefficients along the axis; zeros, and no state is returned, if
-            it is not given.
-
-    Returns:
-        The signal, or a pair of it and the state after.
-
-    Raises:
-        ShapeError: the coefficients are no rows.
-
-    >>> lfilter([1.0], [1.0, -0.5], [1.0, 0.0, 0.0])
-    tensor([1.  , 0.5 , 0.25])
-    """
-    top, bottom = row("lfilter", "b", b), row("lfilter", "a", a)
-    signal: Any = as_tensor(x)
-    at = normalize_axis_index(axis, signal.ndim)
-    count = max(len(top), len(bottom))
-    kinds = [z.dtype for z in (top, bottom, signal)] + ([] if zi is None else [as_tensor(zi).dtype])
-    kind = np.result_type(*kinds)
-    kind = kind if kind.kind in "fc" else np.dtype(float)
-    top, bottom, signal = (z.astype(kind) for z in (extended(top, count), extended(bottom, count), signal))
-    signal = np.moveaxis(signal, at, -1)
-    length = signal.shape[-1]
-    driven = sum_of_delays(top, signal)
-    if zi is not None:
-        state: Any = as_tensor(zi)
-        state = np.moveaxis(state, at, -1) * bottom[0]
-        state = np.broadcast_to(state, (*signal.shape[:-1], count - 1))
-        driven = driven + np.concatenate([state, np.zeros(signal.shape, kind)], axis=-1)
-    found = apply(feedback, bottom, driven[..., :length])
-    if zi is None:
-        return np.moveaxis(found, -1, at)
-    after = (driven - sum_of_delays(bottom, found))[..., length:] / bottom[0]
-    return np.moveaxis(found, -1, at), np.moveaxis(after, -1, at)
-
-
-def extended(x: Any, count: int) -> Any:
-    """Return coefficients with zeros at the end."""
-    return x if len(x) == count else np.concatenate([x, np.zeros(count - len(x), x.dtype)])
-
-
-def sum_of_delays(c: Any, x: Any) -> Any:
-    """Return the sums over k of c[k] x[n - k] along the last axis, for all n where they are not zero."""
-    more = (len(c) - 1,)
-    images, kernel = x.reshape(1, -1, 1, x.shape[-1]), np.flip(c)[None, None, None]
-    found = apply(correlation, images, kernel, stride=(1,), dilation=(1,), spread=(1,), low=more, high=more)
-    return found.reshape(*x.shape[:-1], -1)
-
-
-def lfilter_zi(b: Any, a: Any) -> Any:
-    """Return the state of a filter in which a signal of ones stays; see `scipy.signal.lfilter_zi`.
-
-    Args:
-        b: coefficients of the numerator.
-        a: coefficients of the denominator.
-
-    Raises:
-        ShapeError: the coefficients are no rows.
-
-    >>> lfilter_zi([1.0], [1.0, -0.5])
-    tensor([1.])
-    """
-    top, bottom = row("lfilter_zi", "b", b), row("lfilter_zi", "a", a)
-    count = max(len(top), len(bottom))
-    top, bottom = (extended(c / bottom[0], count) for c in (top, bottom))
-    rest = top[1:] - bottom[1:] * top[0]
-    first = np.sum(rest) / np.sum(bottom)
-    return np.cumsum(bottom)[:-1] * first - (np.cumsum(rest) - rest)
-
-
-def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None) -> Any:
-    """Return a signal after a filter that runs forwards and then backwards; see `scipy.signal.filtfilt`.
-
-    Args:
-        b: coefficients of the numerator.
-        a: coefficients of the denominator.
-        x: the signal.
-        axis: the axis of time.
-        padtype: how the signal goes on beyond its ends: "odd", "even", "constant" or None.
-        padlen: how far; three times the number of coefficients if it is not given.
-
-    Raises:
-        ShapeError: the signal is shorter.
-        UsageError: the kind of padding is unknown.
-
-    >>> filtfilt([1.0], [2.0], [1.0, 2.0], padtype=None)
-    tensor([0.25, 0.5 ])
-    """
-    top, bottom = row("filtfilt", "b", b), row("filtfilt", "a", a)
-    signal: Any = as_tensor(x)
-    signal = np.moveaxis(signal, axis, -1)
-    edge = 0 if padtype is None else 3 * max(len(top), len(bottom)) if padlen is None else padlen
-    if signal.shape[-1] <= edge:
-        given = f"{signal.shape[-1]} elements along the axis, to be continued by {edge}"
-        raise ShapeError(describe("filtfilt", given, "more are needed", "Pass another padlen"))
-    ends = continued(signal, padtype, edge)
-    state = lfilter_zi(top, bottom)
-    for _ in range(2):
-        filtered, _ = lfilter(top, bottom, ends, zi=state * ends[..., :1])
-        ends = np.flip(filtered, -1)
-    return np.moveaxis(ends[..., edge : ends.shape[-1] - edge], -1, axis)
-
-
-def continued(x: Any, padtype: str | None, edge: int) -> Any:
-    """Return a signal that goes on beyond its ends."""
-    if not edge:
-        return x
-    first, last = x[..., :1], x[..., -1:]
-    before, after = np.flip(x[..., 1 : edge + 1], -1), np.flip(x[..., -edge - 1 : -1], -1)
-    if padtype == "odd":
-        before, after = 2 * first - before, 2 * last - after
-    elif padtype == "constant":
-        before, after = np.repeat(first, edge, -1), np.repeat(last, edge, -1)
-    elif padtype != "even":
-        given = f"padtype={padtype!r}"
-        raise UsageError(describe("filtfilt", given, "'odd', 'even', 'constant' or None is needed", "Correct it"))
-    return np.concatenate([before, x, after], axis=-1)
-
-
-def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """Return a signal after filters of the second order, one after the other; see `scipy.signal.sosfilt`.
-
-    Args:
-        sos: a row of six coefficients for each filter.
-        x: the signal.
-        axis: the axis of time.
-        zi: the states before, those of each filter along the first axis; none are returned if they are not given.
-
-    Returns:
-        The signal, or a pair of it and the states after.
-
-    Raises:
-        ShapeError: there are no rows of six coefficients.
-
-    >>> sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], [1.0, 0.0, 0.0])
-    tensor([1.  , 0.5 , 0.25])
-    """
-    sections: Any = as_tensor(sos)
-    if sections.ndim != 2 or sections.shape[1] != 6:
-        raise ShapeError(describe("sosfilt", f"shape {sections.shape}", "rows of six are needed", "Reshape them"))
-    found, states = x, []
-    for i in range(len(sections)):
-        if zi is None:
-            found = lfilter(sections[i, :3], sections[i, 3:], found, axis)
-        else:
-            found, state = lfilter(sections[i, :3], sections[i, 3:], found, axis, as_tensor(zi)[i])
-            states.append(state)
-    return found if zi is None else (found, np.stack(states))
-
-
-def detrend(data: Any, axis: int = -1, type: str = "linear") -> Any:
-    """Return a signal less its mean, or less the line that fits it best; see `scipy.signal.detrend`.
-
-    Args:
-        data: the signal.
-        axis: the axis of time.
-        type: "linear" or "constant".
-
-    Raises:
-        UsageError: the type is unknown.
-
-    >>> detrend([1.0, 3.0], type="constant")
-    tensor([-1.,  1.])
-    """
-    if type not in ("linear", "constant"):
-        raise UsageError(describe("detrend", f"type={type!r}", "'linear' or 'constant' is needed", "Correct it"))
-    x: Any = as_tensor(data)
-    rest = x - np.mean(x, axis=axis, keepdims=True)
-    if type == "constant":
-        return rest
-    times = np.arange(x.shape[axis]) - (x.shape[axis] - 1) / 2
-    times = times.reshape((-1,) + (1,) * (x.ndim - 1 - normalize_axis_index(axis, x.ndim)))
-    return rest - times * (np.sum(times * rest, axis=axis, keepdims=True) / np.sum(times**2))

@@ -1,0 +1,47 @@
+"""Convolutions and filters with SciPy's names and signatures: `wengert.scipy.signal`.
+
+Signals, kernels and the coefficients of filters are differentiated. Where SciPy chooses between sums and Fourier
+transforms, sums are taken here unless the transforms are asked for by name.
+"""
+
+from wengert.scipy.signal._convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
+from wengert.scipy.signal._filters import (
+    deconvolve,
+    detrend,
+    filtfilt,
+    lfilter,
+    lfilter_zi,
+    lfiltic,
+    medfilt,
+    savgol_coeffs,
+    savgol_filter,
+    sosfilt,
+    sosfilt_zi,
+    sosfiltfilt,
+)
+from wengert.scipy.signal._resampling import hilbert, resample, resample_poly, upfirdn
+
+__all__ = [
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "deconvolve",
+    "detrend",
+    "fftconvolve",
+    "filtfilt",
+    "hilbert",
+    "lfilter",
+    "lfilter_zi",
+    "lfiltic",
+    "medfilt",
+    "oaconvolve",
+    "resample",
+    "resample_poly",
+    "savgol_coeffs",
+    "savgol_filter",
+    "sosfilt",
+    "sosfilt_zi",
+    "sosfiltfilt",
+    "upfirdn",
+]

@@ -1,0 +1,438 @@
+"""Filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.signal
+from numpy.lib.array_utils import normalize_axis_index
+
+from wengert.core.dispatch import apply, as_tensor
+from wengert.core.tensor import is_concrete, raw
+from wengert.errors import GraphError, ShapeError, UsageError, describe
+from wengert.primitives.convolution import correlation
+from wengert.primitives.filters import feedback
+from wengert.scipy.ndimage import convolve1d
+from wengert.scipy.signal._convolution import convolve
+
+__all__ = [
+    "deconvolve",
+    "detrend",
+    "filtfilt",
+    "lfilter",
+    "lfilter_zi",
+    "lfiltic",
+    "medfilt",
+    "savgol_coeffs",
+    "savgol_filter",
+    "sosfilt",
+    "sosfilt_zi",
+    "sosfiltfilt",
+]
+
+
+def row(name: str, what: str, value: Any) -> Any:
+    """Return coefficients of a filter."""
+    x: Any = np.atleast_1d(as_tensor(value))
+    if x.ndim != 1 or not len(x):
+        raise ShapeError(describe(name, f"{what} of shape {x.shape}", "coefficients in one row are needed", "Reshape"))
+    return x
+
+
+def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Return a signal after a linear filter; see `scipy.signal.lfilter`.
+
+    Args:
+        b: coefficients of the numerator.
+        a: coefficients of the denominator, the first of which is not 0.
+        x: the signal.
+        axis: the axis of time.
+        zi: the state before, one less than there are coefficients along the axis; zeros, and no state is returned, if
+            it is not given.
+
+    Returns:
+        The signal, or a pair of it and the state after.
+
+    Raises:
+        ShapeError: the coefficients are no rows.
+
+    >>> lfilter([1.0], [1.0, -0.5], [1.0, 0.0, 0.0])
+    tensor([1.  , 0.5 , 0.25])
+    """
+    top, bottom = row("lfilter", "b", b), row("lfilter", "a", a)
+    signal: Any = as_tensor(x)
+    at = normalize_axis_index(axis, signal.ndim)
+    count = max(len(top), len(bottom))
+    kinds = [z.dtype for z in (top, bottom, signal)] + ([] if zi is None else [as_tensor(zi).dtype])
+    kind = np.result_type(*kinds)
+    kind = kind if kind.kind in "fc" else np.dtype(float)
+    top, bottom, signal = (z.astype(kind) for z in (extended(top, count), extended(bottom, count), signal))
+    signal = np.moveaxis(signal, at, -1)
+    length = signal.shape[-1]
+    driven = sum_of_delays(top, signal)
+    if zi is not None:
+        state: Any = as_tensor(zi)
+        state = np.moveaxis(state, at, -1) * bottom[0]
+        state = np.broadcast_to(state, (*signal.shape[:-1], count - 1))
+        driven = driven + np.concatenate([state, np.zeros(signal.shape, kind)], axis=-1)
+    found = apply(feedback, bottom, driven[..., :length])
+    if zi is None:
+        return np.moveaxis(found, -1, at)
+    after = (driven - sum_of_delays(bottom, found))[..., length:] / bottom[0]
+    return np.moveaxis(found, -1, at), np.moveaxis(after, -1, at)
+
+
+def extended(x: Any, count: int) -> Any:
+    """Return coefficients with zeros at the end."""
+    return x if len(x) == count else np.concatenate([x, np.zeros(count - len(x), x.dtype)])
+
+
+def sum_of_delays(c: Any, x: Any) -> Any:
+    """Return the sums over k of c[k] x[n - k] along the last axis, for all n where they are not zero."""
+    more = (len(c) - 1,)
+    images, kernel = x.reshape(1, -1, 1, x.shape[-1]), np.flip(c)[None, None, None]
+    found = apply(correlation, images, kernel, stride=(1,), dilation=(1,), spread=(1,), low=more, high=more)
+    return found.reshape(*x.shape[:-1], -1)
+
+
+def lfilter_zi(b: Any, a: Any) -> Any:
+    """Return the state of a filter in which a signal of ones stays; see `scipy.signal.lfilter_zi`.
+
+    Args:
+        b: coefficients of the numerator.
+        a: coefficients of the denominator.
+
+    Raises:
+        ShapeError: the coefficients are no rows.
+
+    >>> lfilter_zi([1.0], [1.0, -0.5])
+    tensor([1.])
+    """
+    top, bottom = row("lfilter_zi", "b", b), row("lfilter_zi", "a", a)
+    count = max(len(top), len(bottom))
+    top, bottom = (extended(c / bottom[0], count) for c in (top, bottom))
+    rest = top[1:] - bottom[1:] * top[0]
+    first = np.sum(rest) / np.sum(bottom)
+    return np.cumsum(bottom)[:-1] * first - (np.cumsum(rest) - rest)
+
+
+def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None) -> Any:
+    """Return a signal after a filter that runs forwards and then backwards; see `scipy.signal.filtfilt`.
+
+    Args:
+        b: coefficients of the numerator.
+        a: coefficients of the denominator.
+        x: the signal.
+        axis: the axis of time.
+        padtype: how the signal goes on beyond its ends: "odd", "even", "constant" or None.
+        padlen: how far; three times the number of coefficients if it is not given.
+
+    Raises:
+        ShapeError: the signal is shorter.
+        UsageError: the kind of padding is unknown.
+
+    >>> filtfilt([1.0], [2.0], [1.0, 2.0], padtype=None)
+    tensor([0.25, 0.5 ])
+    """
+    top, bottom = row("filtfilt", "b", b), row("filtfilt", "a", a)
+    wanted = 0 if padtype is None else 3 * max(len(top), len(bottom)) if padlen is None else padlen
+    ends, edge = with_ends("filtfilt", x, axis, padtype, wanted)
+    state = lfilter_zi(top, bottom)
+    for _ in range(2):
+        filtered, _ = lfilter(top, bottom, ends, zi=state * ends[..., :1])
+        ends = np.flip(filtered, -1)
+    return np.moveaxis(ends[..., edge : ends.shape[-1] - edge], -1, axis)
+
+
+def with_ends(name: str, x: Any, axis: int, padtype: str | None, edge: int) -> tuple[Any, int]:
+    """Return a signal with time along the last axis that goes on beyond its ends, and how far."""
+    signal: Any = as_tensor(x)
+    signal = np.moveaxis(signal, axis, -1)
+    if signal.shape[-1] <= edge:
+        given = f"{signal.shape[-1]} elements along the axis, to be continued by {edge}"
+        raise ShapeError(describe(name, given, "more are needed", "Pass another padlen"))
+    return continued(name, signal, padtype, edge), edge
+
+
+def continued(name: str, x: Any, padtype: str | None, edge: int) -> Any:
+    """Return a signal that goes on beyond its ends."""
+    if not edge:
+        return x
+    first, last = x[..., :1], x[..., -1:]
+    before, after = np.flip(x[..., 1 : edge + 1], -1), np.flip(x[..., -edge - 1 : -1], -1)
+    if padtype == "odd":
+        before, after = 2 * first - before, 2 * last - after
+    elif padtype == "constant":
+        before, after = np.repeat(first, edge, -1), np.repeat(last, edge, -1)
+    elif padtype != "even":
+        given = f"padtype={padtype!r}"
+        raise UsageError(describe(name, given, "'odd', 'even', 'constant' or None is needed", "Correct it"))
+    return np.concatenate([before, x, after], axis=-1)
+
+
+def rows_of_six(name: str, sos: Any) -> Any:
+    """Return the coefficients of filters of the second order."""
+    sections: Any = as_tensor(sos)
+    if sections.ndim != 2 or sections.shape[1] != 6:
+        raise ShapeError(describe(name, f"shape {sections.shape}", "rows of six are needed", "Reshape them"))
+    return sections
+
+
+def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+    """Return a signal after filters of the second order, one after the other; see `scipy.signal.sosfilt`.
+
+    Args:
+        sos: a row of six coefficients for each filter.
+        x: the signal.
+        axis: the axis of time.
+        zi: the states before, those of each filter along the first axis; none are returned if they are not given.
+
+    Returns:
+        The signal, or a pair of it and the states after.
+
+    Raises:
+        ShapeError: there are no rows of six coefficients.
+
+    >>> sosfilt([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]], [1.0, 0.0, 0.0])
+    tensor([1.  , 0.5 , 0.25])
+    """
+    sections = rows_of_six("sosfilt", sos)
+    found, states = x, []
+    for i in range(len(sections)):
+        if zi is None:
+            found = lfilter(sections[i, :3], sections[i, 3:], found, axis)
+        else:
+            found, state = lfilter(sections[i, :3], sections[i, 3:], found, axis, as_tensor(zi)[i])
+            states.append(state)
+    return found if zi is None else (found, np.stack(states))
+
+
+def detrend(data: Any, axis: int = -1, type: str = "linear") -> Any:
+    """Return a signal less its mean, or less the line that fits it best; see `scipy.signal.detrend`.
+
+    Args:
+        data: the signal.
+        axis: the axis of time.
+        type: "linear" or "constant".
+
+    Raises:
+        UsageError: the type is unknown.
+
+    >>> detrend([1.0, 3.0], type="constant")
+    tensor([-1.,  1.])
+    """
+    if type not in ("linear", "constant"):
+        raise UsageError(describe("detrend", f"type={type!r}", "'linear' or 'constant' is needed", "Correct it"))
+    x: Any = as_tensor(data)
+    rest = x - np.mean(x, axis=axis, keepdims=True)
+    if type == "constant":
+        return rest
+    times = np.arange(x.shape[axis]) - (x.shape[axis] - 1) / 2
+    times = times.reshape((-1,) + (1,) * (x.ndim - 1 - normalize_axis_index(axis, x.ndim)))
+    return rest - times * (np.sum(times * rest, axis=axis, keepdims=True) / np.sum(times**2))
+
+
+def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
+    """Return the state of a filter after what it gave and was given, the last first; see `scipy.signal.lfiltic`.
+
+    Args:
+        b: coefficients of the numerator.
+        a: coefficients of the denominator.
+        y: what it gave.
+        x: what it was given; zeros if it is not given.
+
+    Raises:
+        ShapeError: the coefficients are no rows.
+
+    >>> lfiltic([1.0], [1.0, -0.5], [2.0])
+    tensor([1.])
+    """
+    top, bottom = row("lfiltic", "b", b), row("lfiltic", "a", a)
+    top, bottom = top / bottom[0], bottom / bottom[0]
+    count = max(len(top), len(bottom)) - 1
+    after = delayed(top, np.zeros(0) if x is None else x, count)
+    return after - delayed(bottom, y, count)
+
+
+def delayed(c: Any, past: Any, count: int) -> Any:
+    """Return for each of some next times the sum of coefficients times what was before the present."""
+    known = np.atleast_1d(as_tensor(past))[: len(c) - 1]
+    known = extended(known, len(c) - 1) if len(c) > 1 else known
+    sums = [np.sum(c[m + 1 :] * known[: len(c) - 1 - m]) for m in range(len(c) - 1)]
+    return np.stack([*sums, *[np.zeros(())] * (count - len(sums))]) if count else np.zeros(0)
+
+
+def deconvolve(signal: Any, divisor: Any) -> tuple[Any, Any]:
+    """Return what convolved with the divisor is the signal, and what is left; see `scipy.signal.deconvolve`.
+
+    Args:
+        signal: the signal.
+        divisor: a row of numbers, the first of which is not 0.
+
+    Raises:
+        ShapeError: one of them is no row.
+
+    >>> deconvolve([1.0, 3.0, 2.0], [1.0, 1.0])
+    (tensor([1., 2.]), tensor([0., 0., 0.]))
+    """
+    top, bottom = row("deconvolve", "signal", signal), row("deconvolve", "divisor", divisor)
+    if len(bottom) > len(top):
+        return top[:0], top
+    quotient = lfilter(top, bottom, 1.0 * (np.arange(len(top) - len(bottom) + 1) == 0))
+    return quotient, top - convolve(bottom, quotient)
+
+
+def sosfilt_zi(sos: Any) -> Any:
+    """Return the states of filters in which a signal of ones stays; see `scipy.signal.sosfilt_zi`.
+
+    Args:
+        sos: a row of six coefficients for each filter.
+
+    Raises:
+        ShapeError: there are no rows of six coefficients.
+
+    >>> sosfilt_zi([[1.0, 0.0, 0.0, 1.0, -0.5, 0.0]])
+    tensor([[1., 0.]])
+    """
+    sections = rows_of_six("sosfilt_zi", sos)
+    scale: Any = 1.0
+    found = []
+    for section in sections:
+        found.append(scale * lfilter_zi(section[:3], section[3:]))
+        scale = scale * (np.sum(section[:3]) / np.sum(section[3:]))
+    return np.stack(found)
+
+
+def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None) -> Any:
+    """Return a signal after filters that run forwards and then backwards; see `scipy.signal.sosfiltfilt`.
+
+    Args:
+        sos: a row of six coefficients for each filter.
+        x: the signal.
+        axis: the axis of time.
+        padtype: how the signal goes on beyond its ends: "odd", "even", "constant" or None.
+        padlen: how far; three times the number of coefficients that are not 0 at the end if it is not given.
+
+    Raises:
+        ShapeError: the signal is shorter, or there are no rows of six coefficients.
+        UsageError: the kind of padding is unknown.
+        GraphError: `padlen` is not given, and the coefficients are unknown in a trace or differ between lanes.
+
+    >>> sosfiltfilt([[1.0, 0.0, 0.0, 2.0, 0.0, 0.0]], [1.0, 2.0], padtype=None)
+    tensor([0.25, 0.5 ])
+    """
+    sections = rows_of_six("sosfiltfilt", sos)
+    if padtype is not None and padlen is None:
+        if not is_concrete(sections):
+            given = "coefficients that are unknown in a trace or differ between lanes"
+            needed = "known ones are needed, because how many are zero says how far the signal goes on"
+            raise GraphError(describe("sosfiltfilt", given, needed, "Pass padlen"))
+        known = np.asarray(raw(sections))
+        padlen = 3 * (2 * len(known) + 1 - min(np.sum(known[:, 2] == 0), np.sum(known[:, 5] == 0)))
+    signal, edge = with_ends("sosfiltfilt", x, axis, padtype, 0 if padtype is None else int(padlen or 0))
+    state = sosfilt_zi(sections)
+    state = state.reshape(len(state), *(1,) * (signal.ndim - 1), 2)
+    for _ in range(2):
+        filtered, _ = sosfilt(sections, signal, zi=state * signal[..., :1])
+        signal = np.flip(filtered, -1)
+    return np.moveaxis(signal[..., edge : signal.shape[-1] - edge], -1, axis)
+
+
+def savgol_coeffs(
+    window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, pos: Any = None, use: str = "conv"
+) -> Any:
+    """Return the weights of the value, or a derivative, of the polynomial that fits a window best: see SciPy's.
+
+    Args:
+        window_length: how many elements the window has.
+        polyorder: the degree of polynomials.
+        deriv: which derivative.
+        delta: how far samples are apart.
+        pos: the place in the window; its middle if it is not given.
+        use: "conv" for weights of a convolution, "dot" for those of a product.
+
+    >>> savgol_coeffs(3, 1)
+    tensor([0.33333333, 0.33333333, 0.33333333])
+    """
+    return as_tensor(scipy.signal.savgol_coeffs(window_length, polyorder, deriv, delta, pos, use))
+
+
+def savgol_filter(
+    x: Any,
+    window_length: int,
+    polyorder: int,
+    deriv: int = 0,
+    delta: float = 1.0,
+    axis: int = -1,
+    mode: str = "interp",
+    cval: Any = 0.0,
+) -> Any:
+    """Return values, or derivatives, of the polynomials that fit windows best; see `scipy.signal.savgol_filter`.
+
+    (A. Savitzky and M. J. E. Golay, Smoothing and differentiation of data by simplified least squares, 1964.)
+
+    Args:
+        x: the signal.
+        window_length: how many elements windows have.
+        polyorder: the degree of polynomials.
+        deriv: which derivative.
+        delta: how far samples are apart.
+        axis: the axis of time.
+        mode: what is beyond the ends: "interp" (the first and last polynomials), "mirror", "constant", "nearest" or
+            "wrap".
+        cval: the value there, where the mode is "constant".
+
+    Raises:
+        ShapeError: the signal is shorter than a window.
+
+    >>> savgol_filter([0.0, 1.0, 4.0, 9.0, 16.0], 3, 2).round(12)
+    tensor([ 0.,  1.,  4.,  9., 16.])
+    """
+    signal: Any = as_tensor(x)
+    signal = signal if signal.dtype.kind == "f" else signal.astype(float)
+    weights = scipy.signal.savgol_coeffs(window_length, polyorder, deriv, delta)
+    if mode != "interp":
+        return convolve1d(signal, weights, axis, mode, cval)
+    count = signal.shape[axis]
+    if window_length > count:
+        given = f"{count} elements along the axis for windows of {window_length}"
+        raise ShapeError(describe("savgol_filter", given, "a window at least is needed", "Pass another mode"))
+    inner = np.moveaxis(convolve1d(signal, weights, axis, "constant"), axis, -1)
+    moved, half = np.moveaxis(signal, axis, -1), window_length // 2
+    ends = end_weights(window_length, polyorder, deriv, delta).astype(signal.dtype)
+    first = moved[..., :window_length] @ ends[:half].T
+    last = moved[..., count - window_length :] @ ends[window_length - half :].T
+    return np.moveaxis(np.concatenate([first, inner[..., half : count - half], last], axis=-1), -1, axis)
+
+
+def end_weights(window_length: int, polyorder: int, deriv: int, delta: float) -> Any:
+    """Return for each place in a window the weights of its elements."""
+    rows = [
+        scipy.signal.savgol_coeffs(window_length, polyorder, deriv, delta, pos=place, use="dot")
+        for place in range(window_length)
+    ]
+    return np.stack(rows)
+
+
+def medfilt(volume: Any, kernel_size: Any = None) -> Any:
+    """Return the medians of windows, with zeros around; see `scipy.signal.medfilt`.
+
+    Args:
+        volume: a signal of any dimension.
+        kernel_size: the lengths of windows, odd, for all axes or for each; 3 if they are not given.
+
+    Raises:
+        UsageError: a length is even.
+
+    >>> medfilt([1.0, 5.0, 2.0])
+    tensor([1., 2., 2.])
+    """
+    x: Any = np.atleast_1d(as_tensor(volume))
+    sizes = np.broadcast_to(3 if kernel_size is None else kernel_size, (x.ndim,)).tolist()
+    if not all(size % 2 for size in sizes):
+        raise UsageError(describe("medfilt", f"kernel_size={kernel_size}", "odd lengths are needed", "Add one"))
+    framed = np.pad(x, [(size // 2, size // 2) for size in sizes])
+    windows = np.lib.stride_tricks.sliding_window_view(framed, tuple(sizes))
+    windows = windows.reshape(*x.shape, -1)
+    return np.sort(windows, axis=-1)[..., windows.shape[-1] // 2]
