@@ -1,7 +1,7 @@
 """Starting: what a process pays for a function that an earlier process has compiled.
 
 Each round starts some processes, of which the least processor time of each phase counts. `beyond tracing` is the sum of
-those after tracing: `modules` are imported, the graph's `key` is made, code is looked up and loaded, and called.
+those after tracing: `modules` are imported, code is looked up by the graph and loaded, and called.
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ def phases(name: str) -> Times:
     clock.ends("modules")
     graph = wengert.compile.executable.GraphFunction(form.graph)
     vars(form)["native"] = graph
-    clock.ends("key")
     loads = graph.compiled
     clock.ends("look-up and load")
     jitted(*arguments)
@@ -91,7 +90,7 @@ def phases(name: str) -> Times:
     if loads is None:
         raise SystemExit("nothing was compiled")
     times = clock.times
-    beyond = sum(times[phase] for phase in ("modules", "key", "look-up and load", "first call"))
+    beyond = sum(times[phase] for phase in ("modules", "look-up and load", "first call"))
     return {**times, "beyond tracing": beyond}
 
 

@@ -106,7 +106,6 @@ def test_parts_with_little_work_are_left_to_numpy():
 
 def test_a_graph_is_compiled_when_its_calls_took_as_long_as_that(monkeypatch):
     monkeypatch.setattr(_config, "AT_ONCE", False)
-    monkeypatch.setattr("wengert.compile.keeping.Keeper.holds", lambda _: False)
     function = GraphFunction(trace(rosenbrock)(X))
     assert 100 < function.waiting < 2000
     function.waiting = 2

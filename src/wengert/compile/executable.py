@@ -30,19 +30,15 @@ ABSENT = (AttributeError, ImportError, OSError, RuntimeError)
 class Compiled:
     """Run a graph natively as far as kernels can.
 
-    Args:
-        graph: the graph.
-        keeper: what knows of it without calls.
-
     Attributes:
         segments: the graph in segments; each equation that NumPy computes has its reason there.
         merged: the places of the results that must be copied, since only merging made one array of them.
     """
 
-    def __init__(self, graph: Graph, keeper: Keeper | None = None) -> None:
-        keeper = keeper or Keeper(inlined(graph))
-        self.merged = merged_results(graph, keeper.graph)
-        self.segments = converted(images(keeper), lambda image: Executable(image, address_of))
+    def __init__(self, graph: Graph) -> None:
+        simple = inlined(graph)
+        self.merged = merged_results(graph, simple)
+        self.segments = converted(images(Keeper(simple)), lambda image: Executable(image, address_of))
 
     @property
     def whole(self) -> Executable | None:
@@ -83,9 +79,12 @@ def text_of(name: str) -> str:
     return text_of(name)
 
 
-def calls_to_wait(graph: Graph, keeper: Keeper) -> int:
-    """Return how many calls NumPy evaluates before a graph is compiled: none, if an earlier process has compiled it."""
-    if _config.AT_ONCE or keeper.holds():
+def calls_to_wait(graph: Graph) -> int:
+    """Return how many calls NumPy evaluates before a graph is compiled, whether or not an earlier process has done it.
+
+    If that mattered, two runs of a program could differ in the last digits.
+    """
+    if _config.AT_ONCE:
         return 0
     from wengert.compile.costs import calls_before  # with the opcodes, which what is kept has no need of
 
@@ -109,15 +108,13 @@ class GraphFunction(Entry):
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.keeper: Keeper | None = Keeper(inlined(graph))
-        self.waiting = calls_to_wait(graph, self.keeper)
+        self.waiting = calls_to_wait(graph)
 
     @cached
     def compiled(self) -> Compiled | None:
         """The graph compiled; None where LLVM cannot, and where NumPy computes all of it."""
-        keeper, self.keeper = self.keeper, None  # which holds the graph and its key
         try:
-            found = Compiled(self.graph, keeper)
+            found = Compiled(self.graph)
         except ABSENT:
             return None
         return found if any(part.program is not None for part in found.segments.parts) else None

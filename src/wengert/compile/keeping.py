@@ -39,10 +39,6 @@ class Keeper:
         kept = None if self.key is None else object_cache().get(self.key)
         return None if kept is None else Segments(self.graph, restored(self.graph, marshal.loads(kept)))
 
-    def holds(self) -> bool:
-        """Tell whether something was kept, damaged or not."""
-        return self.key is not None and object_cache().holds(self.key)
-
     def keep(self, segments: Segments[Image]) -> None:
         """Keep what the graph was compiled to."""
         if self.key is not None:

@@ -82,11 +82,6 @@ class ObjectCache:
                 os.utime(path)
         return data
 
-    def holds(self, text: str) -> bool:
-        """Tell whether there is an entry for a text, damaged or not."""
-        path = self.path_of(text)
-        return path is not None and os.path.exists(path)
-
     def put(self, text: str, data: bytes) -> None:
         """Keep what was made from a text; do nothing where that is not possible."""
         path = self.path_of(text)
