@@ -27,10 +27,15 @@ from tests.test_lowering import (
     INTEGERS,
     OF_COMPLEX,
     OF_DTYPES,
+    OF_PLACES,
+    PLACES,
     PLANE,
+    ROW,
     SINGLE,
     SMALL,
+    TABLE,
     WAYS,
+    WIDE,
     gradient_graph,
     require_same,
     value_graph,
@@ -100,6 +105,7 @@ def test_samples_and_their_gradients(topic: str, executable: str, call: Any) -> 
 PAIRS = np.random.default_rng(1).normal(size=(64, 2))
 OF_ELEMENTS = [
     *((name, function, [INTEGERS, SMALL, FLAGS, SINGLE, DOUBLE]) for name, function in OF_DTYPES.items()),
+    *((name, function, [TABLE, PLACES, ROW, WIDE]) for name, function in OF_PLACES.items()),
     *((name, function, [PLANE, PAIRS @ [1, 1j], PAIRS[:, 0]]) for name, function in OF_COMPLEX.items()),
 ]
 

@@ -24,9 +24,11 @@ from wengert.kernel.kernel import (
     Reduction,
     Stage,
     Store,
+    Update,
 )
 from wengert.kernel.parsing import parsed
 from wengert.kernel.printing import text
+from wengert.kernel.schedule import Schedule, illegal
 
 DOUBLE, BOOL, LONG = np.dtype(float), np.dtype(bool), np.dtype(np.int64)
 ROWS, COLUMNS = 4, 3
@@ -100,6 +102,13 @@ SCAN = Reduction("add", 2, "scan", (1,), "y", ALONG)
 def with_scan(**fields: Any) -> Program:
     """The program whose second stage gives running sums in place of quotients."""
     return with_stage(1, **{"stores": QUOTIENTS.stores[1:], "reductions": (SCAN,), "lane": 0, **fields})
+
+
+def with_update(**fields: Any) -> Program:
+    """The program whose third stage changes what it has written, which only a kernel of one row may."""
+    place = Operation("index", (), LONG, at=ALONG)
+    update = changed(Update("c", 2, 3), **fields)
+    return with_stage(2, operations=(*DIFFERENCES.operations, place), updates=(update,))
 
 
 def with_buffer(number: int, **fields: Any) -> Program:
@@ -190,7 +199,9 @@ BROKEN = {
         (with_operation(Operation("gather", (0,), DOUBLE, "x", ALONG)), "kernel 0, stage 1, %2: gather"),
         (with_reduction(combine="divide"), "kernel 0, stage 0, reduce m: divide"),
     ],
-    "index maps and guards have the dimensions of their stage": [
+    "index maps and guards have the dimensions of their stage, and updates its only row": [
+        (with_update(buffer="q"), "kernel 0, stage 2: the buffer 'q'"),
+        (with_update(), "kernel 0, stage 2, update c: 4 rows and lane 1"),
         (with_operation(changed(LOAD, buffer="q")), "kernel 0, stage 1, %2: the buffer 'q'"),
         (with_operation(changed(LOAD, at=Affine(0, (1,)))), "kernel 0, stage 1, %2: 1 coefficients"),
         (with_operation(changed(LOAD, guard=(Bound(2, 0, 1),))), "kernel 0, stage 1, %2: a bound"),
@@ -225,7 +236,7 @@ BROKEN = {
         (with_stage(0, reductions=(*SUMS.reductions, SUMS.reductions[0])), "the number 'n' again"),
         (with_stage(0, reductions=SUMS.reductions[1:]), "kernel 0, stage 1, %1: the number 'n'"),
     ],
-    "what is read was written, and every output is": [
+    "what is read or changed was written, and every output is": [
         (with_operation(Operation("load", (), DOUBLE, "c", ALONG)), "kernel 0, stage 1, %2: c"),
         (with_operation(Operation("load", (), DOUBLE, "m", Affine(0, (0, 0)))), "kernel 0, stage 1, %2: m"),
         (with_stage(2, stores=()), "the output c"),
@@ -254,6 +265,36 @@ def test_running_sums_are_evaluated() -> None:
     found = evaluate(with_scan(reductions=(changed(SCAN, value=2, factor=0),)), [x])[0]
     q = x / x.sum(1, keepdims=True)
     np.testing.assert_allclose(found[:, 1], q[:, 0] * x[:, 1] + q[:, 1])
+
+
+def counting(**fields: Any) -> Program:
+    """A program that adds 1 to the bins of places, which are zero at first."""
+    at = Affine(0, (0, 1))
+    zero, one = (Operation("constant", (), DOUBLE, value=value) for value in (0.0, 1.0))
+    fill = Stage((1, 3), (zero,), (Store("y", at, 0),))
+    load = Operation("load", (), LONG, "i", at)
+    count = changed(Stage((1, 5), (load, one), updates=(Update("y", 1, 0, add=True),)), **fields)
+    buffers = Buffer("i", (5,), LONG, "input"), Buffer("y", (3,), DOUBLE, "output")
+    return Program(("i",), ("y",), buffers, (Kernel(1, (fill, count)),))
+
+
+def test_updates_are_carried_out_one_after_the_other() -> None:
+    places = np.array([2, 0, 2, 2, 0])
+    require_sound(counting())
+    assert parsed(text(counting())) == counting()
+    assert list(evaluate(counting(), [places])[0]) == [2, 0, 3]
+    assert list(evaluate(counting(updates=(Update("y", 1, 0),)), [places])[0]) == [1, 0, 1]
+    with pytest.raises(IndexError, match="y: 0 to 3 of 3 elements"):
+        evaluate(counting(), [places // 2 * 3])
+    for update, rule in (
+        (Update("i", 1, 0), "buffers hold"),
+        (Update("y", 1, 1), "dtypes"),
+        (Update("y", 2, 0), "opcodes"),
+    ):
+        assert findings(counting(updates=(update,)))[0].rule.sentence.startswith(rule)
+    unfilled = changed(counting(), kernels=(Kernel(1, counting().kernels[0].stages[1:]),))
+    assert findings(unfilled)[0].rule.sentence.startswith("what is read or changed was written")
+    assert "one after the other" in illegal(counting(), Schedule(((1, 1),), (1,)))
 
 
 def test_a_broken_program_is_refused() -> None:

@@ -485,22 +485,77 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         (SINGLE,),
         "reductions that leave NaN out, of elements that a mask tells",
     ),
-    "computed places": (lambda x, i: x[i], (SINGLE, np.array([0, 2])), "places that are computed, which may be out of"),
-    "repeated places": (
-        lambda x: added_at(x, [0, 0]),
-        (SINGLE,),
-        "places of many elements, or the same ones repeatedly",
-    ),
     "large product": (lambda x: x @ x, (np.ones((64, 64)),), "262144 multiplications, for which BLAS is quicker"),
     "decimals": (lambda x: np.round(x, 2), (SINGLE,), "operands that no opcode takes"),
     "no opcodes": (np.i0, (SINGLE,), "no opcodes for it yet"),
 }
 
 
-def added_at(x: Any, index: Any) -> Any:
+def added_at(x: Any, index: Any, value: Any = 1.0) -> Any:
     y = x * 1
-    np.add.at(y, index, 1.0)
+    np.add.at(y, index, value)
     return y
+
+
+# Computed places
+
+TABLE = np.random.default_rng(0).normal(size=(4, 5, 6))
+PLACES, ROW, WIDE = np.array([3, -1, 0, 3]), np.array([2, 1, -4, 0], np.int8), np.array([[0], [4], [-5]])
+OF_PLACES = {
+    "numbers": lambda x, i, j, w: [x[i], x[i, 1], x[1:, i], x[..., i], x[i][:, i[0]], x[i - 1]],
+    "pairs": lambda x, i, j, w: [x[i, j], x[i, :, j], x[i, w], x[:, i, w], x[None, i, ..., w], x[2, i], x[2, :, i]],
+    "slices": lambda x, i, j, w: [x[::-1, i, ::2], x[i, ::2, ::-1], x[i, 1:3], x[i, None, 4], x[0, i, None, 1:]],
+    "known beside": lambda x, i, j, w: [x[i, [0, 1, 2, -1]], x[[0, 1, 2, 2], i], x[i, np.arange(4)]],
+    "take": lambda x, i, j, w: [np.take(x, i, 2), np.take_along_axis(x, j[:, None, None], 1), np.exp(x)[i] * 2],
+    "writes": lambda x, i, j, w: [
+        written(x, i, 2.0),
+        written(x, (i, j), x[0, :4]),
+        written(x, (slice(None), w), x[:, None, :1]),
+        written(x, (i, slice(None, None, -1)), x[i] * 2),
+        written(x.astype(int), (1, i), 2.7),
+    ],
+    "additions": lambda x, i, j, w: [
+        added_at(x, i),
+        added_at(x, (i, j), x[:, 0]),
+        added_at(x, (i, slice(1, 4)), x[i, 1:4] * 2),
+        added_at(x, (Ellipsis, i), 3),
+        added_at(x, [0, 0]),
+        added_at(added_at(x, i), j)[i],
+        added_at(x.astype(np.int8), (i, w, 1), 100),
+    ],
+    "gradients": lambda x, i, j, w: [
+        wg.grad(lambda x: np.sum(x[i] ** 2))(x),
+        wg.grad(lambda x: np.sum(x[i, j] * x[0, :4]))(x),
+        wg.grad(lambda y: np.sum(written(x * 1, (i, j), y) ** 2))(x[0, :4]),
+        wg.grad(lambda x: np.sum(np.sin(x[:, w]) * x[:, None, :1]))(x),
+    ],
+    "complex": lambda x, i, j, w: [(x * 1j)[i], written(x * 1j, i, 2.0 + 1j), added_at(x * 1j, i)],
+}
+
+
+@pytest.mark.parametrize("case", OF_PLACES)
+def test_computed_places(case: str) -> None:
+    args = [TABLE, PLACES, ROW, WIDE]
+    segments = require_same(trace(OF_PLACES[case])(*args), args)
+    assert not [part.reasons for part in segments.parts if part.program is None]
+    assert segments.whole is None  # Python looks whether places are out of bounds
+
+
+@pytest.mark.parametrize("place", [4, -5, 1 << 40])
+def test_places_out_of_bounds_raise_numpys_error(place: int) -> None:
+    x = np.arange(4.0)
+    for function in (lambda x, i: x[i] * 2, lambda x, i: written(x, i, 1.0), lambda x, i: added_at(x * 2, i)):
+        segments = segmented(inlined(trace(function)(x, PLACES)))
+        assert [part.program is None for part in segments.parts] == [False]
+        with pytest.raises(IndexError, match=f"index {place} is out of bounds for axis 0 with size 4"):
+            segments.run([x, np.array([0, 1, place, 2])], checked)
+
+
+def test_places_that_are_known_are_looked_at_once() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 300))
+    places = np.arange(300)[::-1]
+    graph = trace(lambda x: [x[places] * 2, added_at(x, places)])(x)
+    assert require_same(graph, [x]).whole is not None
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -10,6 +10,7 @@ import numpy as np
 from wengert.compile.index_maps import Index, decomposed, identity_map
 from wengert.compile.nodes import LONG, Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
+from wengert.compile.places import gathered_at
 from wengert.compile.scalars import Scalar, select
 from wengert.primitives.index_layout import join_index
 
@@ -153,9 +154,9 @@ def part(call: Call) -> Found:
         return Refused("a copy") if found is None else found
     arrays = call.literals(1)
     if arrays is None:
-        return Refused("places that are computed, which may be out of bounds")
+        return gathered_at(call)
     found = arranged(call.nodes, call.args[0], call.shapes[0], lambda x: x[join_index(index, arrays)])
-    return Refused("places of many elements") if found is None else found
+    return gathered_at(call) if found is None else found
 
 
 def triangle(call: Call) -> Found:

@@ -40,6 +40,8 @@ class Group:
         own = set(self.roots)
         if not own.isdisjoint(root.far):
             return False, None
+        if root.kind == "scatter" or any(other.kind == "scatter" for other in self.roots):
+            return False, None
         if self.rows is None:
             return root.first is None and len(root.long) <= 1, None
         found: int | None = None

@@ -12,6 +12,7 @@ from wengert.compile.arrangement import MOST_LITERAL, chosen, gathered, inverted
 from wengert.compile.index_maps import Index, aligned, decomposed, identity_map, is_within
 from wengert.compile.nodes import Access, Box, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
+from wengert.compile.places import scattered_at
 from wengert.primitives.index_layout import join_index
 
 __all__ = [
@@ -269,14 +270,14 @@ def assign(call: Call) -> Found:
     """Lower a write to a part of an array, or an addition to it."""
     path, index, add = call.params["path"], call.params["index"], call.params["add"]
     arrays = call.literals(2)
-    if arrays is None:
-        return Refused("places that are computed, which may be out of bounds")
     value = call.converted(1, call.out.dtype)
     shapes = call.shapes[0], call.shapes[1]
     if add and call.out.dtype.kind == "b":
         return Refused("sums of bools")
     if any(primitive.name in ("real", "imag") for primitive, _ in path):
         return Refused("writes to parts of complex numbers")
+    if arrays is None:
+        return Refused("computed places of views") if path else scattered_at(call, value, add)
 
     def window(whole: Any) -> Any:
         for primitive, params in path:
@@ -299,4 +300,6 @@ def assign(call: Call) -> Found:
             return call.primitive.evaluate(board, order, *arrays, path=path, index=index, add=add)
 
         found = scattered(call.nodes, call.args[0], value, shapes, assigned, size, add)
+    if found is None and arrays and not path:
+        return scattered_at(call, value, add)
     return Refused("places of many elements, or the same ones repeatedly") if found is None else found

@@ -42,7 +42,7 @@ class Lowered:
     Attributes:
         nodes: all of them.
         inputs: a buffer for each input; None where kernels have no values of its type.
-        outputs: for each output what it reads, and its shape.
+        outputs: for each output what it reads, and its shape; last whether a place was out of bounds, if one may be.
         refused: the equations that are not among the nodes, by their place, and why.
     """
 
@@ -75,7 +75,17 @@ class Lowering:
             for j, variable in enumerate(equation.outputs):
                 self.give(variable, f"e{i}_{j}")
         inputs = tuple([self.buffer(variable) for variable in self.graph.inputs])
-        return Lowered(self.nodes, inputs, tuple(map(self.output, self.graph.outputs)), self.refused)
+        outputs = tuple(map(self.output, self.graph.outputs))
+        return Lowered(self.nodes, inputs, (*outputs, *self.outside()), self.refused)
+
+    def outside(self) -> list[tuple[Access, Shape]]:
+        """Return whether a place was out of bounds, as one output; nothing where none can be."""
+        if not self.nodes.outside:
+            return []
+        found, *others = self.nodes.outside
+        for other in others:
+            found = self.nodes.point("or", found.node.dtype, (), found, other)
+        return [(found, ())]
 
     def give(self, variable: Variable, name: str) -> None:
         """Let a variable stand for a buffer."""

@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 Box = tuple[tuple[int, int], ...]
 """For each dimension from where to where it goes."""
 
-Kind = Literal["buffer", "constant", "index", "point", "reduce", "scan", "choice", "pieces", "row", "gather"]
+Kind = Literal["buffer", "constant", "index", "point", "reduce", "scan", "choice", "pieces", "row", "gather", "scatter"]
 LONGEST_PATH = 4000
 """Processor cycles of what one stage computes one after the other, so that none has thousands of operations."""
 MANY = 64
@@ -46,11 +46,13 @@ class Node:
             choice: at each point the first argument whose box holds it; the last one elsewhere;
             pieces: at each point the sum of the arguments whose boxes hold it;
             row: the argument, which must be in memory, as one row of elements;
-            gather: the first argument, a row, at the places that the second one tells, behind those that it is read at.
-        name: the opcode, or the name of an input.
+            gather: the first argument, a row, at the places that the second one tells, behind those that it is read at;
+            scatter: the first argument, in memory or one number, after the second one was written or added to it at the
+                places that the third one tells, element by element.
+        name: the opcode, or the name of an input; of a scatter "add" or "copy".
         shape, dtype: of the values.
         args: what it reads.
-        axes, space: of a reduction or a scan, the dimensions, and the space of its argument.
+        axes, space: of a reduction or a scan, the dimensions, and the space of its argument; that of what is scattered.
         boxes: of a choice or pieces.
         value: of a constant; the contents of a buffer that is not an input.
         number: in order of creation, so that nodes come after what they read.
@@ -111,7 +113,9 @@ class Access(NamedTuple):
 
 def through_memory(node: Node) -> tuple[Access, ...]:
     """Return what a node reads from memory in another order than its own."""
-    return node.args[:1] if node.kind in ("row", "gather") else ()
+    if node.kind == "scatter" and node.args[0].node.kind == "constant":
+        return ()
+    return node.args[:1] if node.kind in ("row", "gather", "scatter") else ()
 
 
 class Nodes:
@@ -119,11 +123,13 @@ class Nodes:
 
     Attributes:
         made: all of them, in order of creation.
+        outside: truths, of which one holds if a place was out of bounds.
     """
 
     def __init__(self) -> None:
         self.known: dict[Hashable, Node] = {}
         self.made: list[Node] = []
+        self.outside: list[Access] = []
 
     def make(
         self,
@@ -209,7 +215,9 @@ class Nodes:
 
     def memory(self, x: Access, shape: Shape) -> Access:
         """Return an access as one of all of a node that can be in memory."""
-        if x.node.kind in ("buffer", "point", "reduce", "scan", "choice", "pieces", "gather") and x.is_all(shape):
+        if x.node.kind in ("buffer", "point", "reduce", "scan", "choice", "pieces", "gather", "scatter") and x.is_all(
+            shape
+        ):
             return x
         return Access(
             self.make("point", "copy", shape, x.node.dtype, [x.through(identity_map(shape))]), identity_map(shape)
@@ -245,7 +253,7 @@ def cost_of(node: Node) -> float:
 
 def path_of(node: Node) -> float:
     """Return how long the longest chain of operations is that ends with a node."""
-    if node.kind in ("reduce", "scan", "buffer", "constant", "index", "row"):
+    if node.kind in ("reduce", "scan", "scatter", "buffer", "constant", "index", "row"):
         return 0.0
     own = OPCODES[node.name].cost if node.kind == "point" and node.name != "copy" else 1
     return own + max([0.0 if a.node.heavy else a.node.path for a in node.args], default=0.0)

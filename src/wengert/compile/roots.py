@@ -24,8 +24,8 @@ class Root:
 
     Attributes:
         node: what is computed.
-        kind: a store of each point, a reduction, what a reduction gives step by step, or values that are kept for other
-            stages of the row.
+        kind: a store of each point, what is written at computed places, a reduction, what one gives step by step, or
+            values that are kept for other stages of the row.
         space: of the loop.
         axes: the dimensions of the space that are reduced.
         needs: the roots that it reads, each with the maps under which it does.
@@ -38,10 +38,10 @@ class Root:
 
     __slots__ = ("axes", "buffer", "far", "kind", "level", "needs", "node", "outer", "reads", "space")
 
-    def __init__(self, node: Node, kind: Literal["store", "reduce", "scan", "kept"]) -> None:
+    def __init__(self, node: Node, kind: Literal["store", "reduce", "scan", "scatter", "kept"]) -> None:
         self.node = node
         self.kind = kind
-        self.space: Shape = node.space if node.kind == "reduce" else node.shape
+        self.space: Shape = node.space if node.kind in ("reduce", "scatter") else node.shape
         self.axes = node.axes if node.kind == "reduce" else ()
         self.needs: dict[Root, set[IndexMap]] = {}
         self.far: set[Root] = set()
@@ -66,6 +66,8 @@ class Root:
     @property
     def first(self) -> int | None:
         """The dimension that rows run over where nothing else decides; none if lanes go on where steps follow."""
+        if self.kind == "scatter":  # one after the other
+            return None
         free = [k for k in self.long if k != self.scanned]
         if len(self.long) < 2 or (self.scanned == self.long[0] and len(free) == 1):
             return None
@@ -112,7 +114,7 @@ def find_roots(outputs: Sequence[Node], made: Sequence[Node]) -> dict[Node, Root
         if node.kind in ("buffer", "constant", "index"):
             note(node, seen)
             continue
-        if node.kind in ("reduce", "scan") or node in live or node in held or is_worth_memory(node, seen):
+        if node.kind in ("reduce", "scan", "scatter") or node in live or node in held or is_worth_memory(node, seen):
             root = roots[node] = Root(node, kind_of(node))
             note(node, seen)
             for reader, read in seen:
@@ -124,9 +126,9 @@ def find_roots(outputs: Sequence[Node], made: Sequence[Node]) -> dict[Node, Root
     return dict(reversed(roots.items()))
 
 
-def kind_of(node: Node) -> Literal["store", "reduce", "scan"]:
+def kind_of(node: Node) -> Literal["store", "reduce", "scan", "scatter"]:
     """Return the kind of the root of a node."""
-    return "reduce" if node.kind == "reduce" else "scan" if node.kind == "scan" else "store"
+    return node.kind if node.kind in ("reduce", "scan", "scatter") else "store"
 
 
 def note(node: Node, seen: Reads) -> None:

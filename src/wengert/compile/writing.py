@@ -25,6 +25,7 @@ from wengert.kernel.kernel import (
     ReductionKind,
     Stage,
     Store,
+    Update,
 )
 from wengert.kernel.merging import merged as with_merged_dimensions
 
@@ -69,7 +70,7 @@ def output_nodes(lowered: Lowered) -> list[Node]:
 def is_as_it_lies(access: Access, shape: Shape) -> bool:
     """Tell whether an array of some shape is all of a node that kernels compute, one element after the other."""
     node = access.node
-    if node.kind not in ("point", "reduce", "scan", "choice", "pieces", "gather"):
+    if node.kind not in ("point", "reduce", "scan", "choice", "pieces", "gather", "scatter"):
         return False
     order = tuple([(d, step) for d, step in enumerate(strides_for(shape)) if shape[d] > 1])
     return prod(node.shape) == prod(shape) and flattened(node.shape, access.map) == Index(0, order)
@@ -113,7 +114,7 @@ class Memory:
             for root in group.roots:
                 if root.buffer:
                     continue
-                if root in far or root.over_rows or (root.kind in ("store", "scan") and not fits_row(root)):
+                if root in far or root.over_rows or (root.kind in ("store", "scan", "scatter") and not fits_row(root)):
                     root.buffer = f"t{root.node.number}"
                     self.buffers[root.buffer] = Buffer(root.buffer, root.node.shape, root.node.dtype, "temporary")
                 elif root.kind != "reduce" or not root.is_number:
@@ -161,6 +162,7 @@ class KernelWriter:
         rows = self.group.rows or 1
         items = sorted(order.items(), key=lambda item: item[0][0])
         writers = [StageWriter(self, rows, inner, roots) for (_, inner, _), roots in items]
+        writers = [*[FillWriter(self, root) for root in self.group.roots if root.kind == "scatter"], *writers]
         kept = tuple([keep for writer in writers for keep in writer.kept])
         return Kernel(rows, tuple([writer.stage() for writer in writers]), kept)
 
@@ -178,6 +180,7 @@ class StageWriter:
         self.known: dict[tuple[Operation, str], int] = {}
         self.values: dict[Key, int] = {}
         self.stores: list[Store] = []
+        self.updates: list[Update] = []
         self.reductions: list[Reduction] = []
         self.kept: list[Keep] = []
         for root in roots:
@@ -185,14 +188,19 @@ class StageWriter:
 
     def stage(self) -> Stage:
         """Return the stage, without operations that nothing uses."""
-        return pruned(Stage(self.extents, tuple(self.operations), tuple(self.stores), tuple(self.reductions)))
+        results = tuple(self.stores), tuple(self.reductions)
+        return pruned(Stage(self.extents, tuple(self.operations), *results, updates=tuple(self.updates)))
 
     # Roots
 
     def write(self, root: Root) -> None:
         """Write what computes a root, and its store or reduction."""
         places = placed(root)
-        if root.kind in ("reduce", "scan"):
+        if root.kind == "scatter":
+            _, *args = root.node.args
+            value, index = [self.value((access.node, compose(access.map, places), ())) for access in args]
+            self.updates.append(Update(root.buffer, value, index, root.node.name == "add"))
+        elif root.kind in ("reduce", "scan"):
             values = [self.value((access.node, compose(access.map, places), ())) for access in root.node.args]
             (self.scan if root.kind == "scan" else self.reduce)(root, values, places)
         else:
@@ -390,11 +398,30 @@ class StageWriter:
         return merged((), found)
 
 
+class FillWriter(StageWriter):
+    """Write the stage that fills the memory of what is written at computed places."""
+
+    def __init__(self, kernel: KernelWriter, root: Root) -> None:
+        super().__init__(kernel, 1, tuple([n for n in root.node.shape if n != 1]), [root])
+
+    def write(self, root: Root) -> None:
+        """Write a copy of what was there before."""
+        places = along(root.node.shape, None)
+        start = root.node.args[0]
+        value = self.value((start.node, compose(start.map, places), ()))
+        self.stores.append(Store(root.buffer, self.affine(flattened(root.node.shape, places)), value))
+
+
 def placed(root: Root) -> IndexMap:
     """Return for each dimension of a root's space the dimension of the stage that runs over it."""
+    return along(root.space, root.outer)
+
+
+def along(space: Shape, outer: int | None) -> IndexMap:
+    """Return for each dimension of a space the dimension of a stage that runs over it, the rows over one or none."""
     found, at = [], 1
-    for k, n in enumerate(root.space):
-        if k == root.outer:
+    for k, n in enumerate(space):
+        if k == outer:
             found.append(Index(0, ((0, 1),)))
         elif n == 1:
             found.append(Index(0))
@@ -421,7 +448,7 @@ def merged(guard: Guard, more: Iterable[Bound]) -> Guard:
 def pruned(stage: Stage) -> Stage:
     """Return a stage without operations that nothing uses."""
     used: set[int] = set()
-    todo = [s.value for s in stage.stores] + [n for r in stage.reductions for n in r.values]
+    todo = list(stage.results)
     while todo:
         place = todo.pop()
         if place not in used:
@@ -439,4 +466,7 @@ def pruned(stage: Stage) -> Stage:
         replace(r, value=places[r.value], factor=None if r.factor is None else places[r.factor])
         for r in stage.reductions
     ]
-    return replace(stage, operations=tuple(operations), stores=tuple(stores), reductions=tuple(reductions))
+    updates = tuple([replace(u, value=places[u.value], index=places[u.index]) for u in stage.updates])
+    return replace(
+        stage, operations=tuple(operations), stores=tuple(stores), reductions=tuple(reductions), updates=updates
+    )

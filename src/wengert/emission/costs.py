@@ -46,9 +46,10 @@ def cost_of_kernel(kernel: Kernel, program: Program, target: Target) -> KernelCo
             flops += count * flops_of(name, dtype, features)
     read = ((o.buffer, o.at, s) for s in kernel.stages for o in s.operations if o.name in ("load", "gather"))
     stores = ((x.buffer, x.at, s) for s in kernel.stages for x in s.stores)
+    changed = ((x.buffer, Affine(0, (1,) * len(s.extents)), s) for s in kernel.stages for x in s.updates)
     sums = ((r.into, r.at, s) for s in kernel.stages for r in s.reductions)
     kept = sum([kernel.rows * buffers[keep.buffer].dtype.itemsize for keep in kernel.kept])
-    return KernelCost(operations, flops, moved(read, buffers), moved((*stores, *sums), buffers) + kept)
+    return KernelCost(operations, flops, moved(read, buffers), moved((*stores, *changed, *sums), buffers) + kept)
 
 
 def computed(stage: Stage, buffers: dict[str, Buffer]) -> Iterator[tuple[str, np.dtype[np.generic], int]]:

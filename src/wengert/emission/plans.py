@@ -96,7 +96,7 @@ class Plan:
         for operation, wide in zip(stage.operations, self.wide, strict=True):
             if wide:
                 found.update(n for n in operation.operands if not self.wide[n])
-        for n in results(stage) if self.lane else ():  # of a product that is fused the factors are needed
+        for n in stage.results if self.lane else ():  # of a product that is fused the factors are needed
             found.update(k for k in (stage.operations[n].operands if n in self.fused else (n,)) if not self.wide[k])
         return found
 
@@ -141,7 +141,7 @@ class Plan:
     def reached(self, clean: bool) -> set[int]:
         """Return the operations that are needed; in the clean ranges not those that guards exclude."""
         found: set[int] = set()
-        waiting = list(results(self.stage))
+        waiting = list(self.stage.results)
         while waiting:
             n = waiting.pop()
             if n in found:
@@ -195,6 +195,8 @@ def accesses(stage: Stage) -> Iterator[tuple[str, Affine]]:
             yield operation.buffer, operation.at
     for store in stage.stores:
         yield store.buffer, store.at
+    for update in stage.updates:
+        yield update.buffer, Affine(0, (0,) * len(stage.extents))
     for reduction in stage.reductions:
         if reduction.at is not None:
             yield reduction.into, reduction.at
@@ -204,15 +206,7 @@ def used(stage: Stage) -> Iterator[int]:
     """Iterate over the operations whose values are used, each as often as it is."""
     for operation in stage.operations:
         yield from operation.operands
-    yield from results(stage)
-
-
-def results(stage: Stage) -> Iterator[int]:
-    """Iterate over the operations that are stored or reduced."""
-    for store in stage.stores:
-        yield store.value
-    for reduction in stage.reductions:
-        yield from reduction.values
+    yield from stage.results
 
 
 def dependences(stage: Stage, buffers: dict[str, Buffer]) -> list[frozenset[int]]:

@@ -117,7 +117,7 @@ class Sharing:
             if duration < LARGE or others or not nest:
                 self.steps.append(Step(kernel, 1, 1, {}))
                 return
-            if any(r.kind == "scan" and nest[0] in r.over for r in first.reductions):
+            if first.updates or any(r.kind == "scan" and nest[0] in r.over for r in first.reductions):
                 self.steps.append(Step(kernel, 1, 1, {}))
                 return
             extent, grain = first.extents[nest[0]], GRAIN if nest[0] == first.lane else 1
@@ -208,7 +208,7 @@ def cycles(kernel: Kernel, lanes: int) -> float:
     found = 0.0
     for stage in kernel.stages:
         each = sum(OPCODES[o.name].cost + (o.name == "load") for o in stage.operations)
-        points = math.prod(stage.extents) * (each + len(stage.stores) + len(stage.reductions))
+        points = math.prod(stage.extents) * (each + len(stage.stores) + len(stage.reductions) + 4 * len(stage.updates))
         found += points / (lanes if stage.lane else 1) / AT_ONCE
     return found
 
@@ -234,5 +234,6 @@ def names(kernel: Kernel) -> set[str]:
     for stage in kernel.stages:
         found.update(operation.buffer for operation in stage.operations if operation.buffer)
         found.update(store.buffer for store in stage.stores)
+        found.update(update.buffer for update in stage.updates)
         found.update(reduction.into for reduction in stage.reductions)
     return found | {keep.buffer for keep in kernel.kept}

@@ -10,9 +10,9 @@ import numpy as np
 from wengert.emission.instructions import Case, in_register, instructions_of, literal, multiply_add
 from wengert.emission.tails import Clean, Condition, Masked, WrittenOut, all_of
 from wengert.emission.vectors import Frame, Index, Values, within
-from wengert.kernel.kernel import Operation, Reduction, Stage
+from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Update
 from wengert.native.builder import Value
-from wengert.native.structs import I64, Type, Vector, vector_of
+from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
 
 __all__ = ["identity", "write_stage"]
 
@@ -167,6 +167,8 @@ class StageWriter(Values):
                     if reduction.kind == "scan" and reduction.at is not None:
                         there = self.there((), row, u)
                         self.store(reduction.into, reduction.at, row, u, sums[u % len(sums)], there)
+        for update in stage.updates:
+            self.update(update)
         for store in stage.stores:
             for row in self.tile:
                 for u in units:
@@ -174,6 +176,17 @@ class StageWriter(Values):
                     self.store(
                         store.buffer, store.at, row, u, self.value(store.value, row, u, wide), there, store.guard
                     )
+
+    def update(self, update: Update) -> None:
+        """Change a number in memory at a computed place."""
+        operation = self.stage.operations[update.value]
+        place = self.place(update.buffer, Affine(0, (0,) * len(self.stage.extents)), 0, 0)
+        place = place.at(self.value(update.index, 0, 0, False))
+        value = self.value(update.value, 0, 0, False)
+        if update.add:
+            case = Case(operation.dtype, operation.dtype, self.target)
+            value = instructions_of("add")(self.b, case, place.load(), value)
+        place.store(self.b.convert("zext", value, I8) if value.type is BOOL else value)
 
     @property
     def tile(self) -> range:

@@ -198,7 +198,7 @@ def unbound(program: Program) -> Iterator[str]:
                 yield f"{place}, %{i}: operands {op.operands}"
             if (op.name in (*READING, "index")) != (op.at is not None):
                 yield f"{place}, %{i}: {op.name} with the index map {op.at}"
-        for value in (*[s.value for s in stage.stores], *[n for r in stage.reductions for n in r.values]):
+        for value in stage.results:
             if not 0 <= value < len(stage.operations):
                 yield f"{place}: %{value} of {len(stage.operations)} operations"
 
@@ -207,6 +207,9 @@ def mistyped(program: Program) -> Iterator[str]:
     """Find operations whose dtypes do not follow from those of their operands."""
     for place, _, stage in stages(program):
         dtypes = [op.dtype for op in stage.operations]
+        for update in stage.updates:
+            if dtypes[update.index].char not in "lq" or (update.add and dtypes[update.value].kind == "b"):
+                yield f"{place}, update {update.buffer}: {dtypes[update.value]} at {dtypes[update.index]}"
         for i, op in enumerate(stage.operations):
             given = [dtypes[operand] for operand in op.operands]
             if not is_typed(op.name, given, op.dtype):
@@ -250,7 +253,12 @@ def misaddressed(program: Program) -> Iterator[str]:
             yield f"{place}: a bound of another dimension"
         elif known[buffer].kind == "row" and at.coefficients[0]:
             yield f"{place}: a row buffer read or written by rows"
-    for place, _, stage in stages(program):
+    for place, kernel, stage in stages(program):
+        for update in stage.updates:
+            if update.buffer not in known:
+                yield f"{place}: the buffer {update.buffer!r}"
+            elif kernel.rows > 1 or stage.lane:
+                yield f"{place}, update {update.buffer}: {kernel.rows} rows and lane {stage.lane}"
         for i, op in enumerate(stage.operations):
             if not all(bound.dimension in range(len(stage.extents)) for bound in op.guard):
                 yield f"{place}, %{i}: a bound of another dimension"
@@ -275,7 +283,8 @@ def misfilled(program: Program) -> Iterator[str]:
         loads = [(op.buffer, op.dtype) for op in stage.operations if op.name in READING]
         stores = [(store.buffer, dtypes[store.value]) for store in stage.stores]
         reductions = [(r.into, dtypes[r.value]) for r in stage.reductions if r.at is not None]
-        for buffer, dtype in (*loads, *stores, *reductions):
+        updates = [(update.buffer, dtypes[update.value]) for update in stage.updates]
+        for buffer, dtype in (*loads, *stores, *reductions, *updates):
             if known[buffer].dtype != dtype:
                 yield f"{place}: {dtype} for {buffer} of {known[buffer].dtype}"
 
@@ -337,6 +346,9 @@ def unwritten(program: Program) -> Iterator[str]:
             for address in reads(place, stage):
                 if address.buffer not in full | own:
                     yield f"{address.place}: {address.buffer}"
+            for update in stage.updates:
+                if update.buffer not in full | own or known[update.buffer].kind in ("input", "constant"):
+                    yield f"{place}, update {update.buffer}: of kind {known[update.buffer].kind}"
             for address in written(place, stage):
                 (own if known[address.buffer].kind == "row" else full).add(address.buffer)
             for reduction in stage.reductions:
@@ -393,12 +405,12 @@ RULES = (
     Rule("the space of a stage begins with its kernel's rows, and tiles divide these", misspaced),
     Rule("opcodes are known, and operands stand before their use", unbound),
     Rule("dtypes follow from those of operands", mistyped),
-    Rule("index maps and guards have the dimensions of their stage", misaddressed),
+    Rule("index maps and guards have the dimensions of their stage, and updates its only row", misaddressed),
     Rule("indices stay in their buffers where guards hold", outside),
     Rule("buffers hold what is read from and written to them", misfilled),
     Rule("the kind of a reduction follows from what it reduces over, and scans stand alone", misreduced),
     Rule("a number of the row is given once, by a stage before those that use it", unknown_numbers),
-    Rule("what is read was written, and every output is", unwritten),
+    Rule("what is read or changed was written, and every output is", unwritten),
     Rule("each cell is written once, and inputs and constants never", rewritten),
 )
 """What holds in every program, in an order in which each rule may rely on those before it."""

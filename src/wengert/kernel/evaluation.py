@@ -92,6 +92,14 @@ class Memory:
         self.written[rows, at] = True
         self.cells[rows, at] = value[holds]
 
+    def change(self, at: Array, value: Array, add: bool) -> None:
+        """Change the cells at some indices one after the other; all must have been written."""
+        self.require_inside(at, np.ones(at.shape, bool))
+        if not self.written[0, at].all():
+            raise broken(self.buffer.name, "a cell that is changed and was not written", "changes follow writes")
+        for i, x in zip(at, value, strict=True):
+            self.cells[0, i] = self.cells[0, i] + x if add else x
+
     def require_inside(self, at: Array, holds: Array) -> None:
         """Raise an IndexError if an index is out of bounds, negative ones included."""
         at = at[holds]
@@ -144,6 +152,9 @@ class Group:
             values.append(found)
         for store in stage.stores:
             self.store(store, values[store.value], space)
+        for update in stage.updates:
+            where, value = [np.broadcast_to(values[n], space.shape) for n in (update.index, update.value)]
+            self.memory[update.buffer].change(where.reshape(-1), value.reshape(-1), update.add)
         for reduction in stage.reductions:
             (self.scan if reduction.kind == "scan" else self.reduce)(
                 reduction, [values[n] for n in reduction.values], space

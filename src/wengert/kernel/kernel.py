@@ -37,6 +37,7 @@ __all__ = [
     "ReductionKind",
     "Stage",
     "Store",
+    "Update",
 ]
 
 Constant = float | int | bool
@@ -133,6 +134,23 @@ class Reduction:
 
 
 @dataclass(frozen=True)
+class Update:
+    """Change a buffer that is full at computed places, one point after the other in the order of the dimensions.
+
+    Attributes:
+        buffer: what is changed.
+        value: the place of the operation that is written or added.
+        index: the place of the operation that tells where, in elements of the buffer.
+        add: whether the value is added to what is there.
+    """
+
+    buffer: str
+    value: int
+    index: int
+    add: bool = False
+
+
+@dataclass(frozen=True)
 class Stage:
     """One iteration space and what is computed at each of its points.
 
@@ -142,6 +160,7 @@ class Stage:
         stores: what is written at each point.
         reductions: what is combined over the points.
         lane: the dimension that vector lanes run over; 0 for none.
+        updates: what is changed at computed places, in the only row; such a stage has no lanes.
     """
 
     extents: tuple[int, ...]
@@ -149,6 +168,14 @@ class Stage:
     stores: tuple[Store, ...] = ()
     reductions: tuple[Reduction, ...] = ()
     lane: int = 0
+    updates: tuple[Update, ...] = ()
+
+    @property
+    def results(self) -> tuple[int, ...]:
+        """The places of the operations whose values leave the stage, and of those that tell where to."""
+        stored = [store.value for store in self.stores]
+        reduced = [n for reduction in self.reductions for n in reduction.values]
+        return (*stored, *reduced, *[n for update in self.updates for n in (update.value, update.index)])
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def buffers_of(stage: Stage) -> Iterator[str]:
     """Iterate over the names of what a stage reads and writes."""
     yield from [operation.buffer for operation in stage.operations]
     yield from [store.buffer for store in stage.stores]
+    yield from [update.buffer for update in stage.updates]
 
 
 def are_one(stage: Stage, dimension: int) -> bool:
@@ -98,4 +99,5 @@ def changed(stage: Stage, extents: tuple[int, ...], places: tuple[int, ...]) -> 
         tuple([replace(o, at=o.at and at(o.at), guard=guard(o.guard)) for o in stage.operations]),
         tuple([replace(s, at=at(s.at), guard=guard(s.guard)) for s in stage.stores]),
         tuple([replace(r, at=r.at and at(r.at), over=over(r.over)) for r in stage.reductions]),
+        updates=stage.updates,
     )

@@ -23,6 +23,7 @@ from wengert.kernel.kernel import (
     ReductionKind,
     Stage,
     Store,
+    Update,
 )
 
 __all__ = ["parsed"]
@@ -40,6 +41,7 @@ OPERATION = re.compile(
 )
 PLACE = re.compile(r"(?P<buffer>\w*)(?:\[(?P<at>[^]]*)\])?")
 STORE = re.compile(rf"    store (?P<buffer>\w+)\[(?P<at>[^]]*)\] = %(?P<value>\d+){GUARD}")
+UPDATE = re.compile(r"    update (?P<buffer>\w+)\[%(?P<index>\d+)\] (?P<how>\+?=) %(?P<value>\d+)")
 REDUCE = re.compile(
     r"    reduce (?P<into>\w+)(?:\[(?P<at>[^]]*)\])? = (?P<combine>\w+) %(?P<value>\d+)(?: times %(?P<factor>\d+))? "
     rf"over (?P<over>[i\d, ]+) \((?P<kind>{'|'.join(get_args(ReductionKind))})\)"
@@ -130,7 +132,9 @@ def stage_of(line: re.Match[str], lines: Lines) -> Stage:
     stores = lines.all(
         STORE, lambda store: Store(store["buffer"], affine_of(store["at"], rank), int(store["value"]), guard_of(store))
     )
-    return Stage(extents, operations, stores, lines.all(REDUCE, lambda r: reduction_of(r, rank)), int(line["lane"]))
+    updates = lines.all(UPDATE, lambda u: Update(u["buffer"], int(u["value"]), int(u["index"]), u["how"] == "+="))
+    reductions = lines.all(REDUCE, lambda r: reduction_of(r, rank))
+    return Stage(extents, operations, stores, reductions, int(line["lane"]), updates)
 
 
 def operation_of(line: re.Match[str], rank: int) -> Operation:

@@ -72,6 +72,8 @@ def stage_lines(stage: Stage) -> Iterator[str]:
         yield f"    %{place} = {operation_text(operation)}"
     for store in stage.stores:
         yield f"    store {store.buffer}[{affine_text(store.at)}] = %{store.value}{guard_text(store.guard)}"
+    for update in stage.updates:
+        yield f"    update {update.buffer}[%{update.index}] {'+=' if update.add else '='} %{update.value}"
     for reduction in stage.reductions:
         at = "" if reduction.at is None else f"[{affine_text(reduction.at)}]"
         over = ", ".join(f"i{dimension}" for dimension in reduction.over)

@@ -68,6 +68,8 @@ def illegal(program: Program, schedule: Schedule) -> str:
         for stage, lane in zip(kernel.stages, lanes, strict=True):
             if lane not in range(len(stage.extents)):
                 return f"lanes along dimension {lane} of {len(stage.extents)}"
+            if lane and stage.updates:
+                return f"lanes along dimension {lane}, of which changes at computed places take one after the other"
             if lane in scanned(stage):
                 return f"lanes along dimension {lane}, whose steps follow one from the other"
     for pack in schedule.packs:
@@ -104,6 +106,8 @@ def lane_of(stage: Stage) -> int:
 
     Where steps follow one from the other, none if lanes would have gaps.
     """
+    if stage.updates:
+        return 0
     own = scanned(stage)
     scores = [
         (score(stage, dimension), dimension) for dimension in range(1, len(stage.extents)) if dimension not in own

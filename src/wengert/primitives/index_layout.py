@@ -19,7 +19,7 @@ from wengert.core.tensor import Tensor
 from wengert.core.views import lasting
 from wengert.errors import UsageError, describe
 
-__all__ = ["OPERAND", "BatchedIndex", "batched_index", "join_index", "split_index"]
+__all__ = ["OPERAND", "BatchedIndex", "batched_index", "expanded", "join_index", "split_index"]
 
 Index = tuple[Any, ...]
 
