@@ -66,6 +66,7 @@ KEY = fixed(np.array([1, 2], dtype=np.uint64))
 SIGNAL, MATRIX, VOLUME = normal(1, 2, 6), normal(1, 2, 6, 6), normal(1, 2, 4, 4, 4)
 SAMPLED = np.arange(6.0), normal(6), positive(3)
 KNOTS = np.array([0.0, 0.0, 0.0, 0.0, 2.5, 5.0, 5.0, 5.0, 5.0])
+SECTIONS = np.array([[1.0, 0.2, 0.1, 1.0, 0.3, 0.1]])
 COUNTS = fixed(np.array([1, 0, 2]))
 
 
@@ -131,7 +132,17 @@ CALLS: dict[str, dict[str, Sample]] = {
         "filtfilt": of(positive(2), positive(2, seed=1), normal(20)),
         "lfilter": of(positive(2), positive(2, seed=1), V),
         "lfilter_zi": of(positive(2), fixed(np.array([1.0, 0.3]))),
-        "sosfilt": of(fixed(np.array([[1.0, 0.2, 0.1, 1.0, 0.3, 0.1]])), V),
+        "sosfilt": of(fixed(SECTIONS), V),
+        "sosfilt_zi": of(SECTIONS),
+        "sosfiltfilt": of(SECTIONS, normal(20), padlen=3),
+        "deconvolve": of(V, np.array([1.0, 0.5])),
+        "hilbert": of(V),
+        "lfiltic": of(positive(2), positive(2, seed=1), V),
+        "medfilt": of(SPREAD),
+        "resample": of(V, 6),
+        "resample_poly": of(normal(8), 2, 1),
+        "savgol_filter": of(normal(6), 3, 1),
+        "upfirdn": of(W, V),
     },
     "wengert.scipy.ndimage": {
         **dict.fromkeys(("convolve1d", "correlate1d"), of(A, normal(3))),
@@ -229,6 +240,7 @@ WITHOUT = {
     ),
     "wengert.numpy.fft": frozenset({"fftfreq", "rfftfreq"}),
     "wengert.scipy.linalg": frozenset({"dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"}),
+    "wengert.scipy.signal": frozenset({"savgol_coeffs"}),
     "wengert.random": frozenset({"key"}),
 }
 """Functions that make arrays of no others, or look at types, shapes, files and settings: nothing is differentiated."""

@@ -28,7 +28,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:  # noqa: N803 
         UsageError: the signal is complex.
 
     >>> hilbert([1.0, 0.0, -1.0, 0.0]).imag
-    tensor([0., 1., 0., -1.])
+    tensor([ 0.,  1.,  0., -1.])
     """
     signal: Any = as_tensor(x)
     if signal.dtype.kind == "c":
@@ -92,7 +92,7 @@ def resample(x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None,
         UsageError: a window, or another domain, is given.
 
     >>> resample([1.0, 0.0, -1.0, 0.0], 8).round(12)[::2]
-    tensor([ 1., 0., -1., 0.])
+    tensor([ 1.,  0., -1.,  0.])
     """
     if window is not None or domain != "time":
         given = f"window={window!r:.40} and domain={domain!r:.40}"
