@@ -34,6 +34,30 @@ def page(browser, tmp_path):
     assert len(browser.complaints) == 1
 
 
+def repeated(x):
+    for _ in range(150):
+        x = np.sin(x) * x
+    return x.sum()
+
+
+def test_of_a_long_picture_only_what_is_near_is_laid_out(browser, tmp_path):
+    path = tmp_path / "long.html"
+    path.write_text(trace(wg.grad(repeated))(np.ones(3)).to_html(), encoding="utf-8")
+    browser.open(path)
+    count = "svg.querySelectorAll('.box.shown').length"
+    assert 0 < browser.run(count) < 200 < browser.run("boxes.length")
+    assert browser.run("boxes[0].element.classList.contains('shown')")
+    browser.run("view.scrollTop = view.scrollHeight")
+    assert (
+        browser.run("new Promise(r => setTimeout(() => r(boxes[0].element.classList.contains('shown')), 100))") is False
+    )
+    assert browser.run("boxes[boxes.length - 1].element.classList.contains('shown')")
+    browser.run("go(5)")
+    assert browser.run("boxes[5].frame.getBoundingClientRect().width") > 10
+    browser.run("fit()")
+    assert browser.run(count) == browser.run("boxes.length")
+
+
 def place_of(page, label):
     """The place of a box on the screen."""
     script = f"""(() => {{

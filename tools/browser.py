@@ -63,6 +63,7 @@ class Browser:
         self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for part in ("Page", "Runtime", "Network"):
             self.ask(f"{part}.enable")
+        self.ask("Performance.enable", timeDomain="threadTicks")
 
     def close(self) -> None:
         """End the browser."""
@@ -118,6 +119,12 @@ class Browser:
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"]["exception"]["description"])
         return found["result"].get("value")
+
+    def busy(self) -> float:
+        """Return how many milliseconds the page has computed since it was opened, however busy the machine is."""
+        figures = self.ask("Performance.getMetrics")["metrics"]
+        seconds: float = next(figure["value"] for figure in figures if figure["name"] == "TaskDuration")
+        return 1000 * seconds
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         """Let the mouse do something."""

@@ -96,12 +96,11 @@ def draw_pages() -> None:
         try:
             large = large_graph()
             path.write_text(large.picture("gradient of a transformer").to_html(), encoding="utf-8")
-            opened = min(browser.open(path) for _ in range(3))
+            opened, busy = min((browser.open(path), browser.busy()) for _ in range(3))
             folded = min(browser.run(FOLDING) for _ in range(3))
             frame = browser.run(PANNING)
-            print(
-                f"{len(large.equations)} equations: {opened:.0f} ms to open, {folded:.0f} to fold, {frame:.0f} a frame"
-            )
+            figures = f"{opened:.0f} ms to open ({busy:.0f} of computing), {folded:.0f} to fold, {frame:.0f} a frame"
+            print(f"{len(large.equations)} equations: {figures}")
             browser.run("go(facts.findIndex((fact) => fact.forward !== null && fact.uses.length > 1))")
             (PICTURES / "page-of-graph.png").write_bytes(browser.picture())
             page = graph.trace(wengert.grad(looped))(np.ones(2)).picture("gradient of a loop and a branch").to_html()

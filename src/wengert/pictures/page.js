@@ -6,6 +6,7 @@ const panel = document.getElementById("panel");
 const svg = view.querySelector("svg");
 const size = { width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height };
 const boxes = [];
+let scale = 1;
 const wires = new Map();
 const users = facts.map(() => []);
 facts.forEach((fact, n) => fact.uses.forEach((used) => users[used].push(n)));
@@ -26,11 +27,42 @@ for (const element of svg.querySelectorAll(".box")) {
   };
 }
 
+// A picture of thousands of boxes is shown where one looks: what is far from the view is left out of the layout.
+
+const items = [...svg.querySelectorAll(":scope > .picture > *")].map((element) => {
+  const box = element.classList.contains("box") ? boxes[element.dataset.n] : null;
+  const end = element.dataset.to === undefined ? null : boxes[element.dataset.to];
+  const from = element.dataset.from === undefined ? null : boxes[element.dataset.from];
+  if (from) element.end = Number(element.dataset.end);
+  return {
+    element, shown: false,
+    top: () => (box || end || from).top,
+    bottom: () => (box ? box.top + box.now : end ? end.top : element.end),
+  };
+});
+
+function showWhatIsNear() {
+  const reach = view.clientHeight / scale;
+  const low = view.scrollTop / scale - reach, high = low + 3 * reach;
+  for (const item of items) {
+    const shown = item.bottom() >= low && item.top() <= high;
+    if (shown !== item.shown) item.element.classList.toggle("shown", shown);
+    item.shown = shown;
+  }
+}
+
+let waiting = false;
+view.addEventListener("scroll", () => {
+  if (!waiting) requestAnimationFrame(() => { waiting = false; showWhatIsNear(); });
+  waiting = true;
+});
+
 const pictures = [...svg.querySelectorAll(".picture")].map((element) => {
   const bands = element.dataset.bands.split(" ").filter(Boolean).map((band) => band.split(",").map(Number));
   const children = [...element.children];
+  const [x, y] = shiftOf(element);
   const picture = {
-    element, bands, height: bands.length ? bands[bands.length - 1][1] : 0,
+    element, x, y, bands, height: bands.length ? bands[bands.length - 1][1] : 0,
     boxes: children.filter((c) => c.classList.contains("box")).map((c) => boxes[c.dataset.n]),
     wires: children.filter((c) => c.tagName === "path"),
     ends: children.filter((c) => c.classList.contains("end")),
@@ -73,10 +105,12 @@ function arrange(picture) {
     const box = boxes[wire.dataset.from], bottom = box.y + box.height;
     const p = wire.original;
     let d = "";
+    wire.end = 0;
     for (let i = 0; i < p.length; i += 9) {
       const start = Math.abs(p[i + 1] - bottom) < 0.11 ? box.top + box.now : moved(p[i + 1]);
-      const middle = moved(p[i + 4]);
-      d += `M${p[i]} ${start}V${moved(p[i + 2])}C${p[i + 3]} ${middle} ${p[i + 5]} ${middle} ${p[i + 7]} ${moved(p[i + 8])}`;
+      const middle = moved(p[i + 4]), end = moved(p[i + 8]);
+      wire.end = Math.max(wire.end, end);
+      d += `M${p[i]} ${start}V${moved(p[i + 2])}C${p[i + 3]} ${middle} ${p[i + 5]} ${middle} ${p[i + 7]} ${end}`;
     }
     wire.setAttribute("d", d);
   }
@@ -120,8 +154,6 @@ function mark(box, folded) {
 
 // Zooming and panning
 
-let scale = 1;
-
 function zoomTo(wanted, x = view.clientWidth / 2, y = view.clientHeight / 2) {
   const next = Math.min(4, Math.max(0.01, wanted));
   const left = (view.scrollLeft + x) / scale, top = (view.scrollTop + y) / scale;
@@ -131,6 +163,7 @@ function zoomTo(wanted, x = view.clientWidth / 2, y = view.clientHeight / 2) {
   svg.setAttribute("height", size.height * scale);
   view.scrollLeft = left * scale - x;
   view.scrollTop = top * scale - y;
+  showWhatIsNear();
 }
 
 function fit() {
@@ -229,9 +262,19 @@ function go(n) {
 }
 
 function show(n) {
-  const here = boxes[n].frame.getBoundingClientRect(), around = view.getBoundingClientRect();
-  view.scrollLeft += here.left + here.width / 2 - around.left - around.width / 2;
-  view.scrollTop += here.top - around.top - around.height / 3;
+  const [x, y] = placeOf(boxes[n]);
+  view.scrollLeft = (x + Number(boxes[n].frame.getAttribute("width")) / 2) * scale - view.clientWidth / 2;
+  view.scrollTop = y * scale - view.clientHeight / 3;
+  showWhatIsNear();
+}
+
+function placeOf(box) {
+  let x = 0, y = 0;
+  for (let at = box; at; at = pictureOf(at).owner) {
+    x += at.x + pictureOf(at).x;
+    y += at.top + pictureOf(at).y;
+  }
+  return [x, y];
 }
 
 const find = document.getElementById("find");

@@ -127,7 +127,8 @@ class Writer:
         if title:
             yield f'<text class="h" y="-6">{escape(shown(title))}</text>'
         for (i, _), segments in layout.wires.items():
-            yield f'<path data-from="{numbers[boxes[i]]}" d="{path(segments)}"/>'
+            end = number(max(segment.to_y for segment in segments))
+            yield f'<path data-from="{numbers[boxes[i]]}" data-end="{end}" d="{path(segments)}"/>'
         for i, box in enumerate(boxes):
             yield from self.box(box, i, drawn)
         for i, left, top in layout.ends:
