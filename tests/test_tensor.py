@@ -341,6 +341,10 @@ def test_libraries_that_ask_for_elements_are_known_by_name() -> None:
             scipy.linalg.inv,
             "Use wengert.scipy.linalg, which has SciPy's names, or declare a rule by wengert.custom_rule",
         ),
+        (
+            lambda x: scipy.linalg.solve_triangular(x, x),  # a decorator asks
+            "Use wengert.scipy, which has SciPy's names, or declare a rule by wengert.custom_rule",
+        ),
         (lambda x: scipy.fft.dct(x[0]), "Use numpy.fft"),
         (
             lambda x: scipy.optimize.rosen(x[0]),

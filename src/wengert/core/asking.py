@@ -30,6 +30,7 @@ LIBRARIES = {
         f"scipy.{name}": f"Use wengert.scipy.{name}, which has SciPy's names, or declare a rule by wengert.custom_rule"
         for name in ("interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
     },
+    "scipy": "Use wengert.scipy, which has SciPy's names, or declare a rule by wengert.custom_rule",
 }
 """What to do where a package asks for the elements of what its own objects are combined with."""
 
@@ -76,12 +77,13 @@ def asked_for_array(frame: FrameType | None) -> Asked | None:
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         package = next((x for x in LIBRARIES if module == x or module.startswith(f"{x}.")), "")
-        if not package and not module.startswith("scipy.") and not is_own(frame.f_code.co_filename):
+        if not package and not is_own(frame.f_code.co_filename):
             position = position_of(frame.f_code, frame.f_lasti)
             if known:
                 return Asked("asarray", LIBRARIES[known], position)
             return None if through else asked_by_line(frame, position)
-        known = package or known
+        if package and (package != "scipy" or not known):  # parts that the others share, such as decorators
+            known = package
         through = through or frame.f_code.co_filename.startswith(PACKAGE_PREFIX)
         frame = frame.f_back
     return None
