@@ -240,10 +240,16 @@ def test_the_readme_begins_with_two_commands_that_do_all_the_setting_up():
     assert ".venv-test" in commands[1], ".ci/run finds the command by this name"
 
 
+def without_rounding(text: str) -> str:
+    """A text without the numbers that the last bits of a machine's functions change: errors, and many digits."""
+    return re.sub(r"\d\.\de-\d\d|\d+\.\d{9,}", "#", text)
+
+
 @pytest.mark.parametrize("name", make_pictures.COMMANDS)
 def test_pictures_show_what_the_commands_print(name):
     svg = (make_pictures.PICTURES / f"{name}.svg").read_text(encoding="utf-8")
-    assert make_pictures.text_of(svg) == make_pictures.words_of(make_pictures.COMMANDS[name])
+    shown, printed = make_pictures.text_of(svg), make_pictures.words_of(make_pictures.COMMANDS[name])
+    assert without_rounding(shown) == without_rounding(printed)
 
 
 def test_pictures_of_graphs_are_as_they_are_drawn():
