@@ -258,7 +258,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "taylor of": lambda primal=X, tangent=X: wg.taylor(f, (primal,), (tangent,), 2),
     "vjp": lambda fun=f, x=X, has_aux=False: wg.vjp(fun, x, has_aux=has_aux),
     "vjp of": lambda ct=1.0: wg.vjp(f, X)[1](ct),
-    "vmap": lambda fun=np.sin, in_axes=0, out_axes=0, x=X: wg.vmap(fun, in_axes, out_axes)(x),
+    "vmap": lambda fun=np.sin, in_axes=0, out_axes=0, batch_size=2, x=X: wg.vmap(
+        fun, in_axes, out_axes, batch_size=batch_size
+    )(x),
     "vmap of two": lambda in_axes=(0, None), out_axes=(0, 0): wg.vmap(lambda x, y: (x, y), in_axes, out_axes)(X, X),
     "while_loop": lambda cond=lambda s: s < 5, body=lambda s: s + 1, init=1.0: wg.while_loop(cond, body, init),
     "autograd.backward": lambda tensors=None, grad_tensors=None, inputs=None: autograd.backward(

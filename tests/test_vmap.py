@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import wengert as wg
 from tests.cases import together
 from wengert.core.form import Form, form_of
 from wengert.core.primitive import PRIMITIVES
-from wengert.errors import EscapedValueError, GraphError, ShapeError, UsageError, WengertError
+from wengert.errors import DtypeError, EscapedValueError, GraphError, ShapeError, UsageError, WengertError
 
 X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75], [3.0, 1.0, 0.5], [-2.0, 0.125, 1.0]])
 Y = np.linspace(0.1, 1.2, 12).reshape(4, 3)
@@ -494,7 +495,7 @@ LOOKING: dict[str, tuple[Callable[[Any], Any], str]] = {
     "tobytes": (lambda x: x.tobytes(), "tobytes"),
     "numpy": (lambda x: x.numpy(), "numpy"),
     "asarray": (lambda x: np.asarray(x), "asarray"),
-    "array of Tensors": (lambda x: np.array([x[0], 1.0]), "asarray"),
+    "array of Tensors": (lambda x: np.array([x[0], 1.0]), "array"),
     "in": (lambda x: 1.0 in x, "in"),
     "format": (lambda x: f"{x[0]:.1f}", "format"),
     "tensor": (lambda x: wg.tensor(x), "tensor"),
@@ -655,3 +656,72 @@ def test_results_of_one_axis_are_contiguous_in_every_lane():
 
     x = np.array([[0.5, 0.25], [0.1, 0.7]])
     np.testing.assert_array_equal(wg.vmap(f)(x), [f(row) for row in x])
+
+
+# Batches of lanes
+
+
+def joined_up(p: Any, x: Any, *, scale: Any) -> Any:
+    return {"out": np.tanh(p["w"] @ x) * scale, "shared": [p["w"].sum()], "norm": np.sqrt(np.sum(x * x))}
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 5, 7])
+def test_batches_of_lanes_give_what_all_lanes_give(batch_size: int) -> None:
+    p = {"w": np.array([[1.0, 2.0], [3.0, -1.0]])}
+    x, scale = np.arange(1.0, 11.0).reshape(2, 5) / 7, np.arange(1.0, 6.0)
+    options: Any = {"in_axes": (None, 1), "out_axes": {"out": -1, "shared": None, "norm": 0}}
+    expected = wg.vmap(joined_up, **options)(p, x, scale=scale)
+    batched = wg.vmap(joined_up, **options, batch_size=batch_size)
+    for run in (batched, wg.jit(batched)):
+        found = run(p, x, scale=scale)
+        assert sorted(found) == sorted(expected)
+        for name in ("out", "norm"):
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-15)
+        assert found["shared"][0] == expected["shared"][0]
+
+    def total(run: Any) -> Any:
+        return lambda x: np.sum(run(p, x, scale=scale)["out"] ** 2)
+
+    slope = wg.grad(total(wg.vmap(joined_up, **options)))(x)
+    for derivative in (wg.grad(total(batched)), wg.jit(wg.grad(total(batched))), wg.jacfwd(total(batched))):
+        np.testing.assert_allclose(derivative(x), slope, rtol=1e-13)
+    np.testing.assert_allclose(wg.vmap(total(batched))(np.stack([x, x])), [total(batched)(x)] * 2, rtol=1e-14)
+    leaf = wg.tensor(x, requires_grad=True)
+    total(batched)(leaf).backward()
+    np.testing.assert_allclose(leaf.grad.numpy(), slope, rtol=1e-13)
+
+
+def test_only_a_batch_of_lanes_is_computed_at_once() -> None:
+    sizes = []
+
+    def f(x: Any) -> Any:
+        sizes.append(x._trace.size)
+        return x * 2.0
+
+    np.testing.assert_array_equal(wg.vmap(f, batch_size=3)(np.arange(8.0)), 2 * np.arange(8.0))
+    assert sizes == [3, 3, 2]
+    for wrong in (0, -1, 2.5, True):
+        text = f"vmap: {wrong!r} for batch_size; a whole number, 1 or more, is needed. Pass an int."
+        with pytest.raises(UsageError, match="^" + re.escape(text) + "$"):
+            wg.vmap(f, batch_size=wrong)
+
+
+def test_errors_say_where_a_leaf_stands() -> None:
+    def f(parameters: Any, x: Any) -> Any:
+        return x
+
+    given = {"layers": [np.ones(2), {"width": "text"}]}
+    text = "vmap: 'text' as an argument at parameters['layers'][1]['width']; a number, a numeric array or a Tensor is "
+    with pytest.raises(DtypeError, match="^" + re.escape(text)):
+        wg.vmap(f)(given, np.ones(2))
+    text = "jit: an argument of type str at parameters['layers'][1]['width']; numbers, arrays, Tensors or containers "
+    with pytest.raises(DtypeError, match="^" + re.escape(text)):
+        wg.jit(f)(given, np.ones(2))
+    text = "vmap: an argument of shape () with in_axes 0 at parameters['layers'][1]; an argument that has that axis is "
+    with pytest.raises(ShapeError, match="^" + re.escape(text)):
+        wg.vmap(f)({"layers": [np.ones(2), 3.0]}, np.ones(2))
+    text = "jit: an integer of 81 bits at parameters['n']; at most 63 and a sign are needed. "
+    with pytest.raises(OverflowError, match="^" + re.escape(text)):
+        wg.jit(f)({"n": 2**80}, 1.0)
+    with pytest.raises(DtypeError, match=r"^jit: an argument of type str; numbers"):
+        wg.jit(f)("text", 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from wengert.core.stores import called
 from wengert.core.tensor import Tensor
 from wengert.core.trace import next_level
 from wengert.core.views import current
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.traces.batch import Batch, make_batched
-from wengert.transforms.boundary import as_given, inner_value, name_of, result_example
+from wengert.transforms.boundary import as_given, inner_value, name_of, placed_among, result_example
 from wengert.transforms.results import require_arrays
 from wengert.transforms.transformed import transformed
 from wengert.transforms.typing import Derived
@@ -32,7 +32,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Derived[P, R]:
+def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, *, batch_size: int | None = None) -> Derived[P, R]:
     """Return a function that applies another one to every lane of its arguments at once.
 
     Args:
@@ -41,6 +41,8 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Derived[P,
             for all; for containers, the same containers of ints or None, or an int for all their leaves. Keyword
             arguments have theirs in front.
         out_axes: where the results get that axis, in the same form.
+        batch_size: how many lanes are computed at once, if all do not fit into memory; the last batch may have fewer.
+            All at once by default. Under `jit` the batches follow one another in the graph.
 
     Returns:
         A function of the same arguments, each with its extra axis.
@@ -55,10 +57,11 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Derived[P,
     """
     require_callable("vmap", fun)
 
-    return cast("Derived[P, R]", transformed("vmap", in_lanes, fun, in_axes, out_axes))
+    size = None if batch_size is None else as_whole("vmap", "batch_size", batch_size, least=1)
+    return cast("Derived[P, R]", transformed("vmap", in_lanes, fun, in_axes, out_axes, size))
 
 
-def in_lanes(fun: Function, in_axes: Any, out_axes: Any, /, *args: Any, **kwargs: Any) -> Any:
+def in_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None, /, *args: Any, **kwargs: Any) -> Any:
     """Return what the function that `vmap` makes gives for arguments."""
     if isinstance(in_axes, list | tuple) and len(in_axes) != len(args):
         raise UsageError(
@@ -78,22 +81,85 @@ def in_lanes(fun: Function, in_axes: Any, out_axes: Any, /, *args: Any, **kwargs
         leaves += found
         axes += axes_of("in_axes", prefix, structure, tree)
         structures.append((structure, len(found)))
-    size = lane_count(leaves, axes)
-    trace = Batch(next_level(), size, functools.partial(name_of, "vmap", fun))
-    lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
-    given = unflatten_each(structures, lanes)
-    before = held(lanes)
     try:
-        result = called(fun, given[: len(args)], dict(zip(kwargs, given[len(args) :], strict=True)))
-        require_apart("vmap", leaves, written_to(lanes, before))
-        found, out_structure = leaves_of_result(result)
-        require_arrays("vmap", found)
-        places = axes_of("out_axes", out_axes, out_structure, result)
-        example = result_example([leaf for leaf, axis in zip(leaves, axes, strict=True) if axis is not None])
-        values = [as_given(gathered(trace, leaf, place), example) for leaf, place in zip(found, places, strict=True)]
-    finally:
-        trace.end()
-    return unflatten(out_structure, values)
+        size = lane_count(leaves, axes)
+    except (DtypeError, ShapeError) as error:
+        raise placed_among(error, fun, args, kwargs, first_refused(leaves, axes)) from None
+    lanes = Lanes(fun, structures, tuple(kwargs), axes, out_axes)
+    if batch_size is None or size <= batch_size:
+        values, _, structure = lanes.computed(leaves, size)
+        return unflatten(structure, values)
+    ends = range(batch_size, size + batch_size, batch_size)
+    parts = [
+        lanes.computed(lanes.part(leaves, end - batch_size, min(end, size)), min(end, size) - end + batch_size)
+        for end in ends
+    ]
+    _, places, structure = parts[0]
+    columns = zip(*(values for values, _, _ in parts), strict=True)
+    return unflatten(structure, [joined(column, place) for column, place in zip(columns, places, strict=True)])
+
+
+class Lanes(NamedTuple):
+    """Know how a function is called for lanes of its arguments.
+
+    Attributes:
+        fun: the function.
+        structures: the containers of its arguments, and how many leaves each has.
+        names: of the arguments given by name, which come last.
+        axes: the axis of each leaf that counts lanes.
+        out_axes: where the results get it.
+    """
+
+    fun: Function
+    structures: Sequence[tuple[Any, int]]
+    names: tuple[str, ...]
+    axes: Sequence[int | None]
+    out_axes: Any
+
+    def part(self, leaves: Sequence[Any], start: int, stop: int) -> list[Any]:
+        """Return the leaves of some of the lanes."""
+        return [
+            leaf if axis is None else leaf[(*(slice(None),) * (axis % leaf.ndim), slice(start, stop))]
+            for leaf, axis in zip(leaves, self.axes, strict=True)
+        ]
+
+    def computed(self, leaves: Sequence[Any], size: int) -> tuple[list[Any], list[int | None], Any]:
+        """Call the function for all lanes of some leaves; return leaves of the result, their axes, and containers."""
+        fun, axes = self.fun, self.axes
+        trace = Batch(next_level(), size, functools.partial(name_of, "vmap", fun))
+        lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
+        given = unflatten_each(self.structures, lanes)
+        count = len(given) - len(self.names)
+        before = held(lanes)
+        try:
+            result = called(fun, given[:count], dict(zip(self.names, given[count:], strict=True)))
+            require_apart("vmap", leaves, written_to(lanes, before))
+            found, out_structure = leaves_of_result(result)
+            require_arrays("vmap", found)
+            places = axes_of("out_axes", self.out_axes, out_structure, result)
+            example = result_example([leaf for leaf, axis in zip(leaves, axes, strict=True) if axis is not None])
+            values = [
+                as_given(gathered(trace, leaf, place), example) for leaf, place in zip(found, places, strict=True)
+            ]
+        finally:
+            trace.end()
+        return values, places, out_structure
+
+
+def joined(parts: Sequence[Any], place: int | None) -> Any:
+    """Return the results of batches of lanes as one; the first where all lanes have the same."""
+    return parts[0] if place is None else np.concatenate(parts, axis=place)
+
+
+def first_refused(leaves: Sequence[Any], axes: Sequence[int | None]) -> Any:
+    """Return the first leaf that has not got the axis that is to count its lanes; None if all have."""
+    for leaf, axis in zip(leaves, axes, strict=True):
+        try:
+            if axis is not None:
+                lane_count([leaf], [axis])
+        except (DtypeError, ShapeError):
+            return leaf
+    return None
 
 
 def axes_of(name: str, prefix: Any, structure: Any, tree: Any) -> list[int | None]:

@@ -23,7 +23,7 @@ from wengert.core.signatures import NONE
 from wengert.core.tensor import Tensor, check_dtype, constant_tensor, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import current, lasting, share
-from wengert.errors import DtypeError, UsageError, describe, placed
+from wengert.errors import DtypeError, UsageError, WengertError, describe, placed
 from wengert.traces.transient import Transient
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "as_given",
     "inner_value",
     "name_of",
+    "placed_among",
     "positions",
     "require_argument",
     "require_complex",
@@ -175,6 +176,18 @@ def selected_leaves(
             raise
         raise placed(error, place_of(argument, len(found), parameter_name(function, position))) from None
     return found
+
+
+def placed_among(
+    error: WengertError, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], leaf: Any
+) -> WengertError:
+    """Return an error about a leaf of the arguments of a function that also says where it stands, if in a container."""
+    named = [(parameter_name(function, i), value) for i, value in enumerate(args)]
+    for name, value in (*named, *kwargs.items()):
+        for i, found in enumerate(flatten(value)[0]):
+            if found is leaf and value is not leaf:
+                return placed(error, place_of(value, i, name))
+    return error
 
 
 def selected_arguments(

@@ -43,7 +43,7 @@ from wengert.native.like_function import global_name, named_alike
 from wengert.traces.modes import recording
 from wengert.traces.staging import Stage, staged
 from wengert.traces.tape import Tape, new_record
-from wengert.transforms.boundary import A_TENSOR, Narrowed, as_given, name_of
+from wengert.transforms.boundary import A_TENSOR, Narrowed, as_given, name_of, placed_among
 from wengert.transforms.results import require_arrays
 from wengert.transforms.reverse import Recording
 from wengert.transforms.static_arguments import as_tuple, known_positions, static_arguments
@@ -371,7 +371,10 @@ class Jitted(Entry, Generic[P, R]):
             given, structure = flatten(dynamic, in_order=True)
         else:  # most calls: nothing to take apart
             statics, dynamic, given, structure = None, (args, kwargs), list(args), len(args)
-        leaves = [as_leaf(leaf) for leaf in given]
+        try:
+            leaves = [as_leaf(leaf) for leaf in given]
+        except (DtypeError, RangeError) as error:
+            raise placed_among(error, self.fun, args, kwargs, first_refused(given)) from None
         key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else traced_for(x) for x in leaves]))
         form = self.forms.get(key)
         if form is None or not form.fits():
@@ -444,7 +447,10 @@ class Jitted(Entry, Generic[P, R]):
     ) -> TracedForm:
         """Trace the function for arguments of one kind."""
         for leaf in leaves:
-            require_number("jit", "an argument", leaf)
+            try:
+                require_number("jit", "an argument", leaf)
+            except DtypeError as error:
+                raise placed_among(error, self.fun, args, kwargs, leaf) from None
         self.trace_count += 1
         if self.trace_count == MANY_TRACES:
             warnings.warn(
@@ -580,6 +586,16 @@ def as_leaf(leaf: Any) -> Any:
             "Name it in static_argnums or static_argnames",
         )
     )
+
+
+def first_refused(leaves: Sequence[Any]) -> Any:
+    """Return the first of some leaves that is no dynamic argument; None if there is none."""
+    for leaf in leaves:
+        try:
+            as_leaf(leaf)
+        except (DtypeError, RangeError):
+            return leaf
+    return None
 
 
 def order_of_argument(x: Any) -> Strides:
