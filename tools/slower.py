@@ -18,7 +18,7 @@ import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves
-from wengert.compile.executable import Compiled
+from wengert.compile.executable import GraphFunction
 from wengert.core.graph import Graph, evaluate
 from wengert.errors import WengertError
 from wengert.transforms.tracing import trace
@@ -77,12 +77,14 @@ def timings(samples: Sequence[Sample], lanes: int, gradient: bool, rounds: int =
             if found is None or max([x.size for x in found[1]]) < LEAST:
                 continue
             graph, args = found
-            compiled = Compiled(graph)
-            if all(part.program is None for part in compiled.segments.parts):
+            function = GraphFunction(graph)
+            function.waiting = 0
+            if function.compiled is None:
                 continue
-            calls = [lambda: compiled(args), lambda: evaluate(graph, args)]  # noqa: B023 - called here
+            function(*args)  # calls are native from the next one on
+            calls = [lambda: function(*args), lambda: evaluate(graph, args)]  # noqa: B023 - called here
             natively, by_numpy = least_times(calls, rounds)
-            yield Timing(sample.name, natively, by_numpy, compiled.whole is not None)
+            yield Timing(sample.name, natively, by_numpy, function.program is not None)
 
 
 def main() -> None:
