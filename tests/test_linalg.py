@@ -130,7 +130,24 @@ GAUGE = {
     "two functions": lambda a: two_functions(*np.linalg.eigh(symmetric(a))),
     "an element of a function of the matrix": lambda a: function_of(*np.linalg.eigh(symmetric(a)))[0, 1],
     "eigenvectors of a square matrix": lambda a: np.linalg.eig(a + 0j)[1][1, 0].real,
+    "functions whose cotangents are proportional": lambda a: density(np.ones(3), *np.linalg.eigh(symmetric(a))),
+    "a function alone whose cotangents are constant": lambda a: np.sum(function_of(*np.linalg.eigh(symmetric(a)))),
+    "a function that is 0 there": lambda a: form_of(np.log, a),
+    "the matrix, at an eigenvalue 0": lambda a: form_of(lambda w: w, a - np.eye(3)),
+    "a function that is 0 there, of the identity": lambda a: form_of(np.log, 0 * a + a[0, 0] * np.eye(3)),
 }
+
+
+def form_of(function: Any, a: Any) -> Any:
+    """Return a quadratic form of a function of a matrix, by eigenvectors."""
+    w, v = np.linalg.eigh(symmetric(a))
+    turned = v.T @ np.arange(1.0, 4.0)
+    return np.sum(function(w) * turned**2)
+
+
+def density(y: Any, w: Any, v: Any) -> Any:
+    """Return log det A + y^T A^-1 y by eigenvectors."""
+    return np.sum(np.log(w)) + np.sum((v.T @ y) ** 2 / w)
 
 
 def function_of(w: Any, v: Any) -> Any:

@@ -116,8 +116,9 @@ def evaluate_cluster_share(x: Any, g: Any, w: Any, *, values: str) -> Any:
 
     For a function of the matrix, V f(w) V^H, the cotangents of V and w are there X = V^H g_V = f(w) S and
     g = f'(w) diag(S) / 2, so the gradient, f'(w) S / 2, is X times the ratio of g and diag(X). Where there is no such
-    ratio the cotangents of one choice of eigenvectors do not determine the gradient. It is 0 where the values are
-    "unused", and not known where the vectors serve "only" for the gradient of the values; else these are "used".
+    ratio, or where functions of the values alone, whose g is one number within a cluster, would not be seen in it, the
+    cotangents of one choice of eigenvectors do not determine the gradient. It is 0 where the values are "unused", and
+    not known where the vectors serve "only" for the gradient of the values; else these are "used".
     """
     return over_stacks(functools.partial(one_cluster_share, values=values), (2, 1, 1), x, g, w)
 
@@ -130,6 +131,8 @@ def one_cluster_share(x: Any, g: Any, w: Any, values: str) -> Any:
     for cluster in np.split(np.arange(w.size), starts):
         block = x[np.ix_(cluster, cluster)]
         if np.all(np.abs(off_diagonal(block)) <= limit):
+            if values == "used" and hides_function(g[cluster], block, limit, alone=cluster.size == w.size):
+                raise undetermined(UNDETERMINED)
             continue
         if np.any(np.abs(off_diagonal(block - block.conj().T)) > limit):
             raise undetermined("a function that depends on which eigenvectors of it were chosen")
@@ -140,12 +143,30 @@ def one_cluster_share(x: Any, g: Any, w: Any, values: str) -> Any:
     return found
 
 
+UNDETERMINED = "a function whose gradient the cotangents of these eigenvectors do not determine"
+
+
+def hides_function(g: Any, block: Any, limit: float, alone: bool) -> bool:
+    """Tell whether a cluster without cotangents of its vectors may be one where f(w) is 0 and f'(w) is not.
+
+    Functions of the values alone have one cotangent for all of a cluster, and then vectors serve for other clusters.
+    """
+    if np.any(np.abs(block) > limit):
+        return False
+    return not is_constant(g) or (alone and g.size > 1 and bool(np.any(g)))
+
+
+def is_constant(x: Any) -> bool:
+    """Tell whether all elements are one number, but for rounding."""
+    return bool(np.all(np.abs(x - x[:1]) <= negligible(x)))
+
+
 def ratio_of(g: Any, own: Any, limit: float) -> Any:
-    """Return the number that one vector is times another; an error if there is none."""
+    """Return the number that one vector is times another that is not constant; an error if there is none."""
     size = np.vdot(own, own)
     ratio = np.vdot(own, g) / max(size, limit**2)
-    if size <= limit**2 or np.any(np.abs(g - ratio * own) > negligible(np.concatenate([g, own]))):
-        raise undetermined("a function whose gradient the cotangents of these eigenvectors do not determine")
+    if size <= limit**2 or is_constant(own) or np.any(np.abs(g - ratio * own) > negligible(np.concatenate([g, own]))):
+        raise undetermined(UNDETERMINED)
     return ratio
 
 
