@@ -7,10 +7,12 @@ last addition rounds as one that is exact.
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = ["exponent", "fraction", "fused", "mantissa", "power", "scaled"]
 
@@ -53,6 +55,8 @@ def exactly(found: Array, unsafe: Array, x: Array, y: Array, z: Array) -> Array:
     """Return what was found, with rational numbers where it is not safe."""
     if not np.any(unsafe):
         return found[()]
+    from fractions import Fraction  # which takes as long to load as all opcodes, and is needed for few numbers
+
     found, unsafe, x, y, z = (np.array(a) for a in np.broadcast_arrays(found, unsafe, x, y, z))
     for place in zip(*np.nonzero(unsafe), strict=True):
         found[place] = rounded(Fraction(float(x[place])) * Fraction(float(y[place])) + Fraction(float(z[place])))
