@@ -378,3 +378,19 @@ def test_what_does_not_fit_into_like() -> None:
         file.seek(0)
         with pytest.raises(UsageError, match=text):
             optim.load(file, like=like)
+
+
+def test_names_of_other_libraries_say_what_is_written_here() -> None:
+    with pytest.raises(AttributeError) as error:
+        optim.Adam  # noqa: B018 - asking is the test
+    assert str(error.value) == (
+        "module 'wengert.optim' has no attribute 'Adam'; write Optimizer(parameters, adam(rate))"
+    )
+    with pytest.raises(AttributeError, match=r"^module 'wengert.optim' has no attribute 'LBFGS'$"):
+        optim.LBFGS  # noqa: B018 - likewise
+    with pytest.raises(AttributeError) as error:
+        wg.nn.Linear  # noqa: B018 - likewise
+    assert str(error.value) == (
+        "module 'wengert.nn' has no attribute 'Linear'; layers are functions of wengert.nn.functional, on Tensors that "
+        "a class of yours holds"
+    )

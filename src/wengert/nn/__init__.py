@@ -1,5 +1,13 @@
 """What networks are made of: `wengert.nn.functional`."""
 
+from typing import TYPE_CHECKING, NoReturn
+
 from wengert.nn import functional
 
 __all__ = ["functional"]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        layers = "; layers are functions of wengert.nn.functional, on Tensors that a class of yours holds"
+        raise AttributeError(f"module 'wengert.nn' has no attribute {name!r}{layers if name[0].isupper() else ''}")

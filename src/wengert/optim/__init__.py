@@ -20,6 +20,8 @@ Rules are pairs of functions, `init` and `update`, on containers of arrays:
 array([2., 2.])
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
 from wengert.optim.drivers import curve_fit, least_squares, minimize, root
 from wengert.optim.files import load, save
 from wengert.optim.optimizer import Optimizer
@@ -48,3 +50,10 @@ __all__ = [
     "sgd",
     "warmed_up",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        rule = f"; write Optimizer(parameters, {name.lower()}(rate))"
+        known = name.lower() in ("adam", "adamw", "momentum", "rmsprop", "sgd")
+        raise AttributeError(f"module 'wengert.optim' has no attribute {name!r}{rule if known else ''}")
