@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -159,3 +160,15 @@ def test_files() -> None:
         np.testing.assert_array_equal(found, P)
     with pytest.raises(GraphError, match=r"numpy: a Tensor of shape \(2,\) that is being differentiated"):
         wg.grad(lambda x: (wnp.save(io.BytesIO(), x), x[0])[1])(Q)
+
+
+def test_functions_have_numpys_parameters() -> None:
+    for name in wnp.__all__:
+        function, numpys = getattr(wnp, name), getattr(np, name, None)
+        if not callable(function) or isinstance(function, type) or numpys is None:
+            continue
+        try:
+            wanted = inspect.signature(numpys)
+        except (TypeError, ValueError):  # written in C
+            continue
+        assert list(inspect.signature(function).parameters) == list(wanted.parameters), name

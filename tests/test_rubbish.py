@@ -11,6 +11,7 @@ import inspect
 import io
 import operator
 import re
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -521,12 +522,24 @@ def answered(function: Any, original: Any, arguments: dict[str, Any]) -> str:
     return ""
 
 
+def own_parameters(function: Any) -> list[inspect.Parameter]:
+    """Return the parameters that the library's function spells out, of those that NumPy's has."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return list(inspect.signature(function).parameters.values())
+    plain = types.FunctionType(
+        code, {}, code.co_name, inspect.unwrap(function).__defaults__, inspect.unwrap(function).__closure__
+    )
+    plain.__kwdefaults__ = inspect.unwrap(function).__kwdefaults__
+    return list(inspect.signature(plain).parameters.values())
+
+
 def operands_of(name: str, function: Any, original: Any) -> dict[str, Any]:
     """Return right arguments of a function: those that it needs."""
     if isinstance(original, np.ufunc):
         return {f"operand {i}": matrix() for i in range(original.nin)}
     found = {}
-    for p in inspect.signature(function).parameters.values():
+    for p in own_parameters(function):
         if p.kind is p.VAR_POSITIONAL:
             found["operand 0"] = matrix()
         elif p.default is p.empty and p.kind is not p.VAR_KEYWORD:
@@ -538,8 +551,7 @@ def optional(function: Any, original: Any) -> list[str]:
     """Return the parameters of a function that may be left out."""
     if isinstance(original, np.ufunc):
         return ["out", "where", "dtype"]
-    parameters = inspect.signature(function).parameters.values()
-    return [p.name for p in parameters if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY]
+    return [p.name for p in own_parameters(function) if p.default is not p.empty and p.kind is not p.POSITIONAL_ONLY]
 
 
 @together("name", MIRRORED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -126,10 +127,21 @@ def public_function(module: Any, name: str) -> Callable[..., Any]:
     found = PUBLIC.get(id(meaning))
     if found is None:
         found = in_form_of(function, returns_tensors(meaning)) if name in LIKE else returns_tensors(meaning)
+        known = numpys_signature(function)
+        if known is not None:
+            found.__signature__ = known  # type: ignore[attr-defined]  # for help()
         if isinstance(function, np.ufunc):
             attach_methods(found, function)
         PUBLIC[id(meaning)] = found
     return found
+
+
+def numpys_signature(function: Any) -> inspect.Signature | None:
+    """Return the parameters of a function of NumPy's; None where they are written in C and not known."""
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
 
 
 def exported(module: Any) -> dict[str, Callable[..., Any]]:
