@@ -110,6 +110,7 @@ HUGE = 1e8 + 1e7j
     [
         (lambda a: sp.gammainc(a, 1.0), 1e-12, [-0.219383934395969224, -0.448950081554678503]),
         (lambda a: sp.betainc(a, 2.0, 0.5), 1e-12, [-0.193147180560158004, -0.21269416664135623]),
+        (sp.logit, 1e-200, [1e200, -np.inf]),
         (sp.wofz, HUGE, [-1j / np.sqrt(np.pi) / HUGE**2, 2j / np.sqrt(np.pi) / HUGE**3]),
         (sp.erfcx, HUGE, [-1 / np.sqrt(np.pi) / HUGE**2, 2 / np.sqrt(np.pi) / HUGE**3]),
         (sp.dawsn, HUGE, [-0.5 / HUGE**2, 1 / HUGE**3]),

@@ -22,7 +22,7 @@ DEGREE = np.pi / 180
 
 special(sp.expit, lambda t, out, x: t * out * sp.expit(-x))
 special(sp.log_expit, lambda t, _out, x: t * sp.expit(-x))
-special(sp.logit, lambda t, _out, x: t / (x * (1 - x)))
+special(sp.logit, lambda t, _out, x: t / x + t / (1 - x))  # second derivatives of tiny x overflow, and are not NaN
 
 
 # Products with logarithms. At x = 0, where the product is 0 whatever y is, the derivative by y is 0 too; so is the one
