@@ -18,6 +18,7 @@ from wengert import random
 from wengert.errors import ShapeError, UsageError
 from wengert.nn import functional
 from wengert.primitives import convolution
+from wengert.scipy import special
 from wengert.testing import check_grads
 
 RNG = np.random.default_rng(0)
@@ -356,3 +357,10 @@ def test_convolutions_in_pieces(monkeypatch: pytest.MonkeyPatch, options: tuple[
         value, pull = wg.vjp(convolved, X, w)
         for found, whole in zip([value, *pull(ct)], want, strict=True):
             np.testing.assert_allclose(found, whole, rtol=1e-11, atol=1e-12)
+
+
+def test_softmax_of_integers_is_of_floats() -> None:
+    for name in ("softmax", "log_softmax"):
+        want = getattr(scipy.special, name)([1, 2, 4])
+        np.testing.assert_array_equal(getattr(functional, name)([1, 2, 4]), want)
+        np.testing.assert_array_equal(getattr(special, name)(np.array([1, 2, 4])), want)

@@ -725,3 +725,22 @@ def test_errors_say_where_a_leaf_stands() -> None:
         wg.jit(f)({"n": 2**80}, 1.0)
     with pytest.raises(DtypeError, match=r"^jit: an argument of type str; numbers"):
         wg.jit(f)("text", 1.0)
+
+
+def test_weighted_quantiles_of_lanes() -> None:
+    """Weights along some axes of a lane are the same along the others, also beside the axis of the lanes."""
+    x = np.random.default_rng(8).normal(size=(6, 3))
+    lanes = np.stack([x, x[::-1]])
+    for shape, axis in (((6,), 0), ((3,), -1), ((6, 3), None), ((6, 3), (0, 1))):
+        weights = np.random.default_rng(9).uniform(0.1, 2.0, (2, *shape))
+
+        def quantiles(x, w, axis=axis):
+            return np.quantile(x, [0.2, 0.5], axis=axis, weights=w, method="inverted_cdf")
+
+        want = quantiles(lanes[1], weights[1])
+        np.testing.assert_array_equal(wg.vmap(quantiles)(lanes, weights)[1], want)
+        np.testing.assert_array_equal(wg.vmap(quantiles, (0, None))(lanes, weights[1])[1], want)
+        np.testing.assert_array_equal(wg.vmap(quantiles, (None, 0))(lanes[1], weights)[1], want)
+        gradient = wg.grad(lambda x, w, f=quantiles: np.sum(f(x, w) ** 2))
+        found = wg.vmap(gradient, (0, None))(lanes, weights[1])
+        np.testing.assert_allclose(found[1], gradient(lanes[1], weights[1]), rtol=1e-14)

@@ -366,6 +366,16 @@ def spread_vjp(ct: Any, _out: Any, c: Any, x: Any, q: Any, *weights: Any, **opti
     return ct_c, None, along_q(c, ct, x, q, weights, options), *(None,) * len(weights)
 
 
+def beside_lanes(weights: Any, x: Any, axis: Axes) -> Any:
+    """Return the weights of lanes in the shape of their elements."""
+    if weights.ndim == x.ndim or axis is None:
+        return weights
+    axes = [i % (x.ndim - 1) for i in axis]
+    ordered = weights.transpose((0, *[1 + i for i in np.argsort(axes)]))
+    shape = [n if i == 0 or i - 1 in axes else 1 for i, n in enumerate(x.shape)]
+    return np.broadcast_to(ordered.reshape(shape), x.shape)
+
+
 def batch_quantile(
     primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: dict[str, Any]
 ) -> Any:
@@ -377,6 +387,8 @@ def batch_quantile(
     q = operands[place]
     moved = [lead(x, flag, size) for x, flag in zip(operands, batched, strict=True)]
     moved[place] = q
+    if len(moved) > place + 1:
+        moved[place + 1] = beside_lanes(moved[place + 1], moved[place - 1], params["axis"])
     if primitive is quantile_spread:
         moved[0] = np.moveaxis(moved[0], 0, np.ndim(q))
     result = apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})

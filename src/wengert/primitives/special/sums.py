@@ -95,6 +95,7 @@ def evaluate_softmax(x: Any, *, axis: int) -> Any:
 
 def evaluate_log_softmax(x: Any, *, axis: int) -> Any:
     """Evaluate `log_softmax` with the steps of SciPy's."""
+    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     largest = MAX(x, axis, None, None, True)
     shifted = x - np.where(np.isfinite(largest), largest, x.dtype.type(0))
     with np.errstate(divide="ignore"):
