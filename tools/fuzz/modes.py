@@ -170,7 +170,7 @@ def differences(
         at = {k: float(module.loss(*moved(point, direction, k * STEP))) for k in (-2, -1, 1, 2)}
         near, far = (at[1] - at[-1]) / (2 * STEP), (at[2] - at[-2]) / (4 * STEP)
         bent, more_bent = (at[1] - 2 * middle + at[-1]) / STEP**2, (at[2] - 2 * middle + at[-2]) / (4 * STEP**2)
-        if not same(near, far, 1e-4) or not same(bent, more_bent, 1e-3) or max(abs(near), abs(bent)) > LARGE:
+        if not same(near, far, 1e-4) or not same(bent, more_bent, 2e-4) or max(abs(near), abs(bent)) > LARGE:
             raise Rejected("its derivatives are not smooth")
         slopes.append((4 * near - far) / 3)
         curvatures.append((4 * bent - more_bent) / 3)

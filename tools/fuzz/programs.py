@@ -264,8 +264,9 @@ def some_of(choice: random.Random, features: frozenset[str]) -> frozenset[str]:
     """Return all features or half of them, which meet more often then (Groce et al., Swarm testing, ISSTA 2012)."""
     every = sorted(features)
     chosen = frozenset(every if choice.random() < 0.5 else choice.sample(every, len(every) // 2))
-    # plain eager code that handles the refusal of a masked array goes on: nothing of ours is there to say so again
-    return chosen - {"masked"} if "exceptions" in chosen else chosen
+    # plain eager code goes on where it handles the refusal of a masked array, or of a write of Tensors into an ndarray:
+    # nothing of ours is there to say so again
+    return chosen - {"masked", "large"} if "exceptions" in chosen else chosen
 
 
 def random_program(seed: int, index: int, features: frozenset[str] = FEATURES) -> Program:
