@@ -437,7 +437,7 @@ def outcome(mode: str, this: Subject) -> Outcome:
         except Endless:
             return Outcome("disagreed", "endless", f"it did not end within {SECONDS['mode']} seconds")
         except Exception as error:  # noqa: BLE001 - whatever else the library raises is what is looked for
-            refusal = refused(error)
+            refusal = refused(error) or unbound(error, this)
             if refusal is None:
                 return Outcome("disagreed", type(error).__name__, traceback.format_exc(limit=-6))
             return Outcome("refused", type(refusal).__name__, str(refusal), users_line(error, this))
@@ -452,6 +452,12 @@ def refused(error: BaseException | None) -> WengertError | None:
     while error is not None and not isinstance(error, WengertError):
         error = error.__context__ if type(error) is Exception else error.__cause__
     return error
+
+
+def unbound(error: Exception, this: Subject) -> NameError | None:
+    """Return the error of a program that reads an unbound name in a branch, which plain Python may leave out."""
+    innermost = traceback.extract_tb(error.__traceback__)[-1]
+    return error if isinstance(error, NameError) and this.module.__name__ in innermost.filename else None
 
 
 def users_line(error: BaseException, this: Subject) -> str:
