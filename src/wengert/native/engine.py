@@ -106,9 +106,9 @@ def emit_object(text: str, target: Target) -> bytes:
     with COMPILING:
         import llvmlite.binding as llvm
 
-        module = llvm.parse_assembly(text)
-        module.verify()
-        return bytes(machine(target).emit_object(module))
+        with llvm.parse_assembly(text) as module:  # whose release locks LLVM, too
+            module.verify()
+            return bytes(machine(target).emit_object(module))
 
 
 def emit_assembly(text: str, target: Target) -> str:
@@ -116,7 +116,8 @@ def emit_assembly(text: str, target: Target) -> str:
     with COMPILING:
         import llvmlite.binding as llvm
 
-        return str(machine(target).emit_assembly(llvm.parse_assembly(text)))
+        with llvm.parse_assembly(text) as module:
+            return str(machine(target).emit_assembly(module))
 
 
 def address_of(name: str) -> int:
