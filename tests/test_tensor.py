@@ -92,6 +92,15 @@ def test_tensor_is_final() -> None:
     assert str(error.value) == "Tensor: a subclass Sub; Tensor is final. Hold a Tensor in your class instead."
 
 
+@pytest.mark.parametrize("arguments", [(), ([1.0],), (2, 3)])
+def test_the_class_says_which_functions_make_tensors(arguments: Any) -> None:
+    with pytest.raises(TypeError) as error:
+        wg.Tensor(*arguments)
+    needed = "a function that makes Tensors is needed"
+    action = "Use wengert.tensor(data), or wengert.numpy.zeros(shape)"
+    assert str(error.value) == f"Tensor: a call of the class; {needed}. {action}."
+
+
 def test_attributes() -> None:
     t = wg.tensor(np.zeros((2, 3), np.float32))
     assert (t.shape, t.ndim, t.size, t.itemsize, t.nbytes) == ((2, 3), 2, 6, 4, 24)

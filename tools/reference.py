@@ -85,6 +85,8 @@ def signature(thing: Any) -> str | None:
         found = inspect.signature(thing)
     except (TypeError, ValueError):
         return None
+    if found.return_annotation == "NoReturn":  # a class whose objects functions make
+        return None
     bare = [p.replace(annotation=HIDDEN, default=shown(p.default)) for p in found.parameters.values()]
     return str(inspect.Signature([p for p in bare if p.name not in ("self", "ctx")]))
 

@@ -43,6 +43,7 @@ __all__ = [
     "is_concrete",
     "is_staged",
     "make_tensor",
+    "new_tensor",
     "raw",
     "unwrapped",
     "wrapped_constant",
@@ -59,8 +60,23 @@ STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
 DECIDED_BY = "Choose with wengert.numpy.where, or use wengert.jit(wengert.vmap(function)), which converts branches"
 
 
+class MadeByFunctions(type):
+    """Be the class of `Tensor`, which only functions make: it says which, where Python would say of no arguments."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse the call."""
+        raise TypeError(
+            describe(
+                "Tensor",
+                "a call of the class",
+                "a function that makes Tensors is needed",
+                "Use wengert.tensor(data), or wengert.numpy.zeros(shape)",
+            )
+        )
+
+
 @final
-class Tensor(ArrayMethods):
+class Tensor(ArrayMethods, metaclass=MadeByFunctions):
     """Hold an array together with what a trace knows about it.
 
     Make one with `wengert.tensor` or `wengert.asarray`. It behaves as a NumPy array; while it is being
@@ -438,6 +454,8 @@ class Tensor(ArrayMethods):
 
 
 ours(Tensor)
+new_tensor: Callable[[], Tensor] = type.__call__.__get__(Tensor)
+"""Make a Tensor without content: calling a class as classes are, in C, costs no more than `Tensor()` would."""
 
 
 def known_later() -> bool:
@@ -501,7 +519,7 @@ TRUTH = ("truth",)
 
 def make_tensor(value: Any, trace: Trace | None, node: Any) -> Tensor:
     """Return a Tensor of a trace; the buffer of `value` is the Tensor's to overwrite."""
-    tensor = Tensor()
+    tensor = new_tensor()
     tensor._value = value
     tensor._trace = trace
     tensor._node = node

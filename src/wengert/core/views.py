@@ -20,7 +20,7 @@ from wengert.core.paths import Path, Step, extended
 from wengert.core.recording import SPECIAL, recording_from, settings
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
-from wengert.core.tensor import WATCHES, WATCHING, Tensor, is_concrete, is_staged, make_tensor, raw
+from wengert.core.tensor import WATCHES, WATCHING, Tensor, is_concrete, is_staged, make_tensor, new_tensor, raw
 from wengert.core.trace import Trace
 from wengert.errors import describe
 
@@ -138,7 +138,7 @@ def window_on(
     view.base_value = base._value
     view.base_node = base._node
     view.floor = settings().floor if SPECIAL else EVERYTHING
-    handle = Tensor()
+    handle = new_tensor()
     handle._value = view
     handle._trace = ALIAS
     handle._node = None

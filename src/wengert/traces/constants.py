@@ -11,7 +11,7 @@ from wengert._unregistered import UNREGISTERED, require_warning
 from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.tensor import Tensor, make_tensor, new_tensor
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.operators import operand
@@ -77,7 +77,7 @@ def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Ca
             except TypeError as error:
                 require_warning(error)
                 return apply(primitive, a)
-            result = Tensor()
+            result = new_tensor()
             result._value = found
             result._trace = result._node = None
             result._kept = False

@@ -27,7 +27,7 @@ from wengert.core.order import is_scalar
 from wengert.core.primitive import Elementwise
 from wengert.core.recording import SPECIAL
 from wengert.core.source import RECENT, caller, is_users
-from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.tensor import Tensor, make_tensor, new_tensor
 from wengert.core.views import ALIAS, resolved
 from wengert.core.watch import WATCHES
 from wengert.native.elementwise import LARGE
@@ -97,7 +97,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
         if trace is None:
             if WATCHES:
                 return general(a, b)
-            result = Tensor()
+            result = new_tensor()
             try:
                 x = a._value
                 result._value = compute_large(x, y) if type(x) is ndarray and x.size >= LARGE else compute(x, y)
@@ -175,7 +175,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             node.offset = frame.f_lasti
         else:
             node.code, node.offset = caller()
-        result = Tensor()
+        result = new_tensor()
         result._value = out
         result._trace = trace
         result._node = node
@@ -231,7 +231,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
         if trace is None:
             if WATCHES or (type(y) is ndarray and y.size >= LARGE):
                 return general(a, b)
-            result = Tensor()
+            result = new_tensor()
             try:
                 result._value = compute(b, y)
             except (ArithmeticError, ValueError):
@@ -285,7 +285,7 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
             node.code, node.offset = caller()
         if needs_y:
             a._kept = True
-        result = Tensor()
+        result = new_tensor()
         result._value = out
         result._trace = trace
         result._node = node
@@ -336,7 +336,7 @@ def unary_function(
                 return general(a)
             if WATCHES:
                 return make_tensor(out, None, None)
-            result = Tensor()
+            result = new_tensor()
             result._value = out
             result._trace = result._node = None
             result._kept = False
@@ -369,7 +369,7 @@ def unary_function(
         node.hooks = None
         node.parent = a._node
         node.code, node.offset = caller()
-        result = Tensor()
+        result = new_tensor()
         result._value = out
         result._trace = trace
         result._node = node

@@ -20,7 +20,7 @@ from wengert.core.paths import Path, extended
 from wengert.core.recording import SPECIAL
 from wengert.core.sharing import SHARES
 from wengert.core.source import RECENT, asker, caller, is_users
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, new_tensor
 from wengert.core.views import ALIAS, base_and_path, window_on
 from wengert.core.watch import WATCHES
 from wengert.primitives.index_layout import OPERAND
@@ -197,7 +197,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
     out = value[entries]
     if None in entries and out.size == value.size and all(map(is_whole, entries)):
         return reshaped(x if view is None else given, {"shape": out.shape, "order": "C"})
-    result = Tensor()
+    result = new_tensor()
     result._value = out
     result._trace = trace
     result._kept = False
@@ -263,7 +263,7 @@ def gather(x: Tensor, index: Any) -> Tensor:
         return read_index(x, index)
     else:
         entries = found
-    result = Tensor()
+    result = new_tensor()
     out = result._value = x._value[entries]
     result._trace = trace
     result._kept = False

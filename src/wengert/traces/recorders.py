@@ -19,7 +19,7 @@ from wengert.core.paths import Path, extended
 from wengert.core.primitive import Primitive
 from wengert.core.recording import SPECIAL
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor, unwrapped, wrapped_constant
+from wengert.core.tensor import Tensor, new_tensor, unwrapped, wrapped_constant
 from wengert.core.views import ALIAS, is_window, resolved, window_on, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
@@ -72,7 +72,7 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             return apply(primitive, a, **params)
         if kind is Tensor and out.dtype.kind not in "fc":
             return wrapped_constant(out)
-        result = Tensor()
+        result = new_tensor()
         result._value = out
         if trace is None or constant or out.dtype.kind not in "fc":
             result._trace = result._node = None
@@ -129,7 +129,7 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
         if kind is not ndarray and kind is not float64:
             return apply(primitive, a, **params)
         out = evaluate(x, **params)
-        result = Tensor()
+        result = new_tensor()
         result._value = out
         result._kept = False
         if trace is None or out.dtype.kind not in "fc":
@@ -218,7 +218,7 @@ def several_function(
             return apply(primitive, *operands, **params)
         if nested and out.dtype.kind not in "fc":
             return wrapped_constant(out)
-        result = Tensor()
+        result = new_tensor()
         result._value = out
         if trace is None or out.dtype.kind not in "fc":
             result._trace = result._node = None
@@ -269,7 +269,7 @@ def pair_function(compute: Callable[[Any, Any], Any], general: Operator) -> Oper
                     out = compute(x, y)
                 except (TypeError, ValueError):  # which says more there; or warns
                     return general(a, b)
-                result = Tensor()
+                result = new_tensor()
                 result._value = out
                 result._trace = result._node = None
                 result._kept = False
