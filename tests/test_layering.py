@@ -24,6 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "_digests",
             "_logs",
             "_malloc",
+            "_places",
             "_records",
             "native",
             "pictures",

@@ -7,6 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.test_import_cost import loaded_by
+from wengert._places import PLACES
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
 MIRRORS = {"wengert.numpy": np, "wengert.numpy.linalg": np.linalg, "wengert.numpy.fft": np.fft}
 
@@ -47,3 +50,15 @@ def test_exported_names_exist(module):
 def test_exported_names_are_sorted_and_unique(module):
     names = list(importlib.import_module(module).__all__)
     assert len(set(names)) == len(names)
+
+
+def test_errors_know_where_all_documented_names_are():
+    places = {f"wengert.{module}": set(names.split()) for module, names in PLACES.items()}
+    assert set().union(*places.values()) == set().union(*DOCUMENTED.values()) - DOCUMENTED["wengert"]
+    for module, names in places.items():
+        assert names <= DOCUMENTED[module], "run `python -m tools.public_names`"
+
+
+def test_asking_for_a_name_that_is_not_there_imports_no_module_to_look():
+    loaded = loaded_by("wengert; hasattr(wengert, 'nothing'), hasattr(wengert, 'minimize')")
+    assert loaded - loaded_by("wengert") == {"wengert._places"}

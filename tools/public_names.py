@@ -1,5 +1,6 @@
 """Write docs/public-names.md: the names that each public module exports, with the first line about each.
 
+`wengert._places` has them, too, for errors that say where a name is without importing all modules.
 Run `python -m tools.public_names` after a public name was added or removed, and read the difference before you
 commit it: the page is a promise.
 """
@@ -9,8 +10,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import textwrap
 from pathlib import Path
 
+import wengert
 from wengert.numpy._left_out import LEFT_OUT
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
@@ -24,6 +27,17 @@ MODULES = (
     *("wengert.scipy.ndimage", "wengert.scipy.signal", "wengert.scipy.spatial.distance"),
     *("wengert.scipy.special", "wengert.scipy.stats", "wengert.nn", "wengert.nn.functional"),
 )
+PLACES = Path(wengert.__file__).with_name("_places.py")
+LIKELY = (
+    *("numpy", "numpy.linalg", "autograd", "nn.functional", "scipy.special", "scipy.linalg", "optim", "random"),
+    *("tree", "functional", "testing", "extend", "graph", "errors", "numpy.fft", "scipy.stats", "scipy.signal"),
+)
+"""Modules of which the first that has a name is most likely meant; the others follow."""
+PLACES_HEAD = '''"""Where public names are, for errors that say so; `python -m tools.public_names` writes this."""
+
+__all__ = ["PLACES"]
+
+'''
 HEAD = """# Public names
 
 What may be imported from where. Names that are not listed here, and all that start with an underscore, may change
@@ -76,8 +90,22 @@ def left_out() -> str:
     return "\n".join(lines)
 
 
+def places() -> str:
+    """Return the text of the module that knows where names are which `wengert` itself has not."""
+    known = set(wengert.__all__)
+    lines = []
+    others = [name.removeprefix("wengert.") for name in MODULES if name != "wengert"]
+    for module in dict.fromkeys((*LIKELY, *others)):
+        names = sorted(set(importlib.import_module(f"wengert.{module}").__all__) - known)
+        known.update(names)
+        if names:
+            lines.append(f'    "{module}": """\n{textwrap.fill(" ".join(names), 120)}\n""",\n')
+    return PLACES_HEAD + "PLACES = {\n" + "".join(lines) + "}\n"
+
+
 def main() -> None:
-    """Write the pages."""
+    """Write the pages, and the module of places."""
+    PLACES.write_text(places())
     PAGE.write_text(page())
     LEFT_OUT_PAGE.write_text(left_out())
 

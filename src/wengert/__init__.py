@@ -110,10 +110,6 @@ _MODULES = (
     "testing",
     "tree",
 )
-_NAMESPACES = (
-    *("numpy", "numpy.linalg", "autograd", "nn.functional", "scipy.special", "scipy.linalg", "optim", "random"),
-    *("tree", "functional", "testing", "extend", "graph", "errors", "numpy.fft", "scipy.stats", "scipy.signal"),
-)
 LATER |= {
     "scipy.special": "wengert.scipy.special",
     "numpy.fft": "wengert.numpy.fft",
@@ -132,12 +128,10 @@ def __getattr__(name: str) -> Any:
 
 def _elsewhere(name: str) -> str:
     """Return what errors say about a name that is in a module of the library; nothing of others."""
-    if name.startswith("_"):
-        return ""
-    for module in _NAMESPACES:
-        if name in importlib.import_module(f"wengert.{module}").__all__:
-            return f"; it is wengert.{module}.{name}"
-    return ""
+    from wengert._places import PLACES
+
+    places = (f"; it is wengert.{module}.{name}" for module, names in PLACES.items() if name in names.split())
+    return next(places, "")
 
 
 def __dir__() -> list[str]:
