@@ -13,17 +13,7 @@ are evaluated. Values are SciPy's to rounding. Whether places increase is looked
 from typing import TYPE_CHECKING, Any
 
 from wengert.numpy._left_out import named_on_demand
-from wengert.scipy.interpolate._bsplines import (
-    BSpline,
-    InterpolatedUnivariateSpline,
-    make_interp_spline,
-    make_lsq_spline,
-    splantider,
-    splder,
-    splev,
-    splint,
-    splrep,
-)
+from wengert.scipy.interpolate._bsplines import BSpline
 from wengert.scipy.interpolate._cubic import (
     Akima1DInterpolator,
     CubicHermiteSpline,
@@ -31,6 +21,7 @@ from wengert.scipy.interpolate._cubic import (
     PchipInterpolator,
     pchip_interpolate,
 )
+from wengert.scipy.interpolate._fitpack import InterpolatedUnivariateSpline, splantider, splder, splev, splint, splrep
 from wengert.scipy.interpolate._grids import RectBivariateSpline, RegularGridInterpolator, interpn
 from wengert.scipy.interpolate._lines import interp1d
 from wengert.scipy.interpolate._piecewise import PPoly
@@ -40,6 +31,7 @@ from wengert.scipy.interpolate._polynomials import (
     barycentric_interpolate,
     krogh_interpolate,
 )
+from wengert.scipy.interpolate._through_samples import make_interp_spline, make_lsq_spline
 
 __all__ = [
     "Akima1DInterpolator",

@@ -12,10 +12,11 @@ import numpy as np
 from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
-from wengert.scipy.interpolate._bsplines import BSpline, basis, make_interp_spline
+from wengert.scipy.interpolate._bsplines import BSpline, basis
 from wengert.scipy.interpolate._cubic import PchipInterpolator
 from wengert.scipy.interpolate._piecewise import power_sum
 from wengert.scipy.interpolate._samples import beside, increasing, interval, numbers, required_within
+from wengert.scipy.interpolate._through_samples import make_interp_spline
 
 __all__ = ["RectBivariateSpline", "RegularGridInterpolator", "interpn"]
 

@@ -1,0 +1,217 @@
+"""FITPACK's names for splines: by knots, coefficients and degree, and as an object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from wengert.errors import UsageError, describe
+from wengert.scipy.interpolate._bsplines import BSpline
+from wengert.scipy.interpolate._samples import beside, numbers, required_within
+from wengert.scipy.interpolate._through_samples import make_interp_spline
+
+__all__ = [
+    "InterpolatedUnivariateSpline",
+    "splantider",
+    "splder",
+    "splev",
+    "splint",
+    "splrep",
+]
+
+
+def spline_of(tck: Any) -> BSpline:
+    """Return a spline given by knots, coefficients and degree."""
+    return tck if isinstance(tck, BSpline) else BSpline(tck[0], tck[1], tck[2])
+
+
+def padded(spline: BSpline) -> tuple[Any, Any, int]:
+    """Return knots, as many coefficients, and degree."""
+    more = np.zeros((spline.t.shape[0] - spline.c.shape[0], *spline.c.shape[1:]))
+    return spline.t, np.concatenate([spline.c, more]), spline.k
+
+
+def splrep(
+    x: Any,
+    y: Any,
+    w: Any = None,
+    xb: Any = None,
+    xe: Any = None,
+    k: int = 3,
+    task: int = 0,
+    s: Any = None,
+    t: Any = None,
+    full_output: int = 0,
+    per: int = 0,
+    quiet: int = 1,
+) -> tuple[Any, Any, int]:
+    """Return the knots, coefficients and degree of the spline through samples; see `scipy.interpolate.splrep`.
+
+    Only splines that go through all samples are made: those that smooth choose their knots by the samples.
+
+    Args:
+        x: the places of samples, which increase.
+        y: samples.
+        w: not supported, as all but `k` and `quiet`.
+        xb: not supported.
+        xe: not supported.
+        k: the degree.
+        task: 0.
+        s: 0, if it is given.
+        t: not supported.
+        full_output: 0.
+        per: 0.
+        quiet: whether nothing is printed.
+
+    Raises:
+        UsageError: one of them is given.
+
+    >>> splev(1.5, splrep([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 8.0, 27.0]))
+    tensor(3.375)
+    """
+    given = {"w": w, "xb": xb, "xe": xe, "t": t, "s": s or None, "task": task or None, "per": per or None}
+    for name, value in {**given, "full_output": full_output or None}.items():
+        if value is not None:
+            text = f"{name}={value!r:.40}"
+            raise UsageError(describe("splrep", text, "its default is needed", "Use make_interp_spline"))
+    return padded(make_interp_spline(x, y, k))
+
+
+def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
+    """Return values of a spline, or of a derivative; see `scipy.interpolate.splev`.
+
+    Args:
+        x: places.
+        tck: knots, coefficients and degree, or a `BSpline`.
+        der: which derivative.
+        ext: what holds outside: 0 the first and last polynomials, 1 zero, 2 an error, 3 the values at the ends.
+
+    Raises:
+        UsageError: `ext` is another.
+
+    >>> splev([0.5, 3.0], ([0.0, 0.0, 1.0, 2.0, 2.0], [0.0, 1.0, 0.0], 1), ext=1)
+    tensor([0.5, 0. ])
+    """
+    spline, places = spline_of(tck), numbers(x)
+    first, last = spline.t[spline.k], spline.t[spline.count]
+    if ext not in (0, 1, 2, 3):
+        raise UsageError(describe("splev", f"ext={ext!r:.40}", "0, 1, 2 or 3 is needed", "Leave it out"))
+    if ext == 2:
+        places = required_within("splev", places, first, last)
+    if ext == 3:
+        places = np.clip(places, first, last)
+    found = spline(places, der, True)
+    inside = (places >= first) & (places <= last)
+    return np.where(beside(inside, found), found, 0.0) if ext == 1 else found
+
+
+def splint(a: Any, b: Any, tck: Any, full_output: int = 0) -> Any:
+    """Return the integral of a spline, zero outside of its knots; see `scipy.interpolate.splint`.
+
+    Args:
+        a: the lower limit.
+        b: the upper limit.
+        tck: knots, coefficients and degree, or a `BSpline`.
+        full_output: 0.
+
+    >>> splint(0.0, 1.0, ([0.0, 0.0, 1.0, 2.0, 2.0], [0.0, 1.0, 0.0], 1))
+    tensor(0.5)
+    """
+    return spline_of(tck).integrate(a, b, extrapolate=False)
+
+
+def splder(tck: Any, n: int = 1) -> Any:
+    """Return a derivative of a spline as one; see `scipy.interpolate.splder`.
+
+    >>> splder(([0.0, 0.0, 1.0, 2.0, 2.0], [0.0, 1.0, 0.0], 1))[1]
+    tensor([ 1., -1.,  0.])
+    """
+    found = spline_of(tck).derivative(n)
+    return found if isinstance(tck, BSpline) else padded(found)
+
+
+def splantider(tck: Any, n: int = 1) -> Any:
+    """Return the integral of a spline from its first knot on as one; see `scipy.interpolate.splantider`.
+
+    >>> splev(2.0, splantider(([0.0, 0.0, 1.0, 2.0, 2.0], [0.0, 1.0, 0.0], 1)))
+    tensor(1.)
+    """
+    found = spline_of(tck).antiderivative(n)
+    return found if isinstance(tck, BSpline) else padded(found)
+
+
+class InterpolatedUnivariateSpline:
+    """Go through samples; see `scipy.interpolate.InterpolatedUnivariateSpline`.
+
+    Args:
+        x: the places of samples, which increase.
+        y: samples.
+        w: not supported.
+        bbox: not supported.
+        k: the degree.
+        ext: what holds outside: 0 the first and last polynomials, 1 zero, 2 an error, 3 the values at the ends; or
+            "extrapolate", "zeros", "raise", "const".
+        check_finite: not needed.
+
+    Raises:
+        UsageError: what is not supported is given.
+
+    >>> InterpolatedUnivariateSpline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 8.0, 27.0])(1.5)
+    tensor(3.375)
+    """
+
+    EXT = ("extrapolate", "zeros", "raise", "const")
+
+    def __init__(
+        self,
+        x: Any,
+        y: Any,
+        w: Any = None,
+        bbox: Sequence[Any] = (None, None),
+        k: int = 3,
+        ext: Any = 0,
+        check_finite: bool = False,
+    ) -> None:
+        if w is not None or any(end is not None for end in bbox):
+            given = "weights or bounds"
+            raise UsageError(describe("InterpolatedUnivariateSpline", given, "none are needed", "Leave them out"))
+        self.spline = make_interp_spline(x, y, k)
+        self.ext = self.EXT.index(ext) if ext in self.EXT else ext
+
+    def __call__(self, x: Any, nu: int = 0, ext: Any = None) -> Any:
+        """Return values, or those of a derivative."""
+        beyond = self.ext if ext is None else self.EXT.index(ext) if ext in self.EXT else ext
+        return splev(x, self.spline, nu, beyond)
+
+    def of(self, spline: BSpline) -> Self:
+        """Return another spline with the same rule outside."""
+        made = object.__new__(type(self))
+        made.spline, made.ext = spline, self.ext
+        return made
+
+    def derivative(self, n: int = 1) -> Self:
+        """Return a derivative."""
+        return self.of(self.spline.derivative(n))
+
+    def antiderivative(self, n: int = 1) -> Self:
+        """Return the integral from the first place on."""
+        return self.of(self.spline.antiderivative(n))
+
+    def integral(self, a: Any, b: Any) -> Any:
+        """Return the integral from a to b, zero outside."""
+        return splint(a, b, self.spline)
+
+    def derivatives(self, x: Any) -> Any:
+        """Return the value and all derivatives at a place."""
+        return np.stack([self(x, nu) for nu in range(self.spline.k + 1)])
+
+    def get_knots(self) -> Any:
+        """Return the knots, those at the ends once."""
+        k = self.spline.k
+        return self.spline.t[k : self.spline.t.shape[0] - k]
+
+    def get_coeffs(self) -> Any:
+        """Return the coefficients."""
+        return self.spline.c

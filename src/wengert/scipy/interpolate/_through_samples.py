@@ -1,0 +1,223 @@
+"""The coefficients of B-splines that go through samples, or as near to them as they can."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.tensor import is_concrete, raw
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.primitives.matrix_equations import banded_solution
+from wengert.scipy.interpolate._bsplines import BSpline, basis, knots_of
+from wengert.scipy.interpolate._samples import increasing, interval, numbers, samples
+
+__all__ = ["make_interp_spline", "make_lsq_spline"]
+
+
+Conditions = Sequence[tuple[int, Any]]
+"""Derivatives that are given at an end: their orders and values."""
+
+
+def not_a_knot(x: Any, k: int) -> Any:
+    """Return the knots of a spline whose polynomials do not change at the places beside the ends."""
+    middle = x if k % 2 else (x[1:] + x[:-1]) / 2
+    half = (k + 1) // 2
+    inner = middle[half : middle.shape[0] - half] if k else middle
+    return np.concatenate([*[x[:1]] * (k + 1), inner, *[x[-1:]] * (k + 1)])
+
+
+def periodic_knots(x: Any, k: int) -> Any:
+    """Return the knots of a periodic spline, which go on at both ends by the distances at the other."""
+    if k % 2 == 0:
+        x = np.concatenate([x[:1], x[1:-1] - np.diff(x)[:-1] / 2, x[-1:]])
+    h = np.diff(x)
+    count = x.shape[0] - 1
+    before, after = [x[:1]], [x[-1:]]
+    for i in range(k):
+        place, other = -(i % count) - 1, i % count
+        before.append(before[-1] - h[place:][:1])
+        after.append(after[-1] + h[other:][:1])
+    return np.concatenate([*before[:0:-1], x, *after[1:]])
+
+
+def derivatives_of(condition: Any, shape: tuple[int, ...]) -> Conditions:
+    """Return the derivatives that are given at an end, with their orders."""
+    if condition is None:
+        return []
+    if isinstance(condition, str):
+        orders = {"clamped": 1, "natural": 2}
+        if condition not in orders:
+            needed = "'not-a-knot', 'periodic', 'clamped', 'natural' or pairs of orders and values are needed"
+            raise UsageError(describe("make_interp_spline", f"bc_type with {condition!r:.40}", needed, "Pass these"))
+        return [(orders[condition], np.zeros(shape))]
+    return [(operator.index(order), np.broadcast_to(numbers(value), shape)) for order, value in condition]
+
+
+def make_interp_spline(
+    x: Any,
+    y: Any,
+    k: int = 3,
+    t: Any = None,
+    bc_type: Any = None,
+    axis: int = 0,
+    check_finite: bool = True,
+) -> BSpline:
+    """Return the spline through samples; see `scipy.interpolate.make_interp_spline`.
+
+    Args:
+        x: the places of samples, which increase.
+        y: samples.
+        k: the degree.
+        t: knots; chosen if they are not given.
+        bc_type: what holds at the ends: "not-a-knot", "periodic", "clamped", "natural", or for each end one of the last
+            two, None, or pairs of the orders of derivatives and their values.
+        axis: the axis of samples.
+        check_finite: not needed: what is not finite comes out.
+
+    Raises:
+        ShapeError: there are not as many samples, or another number of conditions is needed.
+        UsageError: the conditions are unknown.
+
+    >>> make_interp_spline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 8.0, 27.0])([0.5, 2.5])
+    tensor([ 0.125, 15.625])
+    """
+    k = operator.index(k)
+    places = increasing("make_interp_spline", x, 1)
+    heights, at = samples("make_interp_spline", y, axis, places.shape[0])
+    periodic = isinstance(bc_type, str) and bc_type == "periodic"
+    ends: Any = (None, None) if periodic or bc_type is None or bc_type == "not-a-knot" else bc_type
+    ends = (ends, ends) if isinstance(ends, str) else tuple(ends)
+    if k < 2 and t is None:
+        if ends != (None, None):
+            given = f"bc_type={bc_type!r:.40} with degree {k}"
+            raise UsageError(describe("make_interp_spline", given, "no condition is needed", "Leave it out"))
+        knots = np.concatenate([*[places[:1]] * k, places, places[-1:]])
+        return BSpline.construct_fast(knots, heights, k, axis=at)
+    if periodic:
+        return periodic_spline(places, heights, k, at)
+    if t is not None:
+        knots = knots_of("make_interp_spline", t, k)
+    elif ends == (None, None):
+        if places.shape[0] <= k:
+            given = f"{places.shape[0]} samples for degree {k}"
+            raise ShapeError(describe("make_interp_spline", given, f"{k + 1} are needed", "Choose a lower degree"))
+        knots = not_a_knot(places, k)
+    else:
+        knots = np.concatenate([*[places[:1]] * k, places, *[places[-1:]] * k])
+    left, right = (derivatives_of(end, heights.shape[1:]) for end in ends)
+    count, wanted = places.shape[0] + len(left) + len(right), knots.shape[0] - k - 1
+    if count != wanted:
+        given = f"{len(left)} and {len(right)} derivatives at the ends"
+        needed = f"{wanted - places.shape[0]} together are needed"
+        raise ShapeError(describe("make_interp_spline", given, needed, "Correct bc_type or t"))
+    return BSpline.construct_fast(knots, coefficients(knots, k, places, heights, left, right), k, axis=at)
+
+
+def coefficients(t: Any, k: int, places: Any, heights: Any, left: Conditions, right: Conditions) -> Any:
+    """Return the coefficients of the spline through samples, with derivatives given at its ends."""
+    count = t.shape[0] - k - 1
+    inside = interval(t, places, k, count - 1)
+    rows = [
+        *[(basis(t, k, places[:1], inside[:1], order), inside[:1]) for order, _ in left],
+        (basis(t, k, places, inside), inside),
+        *[(basis(t, k, places[-1:], inside[-1:], order), inside[-1:]) for order, _ in right],
+    ]
+    weights = [np.concatenate([as_row(row[i], where) for row, where in rows]) for i in range(k + 1)]
+    values = np.concatenate([*[v[None] for _, v in left], heights, *[v[None] for _, v in right]])
+    if not values.size:
+        return values
+    bands = banded(np.stack(weights), np.concatenate([where for _, where in rows]), k)
+    return banded_solution(bands, values.reshape(count, -1), k, k).reshape(values.shape)
+
+
+def as_row(weight: Any, like: Any) -> Any:
+    """Return the values of a B-spline at places, which may all be the number 0."""
+    return weight + np.zeros(like.shape)
+
+
+def banded(weights: Any, left: Any, k: int) -> Any:
+    """Return the matrix of B-splines at places as its diagonals: element (i, j) stands at (k + i - j, j).
+
+    Row i has `weights[:, i]` in its columns from left[i] - k on.
+    """
+    count = weights.shape[1]
+    column = np.arange(count)
+    row = column + np.arange(2 * k + 1)[:, None] - k
+    inside = (row >= 0) & (row < count)
+    row = np.clip(row, 0, count - 1)
+    place = column - left[row] + k
+    inside = inside & (place >= 0) & (place <= k)
+    return np.where(inside, weights[np.clip(place, 0, k), row], 0.0)
+
+
+def periodic_spline(x: Any, y: Any, k: int, axis: int) -> BSpline:
+    """Return the periodic spline through samples, whose coefficients repeat after one less than there are samples."""
+    if is_concrete(y) and not np.allclose(np.asarray(raw(y[0])), np.asarray(raw(y[-1])), atol=1e-15):
+        needed = "a last one that is the first is needed"
+        raise ValueError(describe("make_interp_spline", "samples of a periodic spline", needed, "Make them equal"))
+    t = periodic_knots(x, k)
+    count = x.shape[0] - 1
+    places = x[:-1]
+    left = interval(t, places, k, t.shape[0] - k - 2)
+    matrix = dense(basis(t, k, places, left), left - k, count)
+    found = np.linalg.solve(matrix, y[:-1].reshape(count, -1)).reshape(count, *y.shape[1:])
+    repeated = found[np.arange(count + k) % count]
+    return BSpline.construct_fast(t, repeated, k, "periodic", axis)
+
+
+def make_lsq_spline(
+    x: Any,
+    y: Any,
+    t: Any,
+    k: int = 3,
+    w: Any = None,
+    axis: int = 0,
+    check_finite: bool = True,
+    *,
+    method: str = "qr",
+) -> BSpline:
+    """Return the spline with given knots that is nearest to samples; see `scipy.interpolate.make_lsq_spline`.
+
+    Args:
+        x: the places of samples, which increase.
+        y: samples.
+        t: knots.
+        k: the degree.
+        w: weights of the samples, whose squares count; 1 if they are not given.
+        axis: the axis of samples.
+        check_finite: not needed: what is not finite comes out.
+        method: not needed: it is the decomposition of orthogonal columns.
+
+    Raises:
+        ShapeError: there are not as many samples, or too few.
+
+    >>> make_lsq_spline([0.0, 1.0, 2.0], [0.0, 2.0, 1.0], [0.0, 0.0, 2.0, 2.0], 1)([0.0, 2.0])
+    tensor([0.5, 1.5])
+    """
+    k = operator.index(k)
+    places = increasing("make_lsq_spline", x, 1)
+    heights, at = samples("make_lsq_spline", y, axis, places.shape[0])
+    knots = knots_of("make_lsq_spline", t, k)
+    count = knots.shape[0] - k - 1
+    if places.shape[0] < count:
+        given = f"{places.shape[0]} samples for {count} coefficients"
+        raise ShapeError(describe("make_lsq_spline", given, "as many are needed", "Pass fewer knots"))
+    left = interval(knots, places, k, count - 1)
+    weights = np.ones(places.shape) if w is None else numbers(w)
+    matrix = dense(basis(knots, k, places, left), left - k, count) * weights[:, None]
+    q, r = np.linalg.qr(matrix)
+    flat = heights.reshape(places.shape[0], -1) * weights[:, None]
+    found = np.linalg.solve(r, q.T @ flat).reshape(count, *heights.shape[1:])
+    return BSpline.construct_fast(knots, found, k, axis=at)
+
+
+def dense(weights: Sequence[Any], first: Any, count: int) -> Any:
+    """Return the matrix of B-splines at places; its columns go round."""
+    matrix: Any = 0.0
+    for i, weight in enumerate(weights):
+        here = ((first + i) % count)[:, None] == np.arange(count)
+        matrix = matrix + np.where(here, as_row(weight, first)[:, None], 0.0)
+    return matrix
