@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.numpy import _linalg, _shapes  # noqa: F401 - they enter their functions
+from wengert.numpy import _linalg, _matrix_products, _norms, _shapes  # noqa: F401 - they enter their functions
 from wengert.numpy._namespace import exported
 
 _EXPORTED = {"LinAlgError": np.linalg.LinAlgError} | exported(np.linalg)

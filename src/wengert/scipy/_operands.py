@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from wengert.core.tensor import is_concrete
-from wengert.errors import GraphError, ShapeError, describe
+from wengert.errors import ShapeError, describe
+from wengert.numpy import _matrices
 from wengert.numpy._contractions import array
 
 __all__ = ["array", "known", "matrices", "of_columns", "square", "system"]
 
-
-def square(name: str, value: Any) -> Any:
-    """Return an operand that is a stack of square matrices."""
-    x = array(name, value)
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(
-            describe(name, f"shape {x.shape}", "square matrices along the last two axes are needed", "Reshape it")
-        )
-    return x
-
-
-def known(name: str, value: Any) -> Any:
-    """Return an operand whose function may be complex where it is real, as its elements say."""
-    x = square(name, value)
-    if x.dtype.kind != "c" and not is_concrete(x):
-        raise GraphError(
-            describe(
-                name,
-                f"a real matrix of shape {x.shape} whose elements are unknown in a trace or differ between lanes",
-                "complex elements are needed, because it depends on real ones whether the result is real",
-                "Convert it with .astype(complex)",
-            )
-        )
-    return x
-
-
-def matrices(name: str, value: Any) -> Any:
-    """Return an operand that is a stack of matrices."""
-    x = array(name, value)
-    if x.ndim < 2:
-        raise ShapeError(
-            describe(name, f"shape {x.shape}", "matrices along the last two axes are needed", "Reshape it")
-        )
-    return x
+matrices = functools.partial(_matrices.matrices, error=ShapeError)
+square = functools.partial(_matrices.square, error=ShapeError)
+known = functools.partial(_matrices.known, error=ShapeError)
 
 
 def system(name: str, rows: int, b: Any) -> Any:

@@ -1,0 +1,48 @@
+"""Operands that are matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.tensor import is_concrete
+from wengert.errors import GraphError, describe
+from wengert.numpy._contractions import array
+
+__all__ = ["known", "matrices", "square"]
+
+NUMPYS_ERROR = np.linalg.LinAlgError
+"""What is raised for another shape; functions of SciPy raise something else."""
+
+
+def matrices(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
+    """Return an operand that is a stack of matrices."""
+    x = array(name, value)
+    if x.ndim < 2:
+        raise error(describe(name, f"shape {x.shape}", "matrices along the last two axes are needed", "Reshape it"))
+    return x
+
+
+def square(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
+    """Return an operand that is a stack of square matrices."""
+    x = array(name, value)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        needed = "square matrices along the last two axes are needed"
+        raise error(describe(name, f"shape {x.shape}", needed, "Reshape it"))
+    return x
+
+
+def known(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
+    """Return square matrices whose function may be complex where they are real, as their elements say."""
+    x = square(name, value, error)
+    if x.dtype.kind != "c" and not is_concrete(x):
+        raise GraphError(
+            describe(
+                name,
+                f"a real matrix of shape {x.shape} whose elements are unknown in a trace or differ between lanes",
+                "complex elements are needed, because it depends on real ones whether results are real",
+                "Convert it with .astype(complex)",
+            )
+        )
+    return x
