@@ -26,6 +26,8 @@ from wengert.compile.passes import inlined
 from wengert.compile.segments import segmented
 from wengert.core.methods import FUNCTIONS
 from wengert.errors import WengertError
+from wengert.numpy._derivatives import NOTHING
+from wengert.numpy._namespace import plain_names
 from wengert.traces import batch
 
 __all__ = ["CALLS", "MODULES", "WITHOUT", "Row", "functions", "main", "page", "row"]
@@ -87,6 +89,9 @@ def convolutions() -> Iterator[tuple[str, Sample]]:
 
 CALLS: dict[str, dict[str, Sample]] = {
     "wengert.numpy": {
+        "full": of(3, positive()),
+        "full_like": of(fixed(V), positive()),
+        "kaiser": of(4, positive()),
         "allclose": of(V, W),
         "apply_along_axis": of(np.sin, 0, A),
         "apply_over_axes": of(np.sum, A, fixed([0])),
@@ -223,22 +228,8 @@ EVALUATED = {"make_interp_spline": 1, "make_lsq_spline": 1, "RectBivariateSpline
 WRITING = ("copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask")
 """Functions that write to their first argument and return nothing."""
 WITHOUT = {
-    "wengert.numpy": frozenset(
-        {
-            *("arange", "bartlett", "blackman", "hamming", "hanning", "kaiser", "eye", "identity", "tri", "indices"),
-            *("empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"),
-            *("diag_indices", "diag_indices_from", "mask_indices", "tril_indices", "tril_indices_from", "triu_indices"),
-            *("triu_indices_from", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromregex"),
-            *("fromstring", "genfromtxt", "load", "loadtxt", "save", "savetxt", "savez", "savez_compressed"),
-            *("array2string", "array_repr", "array_str", "base_repr", "binary_repr", "format_float_positional"),
-            *("format_float_scientific", "get_printoptions", "printoptions", "set_printoptions", "geterr"),
-            *("geterrcall", "seterr", "seterrcall", "getbufsize", "setbufsize", "broadcast_shapes", "can_cast"),
-            *("common_type", "einsum_path", "iscomplexobj", "isrealobj", "isdtype", "isfortran", "isscalar"),
-            *("issubdtype", "iterable", "may_share_memory", "min_scalar_type", "mintypecode", "ndim", "promote_types"),
-            *("result_type", "shape", "shares_memory", "size", "typename", "ndenumerate"),
-        }
-    ),
-    "wengert.numpy.fft": frozenset({"fftfreq", "rfftfreq"}),
+    "wengert.numpy": NOTHING | {name for name, x in plain_names().items() if inspect.isroutine(x)},
+    "wengert.numpy.fft": NOTHING,
     "wengert.scipy.linalg": frozenset({"dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal", "pascal"}),
     "wengert.scipy.signal": frozenset({"savgol_coeffs"}),
     "wengert.random": frozenset({"key"}),
@@ -410,7 +401,7 @@ def table(module: str) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     with np.errstate(all="ignore"):
         yield from (str(row(module, name)) for name in functions(module))
-    without = sorted(WITHOUT.get(module, ()))
+    without = sorted(WITHOUT.get(module, frozenset()).intersection(importlib.import_module(module).__all__))
     if without:
         yield f"\nNothing to differentiate: {', '.join(f'`{name}`' for name in without)}."
 

@@ -105,6 +105,8 @@ def wrapped(result: Any) -> Any:
     return result
 
 
+OF_NUMPY = (np, np.linalg, np.fft)
+"""The modules of which docstrings tell about derivatives."""
 PUBLIC: dict[int, Callable[..., Any]] = {}
 """The public functions made so far, by the identity of what they mean: NumPy has two names for some."""
 
@@ -132,6 +134,11 @@ def public_function(module: Any, name: str) -> Callable[..., Any]:
             found.__signature__ = known  # type: ignore[attr-defined]  # for help()
         if isinstance(function, np.ufunc):
             attach_methods(found, function)
+        numpys = next((owner for owner in OF_NUMPY if vars(owner).get(name) is function), None)
+        if numpys is not None:  # SciPy has some of NumPy's own, too
+            from wengert.numpy._derivatives import described  # whose tables cost as much as a module of functions
+
+            found.__doc__ = described(numpys, name, function, found.__doc__ or "")
         PUBLIC[id(meaning)] = found
     return found
 

@@ -1,0 +1,187 @@
+"""What docstrings of public functions say of derivatives: by which parameters there are some, and what a kink gives."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.primitive import PRIMITIVES, Constant, Elementwise
+
+__all__ = ["KINKS", "NOTHING", "described"]
+
+BY = {
+    **dict.fromkeys(("append", "insert", "put_along_axis"), "arr values"),
+    **dict.fromkeys(("apply_along_axis", "extract"), "arr"),
+    **dict.fromkeys(("apply_over_axes", "compress"), "a"),
+    "angle": "z",
+    "average": "a weights",
+    "bincount": "weights",
+    "choose": "choices",
+    "clip": "a a_min a_max",
+    **dict.fromkeys(("convolve", "correlate", "put"), "a v"),
+    "copyto": "dst src",
+    "corrcoef": "x y",
+    "cov": "m y aweights",
+    **dict.fromkeys(("cross", "dot", "inner", "kron", "outer", "tensordot", "vdot"), "a b"),
+    "diff": "a prepend append",
+    "ediff1d": "ary to_end to_begin",
+    "einsum": "operands",
+    "fill_diagonal": "a val",
+    **dict.fromkeys(("full", "full_like"), "fill_value"),
+    **dict.fromkeys(("geomspace", "linspace"), "start stop"),
+    "gradient": "f varargs",
+    **dict.fromkeys(("histogram", "histogram2d", "histogramdd"), "weights"),
+    "interp": "x xp fp left right period",
+    "kaiser": "beta",
+    "logspace": "start stop base",
+    **dict.fromkeys(("amax", "amin", "max", "min", "nanmax", "nanmin"), "a initial"),
+    **dict.fromkeys(("nanprod", "nansum", "prod", "sum"), "a initial"),
+    **dict.fromkeys(("nanpercentile", "nanquantile", "percentile", "quantile"), "a q"),
+    "nan_to_num": "x nan posinf neginf",
+    "pad": "array kwargs",
+    "place": "arr vals",
+    **dict.fromkeys(("polyadd", "polymul", "polysub"), "a1 a2"),
+    "polydiv": "u v",
+    "polyfit": "x y w",
+    "polyint": "p k",
+    "polyval": "p x",
+    "putmask": "a values",
+    "select": "choicelist default",
+    **dict.fromkeys(("setxor1d", "union1d"), "ar1 ar2"),
+    "sign": "x",
+    "trapezoid": "y x dx",
+    "unique": "ar",
+    "where": "x y",
+    **dict.fromkeys(("linalg.cross", "linalg.matmul", "linalg.outer", "linalg.tensordot", "linalg.vecdot"), "x1 x2"),
+    **dict.fromkeys(("linalg.lstsq", "linalg.solve", "linalg.tensorsolve"), "a b"),
+}
+"""The parameters that functions have derivatives by, where these are not the first one, or what a primitive says."""
+
+ZERO = frozenset(
+    {
+        *(
+            "all",
+            "allclose",
+            "any",
+            "array_equal",
+            "array_equiv",
+            "around",
+            "fix",
+            "flatnonzero",
+            "histogram_bin_edges",
+        ),
+        *("isneginf", "isposinf", "iscomplex", "isreal", "ix_", "nanargmax", "nanargmin"),
+    }
+)
+"""Functions whose derivatives are zero, and that are no primitives of which that is known."""
+
+NOTHING = frozenset(
+    {
+        *("arange", "bartlett", "blackman", "hamming", "hanning", "eye", "identity", "tri", "indices"),
+        *("empty", "empty_like", "ones", "ones_like", "zeros", "zeros_like"),
+        *("diag_indices", "diag_indices_from", "mask_indices", "tril_indices", "tril_indices_from", "triu_indices"),
+        "triu_indices_from",
+        *("from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromregex", "fromstring"),
+        *("genfromtxt", "load", "loadtxt", "save", "savetxt", "savez", "savez_compressed"),
+        *("array2string", "array_repr", "array_str", "can_cast", "common_type", "einsum_path", "iscomplexobj"),
+        *("isfortran", "isrealobj", "may_share_memory", "min_scalar_type", "ndim", "ndenumerate", "result_type"),
+        *("shape", "shares_memory", "size", "fftfreq", "rfftfreq"),
+    }
+)
+"""Functions that make arrays of no others, or that look at types, shapes, files and settings."""
+
+TIES = "Elements that tie share the derivative equally."
+AT_ZERO = "At 0 the derivative is 0."
+HALVES = "Where both are equal, each gets half."
+CHOSEN = "What is not chosen gets nothing, not even a NaN."
+TRIANGLE = "One triangle is read; the other one gets 0."
+REPEATED = "Where {} repeat, the derivative is right, or a LinAlgError."
+KINKS = {
+    **dict.fromkeys(("abs", "absolute", "fabs", "linalg.norm", "linalg.vector_norm", "linalg.matrix_norm"), AT_ZERO),
+    "hypot": "At (0, 0) both derivatives are 0.",
+    "sign": "Of real numbers the derivative is zero, of complex ones that of x / |x|, and 0 at 0.",
+    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), HALVES),
+    "clip": "At a bound, the element and the bound get half each.",
+    **dict.fromkeys(("amax", "amin", "max", "min", "nanmax", "nanmin", "ptp", "median", "nanmedian"), TIES),
+    **dict.fromkeys(("nanpercentile", "nanquantile", "percentile", "quantile"), TIES),
+    **dict.fromkeys(("where", "select", "choose"), CHOSEN),
+    **dict.fromkeys(("power", "pow", "float_power"), "By `x1` the derivative is 0 where `x2` is 0."),
+    **dict.fromkeys(("std", "nanstd"), "Where all elements are equal, the derivative is 0."),
+    **dict.fromkeys(("remainder", "mod", "fmod", "divmod"), "At a jump the derivative is that beside it."),
+    "interp": "At points of `xp` the derivative is that of the line to the right.",
+    "nan_to_num": "Elements that are replaced get 0.",
+    **dict.fromkeys(("unique", "unique_all", "unique_values"), "Of equal elements the first gets it."),
+    **dict.fromkeys(("linalg.cholesky", "linalg.eigvalsh"), TRIANGLE),
+    "linalg.eigh": f"{TRIANGLE} {REPEATED.format('eigenvalues')}",
+    "linalg.eig": REPEATED.format("eigenvalues"),
+    "linalg.svd": f"{REPEATED.format('singular values')} Singular values of 0 get 0.",
+    "linalg.svdvals": "Singular values of 0 get 0.",
+    **dict.fromkeys(("linalg.pinv", "linalg.lstsq"), "The rank counts as constant."),
+}
+"""What derivatives are where there is none, or more than one to choose from."""
+
+INFINITE = "Where the derivative is infinite, values on which nothing depends get 0, not NaN."
+
+
+def described(module: Any, name: str, function: Any, docstring: str) -> str:
+    """Return the docstring of a public function, with what is to be said of derivatives after its summary.
+
+    Args:
+        module: the module of NumPy's that has it.
+        name: its name there.
+        function: NumPy's function.
+        docstring: what it is for; of a ufunc NumPy's summary is taken instead.
+
+    >>> print(described(np, "absolute", np.absolute, ""))
+    Calculate the absolute value element-wise; see `numpy.absolute`.
+    <BLANKLINE>
+    Differentiable by `x`. At 0 the derivative is 0.
+    """
+    known = name if module is np else f"{module.__name__.rpartition('.')[2]}.{name}"
+    text = summary_of(function) if isinstance(function, np.ufunc) else inspect.cleandoc(docstring)
+    summary, _, rest = text.partition("\n\n")
+    return "\n\n".join(part for part in (summary, statement(known, function), rest) if part)
+
+
+def summary_of(ufunc: np.ufunc) -> str:
+    """Return what NumPy says that a ufunc does."""
+    _, _, text = (ufunc.__doc__ or "").partition("\n\n")
+    summary, _, _ = text.strip().partition("\n\n")
+    return f"{' '.join(summary.split()).rstrip('.')}; see `numpy.{ufunc.__name__}`."
+
+
+def statement(name: str, function: Any) -> str:
+    """Return what is to be said of the derivatives of a function: by what there are some, and what a kink gives."""
+    if name.rpartition(".")[2] in NOTHING:
+        return "There is nothing to differentiate."
+    primitive = PRIMITIVES.get(function.__name__)
+    names = differentiable(name, function)
+    where = [f"Differentiable by {listed(names)}."] if names else ["Its derivative is zero."]
+    if name in KINKS:
+        where.append(KINKS[name])
+    if names and isinstance(primitive, Elementwise) and primitive.singular:
+        where.append(INFINITE)
+    return " ".join(where)
+
+
+def differentiable(name: str, function: Any) -> list[str]:
+    """Return the names of the parameters that a function has derivatives by."""
+    if name in BY:
+        return BY[name].split()
+    primitive = PRIMITIVES.get(function.__name__)
+    if name in ZERO or isinstance(primitive, Constant):
+        return []
+    operands = list(inspect.signature(function).parameters)
+    if not isinstance(function, np.ufunc):
+        return operands[:1]
+    rules = primitive.rules if isinstance(primitive, Elementwise) else [True] * function.nin
+    return [operand for operand, rule in zip(operands, rules, strict=False) if rule is not None]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as code, as a sentence has them."""
+    *others, last = [f"`{name}`" for name in names]
+    return f"{', '.join(others)} and {last}" if others else last
