@@ -9,6 +9,7 @@ import pytest
 
 import wengert
 import wengert.numpy as wnp
+from wengert import _config
 from wengert.cli import formulas, main
 
 EXAMPLE = """\
@@ -305,3 +306,29 @@ def test_a_pipe_that_is_closed_early():
             timeout=120,
         )
     assert done.stderr == b""
+
+
+def test_profile(capsys, tmp_path):
+    pytest.importorskip("llvmlite")
+    (tmp_path / "profiled.py").write_text("import numpy as np\ndef loss(x, n):\n    return np.sum(np.exp(x) / n)\n")
+    function = f"{tmp_path / 'profiled.py'}:loss"
+    assert main(["profile", function, "--shapes", "100,3", "int64[3]", "--calls", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["time", "kernel", "between", "all"]
+    assert main(["profile", function, "--shapes", "100,3"]) == 2
+    assert capsys.readouterr().err.startswith("wengert profile: 1 --shapes for ")
+
+
+def test_doctor(capsys, monkeypatch):
+    pytest.importorskip("llvmlite")
+    monkeypatch.setattr(_config, "NATIVE", True)
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["Wengert", wengert.__version__]
+    assert lines[-1].startswith("native code  works: a first function took ")
+    monkeypatch.setattr(_config, "NATIVE", False)
+    assert main(["doctor"]) == 1
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "native code  switched off by WENGERT_NATIVE=0",
+        "             Unset WENGERT_NATIVE.",
+    ]

@@ -52,6 +52,36 @@ def test_what_numpy_computes_is_said_with_its_reason() -> None:
     assert repr(lowered.cost).splitlines()[-1] == "not counted: 1 equations that NumPy computes"
 
 
+def test_a_profile_has_a_time_for_each_kernel_and_for_what_numpy_computes() -> None:
+    x = np.linspace(0.0, 1.0, 200_000)
+    function = wg.jit(lambda x: np.sum(np.sort(np.exp(x)) * x))
+    profile = function.lower(x).profile(3)
+    assert [span.name for span in profile.spans] == ["kernel 0", "NumPy: sort", "kernel 1"]
+    assert all(0 < span.seconds < profile.seconds for span in profile.spans)
+    first, sorting, _ = profile.spans
+    assert sorting.cost is None
+    assert first.cost == function.lower(x).cost.kernels[0]
+    lines = repr(profile).splitlines()
+    assert lines[0].split() == ["time", "share", "Gflop/s", "GB/s"]
+    assert [line.split("  ")[0].strip() or line.split()[0] for line in lines[-1:]] == ["all"]
+    assert "100%" in lines[-1]
+
+
+def test_a_profile_takes_what_was_captured_and_writes_to_no_argument() -> None:
+    w = wg.tensor([1.0, 2.0])
+
+    def f(x: Any) -> Any:
+        x[0] = 5.0
+        return x * w
+
+    x = np.ones(2)
+    profile = wg.jit(f, donate_argnums=0).lower(x).profile(2)
+    assert x.tolist() == [1.0, 1.0]
+    assert len(profile.spans) == 1
+    with pytest.raises(wg.errors.RangeError, match="profile: calls=0; a positive number is needed"):
+        wg.jit(f).lower(x).profile(0)
+
+
 def test_costs() -> None:
     n, size = len(X), X.itemsize
     total = wg.jit(lambda x: x * 2.0 + 1.0).lower(X).cost.total

@@ -23,7 +23,9 @@ EXAMPLES = """examples:
   wengert compare "exp(x) * sin(x)" x=1
   wengert graph model.py:loss --shapes 64,10 10 --gradient
   wengert demo
+  wengert profile model.py:loss --shapes 64,10 10 --gradient
   wengert cache info
+  wengert doctor
 """
 
 GRAD = """Print the Wengert list of a formula: each forward step with its value, each reverse step with its adjoint
@@ -55,6 +57,15 @@ picture of those it got wrong.
 
 CACHE = """Tell how much machine code is kept on disk and where, or remove it. Later processes find there what was
 compiled once. WENGERT_CACHE=folder keeps it elsewhere, WENGERT_CACHE=0 keeps none.
+"""
+
+PROFILE = """Run a function of a module, compiled, and tell how long each of its kernels takes, how fast that is, and
+which operations NumPy computes between them. Arguments are random numbers between 0.5 and 1.5; --shapes is as for
+`wengert graph`.
+"""
+
+DOCTOR = """Tell what is installed, what this machine can do, and whether native code works here: what a report of a
+fault should say. The status is 1 if there is something to mend.
 """
 
 
@@ -125,9 +136,7 @@ def make_parser() -> Parser:
     comparing.set_defaults(run=run_compare)
 
     graph = commands.add_parser("graph", help="draw the graph of a function", description=GRAPH, formatter_class=raw)
-    graph.add_argument("function", help="module:function, or file.py:function")
-    graph.add_argument("--shapes", nargs="*", default=[], metavar="SHAPE", help="of the arguments, in order")
-    graph.add_argument("--gradient", action="store_true", help="of the gradient by all arguments")
+    add_function(graph)
     graph.add_argument("--output", metavar="PATH", help="an .html or .svg file (default: ./<function>.html)")
     graph.set_defaults(run=run_graph)
 
@@ -151,7 +160,26 @@ def make_parser() -> Parser:
     )
     cache.add_argument("what", choices=("info", "clear"), help="tell how much there is; remove it")
     cache.set_defaults(run=run_cache)
+
+    profile = commands.add_parser(
+        "profile", help="time the kernels of a function", description=PROFILE, formatter_class=raw
+    )
+    add_function(profile)
+    profile.add_argument(
+        "--calls", type=positive, default=20, metavar="N", help="of which medians are told (default: 20)"
+    )
+    profile.set_defaults(run=run_profile)
+
+    doctor = commands.add_parser("doctor", help="tell whether all works here", description=DOCTOR, formatter_class=raw)
+    doctor.set_defaults(run=run_doctor)
     return parser
+
+
+def add_function(parser: argparse.ArgumentParser) -> None:
+    """Let a command take a function of a module, and what its arguments are like."""
+    parser.add_argument("function", help="module:function, or file.py:function")
+    parser.add_argument("--shapes", nargs="*", default=[], metavar="SHAPE", help="of the arguments, in order")
+    parser.add_argument("--gradient", action="store_true", help="of the gradient by all arguments")
 
 
 def add_formula(parser: argparse.ArgumentParser) -> None:
@@ -236,6 +264,29 @@ def run_graph(options: Any) -> int:
         write("--output", path, graph.picture(title))
     print(f"{path}: {len(graph.equations)} equations")
     return 0
+
+
+def run_profile(options: Any) -> int:
+    """Time the parts of a function."""
+    from wengert.cli.commands import running
+    from wengert.cli.graphs import profile_of
+
+    with running("profile"):
+        print(profile_of(options.function, options.shapes, options.gradient, options.calls))
+    return 0
+
+
+def run_doctor(_options: Any) -> int:
+    """Tell what is installed and what works; the status is 1 if there is something to mend."""
+    from wengert.cli.health import findings
+
+    status = 0
+    for finding in findings():
+        print(f"{finding.subject:<12} {finding.text}")
+        if finding.remedy:
+            print(f"{'':<12} {finding.remedy}.")
+            status = 1
+    return status
 
 
 def run_demo(options: Any) -> int:

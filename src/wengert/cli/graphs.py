@@ -1,4 +1,4 @@
-"""`wengert graph`: a function of a module as a picture of its graph."""
+"""`wengert graph` and `wengert profile`: a function of a module as a picture of its graph, and what its parts take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,14 @@ from wengert.cli.commands import unusable
 from wengert.core.graph import Graph
 from wengert.errors import UsageError
 from wengert.pictures.picture import Picture
+from wengert.transforms.jit import jit
 from wengert.transforms.reverse import grad
 from wengert.transforms.tracing import trace
 
-__all__ = ["example", "function_of", "graph_of", "write"]
+if TYPE_CHECKING:
+    from wengert.compile.profiling import Profile
+
+__all__ = ["example", "function_of", "graph_of", "profile_of", "write"]
 
 SHAPE = re.compile(r"\s*([a-z]+[0-9]*)?\s*[\[(]?([\d,\s]*)[\])]?\s*")
 UNREADABLE = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError)
@@ -37,10 +41,28 @@ def graph_of(name: str, shapes: Sequence[str], gradient: bool) -> Graph:
         shapes: what each argument is like.
         gradient: whether it is the gradient that is wanted.
     """
+    function, examples = function_and_examples(name, shapes, gradient)
+    return trace(function)(*examples)
+
+
+def profile_of(name: str, shapes: Sequence[str], gradient: bool, calls: int) -> Profile:
+    """Return how long the parts of a function take on random numbers; the arguments are those of `graph_of`."""
+    function, examples = function_and_examples(name, shapes, gradient)
+    generator = np.random.default_rng(0)
+    return jit(function).lower(*map_leaves(lambda x: random_like(x, generator), examples)).profile(calls)
+
+
+def random_like(x: Any, generator: np.random.Generator) -> Any:
+    """Return numbers between 0.5 and 1.5 like an array of ones; whole numbers are left as they are."""
+    return generator.uniform(0.5, 1.5, x.shape).astype(x.dtype)[()] if x.dtype.kind in "fc" else np.array(x)
+
+
+def function_and_examples(name: str, shapes: Sequence[str], gradient: bool) -> tuple[Callable[..., Any], list[Any]]:
+    """Return a function, or its gradient by all its arguments, and ones that are like them."""
     function = function_of(name)
     examples = [example(shape) for shape in shapes]
     require_arguments(name, function, examples)
-    return trace(grad(function, argnums=tuple(range(len(examples)))) if gradient else function)(*examples)
+    return grad(function, argnums=tuple(range(len(examples)))) if gradient else function, examples
 
 
 def function_of(name: str) -> Callable[..., Any]:

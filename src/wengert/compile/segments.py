@@ -68,18 +68,24 @@ class Segments(Record, Generic[P]):
         """The program that computes all results, but for known numbers, from all inputs, if one does."""
         return self.parts[0].program if self.parts and self.parts[0].is_whole else None
 
-    def run(self, inputs: Sequence[Any], call: Callable[[P, Arrays], Arrays]) -> tuple[Any, ...]:
+    def run(
+        self,
+        inputs: Sequence[Any],
+        call: Callable[[P, Arrays], Arrays],
+        evaluated: Callable[[Graph, Sequence[Any]], Sequence[Any]] = evaluate,
+    ) -> tuple[Any, ...]:
         """Return the outputs for arrays and numbers of the types of the inputs.
 
         Args:
             inputs: one for each input of the graph.
             call: what carries out a program on C-contiguous arrays.
+            evaluated: what computes the rest.
         """
         values: dict[Variable, Any] = dict(zip(self.graph.inputs, inputs, strict=True))
         for part in self.parts:
             given = [values[v] for v in part.graph.inputs]
             if part.program is None:
-                values.update(zip(part.graph.outputs, evaluate(part.graph, given), strict=True))
+                values.update(zip(part.graph.outputs, evaluated(part.graph, given), strict=True))
             else:
                 arrays = call(part.program, list(map(as_array, part.graph.inputs, given)))
                 if len(arrays) > len(part.graph.outputs) and arrays[-1]:  # out of bounds: NumPy raises its error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert._cached import cached
 from wengert.compile.costs import is_worthwhile
@@ -11,11 +12,15 @@ from wengert.compile.segments import Segment, Segments, segmented
 from wengert.core.graph import Graph
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.programs import Emitted, emitted
+from wengert.errors import RangeError, describe
 from wengert.kernel.kernel import Program
 from wengert.kernel.printing import text
 from wengert.kernel.schedule import chosen
 from wengert.kernel.tiling import scheduled
 from wengert.native.engine import emit_assembly, host
+
+if TYPE_CHECKING:
+    from wengert.compile.profiling import Profile
 
 __all__ = ["Cost", "Listing", "Translation"]
 
@@ -75,8 +80,9 @@ class Translation:
         cost: operations, flops, and bytes read and written, of each kernel.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, values: Sequence[Any]) -> None:
         self.graph = inlined(graph)
+        self.values = tuple(values)
 
     def __repr__(self) -> str:
         natively = [len(part.graph.equations) for part in self.segments.parts if part.program is not None]
@@ -126,6 +132,30 @@ class Translation:
         kernels = [cost_of_kernel(kernel, program, host()) for program in self.programs for kernel in program.kernels]
         left = sum([len(part.graph.equations) for part in self.segments.parts if part.program is None])
         return Cost(tuple(kernels), max([code.arena.size for code in self.emitted], default=0), left)
+
+    def profile(self, calls: int = 20) -> Profile:
+        """Run the graph for these arguments, and return how long each kernel takes, and what NumPy computes.
+
+        Nothing is written to the arguments, donated ones included.
+
+        Args:
+            calls: how often, besides once before; what is returned are medians.
+
+        Raises:
+            ImportError: there is no LLVM.
+            RangeError: there is nothing to take the median of.
+
+        >>> import numpy as np
+        >>> from wengert import jit
+        >>> profile = jit(lambda x: np.sort(np.exp(x)).sum()).lower(np.linspace(0.0, 1.0, 100_000)).profile()
+        >>> [span.name for span in profile.spans], profile.seconds > 0
+        (['kernel 0', 'NumPy: sort', 'kernel 1'], True)
+        """
+        if calls < 1:
+            raise RangeError(describe("profile", f"calls={calls}", "a positive number is needed", "Pass 20, or more"))
+        from wengert.compile.profiling import profiled
+
+        return profiled(self.segments, self.values, calls)
 
 
 def refused(part: Segment[Program]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from wengert.emission.arena import Arena, laid_out
@@ -17,7 +18,7 @@ from wengert.native.engine import Target
 from wengert.native.jobs import SHARED
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 
-__all__ = ["RUN", "Emitted", "emitted"]
+__all__ = ["RUN", "Emission", "Emitted", "emitted"]
 
 RUN = Signature(VOID, (Pointer(POINTER), Pointer(I8), Pointer(SHARED)))
 """What runs a program: the addresses of inputs and outputs, the arena, and the team's memory or nothing."""
@@ -106,19 +107,24 @@ class Emission:
             found = given[name] if name in given else memory.at(self.arena.places[name])
             return Value(b, Pointer(in_memory(self.buffers[name].dtype)), found.text)
 
-        for step, (function, order) in zip(self.steps, self.calls, strict=True):
-            if step.parts == 1:
-                b.do(function, *(place(name) for name in order))
-                continue
-            table = b.stack(Array(POINTER, len(order)))
-            for n, name in enumerate(order):
-                table.at(n).store(place(step.own.get(name, name)))
-            b.do(self.outside("share"), team, function, Value(b, POINTER, table.text), step.parts)
-            for reduction in step.summed:
-                source = self.buffers[step.own[reduction.into]]
-                size, apart = self.buffers[reduction.into].size, source.shape[1]
-                merge = self.outside(f"merge.{reduction.combine}.{source.dtype.name}")
-                b.do(merge, place(reduction.into), place(source.name), size, apart, source.size)
+        for number in range(len(self.steps)):
+            self.step(b, number, place, team)
+
+    def step(self, b: Builder, number: int, place: Callable[[str], Value], team: Value) -> None:
+        """Write what runs one step; `place` gives the addresses of buffers."""
+        step, (function, order) = self.steps[number], self.calls[number]
+        if step.parts == 1:
+            b.do(function, *(place(name) for name in order))
+            return
+        table = b.stack(Array(POINTER, len(order)))
+        for n, name in enumerate(order):
+            table.at(n).store(place(step.own.get(name, name)))
+        b.do(self.outside("share"), team, function, Value(b, POINTER, table.text), step.parts)
+        for reduction in step.summed:
+            source = self.buffers[step.own[reduction.into]]
+            size, apart = self.buffers[reduction.into].size, source.shape[1]
+            merge = self.outside(f"merge.{reduction.combine}.{source.dtype.name}")
+            b.do(merge, place(reduction.into), place(source.name), size, apart, source.size)
 
 
 def bytes_of(buffer: Buffer, tile: int) -> int:

@@ -393,7 +393,8 @@ class Jitted(Entry, Generic[P, R]):
             **kwargs: likewise, by name.
 
         Returns:
-            An object whose attributes `graph`, `kernels`, `llvm`, `asm` and `cost` print as what they are.
+            An object whose attributes `graph`, `kernels`, `llvm`, `asm` and `cost` print as what they are; its
+            `profile()` tells how long each kernel takes.
 
         Raises:
             ImportError: there is no LLVM, and `llvm`, `asm` or `cost` is asked for.
@@ -409,7 +410,10 @@ class Jitted(Entry, Generic[P, R]):
         """
         from wengert.compile.translation import Translation  # all of the native compiler
 
-        return Translation(self.traced(args, kwargs)[0].graph)
+        form, _, leaves = self.traced(args, kwargs)
+        return Translation(
+            form.graph, [unwrapped(current(x)) if type(x) is Tensor else x for x in (*leaves, *form.captured)]
+        )
 
     def kinds(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Kind | None]:
         """Return the kinds of arguments; None for those that native code cannot look at."""

@@ -1,0 +1,191 @@
+"""How long the parts of a call of a compiled graph take: each kernel, and each equation that NumPy computes."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wengert.compile.equations import ordered
+from wengert.compile.segments import Segment, Segments, converted
+from wengert.core.graph import Graph, evaluate
+from wengert.emission.costs import KernelCost, cost_of_kernel
+from wengert.emission.executable import image_of
+from wengert.emission.outside import address_of
+from wengert.emission.programs import Emission
+from wengert.emission.sharing import Sharing
+from wengert.kernel.kernel import Buffer, Program
+from wengert.kernel.schedule import chosen
+from wengert.kernel.tiling import scheduled
+from wengert.native.builder import Builder, Value, external
+from wengert.native.engine import Target, host
+from wengert.native.executable import Executable
+from wengert.native.structs import I32, I64, Pointer
+
+__all__ = ["Profile", "Span", "profiled"]
+
+CLOCK = "clock"
+read_clock = external("clock_gettime", I32, I32, Pointer(I64))
+"""POSIX's: it writes seconds and nanoseconds, on the systems whose processors have 64 bits."""
+
+
+class Span(NamedTuple):
+    """What one part of a call takes.
+
+    Attributes:
+        name: "kernel 3", or the primitive that NumPy computes.
+        seconds: the median over calls.
+        cost: what a kernel costs by its records; None for NumPy.
+    """
+
+    name: str
+    seconds: float
+    cost: KernelCost | None
+
+
+class Profile(NamedTuple):
+    """Hold what the parts of a call take; shows as a table.
+
+    Attributes:
+        spans: the parts, in the order in which they run.
+        seconds: the median time of a call, with what Python does between the parts.
+    """
+
+    spans: tuple[Span, ...]
+    seconds: float
+
+    def __repr__(self) -> str:
+        between = self.seconds - sum([span.seconds for span in self.spans])
+        rows = [*map(self.row, self.spans), self.row(Span("between them", max(between, 0.0), None))]
+        texts = [("", "time", "share", "Gflop/s", "GB/s"), *rows, self.row(Span("all", self.seconds, None))]
+        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in texts]
+        return "\n".join(map(str.rstrip, lines))
+
+    def row(self, span: Span) -> tuple[str, ...]:
+        """Return what is shown of a part."""
+        time = max(span.seconds, 1e-9)
+        rates = ["", ""]
+        if span.cost is not None:
+            rates = [f"{count / time / 1e9:.3g}" for count in (span.cost.flops, span.cost.read + span.cost.written)]
+        return (span.name, f"{1e6 * span.seconds:,.1f} us", f"{span.seconds / self.seconds:.0%}", *rates)
+
+
+def profiled(segments: Segments[Program], values: Sequence[Any], calls: int) -> Profile:
+    """Run a graph some times, with a look at the clock after each part, and return what the parts take.
+
+    Args:
+        segments: the graph; its programs are not scheduled yet.
+        values: an array or number for each input.
+        calls: how often it is run, besides once before.
+
+    Raises:
+        ImportError, RuntimeError: LLVM is absent or cannot compile it.
+    """
+    timed = converted(one_by_one(segments), Timed)
+    runs = [timed_run(timed, values) for _ in range(calls + 1)][1:]
+    known = [span for part in timed.parts for span in spans_of(part)]
+    medians = [statistics.median(times) for times in zip(*[times for times, _ in runs], strict=True)]
+    counter = itertools.count()
+    spans = [
+        Span(f"kernel {next(counter)}" if cost else name, seconds, cost)
+        for (name, cost), seconds in zip(known, medians, strict=True)
+    ]
+    return Profile(tuple(spans), statistics.median([total for _, total in runs]))
+
+
+def timed_run(segments: Segments[Timed], values: Sequence[Any]) -> tuple[list[float], float]:
+    """Run a graph once, and return the seconds of each part, and of all."""
+    taken: list[float] = []
+
+    def run(program: Timed, arrays: Sequence[Any]) -> list[Any]:
+        outputs, times = program(arrays)
+        taken.extend(times)
+        return outputs
+
+    def evaluated(graph: Graph, given: Sequence[Any]) -> Sequence[Any]:
+        start = time.perf_counter()
+        found = evaluate(graph, given)
+        taken.append(time.perf_counter() - start)
+        return found
+
+    start = time.perf_counter()
+    segments.run(values, run, evaluated)
+    return taken, time.perf_counter() - start
+
+
+def spans_of(part: Segment[Timed]) -> list[tuple[str, KernelCost | None]]:
+    """Return the name and the cost of each part of a segment."""
+    if part.program is None:
+        return [(f"NumPy: {equation.primitive.name}", None) for equation in part.graph.equations]
+    return [("", cost) for cost in part.program.costs]
+
+
+def one_by_one(segments: Segments[Program]) -> Segments[Program]:
+    """Return segments of which each that NumPy computes is one equation."""
+    parts: list[Segment[Program]] = []
+    for part in segments.parts:
+        parts += [part] if part.program is not None else alone(part)
+    return Segments(segments.graph, tuple(parts))
+
+
+def alone(part: Segment[Program]) -> list[Segment[Program]]:
+    """Return each equation of a segment as a segment; the last one drops what nothing reads later."""
+    found = []
+    for equation, reason in zip(part.graph.equations, part.reasons, strict=True):
+        graph = Graph(ordered(equation.inputs), (equation,), equation.outputs)
+        dropped = part.dropped if equation is part.graph.equations[-1] else ()
+        found.append(Segment[Program](graph, None, (reason,), dropped))
+    return found
+
+
+class Timed:
+    """Be a program of kernels that looks at the clock after each step.
+
+    Attributes:
+        costs: of its kernels.
+        kernels: for each step the kernel that it is a part of.
+    """
+
+    def __init__(self, program: Program) -> None:
+        target = host()
+        program = scheduled(program, chosen(program))
+        self.costs = [cost_of_kernel(kernel, program, target) for kernel in program.kernels]
+        self.kernels = kernels_of_steps(program, target)
+        clock = Buffer(CLOCK, (len(self.kernels) + 1, 2), np.dtype(np.int64), "output")
+        program = replace(program, outputs=(*program.outputs, CLOCK), buffers=(*program.buffers, clock))
+        image = image_of(program, TimedEmission(program, target).emitted(), target)
+        self.run = Executable(image, partial(address_of, target=target))
+
+    def __call__(self, arrays: Sequence[Any]) -> tuple[list[Any], list[float]]:
+        """Return the outputs, and the seconds of each kernel."""
+        *outputs, clock = self.run(arrays)
+        seconds = np.diff(clock @ (1_000_000_000, 1)) * 1e-9
+        return outputs, np.bincount(self.kernels, seconds, len(self.costs)).tolist()
+
+
+class TimedEmission(Emission):
+    """Write a program that looks at the clock before and after each step."""
+
+    def step(self, b: Builder, number: int, place: Callable[[str], Value], team: Value) -> None:
+        """Write what runs one step."""
+        if number == 0:
+            b.do(read_clock, time.CLOCK_MONOTONIC, place(CLOCK))
+        super().step(b, number, place, team)
+        b.do(read_clock, time.CLOCK_MONOTONIC, place(CLOCK).at(2 * (number + 1)))
+
+
+def kernels_of_steps(program: Program, target: Target) -> list[int]:
+    """Return for each step of a program the kernel that it is a part of."""
+    sharing = Sharing(program, target)
+    found: list[int] = []
+    for number, kernel in enumerate(program.kernels):
+        sharing.add(kernel)
+        found += [number] * (len(sharing.steps) - len(found))
+    return found
