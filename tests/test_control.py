@@ -11,7 +11,8 @@ import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
 from wengert.control import subgraphs
-from wengert.core.graph import check, evaluate
+from wengert.core.checking import check
+from wengert.core.graph import evaluate
 from wengert.core.primitive import Opaque
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.traces.dual import propagate_opaque

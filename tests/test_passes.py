@@ -26,7 +26,8 @@ from wengert.compile.simplify import REWRITES, simplify
 from wengert.control import cond, scan, while_loop
 from wengert.control.call import primitive as declared_call
 from wengert.core.aval import aval_of
-from wengert.core.graph import Equation, Graph, Variable, check, evaluate
+from wengert.core.checking import check
+from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.order import strides_of
 from wengert.core.primitive import PRIMITIVES, Constant, Primitive
 from wengert.core.trace import next_level

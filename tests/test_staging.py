@@ -17,7 +17,8 @@ from tests.samples.running import LOOKING, over
 from wengert.core import abstract as shapes
 from wengert.core.abstract import abstract
 from wengert.core.aval import Aval, aval_of
-from wengert.core.graph import Graph, Variable, check, evaluate
+from wengert.core.checking import check
+from wengert.core.graph import Graph, Variable, evaluate
 from wengert.core.primitive import PRIMITIVES
 from wengert.errors import EscapedValueError, GraphError
 from wengert.transforms.tracing import trace

@@ -11,7 +11,9 @@ from wengert.compile.equations import Pass
 from wengert.compile.inline import inline_calls
 from wengert.compile.loops import hoist_invariants
 from wengert.compile.simplify import simplify
-from wengert.core.graph import Graph, check, render, subgraphs
+from wengert.core.checking import check
+from wengert.core.graph import Graph, subgraphs
+from wengert.core.printing import render
 from wengert.errors import GraphError, describe
 
 __all__ = [

@@ -14,7 +14,8 @@ from wengert.control.loop import scan_loop, while_loop
 from wengert.control.loop_operands import LoopSpec, is_counted, parts
 from wengert.control.sequence import zero_sequence
 from wengert.core.aval import UNKNOWN, aval_of, shape_of
-from wengert.core.graph import FURTHER_CHECKS, Graph, malformed
+from wengert.core.checking import FURTHER_CHECKS
+from wengert.core.graph import Graph, malformed
 
 __all__: list[str] = []
 

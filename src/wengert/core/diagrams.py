@@ -11,7 +11,8 @@ import numpy as np
 
 from wengert.core.aval import aval_text
 from wengert.core.formulas import formula
-from wengert.core.graph import Equation, Graph, literal_text, subgraphs, variable_names
+from wengert.core.graph import Equation, Graph, subgraphs
+from wengert.core.printing import literal_text, variable_names
 from wengert.core.source import Origin, Position
 from wengert.core.variable import Variable
 from wengert.pictures.picture import Box, Picture, Wire

@@ -2,25 +2,22 @@
 
 A graph is in single static assignment: each variable is bound once, by the inputs or by one equation, before it is
 used. Whatever is not a variable is a literal: a Python number or a read-only ndarray. Sub-graphs stand among the
-parameters of an equation. Printer, checker and evaluator are all here; transforms are elsewhere.
+parameters of an equation. It is evaluated here, printed in `printing` and checked in `checking`.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert.core.abstract import abstract
 from wengert.core.aval import aval_of, aval_text, united
 from wengert.core.complaints import attributed, returned
 from wengert.core.dispatch import apply, conformed
-from wengert.core.identity import Composite, digest, identity, identity_of_params, registered_name
+from wengert.core.identity import Composite, digest, identity, identity_of_params
 from wengert.core.memory import fixed
-from wengert.core.order import is_full
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, position_of, speaks_for
 from wengert.core.steps import Steps, last_uses
@@ -32,21 +29,15 @@ if TYPE_CHECKING:
     from wengert.pictures.picture import Picture
 
 __all__ = [
-    "FAILURES",
     "Equation",
     "Graph",
     "Variable",
-    "abstract",
     "aval_text",
-    "check",
     "evaluate",
     "literal",
-    "literal_text",
-    "param_text",
-    "render",
+    "malformed",
     "require_graph",
     "subgraphs",
-    "variable_names",
 ]
 
 
@@ -133,6 +124,8 @@ class Graph(Composite):
             returned(entered)
 
     def __str__(self) -> str:
+        from wengert.core.printing import render  # for those who look at graphs, as pictures are
+
         return render(self)
 
     def __repr__(self) -> str:
@@ -148,7 +141,7 @@ class Graph(Composite):
 
     def picture(self, title: str = "graph") -> Picture:
         """Return the picture that both show."""
-        from wengert.core.diagrams import picture_of  # pictures are for those who look at them
+        from wengert.core.diagrams import picture_of
 
         return picture_of(self, title)
 
@@ -306,196 +299,12 @@ def fitting(variable: Variable, value: Any) -> Any:
     )
 
 
-# Printing
-
-
 def require_graph(name: str, value: Any) -> None:
     """Raise a DtypeError unless a value is a graph."""
     if not isinstance(value, Graph):
         raise DtypeError(
             describe(name, f"a {type(value).__name__}", "a graph is needed", "Make one with wengert.graph.trace")
         )
-
-
-def render(graph: Graph, *, positions: bool = False, indent: str = "") -> str:
-    """Return a graph as a Wengert list.
-
-    Args:
-        graph: the graph.
-        positions: whether to show where in the user's program each equation was traced.
-        indent: what each line begins with.
-
-    Returns:
-        Its inputs, an equation a line, and its outputs.
-
-    Raises:
-        DtypeError: it is no graph.
-
-    >>> import wengert as wg
-    >>> print(render(wg.graph.trace(lambda x: x * x + 1.0)(2.0)))
-    graph(x: float)
-      v1 = multiply(x, x)  # float
-      v2 = add(v1, 1.0)  # float
-      return v2
-    """
-    require_graph("render", graph)
-    names = variable_names(graph)
-    lines = [f"{indent}graph({', '.join(f'{names[v]}: {aval_text(v)}' for v in graph.inputs)})"]
-    for equation in graph.equations:
-        bound = ", ".join(names[v] for v in equation.outputs)
-        operands = [names[x] if type(x) is Variable else literal_text(x) for x in equation.inputs]
-        nested = list(subgraphs(equation.params))
-        hidden = {key.split("[")[0] for key, _ in nested}
-        operands += [f"{k}={param_text(v)}" for k, v in equation.params.items() if k not in hidden]
-        types = ", ".join(aval_text(v) for v in equation.outputs)
-        line = f"{indent}  {bound} = {equation.primitive.name}({', '.join(operands)})  # {types}"
-        if positions and equation.position is not None:
-            line += f"  {equation.position}"
-        lines.append(line)
-        for key, inner in nested:
-            lines.append(f"{indent}    {key}:")
-            lines.append(render(inner, positions=positions, indent=indent + "      "))
-    outputs = ", ".join(names[x] if type(x) is Variable else literal_text(x) for x in graph.outputs)
-    lines.append(f"{indent}  return {outputs}")
-    return "\n".join(lines)
-
-
-def variable_names(graph: Graph) -> dict[Variable, str]:
-    """Return a name for each variable: the user's, else x1, x2, ... for inputs and v1, v2, ... for the others."""
-    names: dict[Variable, str] = {}
-    taken = {v.name for v in graph.inputs if v.name}
-    for i, variable in enumerate(graph.inputs):
-        names[variable] = variable.name or fresh_name(f"x{i + 1}", taken)
-    count = 0
-    for equation in graph.equations:
-        for variable in equation.outputs:
-            count += 1
-            names[variable] = fresh_name(f"v{count}", taken)
-    return names
-
-
-def fresh_name(name: str, taken: set[str]) -> str:
-    """Return a name that is not taken yet, and take it."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
-
-
-def literal_text(value: Any) -> str:
-    """Return a literal as the printer shows it: numbers whole, arrays by shape and dtype if they are long.
-
-    A Python number, whose dtype gives way, is shown as such, a NumPy scalar with its dtype, and an array of one
-    element everywhere as `full` of it.
-    """
-    if not isinstance(value, np.ndarray | np.generic):
-        return repr(value)
-    if value.size > 4 and isinstance(value, np.ndarray) and is_full(value):
-        return f"full {value[(0,) * value.ndim].item()!r} {aval_text(value)}"
-    if value.size > 4:
-        return f"const {aval_text(value)}"
-    return repr(value.tolist()) if value.ndim else f"{value.dtype}({value.item()!r})"
-
-
-def param_text(value: Any) -> str:
-    """Return a parameter as the printer shows it."""
-    return value.name if isinstance(value, Primitive) else str(value)
-
-
-# Checking
-
-
-def check(graph: Graph) -> None:
-    """Raise a GraphError unless a graph is well formed.
-
-    Every variable must be bound once and before use, literals must be arrays or numbers, and the avals of results
-    must be those that the primitive gives.
-
-    Args:
-        graph: the graph.
-
-    Raises:
-        DtypeError: it is no graph.
-        GraphError: it is not well formed.
-
-    >>> import wengert as wg
-    >>> graph = wg.graph.trace(lambda x: x * 2.0)(1.0)
-    >>> check(graph)
-    >>> check(Graph((), graph.equations, graph.outputs))
-    Traceback (most recent call last):
-    wengert.errors.GraphError: graph: x: float is used before it is bound; variables are bound before use. ...
-    """
-    require_graph("check", graph)
-    bound: set[Variable] = set()
-
-    def bind(variable: Any) -> None:
-        if type(variable) is not Variable:
-            raise malformed(f"{variable!r} in the place of a variable", "a variable is needed")
-        if variable in bound:
-            raise malformed(f"{variable!r} is bound twice", "each variable is bound once")
-        bound.add(variable)
-
-    def use(value: Any) -> None:
-        if type(value) is Variable:
-            if value not in bound:
-                raise malformed(f"{value!r} is used before it is bound", "variables are bound before use")
-        elif not isinstance(value, bool | int | float | complex | np.ndarray | np.generic):
-            raise malformed(f"a literal of type {type(value).__name__}", "numbers and ndarrays are literals")
-        elif aval_of(value).dtype.kind not in "biufc":
-            raise malformed(f"a literal of dtype {aval_of(value).dtype}", "literals are numeric")
-
-    for variable in graph.inputs:
-        bind(variable)
-    for equation in graph.equations:
-        if type(equation) is not Equation:
-            raise malformed(f"a {type(equation).__name__} in the place of an equation", "an equation is needed")
-        for value in equation.inputs:
-            use(value)
-        for variable in equation.outputs:
-            bind(variable)
-        for _, inner in subgraphs(equation.params):
-            check(inner)
-        check_avals(equation)
-    for value in graph.outputs:
-        use(value)
-
-
-FAILURES = (
-    *(ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, MemoryError),
-    *(RuntimeError, StopIteration, SystemError, TypeError, ValueError, Warning),
-)
-"""What evaluations raise for operands and parameters that nobody would pass."""
-
-
-FURTHER_CHECKS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], None]] = {}
-"""For the names of primitives what else is checked, of operands and parameters: that sub-graphs fit, for example."""
-
-
-def check_avals(equation: Equation) -> None:
-    """Raise a GraphError unless an equation's results have the shapes and dtypes that its primitive gives."""
-    try:
-        further = FURTHER_CHECKS.get(registered_name(equation.primitive))
-        if further is not None:
-            further(equation.inputs, equation.params)
-        check_parameters(equation)
-        avals = abstract(equation.primitive, equation.inputs, equation.params)
-    except FAILURES as error:
-        raise malformed(
-            f"{equation.primitive.name} that cannot be evaluated ({error})", "a valid call is needed"
-        ) from error
-    found = tuple(v.aval for v in equation.outputs)
-    if avals != found:
-        bound, given = (", ".join(map(aval_text, some)) or "nothing" for some in (found, avals))
-        raise malformed(f"{equation.primitive.name} bound to {bound}", f"{given} is what it gives")
-
-
-def check_parameters(equation: Equation) -> None:
-    """Raise a TypeError unless an equation has the parameters that the evaluation of its primitive takes."""
-    try:
-        signature = inspect.signature(equation.primitive.evaluate)
-    except ValueError:  # of functions written in C; those are called when the shapes are found
-        return
-    signature.bind(*equation.inputs, **equation.params)
 
 
 def malformed(given: str, needed: str) -> GraphError:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from wengert.core.graph import (
-    Graph,
-    Variable,
-    aval_text,
-    literal_text,
-    param_text,
-    require_graph,
-    subgraphs,
-    variable_names,
-)
+from wengert.core.aval import aval_text
+from wengert.core.graph import Graph, Variable, require_graph, subgraphs
+from wengert.core.printing import literal_text, param_text, variable_names
 
 __all__ = ["to_dot", "to_html", "to_svg"]
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import wengert.control.consistency  # noqa: F401 - it declares what files may name, and how it is checked
 from wengert.core.aval import UNKNOWN
-from wengert.core.graph import FAILURES, Equation, Graph, Variable, check, require_graph
+from wengert.core.checking import FAILURES, check
+from wengert.core.graph import Equation, Graph, Variable, require_graph
 from wengert.core.primitive import Primitive
 from wengert.core.requirements import shown as shown_argument
 from wengert.errors import DtypeError, FileFormatError, GraphError, describe

@@ -15,8 +15,9 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.compile.passes import simplified
+from wengert.core.abstract import abstract
 from wengert.core.aval import aval_of, is_differentiable
-from wengert.core.graph import Equation, Graph, Variable, abstract, evaluate, literal
+from wengert.core.graph import Equation, Graph, Variable, evaluate, literal
 from wengert.core.primitive import Linear, Primitive
 from wengert.core.requirements import as_dtype, require_number, shown
 from wengert.core.source import caller

@@ -12,10 +12,10 @@ import numpy as np
 
 from wengert.core.abstract import placed
 from wengert.core.asking import remedy_by_source
-from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
+from wengert.core.aval import Aval, aval_of, aval_text, is_differentiable, is_number
 from wengert.core.complaints import SETTINGS, kinds_raised
 from wengert.core.dispatch import counted
-from wengert.core.graph import Equation, Graph, Variable, aval_text, literal
+from wengert.core.graph import Equation, Graph, Variable, literal
 from wengert.core.memory import keep, lend, own_memory
 from wengert.core.numbers import COUNTING
 from wengert.core.order import Strides, strides_of
