@@ -9,30 +9,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from wengert.control.places import HIDDEN, RESULT, RETURNED
-from wengert.conversion.loading import OPERATIONS
+from wengert.conversion.expressions import Expressions
 from wengert.conversion.names import changes, exits_always
+from wengert.conversion.syntax import at, constant, flag_set, name_node, own_nodes, returns_inside, suspends
 
 __all__ = ["rewritten"]
 
 ITEM = f"{HIDDEN}item_"
-Located = TypeVar("Located", bound=ast.AST)
-UNLIFTABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
-COMPARISONS = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
+BODY = f"{HIDDEN}body_"
+ELSE = f"{HIDDEN}else_"
+TEST = f"{HIDDEN}test_"
 
 
 def rewritten(node: ast.FunctionDef | ast.Lambda, owner: str) -> ast.FunctionDef:
@@ -65,23 +54,6 @@ def without_defaults(args: ast.arguments) -> ast.arguments:
     return args
 
 
-def suspends(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Tell whether a definition is one of a generator or coroutine."""
-    return isinstance(node, ast.AsyncFunctionDef) or any(isinstance(x, SUSPENDING) for x in own_nodes(node))
-
-
-def own_nodes(node: ast.AST) -> list[ast.AST]:
-    """Return the nodes inside a definition that are not inside of a nested one."""
-    found: list[ast.AST] = []
-    queue = list(ast.iter_child_nodes(node))
-    while queue:
-        inner = queue.pop()
-        found.append(inner)
-        if not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
-            queue += ast.iter_child_nodes(inner)
-    return found
-
-
 ITERATORS = ("enumerate", "zip", "reversed")
 """Names of functions that go through items themselves, and give them to nobody else."""
 
@@ -94,8 +66,8 @@ class Loop:
         self.continued = f"{HIDDEN}continued_{number}_"
 
 
-class Scope(ast.NodeTransformer):
-    """Rewrite one function.
+class Scope(Expressions, ast.NodeTransformer):
+    """Rewrite one function: its statements, and the expressions in them.
 
     Attributes:
         returns: whether returns become flags, because one stands inside a branch or loop.
@@ -103,17 +75,16 @@ class Scope(ast.NodeTransformer):
     """
 
     def __init__(self, node: ast.FunctionDef, owner: str) -> None:
+        args = node.args
+        stars = [a for a in (args.vararg, args.kwarg) if a is not None]
+        super().__init__(owner, [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, *stars)])
         self.node = node
-        self.owner = owner
         self.returns = returns_inside(node.body)
         self.loops: list[Loop] = []
         self.count = 0
         inside = own_nodes(node)
         self.outer = {n for x in inside if isinstance(x, ast.Nonlocal) for n in x.names}
         self.globals = {n for x in inside if isinstance(x, ast.Global) for n in x.names}
-        args = node.args
-        stars = [a for a in (args.vararg, args.kwarg) if a is not None]
-        self.parameters = [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs, *stars)]
 
     def converted(self) -> ast.FunctionDef:
         """Return the definition, rewritten."""
@@ -382,122 +353,6 @@ class Scope(ast.NodeTransformer):
         ]
         return node
 
-    # Expressions
-
-    def operation(self, name: str, args: Sequence[ast.expr], node: ast.AST) -> ast.Call:
-        """Return a call into the library."""
-        base = name_node(OPERATIONS, node)
-        if base.end_lineno != base.lineno:  # tracebacks would show the last line of the statement
-            base.end_lineno, base.end_col_offset = base.lineno, base.col_offset
-        function = at(ast.Attribute(base, name, ast.Load()), base)
-        return at(ast.Call(function, [x if hasattr(x, "lineno") else at(x, base) for x in args], []), base)
-
-    def delayed(self, node: ast.expr) -> ast.expr:
-        """Return a function that evaluates an expression when it is called."""
-        args = ast.arguments([], [], ast.arg(HIDDEN), [], [], None, [])
-        return at(ast.Lambda(args, node), node)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        """Rewrite `and` and `or`; operands but the first wait."""
-        if any(isinstance(x, UNLIFTABLE) for operand in node.values[1:] for x in ast.walk(operand)):
-            self.generic_visit(node)
-            return node
-        first, *rest = [self.visit(x) for x in node.values]
-        name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return self.operation(name, [first, *map(self.delayed, rest)], node)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        """Rewrite `not`."""
-        self.generic_visit(node)
-        return self.operation("not_", [node.operand], node) if isinstance(node.op, ast.Not) else node
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        """Rewrite a conditional expression."""
-        lifted = not any(isinstance(x, UNLIFTABLE) for part in (node.body, node.orelse) for x in ast.walk(part))
-        self.generic_visit(node)
-        if not lifted:
-            return node
-        return self.operation("if_exp", [node.test, self.delayed(node.body), self.delayed(node.orelse)], node)
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Rewrite chains of comparisons, and `is`, which asks a value that is undefined for nothing."""
-        lifted = not any(isinstance(x, UNLIFTABLE) for part in node.comparators for x in ast.walk(part))
-        self.generic_visit(node)
-        if not lifted or (len(node.ops) == 1 and not isinstance(node.ops[0], ast.Is | ast.IsNot)):
-            return node
-        signs = at(constant(tuple(COMPARISONS[type(x)] for x in node.ops)), node)
-        return self.operation("compare", [signs, node.left, *map(self.delayed, node.comparators)], node)
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Let the function called be converted as well; give `super` its arguments."""
-        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.parameters:
-            node.args = [name_node("__class__", node), name_node(self.parameters[0], node)]
-            return node
-        self.generic_visit(node)
-        node.func = self.operation("callee", [node.func], node.func)
-        return node
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """Mangle private names as Python does inside of a class."""
-        self.generic_visit(node)
-        node.attr = self.private(node.attr)
-        return node
-
-    def private(self, name: str) -> str:
-        """Return a name as Python has it inside of the class."""
-        hidden = bool(self.owner) and name.startswith("__") and not name.endswith("__")
-        return f"_{self.owner.lstrip('_')}{name}" if hidden else name
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        """Rewrite the body of a nested lambda, unless it is a generator."""
-        if any(isinstance(x, SUSPENDING) for x in ast.walk(node.body)):
-            return node
-        self.generic_visit(node)
-        return node
-
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         """Leave assertions as they are: they look at numbers."""
         return node
-
-
-BODY = f"{HIDDEN}body_"
-ELSE = f"{HIDDEN}else_"
-TEST = f"{HIDDEN}test_"
-
-
-def returns_inside(statements: Sequence[ast.stmt]) -> bool:
-    """Tell whether a return stands inside a branch or loop, which will be a function of its own."""
-    for statement in statements:
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        inside = any(isinstance(x, ast.Return) for x in own_nodes(statement))
-        if isinstance(statement, ast.If | ast.While | ast.For):
-            if inside:
-                return True
-        elif inside:
-            inner = [x for x in own_nodes(statement) if isinstance(x, ast.If | ast.While | ast.For)]
-            if returns_inside([x for x in inner if isinstance(x, ast.stmt)]) or len(statements) > 1:
-                return True
-    return False
-
-
-def at(node: Located, place: ast.AST) -> Located:
-    """Return a new node at the position of an old one."""
-    return ast.copy_location(node, place)
-
-
-def constant(value: Any) -> ast.expr:
-    """Return a constant; tuples of constants are allowed, too."""
-    return ast.Constant(value)
-
-
-def name_node(name: str, place: ast.AST, context: ast.expr_context | None = None) -> ast.Name:
-    """Return a name at the position of a node."""
-    found: ast.Name = at(ast.Name(name, context or ast.Load()), place)
-    return found
-
-
-def flag_set(name: str, value: bool, place: ast.AST) -> ast.stmt:
-    """Return the statement that sets a flag."""
-    found: ast.stmt = at(ast.Assign([name_node(name, place, ast.Store())], at(ast.Constant(value), place)), place)
-    return found

@@ -1,0 +1,110 @@
+"""Rewrite expressions: what waits for a truth becomes a function, and what decides or is called goes through calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from wengert.control.places import HIDDEN
+from wengert.conversion.loading import OPERATIONS
+from wengert.conversion.syntax import SUSPENDING, at, constant, name_node
+
+__all__ = ["Expressions"]
+
+UNLIFTABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+COMPARISONS = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+
+
+class Expressions(ast.NodeTransformer):
+    """Rewrite the expressions of one function.
+
+    Args:
+        owner: the class around it, for private names; empty if there is none.
+        parameters: the names of the function's parameters.
+    """
+
+    def __init__(self, owner: str, parameters: Sequence[str]) -> None:
+        self.owner = owner
+        self.parameters = parameters
+
+    def operation(self, name: str, args: Sequence[ast.expr], node: ast.AST) -> ast.Call:
+        """Return a call into the library."""
+        base = name_node(OPERATIONS, node)
+        if base.end_lineno != base.lineno:  # tracebacks would show the last line of the statement
+            base.end_lineno, base.end_col_offset = base.lineno, base.col_offset
+        function = at(ast.Attribute(base, name, ast.Load()), base)
+        return at(ast.Call(function, [x if hasattr(x, "lineno") else at(x, base) for x in args], []), base)
+
+    def delayed(self, node: ast.expr) -> ast.expr:
+        """Return a function that evaluates an expression when it is called."""
+        args = ast.arguments([], [], ast.arg(HIDDEN), [], [], None, [])
+        return at(ast.Lambda(args, node), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """Rewrite `and` and `or`; operands but the first wait."""
+        if any(isinstance(x, UNLIFTABLE) for operand in node.values[1:] for x in ast.walk(operand)):
+            self.generic_visit(node)
+            return node
+        first, *rest = [self.visit(x) for x in node.values]
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return self.operation(name, [first, *map(self.delayed, rest)], node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        """Rewrite `not`."""
+        self.generic_visit(node)
+        return self.operation("not_", [node.operand], node) if isinstance(node.op, ast.Not) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        """Rewrite a conditional expression."""
+        lifted = not any(isinstance(x, UNLIFTABLE) for part in (node.body, node.orelse) for x in ast.walk(part))
+        self.generic_visit(node)
+        if not lifted:
+            return node
+        return self.operation("if_exp", [node.test, self.delayed(node.body), self.delayed(node.orelse)], node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        """Rewrite chains of comparisons, and `is`, which asks a value that is undefined for nothing."""
+        lifted = not any(isinstance(x, UNLIFTABLE) for part in node.comparators for x in ast.walk(part))
+        self.generic_visit(node)
+        if not lifted or (len(node.ops) == 1 and not isinstance(node.ops[0], ast.Is | ast.IsNot)):
+            return node
+        signs = at(constant(tuple(COMPARISONS[type(x)] for x in node.ops)), node)
+        return self.operation("compare", [signs, node.left, *map(self.delayed, node.comparators)], node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Let the function called be converted as well; give `super` its arguments."""
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.parameters:
+            node.args = [name_node("__class__", node), name_node(self.parameters[0], node)]
+            return node
+        self.generic_visit(node)
+        node.func = self.operation("callee", [node.func], node.func)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Mangle private names as Python does inside of a class."""
+        self.generic_visit(node)
+        node.attr = self.private(node.attr)
+        return node
+
+    def private(self, name: str) -> str:
+        """Return a name as Python has it inside of the class."""
+        hidden = bool(self.owner) and name.startswith("__") and not name.endswith("__")
+        return f"_{self.owner.lstrip('_')}{name}" if hidden else name
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        """Rewrite the body of a nested lambda, unless it is a generator."""
+        if any(isinstance(x, SUSPENDING) for x in ast.walk(node.body)):
+            return node
+        self.generic_visit(node)
+        return node

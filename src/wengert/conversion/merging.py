@@ -1,0 +1,343 @@
+"""What two branches, traced one beside the other, leave: one value for each place, of the branch that is taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from wengert._tree import flatten, unflatten
+from wengert.control.cond import cond
+from wengert.control.heap import Heap, is_plain
+from wengert.control.holders import Bytes, Contents, Holder
+from wengert.control.places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown
+from wengert.control.sequence import zeros_as
+from wengert.conversion.regions import (
+    Note,
+    Region,
+    aligned,
+    common_strides,
+    enter,
+    is_array,
+    operand_of,
+    ordered,
+    same,
+    shared_text,
+)
+from wengert.core.aval import Aval, aval_of, is_exact, is_number, united
+from wengert.core.order import Strides, is_scalar
+from wengert.core.sharing import SHARES, Memory, Share, memories_of
+from wengert.core.tensor import Tensor
+from wengert.core.views import base_and_path
+from wengert.errors import GraphError, describe
+
+__all__ = ["Merge"]
+
+Pair: TypeAlias = Sequence[Any]
+"""What the two branches give of something."""
+Take: TypeAlias = Callable[[list[Any]], Any]
+"""How to get a value from the results of the branch taken."""
+ELSEWHERE = Share(False)
+"""How a value has a memory that it has only where the other branch is taken."""
+TRUTH = Aval((), np.dtype(np.bool_))
+
+
+class Merge:
+    """Find what two branches give in common.
+
+    Attributes:
+        left: which branches return from the function for sure, so that nobody reads what its variables hold after them.
+        taken: how to get the values that have been merged, by their identities in both branches.
+        arrays: the positions of outputs that stand for one of two arrays, with these.
+        plain: how often the branches leave the memory of an ndarray, by the identity of its owner.
+        replaced: in how many places an ndarray gives way to what the branch taken gives, by identity.
+    """
+
+    def __init__(self, heap: Heap, regions: Sequence[Region], note: Note) -> None:
+        self.heap = heap
+        self.regions = regions
+        self.note = note
+        self.outputs: tuple[list[Any], list[Any]] = ([], [])
+        self.avals: list[Aval] = []
+        self.taken: dict[tuple[int, int], Take] = {}
+        self.arrays: list[tuple[int, Pair]] = []
+        left = [x for region in regions for value in region.left() for x in leaves_of(value)]
+        self.plain = Counter(map(owner_of, filter(is_plain, left)))
+        self.replaced: Counter[int] = Counter()
+        flags = [heap.holders[id(cell)] for name, cell in heap.cells.items() if name == RETURNED]
+        self.left = [any(region.value(flag, "") is True for flag in flags) for region in regions]
+
+    def run(self, test: Any) -> Sequence[Any]:
+        """Return the outputs of the branch taken."""
+        if not self.avals:
+            return ()
+        one, other = (r.function(xs, self.avals) for r, xs in zip(self.regions, self.outputs, strict=True))
+        result: Sequence[Any] = cond(test, one, other, *map(operand_of, self.heap.handles.values()))
+        return result
+
+    def output(self, pair: Pair, aval: Aval) -> int:
+        """Add an output to both branches; return its position."""
+        for outputs, x in zip(self.outputs, pair, strict=True):
+            outputs.append(x)
+        self.avals.append(aval)
+        return len(self.avals) - 1
+
+    # Holders
+
+    def changed(self) -> list[Holder]:
+        """Return the holders that either branch changed."""
+        return [self.heap.holders[x] for x in {x: None for region in self.regions for x in region.contents}]
+
+    def change(self, holder: Holder) -> Callable[[list[Any]], None]:
+        """Return how to let a holder have what the branch taken gives it."""
+        if isinstance(holder, Bytes):
+            holder.refuse(self.note[2])
+        identity = id(holder.target)
+        kept = self.heap.kept[identity]
+        one, other = (region.contents.get(identity, kept) for region in self.regions)
+        if not holder.variable and holder.differs(dict.fromkeys(one), dict.fromkeys(other)):
+            self.refuse(holder, one, other)
+        takes: dict[Any, Take] = {}
+        for key in {**kept, **one, **other}:
+            pair = one.get(key, UNBOUND), other.get(key, UNBOUND)
+            place = self.heap.place(holder, key)
+            if pair[0] is not pair[1] or kept.get(key, UNBOUND) is not pair[0]:
+                takes[key] = self.entry(place, pair)
+                self.replaced[id(kept.get(key))] += 1
+        resized = not holder.variable and holder.differs(dict.fromkeys(kept), dict.fromkeys(one))
+
+        def assign(results: list[Any]) -> None:
+            found = {key: take(results) for key, take in takes.items()}
+            if resized:
+                holder.restore({key: found.get(key, value) for key, value in one.items()})
+                return
+            for key, value in found.items():
+                holder.write(key, value)
+
+        return assign
+
+    def refuse(self, holder: Holder, one: Contents, other: Contents) -> NoReturn:
+        """Raise because the branches leave containers of different lengths or with different keys."""
+        kind = type(holder.target).__name__
+        raise GraphError(
+            describe(
+                self.note[0],
+                f"{holder.name} is a {kind} {inside(holder, one)} where the condition holds, and "
+                f"{inside(holder, other)} where it does not",
+                "both branches of a traced condition must leave as many items and the same keys in it",
+                "Make them alike, or use an array and numpy.where",
+            )
+            + f"\n  {self.note[2]}"
+        )
+
+    def entry(self, place: Place, pair: Pair) -> Take:
+        """Return how to get what an entry of a holder gets."""
+        if place.variable and not place.hidden and sum(self.left) == 1 and not self.agree(pair):
+            return self.only(self.left.index(False), pair)
+        if any(map(is_undefined, pair)):
+            return self.half_defined(place, pair)
+        return self.value(place, pair)
+
+    # Values
+
+    def value(self, place: Place | str, pair: Pair) -> Take:
+        """Return how to get the value that is one of two."""
+        one, other = pair
+        if one is other:
+            return lambda _: one
+        known = self.taken.get((id(one), id(other)))
+        if known is None:
+            known = self.taken[id(one), id(other)] = self.merged(place, pair)
+        return known
+
+    def merged(self, place: Place | str, pair: Pair) -> Take:
+        """Return how to get the value that is one of two different ones."""
+        if not self.agree(pair):
+            return self.differing(place, pair)
+        one, other, structure = aligned(pair, self.heap.holders)
+        takes = [self.leaf(leaves) for leaves in zip(one, other, strict=True)]
+        return lambda results: unflatten(structure, [take(results) for take in takes])
+
+    def agree(self, pair: Pair) -> bool:
+        """Tell whether two values have the same containers, shapes and dtypes, or are the same."""
+        if any(map(is_undefined, pair)):
+            return False
+        one, other, _ = aligned(pair, self.heap.holders)
+        return all(same(a, b) or common_aval(a, b) is not None for a, b in zip(one, other, strict=True))
+
+    def leaf(self, pair: Pair) -> Take:
+        """Return how to get one leaf."""
+        one, other = pair
+        if same(one, other) and (one is other or self.disposable(pair)):
+            return lambda _: one
+        known = self.taken.get((id(one), id(other)))
+        if known is None:
+            aval = common_aval(one, other)
+            assert aval is not None, "agree has found that there is one"
+            ends = [region.end_of(x) for region, x in zip(self.regions, pair, strict=True)]
+            position = self.output(ends, aval)
+            known = self.taken[id(one), id(other)] = partial(in_order, position, common_strides(*ends))
+            self.arrays += [(position, pair)] if aval.shape or common_strides(*ends) is not None else []
+        return known
+
+    def disposable(self, pair: Pair) -> bool:
+        """Tell whether equal constants are in nobody's hands besides, so that either may be taken for both."""
+        return not all(map(is_plain, pair)) or not any(
+            self.heap.overlapping(x) or self.plain[owner_of(x)] > 1 for x in pair
+        )
+
+    def shared(self) -> list[int]:
+        """Return the ndarrays that results may be and that others hold too."""
+        return self.heap.shared([x for _, pair in self.arrays for x in pair], self.replaced)
+
+    def relations(self, test: Any, shared: Container[int]) -> Callable[[list[Any]], None]:
+        """Return how to enter which results may be memory that is also held by others, or by another result.
+
+        What a branch made itself, and leaves in one place only, is in nobody's hands any more.
+        """
+        arrays = [
+            (position, [region.handle_of(x, shared) for region, x in zip(self.regions, pair, strict=True)])
+            for position, pair in self.arrays
+        ]
+        bases = Counter(id(base_and_path(x)[0]) for _, pair in arrays for x in pair if type(x) is Tensor)
+        found: list[tuple[int, Memory, str, Take]] = []
+        for position, pair in arrays:
+            memories: dict[Memory, list[Share]] = {}
+            for half, (region, x) in enumerate(zip(self.regions, pair, strict=True)):
+                for memory, share in shares_of(x, region, bases, self.note).items():
+                    memories.setdefault(memory, [ELSEWHERE, ELSEWHERE])[half] = share
+            for memory, shares in memories.items():
+                found.append((position, memory, *self.truth(test, shares)))
+
+        def relate(results: list[Any]) -> None:
+            for position, memory, text, take in found:
+                enter(results[position], memory, Share(take(results), text))
+
+        return relate
+
+    def truth(self, test: Any, shares: Sequence[Share]) -> tuple[str, Take]:
+        """Return whether a memory is that of the value taken, by how it is that of each of the two."""
+        one, other = (share.truth for share in shares)
+        if one is None or other is None:
+            return next(share.text for share in shares if share.truth is None), lambda _: None
+        if one is True or other is True:
+            if one is other:
+                return "", lambda _: True
+            if one is False or other is False:
+                truth = test if one is True else np.logical_not(test)
+                return "", lambda _: truth
+        ends = [region.end_of(share.truth) for region, share in zip(self.regions, shares, strict=True)]
+        return "", itemgetter(self.output(ends, TRUTH))
+
+    def differing(self, place: Place | str, pair: Pair) -> Take:
+        """Let a place be undefined because the branches give it different kinds of values."""
+        name = place if isinstance(place, str) else place.name
+        text = describe(
+            "if",
+            f"{name} is {shown(pair[0])} where the condition holds, and {shown(pair[1])} where it does not",
+            "both branches of a traced condition must give the same containers, shapes and dtypes",
+            "Make them alike",
+        )
+        return self.undefined(place, text, (0, 1))
+
+    def half_defined(self, place: Place, pair: Pair) -> Take:
+        """Let a place be undefined that only one of the branches, or none, gives a value."""
+        if all(map(is_undefined, pair)):
+            return lambda _: pair[0]
+        half = 1 if is_undefined(pair[0]) else 0
+        if place.hidden:
+            for value in pair:
+                if isinstance(value, Undefined):
+                    value.refuse()
+            return self.only(half, pair)
+        text = describe(
+            "if",
+            f"{place.name} gets a value only where the condition {'holds' if half == 0 else 'does not hold'}",
+            "both branches of a traced condition must give a value to a variable that is used after them",
+            "Set it before the `if`, or in the other branch",
+        )
+        return self.undefined(place, text, (half,))
+
+    def undefined(self, place: Place | str, text: str, halves: Sequence[int]) -> Take:
+        """Let a variable be undefined; raise for what cannot be, such as items and the value of an expression."""
+        lines = "" if isinstance(place, str) else "".join(map(place.where, halves))
+        text += lines or f"\n  {self.note[2]}"
+        if isinstance(place, str) or place.hidden or not place.variable:
+            raise GraphError(text)
+        return lambda _: Undefined(text)
+
+    def only(self, half: int, pair: Pair) -> Take:
+        """Let a place hold what one of the branches gives, zeros after the other: nobody reads it then."""
+        value = pair[half]
+        if is_undefined(value):
+            return lambda _: value
+        leaves, structure = flatten(value)
+        takes: list[Take] = [self.half_leaf(half, leaf) for leaf in leaves]
+        return lambda results: unflatten(structure, [take(results) for take in takes])
+
+    def half_leaf(self, half: int, leaf: Any) -> Take:
+        """Return how to get one leaf of what one of the branches gives."""
+        region = self.regions[half]
+        if not (is_array(leaf) or is_number(leaf)) or (type(leaf) is Tensor and not region.made(leaf)):
+            return lambda _: leaf
+        aval = aval_of(leaf)
+        end = region.end_of(leaf)
+        ends = [zeros_as(end)] * 2
+        ends[half] = end
+        return itemgetter(self.output(ends, aval))
+
+
+def in_order(position: int, strides: Strides, results: list[Any]) -> Any:
+    """Return a result, which lies in memory as what it is one of does."""
+    results[position] = ordered(results[position], strides)
+    return results[position]
+
+
+def shares_of(value: Any, region: Region, bases: Counter[int], note: Note) -> dict[Memory, Share]:
+    """Return which memories a value is that a branch leaves, if others may hold them too."""
+    if type(value) is not Tensor:
+        return {}
+    if is_scalar(region.end_of(value)):
+        return {}
+    base, path = base_and_path(value)
+    if id(base) not in SHARES and bases[id(base)] == 1 and region.made(base):
+        return {}
+    memories = memories_of(base)
+    if not path:
+        return memories
+    return {memory: Share(None, share.text or shared_text(note)) for memory, share in memories.items()}
+
+
+def leaves_of(value: Any) -> Sequence[Any]:
+    """Return the leaves of what a branch leaves."""
+    return () if is_undefined(value) else flatten(value)[0]
+
+
+def owner_of(array: np.ndarray[Any, Any]) -> int:
+    """Return the identity of what owns the memory of an ndarray."""
+    return id(array if array.base is None else array.base)
+
+
+def inside(holder: Holder, contents: Contents) -> str:
+    """Return what an error says of the contents of a container."""
+    if isinstance(holder.target, dict | set):
+        return f"with the keys {list(contents)}"
+    return f"of {len(contents)} items"
+
+
+def common_aval(a: Any, b: Any) -> Aval | None:
+    """Return the one shape and dtype of two leaves; None if they differ. Python numbers adapt if they stay the same."""
+    if not all(is_array(x) or is_number(x) for x in (a, b)):
+        return None
+    one, other = aval_of(a), aval_of(b)
+    if one.weak and other.weak:
+        return united(one, other)
+    if other.weak:
+        a, one, other = b, other, one
+    if one.weak:
+        return other if other.shape == () and united(one, other) == other and is_exact(a, other.dtype) else None
+    return one if one == other else None

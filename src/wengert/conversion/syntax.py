@@ -1,0 +1,67 @@
+"""Nodes of Python's syntax: asked about, and made."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+__all__ = ["SUSPENDING", "at", "constant", "flag_set", "name_node", "own_nodes", "returns_inside", "suspends"]
+
+Located = TypeVar("Located", bound=ast.AST)
+SUSPENDING = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+
+
+def suspends(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Tell whether a definition is one of a generator or coroutine."""
+    return isinstance(node, ast.AsyncFunctionDef) or any(isinstance(x, SUSPENDING) for x in own_nodes(node))
+
+
+def own_nodes(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes inside a definition that are not inside of a nested one."""
+    found: list[ast.AST] = []
+    queue = list(ast.iter_child_nodes(node))
+    while queue:
+        inner = queue.pop()
+        found.append(inner)
+        if not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            queue += ast.iter_child_nodes(inner)
+    return found
+
+
+def returns_inside(statements: Sequence[ast.stmt]) -> bool:
+    """Tell whether a return stands inside a branch or loop, which will be a function of its own."""
+    for statement in statements:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        inside = any(isinstance(x, ast.Return) for x in own_nodes(statement))
+        if isinstance(statement, ast.If | ast.While | ast.For):
+            if inside:
+                return True
+        elif inside:
+            inner = [x for x in own_nodes(statement) if isinstance(x, ast.If | ast.While | ast.For)]
+            if returns_inside([x for x in inner if isinstance(x, ast.stmt)]) or len(statements) > 1:
+                return True
+    return False
+
+
+def at(node: Located, place: ast.AST) -> Located:
+    """Return a new node at the position of an old one."""
+    return ast.copy_location(node, place)
+
+
+def constant(value: Any) -> ast.expr:
+    """Return a constant; tuples of constants are allowed, too."""
+    return ast.Constant(value)
+
+
+def name_node(name: str, place: ast.AST, context: ast.expr_context | None = None) -> ast.Name:
+    """Return a name at the position of a node."""
+    found: ast.Name = at(ast.Name(name, context or ast.Load()), place)
+    return found
+
+
+def flag_set(name: str, value: bool, place: ast.AST) -> ast.stmt:
+    """Return the statement that sets a flag."""
+    found: ast.stmt = at(ast.Assign([name_node(name, place, ast.Store())], at(ast.Constant(value), place)), place)
+    return found
