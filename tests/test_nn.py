@@ -97,6 +97,13 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "silu": lambda x: x * scipy.special.expit(x),
     "softplus": lambda x: np.log1p(np.exp(x)),
     "gelu": lambda x: x * scipy.special.ndtr(x),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "hardtanh": lambda x: np.clip(x, -1, 1),
+    "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
+    "tanh": np.tanh,
+    "softsign": lambda x: x / (1 + abs(x)),
+    "logsigmoid": scipy.special.log_expit,
+    "mish": lambda x: x * np.tanh(np.log1p(np.exp(x))),
     "softmax": lambda x: scipy.special.softmax(x, axis=-1),
     "log_softmax": lambda x: scipy.special.log_softmax(x, axis=-1),
 }
@@ -109,10 +116,14 @@ def test_activations(name: str) -> None:
     check_grads(function, (X[0, 0],), order=2)
     extreme = np.array([-800.0, 800.0])
     assert np.all(np.isfinite(wg.grad(lambda x: np.sum(function(x)))(extreme)))
+    with np.errstate(invalid="ignore"):  # of which NumPy's logaddexp warns
+        assert np.all(np.isnan(function(np.array([np.nan, np.nan]))))
 
 
 def test_relu_has_the_derivative_zero_at_zero() -> None:
     assert wg.grad(lambda x: functional.relu(x))(0.0) == 0.0
+    assert wg.grad(lambda x: functional.relu6(x))(6.0) == 0.0
+    np.testing.assert_allclose(functional.glu(X, 1), X[:, :2] * scipy.special.expit(X[:, 2:]))
 
 
 def test_normalisation() -> None:
@@ -125,6 +136,55 @@ def test_normalisation() -> None:
     given = functional.batch_norm(X, weight, weight + 1, eps=0.0)
     shape = (4, 1, 1)
     np.testing.assert_allclose(given, (X - weight.reshape(shape)) / np.sqrt(weight + 1).reshape(shape))
+
+
+def test_normalisation_of_groups_and_by_roots_of_squares() -> None:
+    groups = X.reshape(2, 2, -1)
+    weight = np.arange(1.0, 5.0)
+    want = (groups - groups.mean(axis=2, keepdims=True)) / groups.std(axis=2, keepdims=True)
+    found = functional.group_norm(X, 2, weight, weight, eps=0.0)
+    by_channel = weight.reshape(4, 1, 1)
+    np.testing.assert_allclose(found, want.reshape(X.shape) * by_channel + by_channel)
+    np.testing.assert_allclose(functional.group_norm(X, 1, eps=0.0), functional.layer_norm(X, X.shape[1:], eps=0.0))
+    squares = np.mean(X**2, axis=(2, 3), keepdims=True)
+    np.testing.assert_allclose(functional.rms_norm(X, (6, 5), 2.0, eps=0.5), 2 * X / np.sqrt(squares + 0.5))
+    check_grads(lambda x, w: functional.group_norm(x, 2, w, w), (X[:, :, :2, 0], weight), order=2)
+
+
+def test_linear_layers_and_vectors() -> None:
+    x, w, b = X[0, 0], RNG.normal(size=(3, 5)), RNG.normal(size=3)
+    np.testing.assert_allclose(functional.linear(x, w, b), x @ w.T + b)
+    np.testing.assert_allclose(functional.normalize(x, 1.0, axis=0), x / np.sum(abs(x), axis=0))
+    cosines = np.sum(x * X[1, 0], 1) / np.linalg.norm(x, axis=1) / np.linalg.norm(X[1, 0], axis=1)
+    np.testing.assert_allclose(functional.cosine_similarity(x, X[1, 0]), cosines)
+    np.testing.assert_allclose(functional.pairwise_distance(x, 0.0, eps=0.0), np.linalg.norm(x, axis=1))
+    check_grads(functional.cosine_similarity, (x, X[1, 0]), order=2)
+    assert np.all(np.isfinite(wg.grad(lambda x: np.sum(functional.normalize(x)))(np.zeros((1, 3)))))
+
+
+def test_losses_of_differences_and_of_two_classes() -> None:
+    x, y = X[0, 0], X[1, 0]
+    np.testing.assert_allclose(functional.l1_loss(x, y), np.mean(abs(x - y)))
+    np.testing.assert_allclose(functional.huber_loss(x, y, "sum", 0.5), np.sum(scipy.special.huber(0.5, x - y)))
+    np.testing.assert_allclose(functional.smooth_l1_loss(x, y, beta=0.5), np.mean(scipy.special.huber(0.5, x - y)) * 2)
+    assert functional.smooth_l1_loss(x, y, beta=0.0).item() == functional.l1_loss(x, y).item()
+    p, wanted = scipy.special.expit(x), (y > 0) * 1.0
+    want = -np.where(y > 0, np.log(p), np.log1p(-p))
+    np.testing.assert_allclose(functional.binary_cross_entropy(p, wanted, "none"), want)
+    np.testing.assert_allclose(functional.binary_cross_entropy_with_logits(x, wanted, "none"), want)
+    weighted = functional.binary_cross_entropy_with_logits(x, wanted, "none", pos_weight=3.0)
+    np.testing.assert_allclose(weighted, want * np.where(y > 0, 3.0, 1.0))
+    certain = functional.binary_cross_entropy(np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 0.0]), "none")
+    assert certain.tolist() == [100.0, 0.0, 100.0]
+    assert np.all(np.isfinite(wg.grad(functional.binary_cross_entropy)(np.array([0.0, 1.0]), np.array([0.0, 1.0]))))
+    single = np.float32([0.5])
+    assert functional.binary_cross_entropy(single, single).dtype == np.float32
+    logs, target = scipy.special.log_softmax(x, axis=1), scipy.special.softmax(y, axis=1)
+    divergence = np.sum(scipy.special.rel_entr(target, np.exp(logs)))
+    np.testing.assert_allclose(functional.kl_div(logs, target, "batchmean"), divergence / len(x))
+    np.testing.assert_allclose(functional.kl_div(logs, np.log(target), "sum", log_target=True), divergence)
+    check_grads(functional.binary_cross_entropy, (p, scipy.special.expit(y)), order=2)
+    check_grads(lambda x, t: functional.kl_div(x, t), (logs, target), order=2)
 
 
 def test_losses() -> None:
@@ -210,6 +270,18 @@ def test_attention() -> None:
             ShapeError,
             "layer_norm: shape (2, 4, 6, 5) for normalized_shape=(4, 5); last axes of these lengths are needed. "
             "Correct one of them.",
+        ),
+        (
+            lambda: functional.rms_norm(X, 4),
+            ShapeError,
+            "rms_norm: shape (2, 4, 6, 5) for normalized_shape=(4,); last axes of these lengths are needed. "
+            "Correct one of them.",
+        ),
+        (
+            lambda: functional.group_norm(X, 3),
+            ShapeError,
+            "group_norm: shape (2, 4, 6, 5) for 3 groups; channels, the second axis, that make them are needed. "
+            "Correct it.",
         ),
         (
             lambda: functional.scaled_dot_product_attention(X, X, X, True, True),

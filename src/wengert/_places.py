@@ -47,9 +47,11 @@ slogdet solve svd svdvals tensorinv tensorsolve vector_norm
 Context Function GradFunction RemovableHandle backward detect_anomaly once_differentiable saved_tensors_hooks
 """,
     "nn.functional": """
-avg_pool1d avg_pool2d avg_pool3d batch_norm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
-cross_entropy dropout elu embedding gelu grid_sample interpolate layer_norm leaky_relu log_softmax max_pool1d max_pool2d
-max_pool3d mse_loss nll_loss one_hot relu scaled_dot_product_attention sigmoid silu softmax softplus upsample
+avg_pool1d avg_pool2d avg_pool3d batch_norm binary_cross_entropy binary_cross_entropy_with_logits conv1d conv2d conv3d
+conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity cross_entropy dropout elu embedding gelu glu
+grid_sample group_norm hardtanh huber_loss interpolate kl_div l1_loss layer_norm leaky_relu linear log_softmax
+logsigmoid max_pool1d max_pool2d max_pool3d mish mse_loss nll_loss normalize one_hot pairwise_distance relu relu6
+rms_norm scaled_dot_product_attention selu sigmoid silu smooth_l1_loss softmax softplus softsign upsample
 """,
     "scipy.special": """
 airy beta betainc betaincc betainccinv betaincinv betaln binom boxcox boxcox1p chdtr chdtrc chdtri comb cosdg cosm1
@@ -57,9 +59,9 @@ cotdg dawsn digamma ellipe ellipeinc ellipk ellipkinc ellipkm1 entr erf erfc erf
 eval_chebys eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre eval_hermite eval_hermitenorm eval_jacobi
 eval_laguerre eval_legendre eval_sh_chebyt eval_sh_chebyu eval_sh_legendre exp1 exp10 expi expit expn exprel factorial
 fdtr fdtrc fdtri fresnel gamma gammainc gammaincc gammainccinv gammaincinv gammaln gammasgn gdtr gdtrc hankel1 hankel2
-huber hyp0f1 hyp1f1 hyp2f1 hyperu i0e i1 i1e inv_boxcox inv_boxcox1p iv ive j0 j1 jn jv jve k0 k0e k1 k1e kl_div kn kv
-kve lambertw log_expit log_ndtr loggamma logit logsumexp modstruve multigammaln ndtr ndtri ndtri_exp owens_t pdtr pdtrc
-poch polygamma powm1 pseudo_huber psi rel_entr rgamma shichi sici sindg spence spherical_in spherical_jn spherical_kn
+huber hyp0f1 hyp1f1 hyp2f1 hyperu i0e i1 i1e inv_boxcox inv_boxcox1p iv ive j0 j1 jn jv jve k0 k0e k1 k1e kn kv kve
+lambertw log_expit log_ndtr loggamma logit logsumexp modstruve multigammaln ndtr ndtri ndtri_exp owens_t pdtr pdtrc poch
+polygamma powm1 pseudo_huber psi rel_entr rgamma shichi sici sindg spence spherical_in spherical_jn spherical_kn
 spherical_yn stdtr stdtrit struve tandg wofz wrightomega xlog1py xlogy y0 y1 yn yv yve zeta
 """,
     "scipy.linalg": """
@@ -69,7 +71,7 @@ solve_banded solve_continuous_lyapunov solve_discrete_lyapunov solve_lyapunov so
 solve_triangular sqrtm tanhm tanm toeplitz
 """,
     "optim": """
-Optimizer Rule adam adamw clipped cosine curve_fit exponential least_squares linear minimize momentum rmsprop root sgd
+Optimizer Rule adam adamw clipped cosine curve_fit exponential least_squares minimize momentum rmsprop root sgd
 warmed_up
 """,
     "random": """

@@ -11,7 +11,25 @@ from wengert.core.dispatch import as_tensor
 from wengert.errors import UsageError, describe
 from wengert.scipy import special
 
-__all__ = ["elu", "gelu", "leaky_relu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "softplus"]
+__all__ = [
+    "elu",
+    "gelu",
+    "glu",
+    "hardtanh",
+    "leaky_relu",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softplus",
+    "softsign",
+    "tanh",
+]
 
 
 def relu(input: Any) -> Any:
@@ -21,7 +39,26 @@ def relu(input: Any) -> Any:
     tensor([0., 2.])
     """
     x: Any = as_tensor(input)
-    return np.where(x > 0, x, 0)
+    return np.where(~(x <= 0), x, 0)  # NaN stays
+
+
+def relu6(input: Any) -> Any:
+    """Return what lies between 0 and 6, and these beyond and at them, where the derivative is 0.
+
+    >>> relu6([-1.0, 2.0, 7.0])
+    tensor([0., 2., 6.])
+    """
+    return hardtanh(input, 0.0, 6.0)
+
+
+def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
+    """Return what lies between two bounds, and these beyond and at them, where the derivative is 0.
+
+    >>> hardtanh([-2.0, 0.5, 2.0])
+    tensor([-1. ,  0.5,  1. ])
+    """
+    x: Any = as_tensor(input)
+    return np.where(x <= min_val, min_val, np.where(x >= max_val, max_val, x))
 
 
 def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
@@ -44,6 +81,34 @@ def elu(input: Any, alpha: Any = 1.0) -> Any:
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
+def selu(input: Any) -> Any:
+    """Return `elu`, scaled so that layers keep means and variances (Klambauer et al., 2017).
+
+    >>> selu([0.0, 2.0])
+    tensor([0.        , 2.10140197])
+    """
+    return 1.0507009873554805 * elu(input, 1.6732632423543772)
+
+
+def tanh(input: Any) -> Any:
+    """Return the hyperbolic tangent.
+
+    >>> tanh(0.0)
+    tensor(0.)
+    """
+    return np.tanh(as_tensor(input))
+
+
+def softsign(input: Any) -> Any:
+    """Return x / (1 + |x|).
+
+    >>> softsign([-1.0, 3.0])
+    tensor([-0.5 ,  0.75])
+    """
+    x: Any = as_tensor(input)
+    return x / (1 + np.abs(x))
+
+
 def sigmoid(input: Any) -> Any:
     """Return 1 / (1 + exp(-x)).
 
@@ -52,6 +117,29 @@ def sigmoid(input: Any) -> Any:
     """
     x: Any = as_tensor(input)
     return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+def logsigmoid(input: Any) -> Any:
+    """Return the logarithm of the sigmoid, also where that is 0.
+
+    >>> logsigmoid(-1000.0)
+    tensor(-1000.)
+    """
+    x: Any = as_tensor(input)
+    return -np.logaddexp(-x, 0)
+
+
+def glu(input: Any, axis: int = -1) -> Any:
+    """Return the first half along an axis times the sigmoid of the second (Dauphin et al., 2017).
+
+    Raises:
+        ValueError: the length is odd.
+
+    >>> glu([2.0, 0.0])
+    tensor([1.])
+    """
+    x, gate = np.split(as_tensor(input), 2, axis)
+    return x * sigmoid(gate)
 
 
 def silu(input: Any) -> Any:
@@ -72,6 +160,16 @@ def softplus(input: Any, beta: Any = 1.0) -> Any:
     """
     x: Any = as_tensor(input)
     return np.logaddexp(x, 0) if type(beta) is float and beta == 1 else np.logaddexp(beta * x, 0) / beta
+
+
+def mish(input: Any) -> Any:
+    """Return x tanh(log(1 + exp(x))) (Misra, *Mish*, 2019).
+
+    >>> mish(0.0)
+    tensor(0.)
+    """
+    x: Any = as_tensor(input)
+    return x * np.tanh(softplus(x))
 
 
 def gelu(input: Any, approximate: str = "none") -> Any:

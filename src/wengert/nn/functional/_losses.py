@@ -8,9 +8,23 @@ import numpy as np
 
 from wengert.core.dispatch import as_tensor
 from wengert.errors import UsageError, describe
-from wengert.nn.functional._activations import log_softmax
+from wengert.nn.functional._activations import log_softmax, softplus
+from wengert.scipy import special
 
-__all__ = ["cross_entropy", "mse_loss", "nll_loss"]
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "smooth_l1_loss",
+]
+
+CERTAIN = -100.0
+"""The logarithm of a probability of 0 in `binary_cross_entropy`, as in PyTorch."""
 
 
 def reduced(name: str, losses: Any, reduction: str) -> Any:
@@ -35,6 +49,109 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     tensor(5.)
     """
     return reduced("mse_loss", (as_tensor(input) - as_tensor(target)) ** 2, reduction)
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """Return the sizes of differences; at 0 the derivative is 0.
+
+    Args:
+        input: an array.
+        target: another.
+        reduction: "mean", "sum" or "none".
+
+    >>> l1_loss([1.0, -3.0], [0.0, 0.0])
+    tensor(2.)
+    """
+    return reduced("l1_loss", np.abs(as_tensor(input) - as_tensor(target)), reduction)
+
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Any:
+    """Return half the squares of differences, beyond `delta` the lines that go on from there (Huber, 1964).
+
+    Args:
+        input: an array.
+        target: another.
+        reduction: "mean", "sum" or "none".
+        delta: the difference from which on the loss is a line.
+
+    >>> huber_loss([1.0, 3.0], [0.0, 0.0], "none")
+    tensor([0.5, 2.5])
+    """
+    return reduced("huber_loss", special.huber(delta, as_tensor(input) - as_tensor(target)), reduction)
+
+
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """Return sizes of differences, below `beta` rounded off by a square: `huber_loss` divided by `beta`.
+
+    Args:
+        input: an array.
+        target: another.
+        reduction: "mean", "sum" or "none".
+        beta: the difference up to which the loss is a square; 0 for `l1_loss`.
+
+    >>> smooth_l1_loss([1.0, 3.0], [0.0, 0.0], "none")
+    tensor([0.5, 2.5])
+    """
+    if not beta:
+        return l1_loss(input, target, reduction)
+    losses = special.huber(beta, as_tensor(input) - as_tensor(target)) / beta
+    return reduced("smooth_l1_loss", losses, reduction)
+
+
+def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """Return the cross-entropy of probabilities of one of two classes.
+
+    Args:
+        input: probabilities; of logits `binary_cross_entropy_with_logits` keeps the digits.
+        target: the class, as 0 or 1, or its probability.
+        reduction: "mean", "sum" or "none".
+
+    >>> binary_cross_entropy([0.5, 1.0], [1.0, 1.0])
+    tensor(0.34657359)
+    """
+    p, wanted = as_tensor(input), as_tensor(target)
+    of_one = np.where(p > 0, np.log(np.where(p > 0, p, 1)), CERTAIN)
+    of_zero = np.where(p < 1, np.log1p(-np.where(p < 1, p, 0)), CERTAIN)
+    losses = -(wanted * of_one + (1 - wanted) * of_zero)
+    return reduced("binary_cross_entropy", losses, reduction)
+
+
+def binary_cross_entropy_with_logits(input: Any, target: Any, reduction: str = "mean", pos_weight: Any = None) -> Any:
+    """Return the cross-entropy of the sigmoid of logits.
+
+    Args:
+        input: logits of one of two classes.
+        target: the class, as 0 or 1, or its probability.
+        reduction: "mean", "sum" or "none".
+        pos_weight: how much more class 1 counts.
+
+    >>> binary_cross_entropy_with_logits([0.0, 1000.0], [1.0, 1.0])
+    tensor(0.34657359)
+    """
+    x, wanted = as_tensor(input), as_tensor(target)
+    weight = 1 if pos_weight is None else as_tensor(pos_weight)
+    losses = weight * wanted * softplus(-x) + (1 - wanted) * softplus(x)
+    return reduced("binary_cross_entropy_with_logits", losses, reduction)
+
+
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
+    """Return the parts of the Kullback-Leibler divergence of the target from the input.
+
+    Args:
+        input: logarithms of probabilities.
+        target: probabilities.
+        reduction: "mean" (over all elements), "batchmean" (the sum over the length of the first axis: the divergence),
+            "sum" or "none".
+        log_target: whether the target are logarithms, too.
+
+    >>> kl_div(np.log([0.5, 0.5]), [1.0, 0.0], "sum")
+    tensor(0.69314718)
+    """
+    logs, wanted = as_tensor(input), as_tensor(target)
+    parts = np.exp(wanted) * (wanted - logs) if log_target else special.xlogy(wanted, wanted) - wanted * logs
+    if reduction == "batchmean":
+        return np.sum(parts) / parts.shape[0]
+    return reduced("kl_div", parts, reduction)
 
 
 def of_classes(x: Any, target: Any) -> Any:

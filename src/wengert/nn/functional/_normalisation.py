@@ -11,7 +11,7 @@ from wengert import random
 from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 
-__all__ = ["batch_norm", "dropout", "layer_norm"]
+__all__ = ["batch_norm", "dropout", "group_norm", "layer_norm", "rms_norm"]
 
 
 def standardised(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Any:
@@ -19,6 +19,15 @@ def standardised(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: 
     found = (x - mean) / np.sqrt(variance + eps)
     found = found if weight is None else found * weight
     return found if bias is None else found + bias
+
+
+def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[int, ...]:
+    """Return the last axes of an array, which have given lengths."""
+    shape = tuple(normalized_shape) if isinstance(normalized_shape, Sequence) else (normalized_shape,)
+    if x.shape[x.ndim - len(shape) :] != shape:
+        given = f"shape {x.shape} for normalized_shape={shape}"
+        raise ShapeError(describe(name, given, "last axes of these lengths are needed", "Correct one of them"))
+    return tuple(range(x.ndim - len(shape), x.ndim))
 
 
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
@@ -38,13 +47,65 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     tensor([[-1.,  1.]])
     """
     x: Any = as_tensor(input)
-    shape = tuple(normalized_shape) if isinstance(normalized_shape, Sequence) else (normalized_shape,)
-    if x.shape[x.ndim - len(shape) :] != shape:
-        given = f"shape {x.shape} for normalized_shape={shape}"
-        raise ShapeError(describe("layer_norm", given, "last axes of these lengths are needed", "Correct one of them"))
-    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    axes = last_axes("layer_norm", x, normalized_shape)
     mean, variance = np.mean(x, axis=axes, keepdims=True), np.var(x, axis=axes, keepdims=True)
     return standardised(x, mean, variance, weight, bias, eps)
+
+
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """Return elements over the root of the mean of squares over the last axes (Zhang and Sennrich, 2019).
+
+    Args:
+        input: an array.
+        normalized_shape: the lengths of these axes.
+        weight: what the result is multiplied by.
+        eps: what is added to the mean of squares; the precision of the dtype if it is not given.
+
+    Raises:
+        ShapeError: the array has other last axes.
+
+    >>> rms_norm([[1.0, 7.0]], (2,))
+    tensor([[0.2, 1.4]])
+    """
+    x: Any = as_tensor(input)
+    axes = last_axes("rms_norm", x, normalized_shape)
+    least = float(np.finfo(x.dtype).eps) if eps is None else eps
+    found = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + least)
+    return found if weight is None else found * weight
+
+
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Return images standardised over groups of channels, the second axis, each image by itself (Wu and He, 2018).
+
+    Args:
+        input: images.
+        num_groups: the number of groups: 1 to standardise over all channels, or as many as there are.
+        weight: a factor for each channel.
+        bias: what is added to that.
+        eps: what is added to variances.
+
+    Raises:
+        ShapeError: the channels do not make so many groups.
+
+    >>> group_norm([[1.0, 3.0, 5.0, 9.0]], 2, eps=0.0)
+    tensor([[-1.,  1., -1.,  1.]])
+    """
+    x: Any = as_tensor(input)
+    if x.ndim < 2 or x.shape[1] % num_groups:
+        given = f"shape {x.shape} for {num_groups} groups"
+        raise ShapeError(
+            describe("group_norm", given, "channels, the second axis, that make them are needed", "Correct it")
+        )
+    grouped = x.reshape(x.shape[0], num_groups, -1)
+    mean, variance = np.mean(grouped, axis=2, keepdims=True), np.var(grouped, axis=2, keepdims=True)
+    found = standardised(grouped, mean, variance, None, None, eps).reshape(x.shape)
+    found = found if weight is None else found * by_channel(weight, x.ndim)
+    return found if bias is None else found + by_channel(bias, x.ndim)
+
+
+def by_channel(value: Any, rank: int) -> Any:
+    """Return a number for each channel, the second axis, in the form in which images are multiplied by them."""
+    return None if value is None else as_tensor(value).reshape(-1, *(1,) * (rank - 2))
 
 
 def batch_norm(
@@ -66,13 +127,10 @@ def batch_norm(
     """
     x: Any = as_tensor(input)
     axes = tuple(i for i in range(x.ndim) if i != 1)
-
-    def by_channel(value: Any) -> Any:
-        return None if value is None else as_tensor(value).reshape(-1, *(1,) * (x.ndim - 2))
-
     mean = np.mean(x, axis=axes) if mean is None else mean
     var = np.var(x, axis=axes) if var is None else var
-    return standardised(x, by_channel(mean), by_channel(var), by_channel(weight), by_channel(bias), eps)
+    mean, var, weight, bias = (by_channel(value, x.ndim) for value in (mean, var, weight, bias))
+    return standardised(x, mean, var, weight, bias, eps)
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, *, key: Any) -> Any:
