@@ -15,7 +15,7 @@ from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, is_concrete, raw
 from wengert.core.views import base_and_path
 from wengert.errors import GraphError, UsageError, describe
-from wengert.primitives.indexing import require_writable_window
+from wengert.primitives.index_forms import require_writable_window
 from wengert.traces.staging import Stage
 from wengert.traces.transient import Transient
 

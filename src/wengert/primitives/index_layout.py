@@ -19,9 +19,19 @@ from wengert.core.tensor import Tensor
 from wengert.core.views import lasting
 from wengert.errors import UsageError, describe
 
-__all__ = ["OPERAND", "BatchedIndex", "batched_index", "expanded", "join_index", "split_index"]
+__all__ = [
+    "OPERAND",
+    "BatchedIndex",
+    "Entries",
+    "batched_index",
+    "expanded",
+    "join_index",
+    "split_index",
+    "text_of_masks",
+]
 
-Index = tuple[Any, ...]
+Entries = tuple[Any, ...]
+"""The static form of an index."""
 
 
 class _Operand:
@@ -37,7 +47,7 @@ class _Operand:
 OPERAND = _Operand()
 
 
-def split_index(index: Any) -> tuple[Index, list[Any]]:
+def split_index(index: Any) -> tuple[Entries, list[Any]]:
     """Split a NumPy index into its static form, with `OPERAND` in place of arrays, and those arrays.
 
     >>> split_index((slice(2), [0, 1]))
@@ -74,7 +84,7 @@ def fixed_slice(entry: slice) -> slice:
     return slice(*(bound if bound is None else operator.index(bound) for bound in bounds))
 
 
-def join_index(index: Index, arrays: Sequence[Any]) -> Any:
+def join_index(index: Entries, arrays: Sequence[Any]) -> Any:
     """Put the arrays back into the static form of an index."""
     if not arrays:
         return index
@@ -89,7 +99,7 @@ class BatchedIndex(NamedTuple):
     comes first and the others stand as in one lane; `rank` is the number of axes that one lane selects.
     """
 
-    entries: Index
+    entries: Entries
     arrays: list[Any]
     source: tuple[int, ...]
     target: tuple[int, ...]
@@ -97,7 +107,7 @@ class BatchedIndex(NamedTuple):
 
 
 def batched_index(
-    size: int, rank: int, index: Index, arrays: Sequence[Any], batched: Sequence[bool], whole: bool
+    size: int, rank: int, index: Entries, arrays: Sequence[Any], batched: Sequence[bool], whole: bool
 ) -> BatchedIndex:
     """Return the index that selects in every lane what `index` selects in one.
 
@@ -138,7 +148,7 @@ def batched_index(
 
 
 def expanded(
-    rank: int, index: Index, arrays: Sequence[Any], batched: Sequence[bool]
+    rank: int, index: Entries, arrays: Sequence[Any], batched: Sequence[bool]
 ) -> tuple[list[Any], list[Any], list[bool]]:
     """Return an index without Ellipsis and without boolean arrays."""
     consumed = 0
@@ -159,14 +169,7 @@ def expanded(
             flags.append(flag)
             continue
         if flag:
-            raise UsageError(
-                describe(
-                    "vmap",
-                    "a boolean mask that differs from lane to lane as an index",
-                    "an index that selects as many elements in every lane is needed",
-                    "Use wengert.numpy.where",
-                )
-            )
+            raise UsageError(text_of_masks())
         if array.ndim == 0:
             if not array or len(arrays) > 1 or any(isinstance(other, int) for other in index):
                 raise UsageError(
@@ -188,3 +191,13 @@ def expanded(
     place = next((i for i, entry in enumerate(entries) if entry is Ellipsis), len(entries))
     entries[place : place + 1] = fill
     return entries, found, flags
+
+
+def text_of_masks() -> str:
+    """Return the text of the error about a mask whose lanes may choose different numbers of elements."""
+    return describe(
+        "vmap",
+        "a boolean mask that differs from lane to lane as an index",
+        "an index that selects as many elements in every lane is needed",
+        "Use wengert.numpy.where",
+    )

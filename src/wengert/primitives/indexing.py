@@ -1,45 +1,43 @@
-"""Reading and writing parts of arrays: `getitem`, `assign`, and the in-place forms built on them."""
+"""Reading and writing parts of arrays: `getitem`, `assign`, and the in-place forms built on them.
+
+`index_forms` says which shapes they give, and how they read and write in lanes.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert._tree import flatten
 from wengert.core.aval import UNKNOWN, Aval, aval_of, shape_of
-from wengert.core.batching import lead
 from wengert.core.complaints import at_users_line, attributed, returned
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import applied, apply, as_tensor, checked, innermost, is_weak
-from wengert.core.examples import Results, example_of, unfilled
-from wengert.core.form import Form, form_of
 from wengert.core.memory import take
 from wengert.core.objects import holds_objects
-from wengert.core.order import example, is_full, order_of, strides_of
+from wengert.core.order import strides_of
 from wengert.core.paths import Step, extended
-from wengert.core.primitive import Linear, Primitive
+from wengert.core.primitive import Linear
 from wengert.core.sharing import SHARES, PartPlace, found_again, part_of, reach_sharers
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_concrete, make_tensor
-from wengert.core.variable import Variable
 from wengert.core.views import base_and_path, current, resolved, share
 from wengert.core.watch import WATCHES, Lost, note_write
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
-from wengert.primitives.composed_indices import composed_index, index_before, unit_axes
-from wengert.primitives.index_layout import OPERAND, batched_index, join_index, split_index
+from wengert.primitives.index_forms import Index, Update, window_of
+from wengert.primitives.index_layout import OPERAND, Entries, join_index, split_index
 from wengert.primitives.masked import (
     Masked,
     differs_between_lanes,
     is_undecided,
     put_back,
     selected,
-    unknown_mask_error,
 )
-from wengert.primitives.shapes import reshape, transpose
+from wengert.primitives.shapes import reshape
 
 __all__ = [
     "add_at",
@@ -56,98 +54,9 @@ __all__ = [
 ]
 
 
-Entries = tuple[Any, ...]
-
-
 def take_part(x: Any, *arrays: Any, index: Entries) -> Any:
     """Evaluate `x[index]`."""
     return x[join_index(index, arrays)]
-
-
-def unknown_mask(array: Any) -> bool:
-    """Tell whether an index array is a mask without elements yet, the variable of a graph."""
-    return not isinstance(array, np.ndarray | np.generic) and aval_of(array).dtype.kind == "b"
-
-
-class Index(Form):
-    """The elements at an index with arrays among the operands; a view where there are none."""
-
-    def results(self, primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
-        """Ask for the part, which an unknown mask does not tell."""
-        for array in filter(unknown_mask, inputs[1:]):
-            raise unknown_mask_error(array)
-        return super().results(primitive, list(map(unfilled, inputs)), params)
-
-    def lifted(
-        self, primitive: Primitive, size: int, shape: tuple[int, ...], params: Mapping[str, Any]
-    ) -> list[tuple[Primitive, dict[str, Any]]]:
-        """Read the same basic index behind the batch axis."""
-        return [(primitive, {"index": (slice(None), *params["index"])})]
-
-    def composed(
-        self, primitive: Primitive, params: Mapping[str, Any], shape: tuple[int, ...], before: Step
-    ) -> list[tuple[Primitive, dict[str, Any]]] | None:
-        """Join an index to what is one, and put it before a permutation."""
-        index = params["index"]
-        other, step = before[0], dict(before[1])
-        if other is transpose:
-            pair = index_before(step["axes"], index)
-            if pair is None:
-                return None
-            moved, axes = pair
-            rest = [] if axes == tuple(range(len(axes))) else [(transpose, {"axes": axes})]
-            return [(primitive, {"index": moved}), *rest]
-        first = step["index"] if other is getitem else unit_axes(shape, step["shape"]) if other is reshape else None
-        found = None if first is None else composed_index(shape, first, index)
-        return None if found is None else [(primitive, {"index": found})]
-
-    def batch(
-        self,
-        primitive: Primitive,
-        size: int,
-        operands: Sequence[Any],
-        batched: Sequence[bool],
-        params: Mapping[str, Any],
-    ) -> Any:
-        """Read in every lane; lanes of the array, of the index or of both are one more axis of the index."""
-        x, *arrays = operands
-        if not arrays:
-            return apply(primitive, x, index=(slice(None), *params["index"]))
-        rank = len(shape_of(x)) - batched[0]
-        found = batched_index(size, rank, params["index"], arrays, batched[1:], batched[0])
-        part = apply(primitive, x, *found.arrays, index=found.entries)
-        return np.moveaxis(part, found.source, found.target) if found.source else part
-
-
-def require_writable_window(base: Any, path: Sequence[Step]) -> None:
-    """Raise what NumPy raises where a view that is written to is read-only."""
-    if path:
-        strides = strides_of(base) if base.shape else ()  # cotangents of arrays without axes are scalars
-        window = window_of(example(base.shape, strides, aval_of(base).dtype), path)
-        window[(slice(0, 0),) * window.ndim] = 0
-
-
-def stand_in(shape: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Return an array to try an assignment on: one float stands for all (a bool would take any object)."""
-    return np.ndarray(tuple(shape), np.float64, bytearray(8), 0, (0,) * len(shape))
-
-
-def require_fit(
-    shape: Sequence[int], path: Sequence[Step], index: Entries, arrays: Sequence[Any], value: Sequence[int]
-) -> None:
-    """Raise what NumPy raises where a value of a shape does not fit the part that it is assigned to.
-
-    Args:
-        shape: the shape of the array that is written to.
-        path: the steps to the view through which it is.
-        index: the static form of the index.
-        arrays: the arrays in the index, or what stands for them.
-        value: the shape of the value.
-    """
-    window = stand_in(shape)
-    for view, step in path:
-        window = view.evaluate(window, **dict(step))
-    stand_in(window.shape)[join_index(index, list(map(example_of, arrays)))] = np.broadcast_to(0.0, value)
 
 
 def full_of_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
@@ -174,13 +83,6 @@ getitem = linear(
     accumulate=accumulate_part,
     form=Index(),
 )
-
-
-def window_of(target: Any, path: Sequence[Step]) -> Any:
-    """Follow the steps of a view from its base."""
-    for primitive, params in path:
-        target = apply(primitive, target, **dict(params))
-    return target
 
 
 def put_into(
@@ -278,64 +180,6 @@ def consume_assigned(
     if base is not None and not add:
         put_into(ct, 0.0, arrays, path, index, add=False)
     return (None if base is None else ct, value_ct, *(None,) * len(arrays))
-
-
-class Update(Form):
-    """The first operand with a part replaced, or added to: the part at an index behind a path of views."""
-
-    def results(self, primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
-        """Keep shape, dtype and order; NumPy says if the value does not fit, where no mask is unknown."""
-        x, value, arrays = aval_of(inputs[0]), aval_of(inputs[1]).shape, inputs[2:]
-        require_writable_window(inputs[0], params["path"])
-        if value and not any(map(unknown_mask, arrays)):
-            require_fit(x.shape, params["path"], params["index"], arrays, value)
-        full = type(inputs[0]) is np.ndarray and is_full(inputs[0])  # of which a copy is in C order
-        return (x,), None if full else order_of(inputs[:1])
-
-    def batch(
-        self,
-        primitive: Primitive,
-        size: int,
-        operands: Sequence[Any],
-        batched: Sequence[bool],
-        params: Mapping[str, Any],
-    ) -> Any:
-        """Assign in every lane of a copy."""
-        base = lead(operands[0], batched[0], size)
-        moved, changed = self.in_lanes(size, [base, *operands[1:]], batched, params)
-        return apply(primitive, *moved, **changed)
-
-    def require_fit_of_lane(self, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> None:
-        """Raise what NumPy raises where a value does not fit the part of one lane, the base having its lanes."""
-        base, value, *arrays = operands
-        lanes = [Variable(x.shape[1:], x.dtype) if flag else x for x, flag in zip(arrays, batched[2:], strict=True)]
-        if not any(map(unknown_mask, lanes)):
-            require_fit(base.shape[1:], params["path"], params["index"], lanes, shape_of(value)[batched[1] :])
-
-    def in_lanes(
-        self, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """Return the operands and parameters that assign in every lane of a base with its batch axis in front."""
-        base, value, *arrays = operands
-        path: list[Step] = []
-        shape = base.shape[1:]
-        for primitive, step in params["path"]:
-            lifted = form_of(primitive).lifted(primitive, size, shape, dict(step))
-            path += [(p, tuple(q.items())) for p, q in lifted]
-            shape = primitive.evaluate(np.broadcast_to(np.empty(()), shape), **dict(step)).shape
-        found = batched_index(size, len(shape), params["index"], arrays, batched[2:], True)
-        lane = shape_of(value)[batched[1] :]
-        excess = max(0, len(lane) - found.rank)
-        if excess:
-            self.require_fit_of_lane(operands, batched, params)
-        if batched[1]:
-            value = value.reshape((size, *(1,) * (found.rank - len(lane)), *lane[excess:]))
-        elif excess or (found.source and lane):
-            value = np.reshape(value, ((1,) * (found.rank + 1 - len(lane)) + lane)[excess:])
-        if found.source and shape_of(value):
-            value = np.moveaxis(value, found.target, found.source)
-        changed = {"path": tuple(path), "index": found.entries, "add": params["add"]}
-        return [base, value, *found.arrays], changed
 
 
 assign = linear(

@@ -24,6 +24,7 @@ from wengert.core.trace import Trace
 from wengert.core.views import current, share
 from wengert.errors import GraphError, UsageError, describe
 from wengert.primitives.barriers import barrier
+from wengert.primitives.index_layout import text_of_masks
 from wengert.primitives.selection import where
 
 __all__ = ["Masked", "differs_between_lanes", "is_undecided", "put_back", "selected", "unknown_mask_error"]
@@ -154,15 +155,7 @@ def unknown_mask_error(mask: Any, place: Position | None = None) -> GraphError |
     """Return the error about what a mask chooses whose elements are not there."""
     line = f"\n  {place}" if place is not None else ""
     if type(mask) is Tensor and differs_between_lanes(mask):
-        return UsageError(
-            describe(
-                "vmap",
-                "a boolean mask that differs from lane to lane as an index",
-                "an index that selects as many elements in every lane is needed",
-                "Use wengert.numpy.where",
-            )
-            + line
-        )
+        return UsageError(text_of_masks() + line)
     return GraphError(
         describe(
             "getitem",

@@ -25,7 +25,7 @@ from wengert.core.primitive import Linear, Primitive, Structured
 from wengert.core.source import asker, caller, position_of
 from wengert.core.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe
-from wengert.primitives.indexing import Update
+from wengert.primitives.index_forms import Update
 from wengert.traces.transient import Transient
 
 __all__ = ["Batch", "make_batched", "rearranged", "stacked", "warn_of_loop"]

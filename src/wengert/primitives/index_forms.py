@@ -1,0 +1,175 @@
+"""How parts are read and written: shapes, lanes, and one index for several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert.core.aval import aval_of, shape_of
+from wengert.core.batching import lead
+from wengert.core.dispatch import apply
+from wengert.core.examples import Results, example_of, unfilled
+from wengert.core.form import Form, form_of
+from wengert.core.order import example, is_full, order_of, strides_of
+from wengert.core.paths import Step
+from wengert.core.primitive import Primitive
+from wengert.core.variable import Variable
+from wengert.primitives.composed_indices import composed_index, index_before, unit_axes
+from wengert.primitives.index_layout import Entries, batched_index, join_index
+from wengert.primitives.masked import unknown_mask_error
+from wengert.primitives.shapes import reshape, transpose
+
+__all__ = ["Index", "Update", "require_writable_window", "window_of"]
+
+
+def window_of(target: Any, path: Sequence[Step]) -> Any:
+    """Follow the steps of a view from its base."""
+    for primitive, params in path:
+        target = apply(primitive, target, **dict(params))
+    return target
+
+
+def unknown_mask(array: Any) -> bool:
+    """Tell whether an index array is a mask without elements yet, the variable of a graph."""
+    return not isinstance(array, np.ndarray | np.generic) and aval_of(array).dtype.kind == "b"
+
+
+class Index(Form):
+    """The elements at an index with arrays among the operands; a view where there are none."""
+
+    def results(self, primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
+        """Ask for the part, which an unknown mask does not tell."""
+        for array in filter(unknown_mask, inputs[1:]):
+            raise unknown_mask_error(array)
+        return super().results(primitive, list(map(unfilled, inputs)), params)
+
+    def lifted(
+        self, primitive: Primitive, size: int, shape: tuple[int, ...], params: Mapping[str, Any]
+    ) -> list[tuple[Primitive, dict[str, Any]]]:
+        """Read the same basic index behind the batch axis."""
+        return [(primitive, {"index": (slice(None), *params["index"])})]
+
+    def composed(
+        self, primitive: Primitive, params: Mapping[str, Any], shape: tuple[int, ...], before: Step
+    ) -> list[tuple[Primitive, dict[str, Any]]] | None:
+        """Join an index to what is one, and put it before a permutation."""
+        index = params["index"]
+        other, step = before[0], dict(before[1])
+        if other is transpose:
+            pair = index_before(step["axes"], index)
+            if pair is None:
+                return None
+            moved, axes = pair
+            rest = [] if axes == tuple(range(len(axes))) else [(transpose, {"axes": axes})]
+            return [(primitive, {"index": moved}), *rest]
+        first = step["index"] if other is primitive else unit_axes(shape, step["shape"]) if other is reshape else None
+        found = None if first is None else composed_index(shape, first, index)
+        return None if found is None else [(primitive, {"index": found})]
+
+    def batch(
+        self,
+        primitive: Primitive,
+        size: int,
+        operands: Sequence[Any],
+        batched: Sequence[bool],
+        params: Mapping[str, Any],
+    ) -> Any:
+        """Read in every lane; lanes of the array, of the index or of both are one more axis of the index."""
+        x, *arrays = operands
+        if not arrays:
+            return apply(primitive, x, index=(slice(None), *params["index"]))
+        rank = len(shape_of(x)) - batched[0]
+        found = batched_index(size, rank, params["index"], arrays, batched[1:], batched[0])
+        part = apply(primitive, x, *found.arrays, index=found.entries)
+        return np.moveaxis(part, found.source, found.target) if found.source else part
+
+
+def require_writable_window(base: Any, path: Sequence[Step]) -> None:
+    """Raise what NumPy raises where a view that is written to is read-only."""
+    if path:
+        strides = strides_of(base) if base.shape else ()  # cotangents of arrays without axes are scalars
+        window = window_of(example(base.shape, strides, aval_of(base).dtype), path)
+        window[(slice(0, 0),) * window.ndim] = 0
+
+
+def stand_in(shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Return an array to try an assignment on: one float stands for all (a bool would take any object)."""
+    return np.ndarray(tuple(shape), np.float64, bytearray(8), 0, (0,) * len(shape))
+
+
+def require_fit(
+    shape: Sequence[int], path: Sequence[Step], index: Entries, arrays: Sequence[Any], value: Sequence[int]
+) -> None:
+    """Raise what NumPy raises where a value of a shape does not fit the part that it is assigned to.
+
+    Args:
+        shape: the shape of the array that is written to.
+        path: the steps to the view through which it is.
+        index: the static form of the index.
+        arrays: the arrays in the index, or what stands for them.
+        value: the shape of the value.
+    """
+    window = stand_in(shape)
+    for view, step in path:
+        window = view.evaluate(window, **dict(step))
+    stand_in(window.shape)[join_index(index, list(map(example_of, arrays)))] = np.broadcast_to(0.0, value)
+
+
+class Update(Form):
+    """The first operand with a part replaced, or added to: the part at an index behind a path of views."""
+
+    def results(self, primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
+        """Keep shape, dtype and order; NumPy says if the value does not fit, where no mask is unknown."""
+        x, value, arrays = aval_of(inputs[0]), aval_of(inputs[1]).shape, inputs[2:]
+        require_writable_window(inputs[0], params["path"])
+        if value and not any(map(unknown_mask, arrays)):
+            require_fit(x.shape, params["path"], params["index"], arrays, value)
+        full = type(inputs[0]) is np.ndarray and is_full(inputs[0])  # of which a copy is in C order
+        return (x,), None if full else order_of(inputs[:1])
+
+    def batch(
+        self,
+        primitive: Primitive,
+        size: int,
+        operands: Sequence[Any],
+        batched: Sequence[bool],
+        params: Mapping[str, Any],
+    ) -> Any:
+        """Assign in every lane of a copy."""
+        base = lead(operands[0], batched[0], size)
+        moved, changed = self.in_lanes(size, [base, *operands[1:]], batched, params)
+        return apply(primitive, *moved, **changed)
+
+    def require_fit_of_lane(self, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]) -> None:
+        """Raise what NumPy raises where a value does not fit the part of one lane, the base having its lanes."""
+        base, value, *arrays = operands
+        lanes = [Variable(x.shape[1:], x.dtype) if flag else x for x, flag in zip(arrays, batched[2:], strict=True)]
+        if not any(map(unknown_mask, lanes)):
+            require_fit(base.shape[1:], params["path"], params["index"], lanes, shape_of(value)[batched[1] :])
+
+    def in_lanes(
+        self, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Return the operands and parameters that assign in every lane of a base with its batch axis in front."""
+        base, value, *arrays = operands
+        path: list[Step] = []
+        shape = base.shape[1:]
+        for primitive, step in params["path"]:
+            lifted = form_of(primitive).lifted(primitive, size, shape, dict(step))
+            path += [(p, tuple(q.items())) for p, q in lifted]
+            shape = primitive.evaluate(np.broadcast_to(np.empty(()), shape), **dict(step)).shape
+        found = batched_index(size, len(shape), params["index"], arrays, batched[2:], True)
+        lane = shape_of(value)[batched[1] :]
+        excess = max(0, len(lane) - found.rank)
+        if excess:
+            self.require_fit_of_lane(operands, batched, params)
+        if batched[1]:
+            value = value.reshape((size, *(1,) * (found.rank - len(lane)), *lane[excess:]))
+        elif excess or (found.source and lane):
+            value = np.reshape(value, ((1,) * (found.rank + 1 - len(lane)) + lane)[excess:])
+        if found.source and shape_of(value):
+            value = np.moveaxis(value, found.target, found.source)
+        changed = {"path": tuple(path), "index": found.entries, "add": params["add"]}
+        return [base, value, *found.arrays], changed
