@@ -32,6 +32,13 @@ class Labelled:
         return "decided", function.__name__
 
 
+class Series(Labelled):
+    """Take no option, as pandas: one that is given, though it is as usual, leaves the ufunc to others."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return NotImplemented if kwargs else super().__array_ufunc__(ufunc, method, *inputs)
+
+
 class Refusing:
     """Have operators of its own and no ufuncs, as `__array_ufunc__ = None` says."""
 
@@ -157,3 +164,10 @@ def test_objects_that_are_no_arrays_are_left_to_python(other: Any) -> None:
         assert (x == y) is False
     with pytest.raises(DtypeError, match="a numeric dtype is needed"):
         wg.numpy.multiply(T, other)
+
+
+def test_no_options_are_passed_to_others_that_were_not_given() -> None:
+    for x, y in ((T, Series(np.array([3.0, 4.0]), "m")), (Series(np.array([3.0, 4.0]), "m"), T)):
+        assert wg.numpy.multiply(x, y).values.tolist() == [3.0, 8.0]
+        with pytest.raises(TypeError):
+            wg.numpy.multiply(x, y, where=[True, False])

@@ -51,6 +51,23 @@ def test_requires_grad_can_be_switched() -> None:
     assert not (t * 2).requires_grad
 
 
+def test_gradients_are_kept_while_a_leaf_requires_none() -> None:
+    t = wg.tensor([1.0, 2.0], requires_grad=True)
+    (t * t).sum().backward()
+    t.requires_grad_(False)
+    assert not (t * 2).requires_grad
+    assert t.grad is not None
+    assert t.grad.tolist() == [2.0, 4.0]
+    t.requires_grad_()
+    (t * t).sum().backward()
+    assert t.grad.tolist() == [4.0, 8.0]
+    t.requires_grad = False
+    t.grad = None
+    assert t.grad is None
+    assert t.requires_grad_().grad is None
+    assert t.requires_grad_(False).requires_grad_().grad is None
+
+
 def test_what_was_computed_cannot_stop_requiring_grad() -> None:
     y = leaf(1.0) * 2
     assert y.requires_grad_() is y

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.errors import UsageError
+from wengert.errors import DtypeError, UsageError
 
 
 def powered(x: Any, n: Any = 2, *, scale: Any = 1) -> Any:
@@ -70,3 +70,15 @@ def test_arguments_that_the_function_does_not_have(options: Any, text: str) -> N
 def test_functions_of_any_arguments() -> None:
     f = wg.jit(lambda *args, **kwargs: args[0] * len(kwargs["mode"]), static_argnums=5, static_argnames="mode")
     assert f(2.0, mode="abc") == 6.0
+
+
+@pytest.mark.parametrize(("argument", "place"), [("abc", ""), ({"name": "abc"}, " at options['name']")])
+def test_text_among_the_arguments_says_how_it_becomes_static(argument: Any, place: str) -> None:
+    def f(x: Any, options: Any) -> Any:
+        return x
+
+    needed = "numbers, arrays, Tensors or containers of them are needed"
+    action = "Name the argument in static_argnums or static_argnames, or hold it in a dataclass, in a field that is "
+    with pytest.raises(DtypeError) as error:
+        wg.jit(f)(1.0, argument)
+    assert str(error.value) == f"jit: an argument of type str{place}; {needed}. {action}wengert.tree.static()."

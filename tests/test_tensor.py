@@ -101,6 +101,14 @@ def test_the_class_says_which_functions_make_tensors(arguments: Any) -> None:
     assert str(error.value) == f"Tensor: a call of the class; {needed}. {action}."
 
 
+def test_flags_tell_how_elements_lie() -> None:
+    x = wg.tensor(np.ones((2, 3)), requires_grad=True)
+    assert (np.isfortran(x), np.isfortran(x.T), x.flags.c_contiguous) == (False, True, True)
+    assert not x.flags.writeable
+    assert not wg.tensor(1.0).flags.writeable
+    assert wg.grad(lambda x: np.sum(x) * np.isfortran(x))(np.asfortranarray(x.detach())).tolist() == [[1.0] * 3] * 2
+
+
 def test_attributes() -> None:
     t = wg.tensor(np.zeros((2, 3), np.float32))
     assert (t.shape, t.ndim, t.size, t.itemsize, t.nbytes) == ((2, 3), 2, 6, 4, 24)

@@ -691,6 +691,16 @@ def test_batches_of_lanes_give_what_all_lanes_give(batch_size: int) -> None:
     np.testing.assert_allclose(leaf.grad.numpy(), slope, rtol=1e-13)
 
 
+def test_batches_of_lanes_are_a_loop_in_a_graph() -> None:
+    def equations(count: int) -> list[str]:
+        batched = wg.vmap(lambda x: np.sin(x) * 2.0, batch_size=4)
+        return [equation.primitive.name for equation in wg.graph.trace(batched)(np.zeros(count)).equations]
+
+    assert equations(1000) == equations(8)
+    assert equations(8).count("scan") == 1
+    assert equations(10).count("sin") == 1  # the last two
+
+
 def test_only_a_batch_of_lanes_is_computed_at_once() -> None:
     sizes = []
 

@@ -171,6 +171,13 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
         """The number of bytes of one element."""
         return int(self.dtype.itemsize)
 
+    @property
+    def flags(self) -> Any:
+        """How the elements lie in memory, as NumPy tells of arrays; to be read."""
+        array = np.asarray(concrete("flags", self)).view()
+        array.flags.writeable = False
+        return array.flags
+
     # The array API standard
 
     @property

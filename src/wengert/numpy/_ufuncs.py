@@ -93,7 +93,8 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
             if result is not NotImplemented:
                 return result
         if any_decides(args):
-            return ufunc(*args, out=out, where=where, **options)
+            given = {"out": (out, None), "where": (where, True)}  # pandas takes where=True for one that it cannot heed
+            return ufunc(*args, **{key: x for key, (x, usual) in given.items() if x is not usual}, **options)
         if len(args) > count + ufunc.nout:
             raise TypeError(
                 describe(name, f"{len(args)} operands", f"{count} are needed", "Pass the operands, and out= by name")

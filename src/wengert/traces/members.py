@@ -31,6 +31,19 @@ from wengert.traces.tape import BASE_TAPE, Leaf, Node, new_leaf
 __all__: list[str] = []
 
 
+class Stopped:
+    """Be what a Tensor holds in place of its node when it was told not to require grad: the gradient from before."""
+
+    __slots__ = ("grad",)
+
+    def __init__(self, grad: Tensor) -> None:
+        self.grad = grad
+
+
+def _stopped(tensor: Tensor) -> Stopped | None:
+    return tensor._node if type(tensor._node) is Stopped else None
+
+
 def _node(tensor: Tensor) -> Node | None:
     node = current(tensor)._node
     return node if isinstance(node, Node) else None  # other traces than tapes keep something else there
@@ -128,9 +141,11 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         )
     if not requires_grad:
         if node is not None:
-            self._trace = self._node = None
+            self._trace = None
+            self._node = None if node.grad is None else Stopped(node.grad)
         return self
     if node is None:
+        stopped = _stopped(self)
         check_dtype("requires_grad", self.dtype)
         value = raw(self)
         if value is not self._value:  # a view becomes a value of its own
@@ -141,6 +156,7 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         value = self._value
         self._trace = BASE_TAPE
         self._node = new_leaf(value.shape, value.dtype, self)
+        self._node.grad = None if stopped is None else stopped.grad
     return self
 
 
@@ -148,7 +164,8 @@ def _get_grad(self: Tensor) -> Tensor | None:
     """Return the gradient that `backward` has accumulated; None before the first."""
     node = _node(self)
     if node is None:
-        return None
+        stopped = _stopped(self)
+        return None if stopped is None else stopped.grad
     if type(node) is Leaf:
         return node.grad
     return None if node.hooks is None else node.hooks.grad
@@ -156,7 +173,8 @@ def _get_grad(self: Tensor) -> Tensor | None:
 
 def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
     if value is None and _node(self) is None:
-        return  # there is none to let go
+        self._node = None if _stopped(self) else self._node
+        return
     node = _needed_node(self, "grad")
     grad = None if value is None else as_tensor(value)
     if grad is not None and grad.shape != self.shape:

@@ -10,12 +10,13 @@ import numpy as np
 
 from wengert._tree import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.control.apart import held, require_apart, standing_for, written_to
+from wengert.control.scan import scan
 from wengert.core.aval import shape_of
 from wengert.core.dispatch import plain_array
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import as_whole, require_callable, require_number
 from wengert.core.stores import called
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, is_staged
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -28,6 +29,7 @@ from wengert.transforms.typing import Derived
 __all__ = ["vmap"]
 
 Function = Callable[..., Any]
+Computed = tuple[list[Any], list[int | None], Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -42,7 +44,7 @@ def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, *, batch_size
             arguments have theirs in front.
         out_axes: where the results get that axis, in the same form.
         batch_size: how many lanes are computed at once, if all do not fit into memory; the last batch may have fewer.
-            All at once by default. Under `jit` the batches follow one another in the graph.
+            All at once by default. Under `jit` the batches are rounds of a `scan`.
 
     Returns:
         A function of the same arguments, each with its extra axis.
@@ -87,13 +89,12 @@ def in_lanes(fun: Function, in_axes: Any, out_axes: Any, batch_size: int | None,
         raise placed_among(error, fun, args, kwargs, first_refused(leaves, axes)) from None
     lanes = Lanes(fun, structures, tuple(kwargs), axes, out_axes)
     if batch_size is None or size <= batch_size:
-        values, _, structure = lanes.computed(leaves, size)
+        values, _, structure = lanes.computed(leaves)
         return unflatten(structure, values)
-    ends = range(batch_size, size + batch_size, batch_size)
-    parts = [
-        lanes.computed(lanes.part(leaves, end - batch_size, min(end, size)), min(end, size) - end + batch_size)
-        for end in ends
-    ]
+    start = size - size % batch_size if any(map(is_staged, leaves)) else 0
+    parts = [lanes.computed(lanes.part(leaves, at, at + batch_size)) for at in range(start, size, batch_size)]
+    if start:
+        parts.insert(0, lanes.scanned(lanes.part(leaves, 0, start), batch_size))
     _, places, structure = parts[0]
     columns = zip(*(values for values, _, _ in parts), strict=True)
     return unflatten(structure, [joined(column, place) for column, place in zip(columns, places, strict=True)])
@@ -123,9 +124,32 @@ class Lanes(NamedTuple):
             for leaf, axis in zip(leaves, self.axes, strict=True)
         ]
 
-    def computed(self, leaves: Sequence[Any], size: int) -> tuple[list[Any], list[int | None], Any]:
+    def scanned(self, leaves: Sequence[Any], batch_size: int) -> Computed:
+        """Return what `computed` does, in whole batches, each a round of a loop in the graph."""
+        fronted = self._replace(axes=[None if axis is None else 0 for axis in self.axes])
+        batches = [
+            leaf
+            if axis is None
+            else np.reshape(front := np.moveaxis(leaf, axis, 0), (-1, batch_size, *front.shape[1:]))
+            for leaf, axis in zip(leaves, self.axes, strict=True)
+        ]
+        rows = [x for x, axis in zip(batches, self.axes, strict=True) if axis is not None]
+
+        def step(carried: Any, row: Any) -> Any:
+            given = iter(row)
+            found = [x if axis is None else next(given) for x, axis in zip(batches, self.axes, strict=True)]
+            values, _, structure = fronted.computed(found)
+            return carried, unflatten(structure, values)
+
+        result = scan(step, (), rows)[1]
+        found, structure = flatten(result)
+        places = axes_of("out_axes", self.out_axes, structure, result)
+        return [unbatched(x, place) for x, place in zip(found, places, strict=True)], places, structure
+
+    def computed(self, leaves: Sequence[Any]) -> Computed:
         """Call the function for all lanes of some leaves; return leaves of the result, their axes, and containers."""
         fun, axes = self.fun, self.axes
+        size = lane_count(leaves, axes)
         trace = Batch(next_level(), size, functools.partial(name_of, "vmap", fun))
         lanes = [leaf if axis is None else lane(trace, leaf, axis) for leaf, axis in zip(leaves, axes, strict=True)]
         given = unflatten_each(self.structures, lanes)
@@ -144,6 +168,15 @@ class Lanes(NamedTuple):
         finally:
             trace.end()
         return values, places, out_structure
+
+
+def unbatched(value: Any, place: int | None) -> Any:
+    """Return results of batches, stacked, as one; the first where all lanes have the same."""
+    if place is None:
+        return value[0]
+    place %= value.ndim - 1
+    rows = np.moveaxis(value, 0, place)
+    return np.reshape(rows, (*rows.shape[:place], -1, *rows.shape[place + 2 :]))
 
 
 def joined(parts: Sequence[Any], place: int | None) -> Any:

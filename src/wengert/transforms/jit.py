@@ -587,7 +587,8 @@ def as_leaf(leaf: Any) -> Any:
             "jit",
             f"an argument of type {type(leaf).__name__}",
             "numbers, arrays, Tensors or containers of them are needed",
-            "Name it in static_argnums or static_argnames",
+            "Name the argument in static_argnums or static_argnames, or hold it in a dataclass, in a field that is "
+            "wengert.tree.static()",
         )
     )
 
