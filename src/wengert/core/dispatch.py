@@ -16,7 +16,7 @@ from wengert.core.objects import array_of, holds_objects, read_objects
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.tensor import DIRECT, FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.trace import Trace
-from wengert.core.views import apply_view
+from wengert.core.views import Derivation, apply_view
 from wengert.errors import DtypeError, describe
 
 __all__ = [
@@ -76,7 +76,7 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
         given = f"a {type(primitive).__name__}"
         raise DtypeError(describe("apply", given, "a primitive is needed", "Declare one with wengert.extend")) from None
     if primitive.view and type(operands[0]) is Tensor:
-        return apply_view(dispatch, primitive, operands, params)
+        return apply_view(primitive, operands, params)
     if structured and (primitive.unfolds or not any(map(is_staged, operands))):  # its graphs run as they are
         return primitive.evaluate(*operands, **params)
     return dispatch(primitive, operands, params)
@@ -97,6 +97,9 @@ def dispatch(primitive: Primitive, operands: Sequence[Any], params: dict[str, An
     if primitive.outputs == 1:
         return make_tensor(checked(primitive.name, out), None, None)
     return tuple(make_tensor(checked(primitive.name, item), None, None) for item in out)
+
+
+Derivation.dispatch = staticmethod(dispatch)
 
 
 def checked(name: str, value: Any) -> Any:

@@ -86,7 +86,7 @@ class ArrayMethods(Members):
     @property
     def T(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The transpose: all axes reversed."""
-        transposed: Tensor = FUNCTIONS[np.transpose](self)
+        transposed: Tensor = FUNCTIONS["T"](self)
         return transposed
 
     @property
@@ -138,6 +138,8 @@ class ArrayMethods(Members):
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
         """Return the elements in another shape."""
         lengths = shape[0] if len(shape) == 1 else shape
+        if order == "C" and copy is None:
+            return FUNCTIONS["reshape"](self, lengths)  # type: ignore[no-any-return]  # as `call` does
         return FUNCTIONS[np.reshape](self, lengths, order, copy=copy)  # type: ignore[no-any-return]  # as `call` does
 
     def transpose(self, *axes: Any) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ __all__ = [
     "current",
     "is_window",
     "lasting",
+    "path_of",
     "reshape_in_place",
     "resolved",
     "share",
@@ -53,51 +54,60 @@ Dispatch = Callable[["Primitive", Sequence[Any], dict[str, Any]], Any]
 
 
 class Derivation:
-    """Hold what a view handle stands for: a base, the steps from it, and the Tensor they gave last time.
+    """Hold what a view handle stands for: a base, the steps from it, and what they gave last time.
 
     Whether a view is differentiated was settled when it was made (not if under `no_grad`), whatever the mode is when
-    it has to be derived anew: `floor` is the level from which on was recorded.
+    it has to be derived anew: `floor` is the level from which on was recorded, where that was not everything.
+
+    Attributes:
+        base: the Tensor that owns the memory.
+        base_value, base_node: what the base stood for when the steps were taken.
+        earlier: the steps before the last, or the view that it was taken from.
+        found: the Tensor that the steps gave, or the array if it is a plain one that nobody has asked for.
+        primitive, params: the last step.
+        composed: all steps, once somebody has asked for them.
     """
 
-    __slots__ = (
-        *("base", "base_node", "base_value", "composed", "dispatch"),
-        *("earlier", "floor", "params", "primitive", "tensor"),
-    )
+    __slots__ = ("base", "base_node", "base_value", "composed", "earlier", "floor", "found")
 
-    dispatch: Dispatch
-    base: Tensor
-    earlier: Path
+    dispatch: ClassVar[Dispatch]  # set by `wengert.core.dispatch`, which is above
     primitive: Primitive
     params: dict[str, Any]
-    composed: Path | None
-    tensor: Tensor
+    base: Tensor
     base_value: Any
     base_node: Any
+    composed: Path
+    earlier: Path | Derivation
     floor: float
+    found: Any
 
     @property
     def path(self) -> Path:
         """The steps from the base, composed when somebody first asks for them."""
-        composed = self.composed
-        if composed is None:
-            composed = self.composed = extended(self.settled().shape, self.earlier, self.primitive, self.params)
-        return composed
+        if not hasattr(self, "composed"):
+            self.composed = extended(self.settled().shape, path_of(self.earlier), self.primitive, self.params)
+        return self.composed
+
+    @property
+    def start(self) -> Path | Derivation:
+        """What a view of this one has as its earlier steps: chains of views that wait for being composed stay short."""
+        return self if type(self.earlier) is tuple or hasattr(self, "composed") else self.path
 
     def bind(self, tensor: Tensor, shares: bool) -> None:
         """Cache the Tensor that the steps give for the base as it is now; not if they had to copy."""
-        self.tensor = tensor
+        self.found = tensor
         self.base_value = self.base._value if shares else None
         self.base_node = self.base._node
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the Tensor this view stands for."""
-        return self.current().shape
+        return self.present().shape  # type: ignore[no-any-return]  # an array's, or a Tensor's
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the Tensor this view stands for."""
-        return self.current().dtype
+        return self.present().dtype  # type: ignore[no-any-return]  # likewise
 
     def settled(self) -> Tensor:
         """Return the base. One whose shape was set since has become a view itself, of what it was."""
@@ -106,38 +116,64 @@ class Derivation:
             base = self.base = base._value.base
         return base
 
-    def current(self) -> Tensor:
-        """Return the Tensor this view stands for, derived anew if the base has been written to."""
+    def present(self) -> Any:
+        """Return what this view stands for, derived anew if the base has been written to: a Tensor or plain array."""
         base = self.base
         if base._node is not self.base_node or base._value is not self.base_value:
             tensor = base = self.settled()
-            with recording_from(self.floor):
+            with recording_from(getattr(self, "floor", EVERYTHING)):
                 for primitive, params in self.path:
-                    tensor = self.dispatch(primitive, (tensor,), dict(params))
+                    tensor = Derivation.dispatch(primitive, (tensor,), dict(params))
             self.bind(tensor, shares_memory(tensor, base, base, self.path))
-        return self.tensor
+        return self.found
+
+    def current(self) -> Tensor:
+        """Return the Tensor this view stands for."""
+        base, found = self.base, self.found
+        if base._node is not self.base_node or base._value is not self.base_value:
+            found = self.present()
+        if type(found) is Tensor:
+            return found
+        tensor = self.found = new_tensor()
+        tensor._value = found
+        tensor._trace = tensor._node = None
+        tensor._kept = False
+        return tensor
+
+
+def path_of(earlier: Path | Derivation) -> Path:
+    """Return earlier steps, or those to the view that a later one was taken from."""
+    return earlier if type(earlier) is tuple else earlier.path  # type: ignore[union-attr]  # a path is a tuple
+
+
+class Stepped(Derivation):
+    """Be the derivation of a view by any step."""
+
+    __slots__ = ("params", "primitive")
 
 
 def window_on(
-    dispatch: Dispatch,
-    base: Tensor,
-    earlier: Path,
-    primitive: Primitive,
-    params: dict[str, Any],
-    tensor: Tensor,
+    base: Tensor, earlier: Path | Derivation, primitive: Primitive, params: dict[str, Any], found: Any
 ) -> Tensor:
-    """Return the view handle for the Tensor that some steps from a base have given, the last of them apart."""
-    view = Derivation()  # whose slots are filled here: a call of its own would take as long as all the rest
-    view.dispatch = dispatch
+    """Return the view handle for what some steps from a base have given, the last of them apart.
+
+    Args:
+        base: the Tensor that owns the memory.
+        earlier: the steps before the last, or the view that it was taken from.
+        primitive: the last step.
+        params: its parameters.
+        found: the Tensor that it gave, or the array of a plain one.
+    """
+    view = Stepped()  # whose slots are filled here: a call of its own would take as long as all the rest
     view.base = base
+    view.base_value = base._value
+    view.base_node = base._node
     view.earlier = earlier
     view.primitive = primitive
     view.params = params
-    view.composed = None
-    view.tensor = tensor
-    view.base_value = base._value
-    view.base_node = base._node
-    view.floor = settings().floor if SPECIAL else EVERYTHING
+    view.found = found
+    if SPECIAL:
+        view.floor = settings().floor
     handle = new_tensor()
     handle._value = view
     handle._trace = ALIAS
@@ -171,8 +207,7 @@ class Alias(Trace):
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Apply a primitive to what the views among the operands stand for."""
-        view = next(x for x in operands if type(x) is Tensor and x._trace is self)._value
-        return resolved(lambda *xs: view.dispatch(primitive, xs, dict(params)), *operands)
+        return resolved(lambda *xs: Derivation.dispatch(primitive, xs, dict(params)), *operands)
 
 
 ALIAS = Alias(0)
@@ -199,39 +234,40 @@ def resolved(function: Callable[..., Any], *operands: Any) -> Any:
     that reads it, where a copy of the whole base at the next write could cost far more. So do the views of an ndarray
     that its owner may write to.
     """
+    values: list[Any] = []
+    for operand in operands:
+        if type(operand) is Tensor:
+            trace = operand._trace
+            if trace is ALIAS:
+                view = operand._value
+                if view.base._trace is not None:
+                    return resolved_for_trace(function, operands)
+                operand = view.current()
+            elif trace is not None:
+                return resolved_for_trace(function, operands)
+        values.append(operand)
+    return function(*values)
+
+
+def resolved_for_trace(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """Do the same where some operand belongs to a trace, which may keep what it operates on."""
     views: list[tuple[Tensor, Tensor]] = []
     values: list[Any] = []
-    recorded = any_recorded(operands)
     for operand in operands:
         if type(operand) is Tensor and operand._trace is ALIAS:
             view = operand._value
+            operand = view.current()
             base = view.base
-            fresh = base._value is view.base_value and base._node is view.base_node
-            if fresh:
-                operand = view.tensor
+            if base._kept is BORROWED or is_mutated(base):
+                operand = detached_buffer(operand)
             else:
-                operand = view.current()
-                base = view.base
-            if recorded:
-                if base._kept is BORROWED or is_mutated(base):
-                    operand = detached_buffer(operand)
-                else:
-                    views.append((base, operand))
+                views.append((base, operand))
         values.append(operand)
     result = function(*values)
     for base, tensor in views:
         if tensor._kept:
             base._kept = True
     return result
-
-
-def any_recorded(operands: Sequence[Any]) -> bool:
-    """Tell whether some operand belongs to a trace, which may keep what it operates on."""
-    for operand in operands:
-        trace = operand._trace if type(operand) is Tensor else None
-        if trace is not None and (trace is not ALIAS or operand._value.base._trace is not None):
-            return True
-    return False
 
 
 def is_mutated(tensor: Tensor) -> bool:
@@ -324,9 +360,9 @@ def reshape_in_place(tensor: Tensor, reshaped: Tensor) -> None:
     tensor._value, tensor._trace, tensor._node, tensor._kept = reshaped._value, ALIAS, None, False
 
 
-def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+def apply_view(primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply a primitive whose result may share memory with operand 0; if it does, return a view handle."""
-    source = operands[0]
+    source, dispatch = operands[0], Derivation.dispatch
     if len(operands) > 1:  # elements at an index of arrays: no view
         return resolved(lambda *xs: dispatch(primitive, xs, params), *operands)
     base, path = base_and_path(source)
@@ -339,7 +375,7 @@ def apply_view(dispatch: Dispatch, primitive: Primitive, operands: Sequence[Any]
         if not is_concrete(base) and any(shares_in_each_way(base, steps)):
             part_of(base, apart, None, undecided_text(primitive.name))
         return apart
-    return window_on(dispatch, base, path, primitive, params, tensor)
+    return window_on(base, path, primitive, params, tensor)
 
 
 def undecided_text(name: str) -> str:

@@ -18,8 +18,9 @@ from wengert.core.order import axes_of_iteration, is_scalar
 from wengert.core.requirements import as_order, shown
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor, is_staged, raw
-from wengert.core.views import ALIAS, base_and_path, undecided_text
+from wengert.core.tensor import Tensor, constant_tensor, is_staged, raw
+from wengert.core.views import ALIAS, base_and_path, is_window, undecided_text, window_on
+from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.numpy._order import memories_of
 from wengert.numpy._out import with_out
@@ -54,6 +55,20 @@ def buffers_of(x: Tensor) -> list[Any]:
 
 reshaped = single_function(shapes.reshape)
 broadcast = single_function(shapes.broadcast_to)
+
+
+def plain_reshape(x: Tensor, shape: Any) -> Tensor | None:
+    """Return the elements of a plain Tensor in another shape, in which -1 may stand; None where NumPy cannot."""
+    value = x._value
+    if type(value) is not np.ndarray or WATCHES:
+        return None
+    try:
+        out = value.reshape(shape)
+    except (TypeError, ValueError):  # of which more is said elsewhere
+        return None
+    if out.base is value or is_window(out, value):
+        return window_on(x, (), shapes.reshape, {"shape": out.shape, "order": "C"}, out)
+    return constant_tensor(out)
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
@@ -114,8 +129,10 @@ def decided(name: str, x: Tensor, answer: Callable[[Any], Any]) -> Any:
 @implements(np.reshape)
 def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Tensor:
     """Return the elements in another shape; see `numpy.reshape`."""
-    x = array_operand("reshape", a)
+    x = a if type(a) is Tensor else array_operand("reshape", a)
     if order == "C" and copy is None:
+        if x._trace is None and (found := plain_reshape(x, shape)) is not None:
+            return found
         return reshaped(x, {"shape": completed(as_shape(shape), x), "order": order})
     lengths, chosen = completed(as_shape(shape), x), resolved_order("reshape", x, order)
     if copy is False:
@@ -124,12 +141,22 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     return applied(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)
 
 
+@implements("reshape")
+def reshape_method(x: Tensor, shape: Any) -> Tensor:
+    """Return the elements in another shape, in C order."""
+    if x._trace is None and (found := plain_reshape(x, shape)) is not None:
+        return found
+    return reshaped(x, {"shape": completed(as_shape(shape), x), "order": "C"})
+
+
 @implements(np.ravel)
 def ravel(a: Any, order: Any = "C") -> Tensor:
     """Return the elements along one axis, as a view if they are contiguous; see `numpy.ravel`."""
-    x = array_operand("ravel", a)
+    x = a if type(a) is Tensor else array_operand("ravel", a)
     value = x._value
     if order == "C" and type(value) is np.ndarray and value.flags.c_contiguous:
+        if x._trace is None and not WATCHES:
+            return window_on(x, (), shapes.reshape, {"shape": (value.size,), "order": "C"}, value.ravel())
         return reshaped(x, {"shape": (x.size,), "order": "C"})
     if order in ("K", "k"):
         x = transpose(x, decided("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
@@ -150,7 +177,7 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
 @implements(np.expand_dims)
 def expand_dims(a: Any, axis: Any) -> Tensor:
     """Return a view with new axes of length one; see `numpy.expand_dims`."""
-    x = array_operand("expand_dims", a)
+    x = a if type(a) is Tensor else array_operand("expand_dims", a)
     shape = x.shape
     if type(axis) is int:
         place = normalize_axis_index(axis, len(shape) + 1)
@@ -168,7 +195,10 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
 @implements(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Tensor:
     """Return a view without axes of length one; see `numpy.squeeze`."""
-    x = array_operand("squeeze", a)
+    x = a if type(a) is Tensor else array_operand("squeeze", a)
+    if axis is None and x._trace is None and type(x._value) is np.ndarray and not WATCHES:
+        out = x._value.squeeze()
+        return window_on(x, (), shapes.reshape, {"shape": out.shape, "order": "C"}, out)
     shape = x.shape
     if axis is None or x.ndim == 0:
         if axis is not None:
@@ -252,16 +282,33 @@ def atleast_3d(*arys: Any) -> Any:
 # Other orders of the axes
 
 permuted = single_function(shapes.transpose)
-REVERSED = tuple(tuple(range(ndim))[::-1] for ndim in range(65))
+REVERSED = tuple({"axes": tuple(range(ndim))[::-1]} for ndim in range(65))
+
+
+@implements("T")
+def reverse(x: Tensor) -> Tensor:
+    """Return a view with all axes reversed, as the attribute `T`."""
+    value = x._value
+    if x._trace is None and type(value) is np.ndarray and not WATCHES:
+        return window_on(x, (), shapes.transpose, REVERSED[value.ndim], value.T)
+    return permuted(x, REVERSED[x.ndim])
 
 
 @implements(np.transpose)
 def transpose(a: Any, axes: Any = None) -> Tensor:
     """Return a view with permuted axes, reversed by default; see `numpy.transpose`."""
-    x = array_operand("transpose", a)
-    ndim = x.ndim
+    x = a if type(a) is Tensor else array_operand("transpose", a)
     if axes is None:
-        return permuted(x, {"axes": REVERSED[ndim]})
+        return reverse(x)
+    value = x._value
+    if x._trace is None and type(value) is np.ndarray and type(axes) is tuple and not WATCHES:
+        try:
+            out = value.transpose(axes)
+        except (TypeError, ValueError):  # of which more is said below
+            pass
+        else:
+            return window_on(x, (), shapes.transpose, {"axes": tuple([int(i) % out.ndim for i in axes])}, out)
+    ndim = x.ndim
     order = normalize_axis_tuple(axes, ndim)
     if len(order) != ndim:
         raise ShapeError(
@@ -294,18 +341,21 @@ def matrix_transpose(x: Any, /) -> Any:
 @implements(np.swapaxes)
 def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
     """Return a view with two axes exchanged; see `numpy.swapaxes`."""
-    x = array_operand("swapaxes", a)
-    ndim = x.ndim
+    x = a if type(a) is Tensor else array_operand("swapaxes", a)
+    value = x._value
+    plain = x._trace is None and type(value) is np.ndarray and not WATCHES
+    ndim = value.ndim if plain else x.ndim
     first, second = normalize_axis_index(axis1, ndim), normalize_axis_index(axis2, ndim)
     order = list(range(ndim))
     order[first], order[second] = second, first
-    return permuted(x, {"axes": tuple(order)})
+    params = {"axes": tuple(order)}
+    return window_on(x, (), shapes.transpose, params, value.swapaxes(first, second)) if plain else permuted(x, params)
 
 
 @implements(np.moveaxis)
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     """Return a view with some axes at other places; see `numpy.moveaxis`."""
-    x = array_operand("moveaxis", a)
+    x = a if type(a) is Tensor else array_operand("moveaxis", a)
     sources = normalize_axis_tuple(source, x.ndim, "source")
     places = normalize_axis_tuple(destination, x.ndim, "destination")
     if len(sources) != len(places):

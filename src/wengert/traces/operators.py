@@ -119,7 +119,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
                 and (not function or type(a._value) is ndarray)
             ):
                 return trace.process(primitive, (a, b), {})
-            return general(a, b)
+            return resolved(operate, a, b) if trace is ALIAS else general(a, b)
         x = a._value
         left = a._node
         try:
@@ -344,7 +344,7 @@ def unary_function(
         if SPECIAL or not trace.fast:
             if type(trace) is Batch and (of_complex is None or is_double(a)):
                 return trace.process(primitive, (a,), {})
-            return general(a)
+            return resolved(operate, a) if trace is ALIAS else general(a)
         try:
             if type(x) is not ndarray:
                 if type(x) is float or type(x) is complex:

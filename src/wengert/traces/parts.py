@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from wengert._unregistered import require_warning
-from wengert.core.dispatch import dispatch
 from wengert.core.memory import lent, may_overwrite
 from wengert.core.order import strides_of
 from wengert.core.paths import Path, extended
-from wengert.core.recording import SPECIAL
+from wengert.core.recording import SPECIAL, settings
 from wengert.core.sharing import SHARES
 from wengert.core.source import RECENT, asker, caller, is_users
 from wengert.core.tensor import Tensor, new_tensor
-from wengert.core.views import ALIAS, base_and_path, window_on
+from wengert.core.views import ALIAS, Derivation, base_and_path, window_on
 from wengert.core.watch import WATCHES
 from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
@@ -149,7 +148,14 @@ def plain_index(index: Any) -> tuple[Any, ...] | None:
     if type(index) is not tuple:
         return (index,) if is_plain(index) else None
     for entry in index:
-        if type(entry) is not int and not is_plain(entry):
+        if type(entry) is slice:  # as in `is_plain`, whose call would take as long
+            if (
+                ((bound := entry.start) is not None and type(bound) is not int)
+                or ((bound := entry.stop) is not None and type(bound) is not int)
+                or ((bound := entry.step) is not None and type(bound) is not int)
+            ):
+                return None
+        elif type(entry) is not int and entry is not None and entry is not Ellipsis:
             return None
     return index
 
@@ -165,57 +171,84 @@ def is_array_index(entry: Any) -> bool:
 
 
 def gathering_index(index: Any) -> tuple[Any, ...] | None:
-    """Return an index with ndarrays of integers or booleans as a tuple that nobody can change; None if it is not."""
-    entries = []
-    for entry in index if type(index) is tuple else (index,):
-        if is_array_index(entry):
-            entry = lent(entry)
-        elif not is_plain(entry):
-            return None
-        entries.append(entry)
-    return tuple(entries)
+    """Return an index with ndarrays of integers or booleans as a tuple; None if it is anything else."""
+    entries = index if type(index) is tuple else (index,)
+    return entries if all(is_array_index(entry) or is_plain(entry) for entry in entries) else None
+
+
+class PartOf(Derivation):
+    """Be the derivation of a view of a part."""
+
+    __slots__ = ("index",)
+
+    primitive = getitem
+    index: tuple[Any, ...]
+
+    @property
+    def params(self) -> dict[str, Any]:  # type: ignore[override]  # what nobody sets
+        """The index."""
+        return {"index": self.index}
 
 
 def read_part(x: Tensor, index: Any) -> Tensor:
     """Return `x[index]`."""
     trace = x._trace
     value = x._value
-    view = None
-    if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
-        if trace is not ALIAS:
+    base = given = x
+    earlier: Path | Derivation = ()
+    if trace is not None or type(value) is not ndarray or WATCHES:
+        if trace is ALIAS:
+            x = value.current()
+            base, earlier = value.base, value.start
+            trace, value = x._trace, x._value
+        if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
+            if given is not x:
+                return read_index(given, index)
             if index is None and (type(value) is np.float64 or (type(trace) is Batch and value.ndim == 1)):
                 return reshaped(x, {"shape": (1,), "order": "C"})
             return read_lanes(x, trace, index) if type(trace) is Batch else read_index(x, index)
-        view, given = value, x
-        x = view.current()
-        trace, value = x._trace, x._value
-        if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
-            return read_index(given, index)
-    entries = plain_index(index)
-    if entries is None:
-        return gather(x, index) if view is None else read_index(given, index)
-    out = value[entries]
-    if None in entries and out.size == value.size and all(map(is_whole, entries)):
-        return reshaped(x if view is None else given, {"shape": out.shape, "order": "C"})
-    result = new_tensor()
-    result._value = out
-    result._trace = trace
-    result._kept = False
-    if trace is None:
-        result._node = None
+    if type(index) is int or (type(index) is slice and is_plain(index)):
+        entries: tuple[Any, ...] = (index,)
+    elif type(index) is not ndarray and (found := plain_index(index)) is not None:
+        entries = found
     else:
-        node = result._node = Part()
-        node.number = next(CREATED)
-        node.primitive = getitem
-        node.shape, node.dtype = out.shape, out.dtype
-        node.hooks = None
-        node.parent, node.index, node.used = x._node, entries, False
-        node.code, node.offset = place(_getframe(1))
-    if type(out) is not ndarray:
-        return result
-    if view is None:
-        return window_on(dispatch, x, (), getitem, {"index": entries}, result)
-    return window_on(dispatch, view.base, view.path, getitem, {"index": entries}, result)
+        return gather(x, index) if given is x else read_index(given, index)
+    out = value[entries]
+    if trace is not None and out.ndim > value.ndim and out.size == value.size and all(map(is_whole, entries)):
+        return reshaped(given, {"shape": out.shape, "order": "C"})
+    part: Any = out
+    if trace is not None or type(out) is not ndarray:
+        part = new_tensor()
+        part._value = out
+        part._trace = trace
+        part._kept = False
+        if trace is None:
+            part._node = None
+        else:
+            node = part._node = Part()
+            node.number = next(CREATED)
+            node.primitive = getitem
+            node.shape, node.dtype = out.shape, out.dtype
+            node.hooks = None
+            node.parent, node.index, node.used = x._node, entries, False
+            node.code, node.offset = place(_getframe(1))
+        if type(out) is not ndarray:
+            return part  # type: ignore[no-any-return]  # a Tensor
+    view = PartOf()
+    view.base = base
+    view.base_value = base._value
+    view.base_node = base._node
+    view.earlier = earlier
+    view.index = entries
+    view.found = part
+    if SPECIAL:
+        view.floor = settings().floor
+    handle = new_tensor()
+    handle._value = view
+    handle._trace = ALIAS
+    handle._node = None
+    handle._kept = False
+    return handle
 
 
 def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
@@ -228,7 +261,7 @@ def read_lanes(x: Tensor, trace: Batch, index: Any) -> Tensor:
         return gather_lanes(x, trace, index)
     lanes = value[(WHOLE, *entries)]
     if lanes.ndim > 1:
-        return window_on(dispatch, x, (), getitem, {"index": entries}, make_batched(lanes, trace))
+        return window_on(x, (), getitem, {"index": entries}, make_batched(lanes, trace))
     if Ellipsis in entries:
         return read_index(x, index)
     return make_batched(lanes.copy(), trace)
@@ -257,12 +290,14 @@ def are_together(entries: Sequence[Any]) -> bool:
 def gather(x: Tensor, index: Any) -> Tensor:
     """Return `x[index]` for an ndarray under a plain Tensor or one of a live tape."""
     trace = x._trace
-    if trace is None and is_array_index(index):  # which nobody looks at again
-        entries = (index,)
-    elif (found := gathering_index(index)) is None:
-        return read_index(x, index)
-    else:
+    if type(index) is ndarray and is_array_index(index):
+        entries: tuple[Any, ...] = (index,)
+    elif (found := gathering_index(index)) is not None:
         entries = found
+    else:
+        return read_index(x, index)
+    if trace is not None:
+        entries = tuple([lent(entry) if type(entry) is ndarray else entry for entry in entries])
     result = new_tensor()
     out = result._value = x._value[entries]
     result._trace = trace

@@ -13,14 +13,14 @@ import numpy as np
 
 from wengert._unregistered import require_warning, unregister
 from wengert.core.complaints import strict
-from wengert.core.dispatch import apply, dispatch
+from wengert.core.dispatch import apply
 from wengert.core.memory import lend, lent
 from wengert.core.paths import Path, extended
 from wengert.core.primitive import Primitive
 from wengert.core.recording import SPECIAL
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor, new_tensor, unwrapped, wrapped_constant
-from wengert.core.views import ALIAS, is_window, resolved, window_on, would_share_memory
+from wengert.core.tensor import Tensor, constant_tensor, new_tensor, unwrapped, wrapped_constant
+from wengert.core.views import ALIAS, Derivation, is_window, path_of, resolved, window_on, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.tape import CREATED, Node, Record, Single
@@ -107,12 +107,13 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
 
     def operate(a: Tensor, params: Params) -> Any:
         base = source = a
-        path: Path = ()
-        if a._trace is ALIAS:
+        path: Path | Derivation = ()
+        trace = a._trace
+        if trace is ALIAS:
             view = a._value
             source = view.current()
-            base, path = view.base, view.path
-        trace = source._trace
+            trace = source._trace
+            base, path = view.base, view.start
         x = source._value
         kind = type(x)
         if (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
@@ -123,12 +124,16 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
                         return make_batched(lanes.copy(), trace)
                     result = make_batched(lanes, trace)
                     if is_window(lanes, x):
-                        return window_on(dispatch, base, path, primitive, params, result)
+                        return window_on(base, path, primitive, params, result)
                     return result
             return apply(primitive, a, **params)
         if kind is not ndarray and kind is not float64:
             return apply(primitive, a, **params)
         out = evaluate(x, **params)
+        if trace is None and kind is ndarray:
+            if out.base is x or is_window(out, x):
+                return window_on(base, path, primitive, params, out)
+            return constant_tensor(out)
         result = new_tensor()
         result._value = out
         result._kept = False
@@ -147,16 +152,16 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
             node.code, node.offset = caller(3)
             result._trace = trace
             result._node = node
-        if type(x) is ndarray:
+        if kind is ndarray:
             if out.base is not x and not is_window(out, x):
                 return result
         elif not hasattr(source, "_array"):
             return result
-        if type(x) is not ndarray and (path or type(out) is not ndarray):
-            steps = extended(base.shape, path, primitive, params)
+        if kind is not ndarray and (path or type(out) is not ndarray):
+            steps = extended(base.shape, path_of(path), primitive, params)
             if not would_share_memory(base, steps):  # `flip`, which gives a scalar there
                 return result
-        return window_on(dispatch, base, path, primitive, params, result)
+        return window_on(base, path, primitive, params, result)
 
     return operate
 
