@@ -1,16 +1,20 @@
-"""What the programs share: their command line, and how their pictures are drawn and written."""
+"""What the programs share: their command line, how they time and compare, and how their pictures are drawn."""
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["command", "figure", "save"]
+__all__ = ["PUBLISHED", "command", "error", "figure", "on_files", "save", "timed"]
+
+PUBLISHED = Path(__file__).parent / "data" / "published"
+"""Where inputs lie whose derivatives others have computed."""
 
 LONGEST = 8
 """Results of more elements are pictured, not printed."""
@@ -23,8 +27,7 @@ def command(main: Callable[..., Any], draw: Callable[[Any], Any]) -> None:
         main: takes numbers, all with defaults, which become options; returns a named tuple of results.
         draw: takes these and returns a figure.
     """
-    summary = (inspect.getdoc(inspect.getmodule(main)) or "").partition("\n")[0]
-    parser = argparse.ArgumentParser(description=summary, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(description=summary(main), formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     for name, parameter in inspect.signature(main).parameters.items():
         option = f"--{name.replace('_', '-')}"
         parser.add_argument(option, type=type(parameter.default), default=parameter.default, help="a number")
@@ -37,6 +40,36 @@ def command(main: Callable[..., Any], draw: Callable[[Any], Any]) -> None:
             print(f"{name.replace('_', ' '):24} {value}")
     if picture is not None:
         save(draw(result), Path(picture))
+
+
+def summary(main: Callable[..., Any]) -> str:
+    """Return the first line about a program."""
+    return (inspect.getdoc(inspect.getmodule(main)) or "").partition("\n")[0]
+
+
+def on_files(main: Callable[..., Any]) -> None:
+    """Run a program that prints how near it comes to published results from the command line.
+
+    Args:
+        main: takes the paths of files, which have a default, and whether to trace and compile.
+    """
+    parser = argparse.ArgumentParser(description=summary(main))
+    default = inspect.signature(main).parameters["paths"].default
+    parser.add_argument("paths", nargs="*", type=Path, default=default, metavar="FILE")
+    parser.add_argument("--jit", action="store_true", help="trace and compile")
+    main(**vars(parser.parse_args()))
+
+
+def timed(function: Callable[..., Any], *args: Any) -> tuple[Any, float]:
+    """Return what a function gives, and how many milliseconds its second call takes: at the first, `jit` traces."""
+    function(*args)
+    start = time.perf_counter()
+    return function(*args), 1000 * (time.perf_counter() - start)
+
+
+def error(found: Any, expected: Any) -> float:
+    """Return the largest difference: relative of large numbers, absolute of small ones."""
+    return float(np.max(np.abs(found - expected) / np.maximum(1, np.abs(found) + np.abs(expected))))
 
 
 def figure(rows: int = 1, columns: int = 2, **options: Any) -> tuple[Any, Any]:

@@ -1,6 +1,6 @@
 """Compute the sparse Jacobian of bundle adjustment: cameras and points such that each is seen where it was measured.
 
-    python examples/bundle_adjustment.py [FILE ...] [--jit]
+    python -m examples.bundle_adjustment [FILE ...] [--jit]
 
 Each residual depends on one camera, one point and one weight, so its derivative is a dense block of 2 x 15. A function
 of one observation is written; `wengert.vmap` of its Jacobian gives all blocks, which are the data of a sparse matrix.
@@ -11,8 +11,6 @@ expected values.
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,9 @@ import numpy as np
 import scipy.sparse
 
 import wengert as wg
+from examples._program import PUBLISHED, on_files, timed
 
-DATA = [Path(__file__).parent / "data" / "published" / "ba_mixed.npz"]
+DATA = [PUBLISHED / "ba_mixed.npz"]
 Array = np.ndarray[Any, Any]
 
 
@@ -84,22 +83,19 @@ def main(paths: Sequence[Path] = DATA, jit: bool = False) -> dict[str, tuple[Arr
     values = transformed(wg.vmap(residual))
     jacobians = transformed(wg.vmap(wg.jacfwd(residual, argnums=(0, 1, 2))))
     slope = transformed(wg.elementwise_grad(weight_residual))
+
+    def evaluate(cameras: Array, points: Array, weights: Array, measured: Array, seen: Array) -> tuple[Array, Any]:
+        arguments = cameras[seen[:, 0]], points[seen[:, 1]], weights, measured
+        residuals = np.concatenate([values(*arguments).ravel(), weight_residual(weights)])
+        return residuals, sparse(jacobians(*arguments), slope(weights), seen, len(cameras), len(points))
+
     found = {}
     for path in paths:
-        cameras, points, weights, measured, seen = problem(np.load(path))
-        for _ in range(2):  # a jitted function is traced at first
-            start = time.perf_counter()
-            arguments = cameras[seen[:, 0]], points[seen[:, 1]], weights, measured
-            residuals = np.concatenate([values(*arguments).ravel(), weight_residual(weights)])
-            jacobian = sparse(jacobians(*arguments), slope(weights), seen, len(cameras), len(points))
-            seconds = time.perf_counter() - start
-        print(f"{path.stem:9} {jacobian.shape} with {jacobian.nnz:,} entries {1000 * seconds:9.2f} ms")
+        (residuals, jacobian), spent = timed(evaluate, *problem(np.load(path)))
+        print(f"{path.stem:9} {jacobian.shape} with {jacobian.nnz:,} entries {spent:9.2f} ms")
         found[path.stem] = residuals, jacobian
     return found
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("paths", nargs="*", type=Path, default=DATA, metavar="FILE")
-    parser.add_argument("--jit", action="store_true", help="trace and compile")
-    main(**vars(parser.parse_args()))
+    on_files(main)

@@ -1,6 +1,6 @@
 """Differentiate the log posterior of a mixture of normal distributions: a sum in which everything meets everything.
 
-    python examples/gaussian_mixture.py [FILE ...] [--jit]
+    python -m examples.gaussian_mixture [FILE ...] [--jit]
 
 The precision of each component is `Q.T @ Q` with a triangular `Q`, whose diagonal is given by its logarithm. The
 problem is that of ADBench (Srajer, Kukelova and Fitzgibbon 2018, "A benchmark of selected algorithmic differentiation
@@ -10,8 +10,6 @@ inputs and the expected value and gradient.
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,10 @@ from typing import Any
 import numpy as np
 
 import wengert as wg
+from examples._program import PUBLISHED, error, on_files, timed
 from wengert.scipy.special import logsumexp, multigammaln
 
-DATA = [Path(__file__).parent / "data" / "published" / "gmm_d2_K5.npz"]
+DATA = [PUBLISHED / "gmm_d2_K5.npz"]
 
 
 def factors(icf: Any, dimension: int) -> Any:
@@ -58,11 +57,6 @@ def log_posterior(alphas: Any, means: Any, icf: Any, x: Any, gamma: float, m: fl
     return log_likelihood(alphas, means, icf, x) + log_prior(icf, np.shape(x)[1], gamma, m)
 
 
-def error(found: Any, expected: Any) -> float:
-    """Return the largest difference: relative of large numbers, absolute of small ones."""
-    return float(np.max(np.abs(found - expected) / np.maximum(1, np.abs(found) + np.abs(expected))))
-
-
 def main(paths: Sequence[Path] = DATA, jit: bool = False) -> dict[str, float]:
     """Compute value and gradient for each file, print time and error, and return the errors."""
     evaluate: Any = wg.value_and_grad(log_posterior, argnums=(0, 1, 2))
@@ -72,18 +66,12 @@ def main(paths: Sequence[Path] = DATA, jit: bool = False) -> dict[str, float]:
     for path in paths:
         data = np.load(path)
         arguments = *(data[name] for name in ("alphas", "means", "icf", "x")), float(data["gamma"]), float(data["m"])
-        evaluate(*arguments)
-        start = time.perf_counter()
-        value, gradients = evaluate(*arguments)
-        seconds = time.perf_counter() - start
+        (value, gradients), spent = timed(evaluate, *arguments)
         expected = [data[name] for name in ("objective", "grad_alphas", "grad_means", "grad_icf")]
         errors[path.stem] = max(map(error, (value, *gradients), expected))
-        print(f"{path.stem:14} {value:20.10f} {1000 * seconds:9.2f} ms   error {errors[path.stem]:.1e}")
+        print(f"{path.stem:14} {value:20.10f} {spent:9.2f} ms   error {errors[path.stem]:.1e}")
     return errors
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("paths", nargs="*", type=Path, default=DATA, metavar="FILE")
-    parser.add_argument("--jit", action="store_true", help="trace and compile")
-    main(**vars(parser.parse_args()))
+    on_files(main)

@@ -1,6 +1,6 @@
 """Compute the dense Jacobian of hand tracking: a model with bones, such that it goes through measured points.
 
-    python examples/hand_tracking.py [FILE ...] [--jit]
+    python -m examples.hand_tracking [FILE ...] [--jit]
 
 26 numbers bend the fingers, turn and move the hand. The vertices of its surface follow the bones, each by its weights,
 and every measured point has a vertex or a place in a triangle. The problem is that of ADBench (Srajer, Kukelova and
@@ -10,8 +10,6 @@ machine learning", OMS 33); files have its inputs and expected values, and `mode
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import wengert as wg
+from examples._program import PUBLISHED, error, on_files, timed
 from wengert.scipy.linalg import expm
 
-FOLDER = Path(__file__).parent / "data" / "published"
-DATA = [FOLDER / "simple_small_hand1.npz", FOLDER / "complicated_small_hand1.npz"]
+DATA = [PUBLISHED / "simple_small_hand1.npz", PUBLISHED / "complicated_small_hand1.npz"]
 Array = np.ndarray[Any, Any]
 FINGERS, BONES = np.repeat(np.arange(5), 4), np.array([2, 2, 3, 4])
 """Which bones of a finger the four numbers of each turn, about x but for the second, which is about z."""
@@ -68,11 +66,6 @@ def on_triangles(shifted: Any, data: Mapping[str, Array], model: Mapping[str, Ar
     return (data["points"] - (along * a + across * b + (1 - along - across) * c)).ravel()
 
 
-def error(found: Any, expected: Any) -> float:
-    """Return the largest difference: relative of large numbers, absolute of small ones."""
-    return float(np.max(np.abs(found - expected) / np.maximum(1, np.abs(found) + np.abs(expected))))
-
-
 def main(paths: Sequence[Path] = DATA, jit: bool = False) -> dict[str, float]:
     """Compute residuals and Jacobian for each file, print time and error, and return the errors."""
     errors = {}
@@ -82,18 +75,12 @@ def main(paths: Sequence[Path] = DATA, jit: bool = False) -> dict[str, float]:
         parameters = np.concatenate([np.zeros(2 * ("us" in data)), data["theta"]])
         derivative = wg.jacfwd(lambda x, f=function, d=data, m=model: f(x, d, m))
         evaluate = wg.jit(derivative) if jit else derivative
-        evaluate(parameters)
-        start = time.perf_counter()
-        jacobian = evaluate(parameters)
-        seconds = time.perf_counter() - start
+        jacobian, spent = timed(evaluate, parameters)
         residuals = function(parameters, data, model)
         errors[path.stem] = max(error(residuals, data["residuals"]), error(jacobian, data["jacobian"]))
-        print(f"{path.stem:23} {jacobian.shape} {1000 * seconds:9.2f} ms   error {errors[path.stem]:.1e}")
+        print(f"{path.stem:23} {jacobian.shape} {spent:9.2f} ms   error {errors[path.stem]:.1e}")
     return errors
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("paths", nargs="*", type=Path, default=DATA, metavar="FILE")
-    parser.add_argument("--jit", action="store_true", help="trace and compile")
-    main(**vars(parser.parse_args()))
+    on_files(main)

@@ -1,6 +1,6 @@
 """Differentiate the loss of a recurrent network that predicts a text bit by bit: a long chain of small operations.
 
-    python examples/recurrent_network.py [FILE ...] [--jit]
+    python -m examples.recurrent_network [FILE ...] [--jit]
 
 Layers of long short-term memory, with diagonal weights, read the opening of Shakespeare's sonnets; each of 1,023 steps
 depends on the one before. The problem is that of ADBench (Srajer, Kukelova and Fitzgibbon 2018, "A benchmark of
@@ -10,8 +10,6 @@ have its inputs and the expected value and gradient.
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,10 @@ from typing import Any
 import numpy as np
 
 import wengert as wg
+from examples._program import PUBLISHED, error, on_files, timed
 from wengert.scipy.special import expit
 
-DATA = [Path(__file__).parent / "data" / "published" / "lstm_l2_c1024.npz"]
+DATA = [PUBLISHED / "lstm_l2_c1024.npz"]
 
 
 def step(weights: Any, biases: Any, hidden: Any, cell: Any, u: Any) -> tuple[Any, Any]:
@@ -55,11 +54,6 @@ def loss(main_params: Any, extra_params: Any, state: Any, sequence: Any) -> Any:
     return -np.mean(gained) / np.shape(sequence)[1]
 
 
-def error(found: Any, expected: Any) -> float:
-    """Return the largest difference: relative of large numbers, absolute of small ones."""
-    return float(np.max(np.abs(found - expected) / np.maximum(1, np.abs(found) + np.abs(expected))))
-
-
 def main(paths: Sequence[Path] = DATA, jit: bool = False) -> dict[str, float]:
     """Compute value and gradient for each file, print time and error, and return the errors."""
     evaluate: Any = wg.value_and_grad(loss, argnums=(0, 1))
@@ -71,18 +65,12 @@ def main(paths: Sequence[Path] = DATA, jit: bool = False) -> dict[str, float]:
         sequence, bits = data["sequence"].astype(float), data["sequence"].shape[1]
         parameters, state = data["main_params"].reshape(-1, 2, 4, bits), data["state"].reshape(-1, 2, bits)
         arguments = parameters, data["extra_params"], state, sequence
-        evaluate(*arguments)
-        start = time.perf_counter()
-        value, gradients = evaluate(*arguments)
-        seconds = time.perf_counter() - start
+        (value, gradients), spent = timed(evaluate, *arguments)
         gradient = np.concatenate([np.ravel(part) for part in gradients])
         errors[path.stem] = max(error(value, data["loss"]), error(gradient, data["grad"]))
-        print(f"{path.stem:14} {value:14.10f} {1000 * seconds:9.2f} ms   error {errors[path.stem]:.1e}")
+        print(f"{path.stem:14} {value:14.10f} {spent:9.2f} ms   error {errors[path.stem]:.1e}")
     return errors
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("paths", nargs="*", type=Path, default=DATA, metavar="FILE")
-    parser.add_argument("--jit", action="store_true", help="trace and compile")
-    main(**vars(parser.parse_args()))
+    on_files(main)

@@ -15,6 +15,7 @@ import pytest
 import wengert as wg
 from examples import bundle_adjustment, gaussian_mixture, hand_tracking, recurrent_network
 from examples import certified_regression as regression
+from examples._program import PUBLISHED, error
 from tests.cases import OPTIONS, together
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -22,9 +23,7 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 def published(folder: str, pattern: str, small: Sequence[str] = ()) -> list[Path]:
     """Return the files that lie in the repository or beside it, with `--every` the large ones, too."""
-    found = {
-        path.stem: path for place in (SHARED / folder, gaussian_mixture.DATA[0].parent) for path in place.glob(pattern)
-    }
+    found = {path.stem: path for place in (SHARED / folder, PUBLISHED) for path in place.glob(pattern)}
     return [path for name, path in sorted(found.items()) if OPTIONS.every or not small or name in small]
 
 
@@ -229,6 +228,3 @@ def test_large_bundle_adjustment(path: Path) -> None:
     }
     for name, found in sums.items():
         np.testing.assert_allclose(found, data[name], rtol=1e-8, err_msg=name)
-
-
-error = gaussian_mixture.error

@@ -94,14 +94,7 @@ def unwrap_selection(argnums: int | Sequence[int], tree: tuple[Any, ...]) -> Any
 
 @overload
 def jacrev(
-    fun: Callable[P, np.ndarray[Any, Any]],
-    argnums: Literal[0] = 0,
-    holomorphic: bool = False,
-    has_aux: Literal[False] = False,
-) -> ArrayDerivative[P]: ...
-@overload
-def jacrev(
-    fun: Callable[P, Tensor],
+    fun: Callable[P, np.ndarray[Any, Any] | Tensor],
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
@@ -179,14 +172,7 @@ def with_dtype_of(derivative: Any, output: Any) -> Any:
 
 @overload
 def jacfwd(
-    fun: Callable[P, np.ndarray[Any, Any]],
-    argnums: Literal[0] = 0,
-    holomorphic: bool = False,
-    has_aux: Literal[False] = False,
-) -> ArrayDerivative[P]: ...
-@overload
-def jacfwd(
-    fun: Callable[P, Tensor],
+    fun: Callable[P, np.ndarray[Any, Any] | Tensor],
     argnums: Literal[0] = 0,
     holomorphic: bool = False,
     has_aux: Literal[False] = False,
@@ -265,15 +251,7 @@ def forward_jacobian_at(
 
 @overload
 def jacobian(
-    fun: Callable[P, np.ndarray[Any, Any]],
-    argnums: Literal[0] = 0,
-    mode: str = "auto",
-    holomorphic: bool = False,
-    has_aux: Literal[False] = False,
-) -> ArrayDerivative[P]: ...
-@overload
-def jacobian(
-    fun: Callable[P, Tensor],
+    fun: Callable[P, np.ndarray[Any, Any] | Tensor],
     argnums: Literal[0] = 0,
     mode: str = "auto",
     holomorphic: bool = False,
