@@ -17,8 +17,13 @@ Times = dict[str, float]
 Program = Callable[[], Times]
 
 ENOUGH = 5e-4
-"""Seconds for which a short program is repeated, three times, of which the least counts: its difference to another
-would be lost in what other programs do to the caches."""
+"""Seconds for which a short program is repeated: its difference to another would be lost in what other programs do to
+the caches."""
+
+LONG = 2e-2
+"""Seconds from which on a program is run once a round. Shorter ones are run three times, of which the least counts, in
+every library alike: the first run after another library's finds the caches cold, which doubles the time of adding
+100,000 numbers, and one library must not be measured so where another is not because its program is a little shorter."""
 
 LEAST = 0.1
 """The least share of a run that counts as its operations: what is less is lost in noise."""
@@ -106,7 +111,7 @@ def net(run: Callable[[], object], frame: Callable[[], object], operations: int)
     """
     once = processor_time(run, 2)
     times = max(1, min(1_000, math.ceil(ENOUGH / once)))
-    batches = range(3 if once < ENOUGH else 1)
+    batches = range(3 if once < LONG else 1)
 
     def program() -> Times:
         whole, around = (min(processor_time(part, times) for _ in batches) for part in (run, frame))
