@@ -57,6 +57,8 @@ EXACT: dict[str, tuple[Function, Function, Function]] = {
     "hypot": (lambda x: np.hypot(x, 1e-8), lambda x: x / root(x * x + S**2), lambda x: S**2 / root(x * x + S**2) ** 3),
     "hypot of a tiny one": (lambda x: np.hypot(5e-324, x), lambda x: x / root(x * x + T**2), lambda _: None),
     "arctan2": (lambda x: np.arctan2(x, 1.0), lambda x: 1 / (1 + x * x), lambda x: -2 * x / (1 + x * x) ** 2),
+    "arctan2 below": (lambda x: np.arctan2(1.0, x), lambda x: -1 / (1 + x * x), lambda x: 2 * x / (1 + x * x) ** 2),
+    "arctan2 of a tiny one": (lambda x: np.arctan2(x, 5e-324), lambda x: T / (T * T + x * x), lambda _: None),
     "logaddexp": (lambda x: np.logaddexp(x, 0.0), lambda x: share(x), lambda x: share(x) * share(-x)),
     "logaddexp2": (
         lambda x: np.logaddexp2(0.0, x),

@@ -372,3 +372,16 @@ def test_a_guard_acts_in_every_mode_and_order() -> None:
         assert f(x, t).tolist() == [0.0, inf]
     for f in (slope, wg.jit(slope)):
         assert wg.grad(lambda t, f=f: np.sum(f(x, t)))(t).tolist() == [0.0, inf]
+
+
+@together("shape, axis", [((4099,), 0), ((3, 1001), 0), ((45, 50), 1), ((2, 1500, 1), None)])
+def test_products_of_many_factors_do_not_divide_by_them(shape: tuple[int, ...], axis: int | None) -> None:
+    x = np.random.default_rng(0).uniform(0.9, 1.1, shape)
+    gradient = wg.elementwise_grad(lambda x: np.prod(x, axis=axis, keepdims=True))
+    np.testing.assert_allclose(gradient(x), np.prod(x, axis=axis, keepdims=True) / x, rtol=1e-12)
+    place = tuple(n // 2 for n in shape)
+    x[place] = 1.0
+    others = np.prod(x, axis=axis, keepdims=True)
+    x[place] = 0.0
+    wanted = np.where(x == 0.0, others, np.where(np.any(x == 0.0, axis=axis, keepdims=True), 0.0, others / x))
+    np.testing.assert_allclose(gradient(x), wanted, rtol=1e-12)

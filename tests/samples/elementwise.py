@@ -166,6 +166,7 @@ DERIVATIVES = [
     *(sample(name, getattr(np, name), COMPLEX) for name in INVERSES),
     *unary(special("logistic", base=1, sign=1)),
     *unary(special("logistic", base=2, sign=-1)),
+    sample("angle_derivative", lambda x, y: apply(elementwise.angle_derivative, x, y), off_zero(3), off_zero(2, 1)),
     sample("cosine", lambda x, y: apply(elementwise.cosine, x, y, np.hypot(x, y)), off_zero(3), off_zero(2, 1)),
 ]
 

@@ -288,6 +288,16 @@ def cosine(x: Scalar, y: Scalar, length: Scalar) -> Scalar:
     return select(short, measured, x / length)
 
 
+def angle_derivative(x: Scalar, y: Scalar) -> Scalar:
+    """Return x / (x^2 + y^2), from the ratio of the smaller to the larger where the squares have no room."""
+    square = x * x + y * y
+    extreme = (square < float(np.finfo(x.dtype).smallest_normal)) | square.equals(math.inf)
+    wide = operate("absolute", x) >= operate("absolute", y)
+    larger = select(wide, x, y)
+    ratio = select(wide, y, x) / larger
+    return select(extreme, select(wide, 1, ratio) / (1 + ratio * ratio) / larger, x / square)
+
+
 EXPRESSIONS: dict[str, Expression] = {
     "square": lambda x: x * x,
     "reciprocal": lambda x: 1 / x,
@@ -334,6 +344,7 @@ EXPRESSIONS: dict[str, Expression] = {
     "arccosh_derivative": arccosh_derivative,
     "arctanh_derivative": lambda x: 1 / ((1 - x) * (1 + x)),
     "cosine": cosine,
+    "angle_derivative": angle_derivative,
     "erf": lambda x: operate("erf", x),
     "erfc": lambda x: operate("erfc", x),
     "remainder": remainder,

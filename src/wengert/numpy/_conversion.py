@@ -77,7 +77,7 @@ def copy_method(x: Tensor, order: str) -> Any:
 def array_as(x: Tensor, result: Tensor) -> Tensor:
     """Return a scalar newly computed from an array without axes, which may be held as one, as such an array."""
     trace = result._trace
-    if type(result._value) is np.float64 and (trace is None or trace.fast):
+    if isinstance(result._value, np.generic) and (trace is None or trace.fast):
         if hasattr(x, "_array"):
             result._array = ()
         return result

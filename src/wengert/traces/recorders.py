@@ -203,7 +203,7 @@ def several_function(
                     node = x._node
                 x = x._value
                 kind = type(x)
-            if kind is not ndarray and not (takes_numbers and kind is float):
+            if kind is not ndarray and kind is not float64 and not (takes_numbers and kind is float):
                 if kind is not Tensor:
                     return apply(primitive, *operands, **params)
                 nested = True
