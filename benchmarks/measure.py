@@ -22,8 +22,8 @@ the caches."""
 
 LONG = 2e-2
 """Seconds from which on a program is run once a round. Shorter ones are run three times, of which the least counts, in
-every library alike: the first run after another library's finds the caches cold, which doubles the time of adding
-100,000 numbers, and one library must not be measured so where another is not because its program is a little shorter."""
+every library: the first run after another library's finds the caches cold, in which adding 100,000 numbers takes twice
+as long, and no library must be measured so because its program is a little longer than another's."""
 
 LEAST = 0.1
 """The least share of a run that counts as its operations: what is less is lost in noise."""

@@ -42,7 +42,18 @@ def rows(x: Any) -> Any:
     return (m[0] * m[1]).sum() + m[1, 2] ** 2
 
 
-FUNCTIONS = [elements, slices, rows]
+def scattered(x: Any) -> Any:
+    """Write numbers where arrays say: places that repeat, with a slice beside them, and where a mask holds."""
+    v = x * x[::-1]
+    v[np.array([2, 0, 2])] = 0.5
+    m = wg.numpy.zeros((3, 4))
+    m[:] = v * x
+    m[np.array([0, 1]), 1:3] = 2
+    m[np.array([[False, False, True, True]] * 3)] = 1.5
+    return (v * v).sum() + (m * m).sum() + (m[1] * m[2]).sum()
+
+
+FUNCTIONS = [elements, slices, rows, scattered]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -77,6 +88,26 @@ def test_a_released_graph(use: Callable[[Any], Any]) -> None:
     np.testing.assert_array_equal(leaf.grad.numpy()[:2].max(), 2.0)  # type: ignore[union-attr]
     with pytest.raises(GraphError, match="retain_graph=True"):
         part.backward()
+
+
+def test_places_may_be_changed_once_a_number_has_been_written_there() -> None:
+    """The sweep reads the places that were written to; a second one is an error; masks choose, as with `where`."""
+    leaf, places = wg.tensor(X, requires_grad=True), np.array([1, 2])
+    copy = leaf * 3.0
+    copy[places] = 0.0
+    places[:] = 0
+    copy.backward(np.ones(4), retain_graph=True)
+    np.testing.assert_array_equal(leaf.grad.numpy(), [3.0, 0.0, 0.0, 3.0])  # type: ignore[union-attr]
+    copy.backward(np.ones(4))
+    with pytest.raises(GraphError, match="retain_graph=True"):
+        copy.backward(np.ones(4))
+    with pytest.raises(IndexError):
+        copy[np.array([4])] = 1.0
+    with np.errstate(all="ignore"):
+        root = np.sqrt(leaf := wg.tensor([0.0, 4.0], requires_grad=True))
+    root[np.array([True, False])] = 0.0
+    root.backward(np.ones(2))
+    np.testing.assert_array_equal(leaf.grad.numpy(), [0.0, 0.25])  # type: ignore[union-attr]
 
 
 def test_hooks_and_names() -> None:

@@ -284,7 +284,7 @@ def cosine_by_y(t: Any, out: Any, x: Any, y: Any, length: Any) -> Any:
 
 
 def angle_derivative_value(x: Any, y: Any) -> Any:
-    """Evaluate x / (x^2 + y^2), without overflow or underflow of the squares. (By `hypot` it took ten times as long.)"""
+    """Evaluate x / (x^2 + y^2), without overflow or underflow of the squares; by `hypot` it took ten times as long."""
     dtype = np.result_type(x, y)
     if not (type(x) is type(y) is np.ndarray):
         x, y = np.asarray(x, dtype), np.asarray(y, dtype)
@@ -395,8 +395,8 @@ fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x))
 
 def choice(t: Any, chosen: Any, tied: Any) -> Any:
     """Return t where an operand was chosen, half of it where the two are tied, and 0 elsewhere."""
-    if type(tied) is np.bool_ and isinstance(t, np.generic):
-        return 0.5 * t if tied else t if chosen else type(t)(0)
+    if type(tied) is np.bool_ and type(t) is np.float64:
+        return 0.5 * t if tied else t if chosen else np.float64(0)
     found = select(chosen, t)
     if type(tied) is np.ndarray and not np.count_nonzero(tied):
         return found

@@ -29,7 +29,7 @@ from wengert.traces.batch import Batch, make_batched, rearranged
 from wengert.traces.recorders import single_function
 from wengert.traces.tape import CREATED, Leaf, Node
 
-__all__ = ["Gathered", "Part", "Written", "read_part", "write_part", "write_through"]
+__all__ = ["Gathered", "Part", "Scattered", "Written", "read_part", "write_part", "write_through"]
 
 ndarray = np.ndarray
 DIRECT = frozenset({float, int, np.float64, ndarray})
@@ -80,7 +80,7 @@ class Gathered(Part):
     @property
     def arrays(self) -> list[Any]:
         """The arrays in the index."""
-        return [entry for entry in self.index if type(entry) is ndarray]
+        return arrays_in(self.index)
 
     @property
     def parents(self) -> Sequence[Node | None]:
@@ -90,7 +90,7 @@ class Gathered(Part):
     @property
     def params(self) -> Mapping[str, Any]:
         """The index without its arrays."""
-        return {"index": tuple([OPERAND if type(entry) is ndarray else entry for entry in self.index])}
+        return {"index": without_arrays(self.index)}
 
     def residuals(self) -> tuple[Any, Sequence[Any]]:
         """Return the arrays."""
@@ -129,6 +129,41 @@ class Written(Node):
     def release(self) -> None:
         """Remember that a sweep has passed."""
         self.used = True
+
+
+class Scattered(Written):
+    """Be the assignment of a number by an index with arrays of integers or booleans."""
+
+    __slots__ = ()
+
+    @property
+    def arrays(self) -> list[Any]:
+        """The arrays in the index."""
+        return arrays_in(self.index)
+
+    @property
+    def parents(self) -> Sequence[Node | None]:
+        """The node of what was written to, and none for the number and the arrays."""
+        return (self.left, None, *(None for _ in self.arrays))
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The index without its arrays, in the general form."""
+        return {"path": (), "index": without_arrays(self.index), "add": False}
+
+    def residuals(self) -> tuple[Any, Sequence[Any]]:
+        """Return the arrays."""
+        return None, (None, None, *self.arrays)
+
+
+def arrays_in(index: tuple[Any, ...]) -> list[Any]:
+    """Return the arrays in an index."""
+    return [entry for entry in index if type(entry) is ndarray]
+
+
+def without_arrays(index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return an index with what stands for operands in place of its arrays."""
+    return tuple([OPERAND if type(entry) is ndarray else entry for entry in index])
 
 
 def is_plain(entry: Any) -> bool:
@@ -318,7 +353,10 @@ def gather(x: Tensor, index: Any) -> Tensor:
 def write_part(target: Tensor, index: Any, value: Any) -> None:
     """Assign `target[index] = value`."""
     entries = plain_index(index)
+    kind: type[Written] = Written
     trace = target._trace
+    if entries is None and trace is not ALIAS and (type(value) is float or type(value) is int):
+        entries, kind = (index,) if trace is None and is_array_index(index) else gathering_index(index), Scattered
     if trace is ALIAS and entries is not None:
         view = target._value
         place_in_base = extended(view.settled().shape, view.path, getitem, {"index": entries})
@@ -361,7 +399,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     target._mutated = True
     if trace is None:
         return
-    node = Written()
+    node = kind()
     node.number = next(CREATED)
     node.primitive = assign
     node.shape, node.dtype = buffer.shape, buffer.dtype

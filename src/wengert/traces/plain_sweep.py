@@ -26,7 +26,7 @@ from wengert.native.elementwise import LARGE
 from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at, full_of_zeros
 from wengert.primitives.selection import guarded
-from wengert.traces.parts import Gathered, Part, Written
+from wengert.traces.parts import Gathered, Part, Scattered, Written
 from wengert.traces.sweep_errors import check_finite, misshapen, released
 from wengert.traces.tape import (
     RELEASED,
@@ -489,6 +489,13 @@ class Sweep:
             self.add(left, ct, True)
 
     @speaks_for("node")
+    def pull_scattered(self, node: Scattered, ct: Any, owns: bool) -> None:
+        """Pass on the cotangent of what was not overwritten, in its own memory."""
+        if self.masked >= 0 and has_mask(node.arrays):
+            self.masked = FOR_GOOD
+        self.pull_written(node, ct, owns)
+
+    @speaks_for("node")
     def pull(self, node: Node, ct: Any, owns: bool) -> None:
         """Run the vjp of any operation, unless nothing wanted lies behind it."""
         path = self.path
@@ -585,6 +592,7 @@ class Sweep:
         Record: pull_record,
         Part: pull_part,
         Written: pull_written,
+        Scattered: pull_scattered,
         Gathered: pull_gathered,
         LargeUnary: pull_large,
         LargeBinary: pull_large,
