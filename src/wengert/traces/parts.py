@@ -211,6 +211,11 @@ def gathering_index(index: Any) -> tuple[Any, ...] | None:
     return entries if all(is_array_index(entry) or is_plain(entry) for entry in entries) else None
 
 
+def lent_index(index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return an index with arrays that nobody can change."""
+    return tuple([lent(entry) if type(entry) is ndarray else entry for entry in index])
+
+
 class PartOf(Derivation):
     """Be the derivation of a view of a part."""
 
@@ -332,7 +337,7 @@ def gather(x: Tensor, index: Any) -> Tensor:
     else:
         return read_index(x, index)
     if trace is not None:
-        entries = tuple([lent(entry) if type(entry) is ndarray else entry for entry in entries])
+        entries = lent_index(entries)
     result = new_tensor()
     out = result._value = x._value[entries]
     result._trace = trace
@@ -356,7 +361,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     kind: type[Written] = Written
     trace = target._trace
     if entries is None and trace is not ALIAS and (type(value) is float or type(value) is int):
-        entries, kind = (index,) if trace is None and is_array_index(index) else gathering_index(index), Scattered
+        entries, kind = gathering_index(index), Scattered
     if trace is ALIAS and entries is not None:
         view = target._value
         place_in_base = extended(view.settled().shape, view.path, getitem, {"index": entries})
@@ -404,7 +409,8 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     node.primitive = assign
     node.shape, node.dtype = buffer.shape, buffer.dtype
     node.hooks = None
-    node.left, node.right, node.index, node.used = target._node, right, entries, False
+    node.index = entries if kind is Written else lent_index(entries)
+    node.left, node.right, node.used = target._node, right, False
     node.code, node.offset = place(_getframe(1))
     target._trace = trace
     target._node = node
