@@ -114,7 +114,7 @@ def main(draws: int = 1000, chains: int = 8, size: float = 0.35, steps: int = 8,
     """Draw from the posterior; the first fifth of each chain is left out."""
     sample = wg.jit(wg.vmap(lambda key: chain(key, draws, size, steps), out_axes=1))
     q, accepted = sample(random.split(random.key(seed), chains))
-    q = wg.tree.map(lambda leaf: leaf[draws // 5 :].numpy(), q)
+    q = wg.tree.map(lambda leaf: leaf[draws // 5 :], q)
     tau = np.exp(q.log_tau)
     effects = q.mu[..., None] + tau[..., None] * q.z
     both = np.array([r_hat(q.mu), r_hat(q.log_tau)])

@@ -15,7 +15,7 @@ from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.extend import apply
 from wengert.primitives import random as primitives
 
-KEY = random.key(3).numpy()
+KEY = random.key(3)
 LOGITS = np.array([[0.1, 2.0, -1.0], [0.0, -0.5, 0.5]])
 
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -61,8 +61,8 @@ def test_words_and_uniform_numbers_are_numpys() -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_numbers_are_the_same_in_every_mode(name: str) -> None:
     call = CALLS[name]
-    keys = random.split(KEY, 3).numpy()
-    want = np.stack([call(key).numpy() for key in keys])
+    keys = random.split(KEY, 3)
+    want = np.stack([np.asarray(call(key)) for key in keys])
     np.testing.assert_array_equal(wg.vmap(call)(keys), want)
     rounding = 4e-15 if _config.NATIVE else 0.0
     for mode in (wg.jit(wg.vmap(call)), wg.vmap(wg.jit(call))):
@@ -76,13 +76,30 @@ def test_numbers_are_the_same_in_every_mode(name: str) -> None:
     np.testing.assert_array_equal(wg.jit(lambda x: x * call(KEY))(1), call(KEY))
 
 
+def test_keys_are_ndarrays_so_that_steps_of_ndarrays_return_ndarrays() -> None:
+    @wg.jit
+    def step(w: Any, key: Any) -> Any:
+        key, used = random.split(key)
+        return w + random.normal(used, size=2), key
+
+    w, key = step(np.zeros(2), KEY)
+    assert type(w) is type(key) is np.ndarray
+    np.testing.assert_array_equal(key, random.split(KEY)[0])
+    for made in (KEY, random.split(KEY), random.fold_in(KEY, 3), wg.jit(lambda i: random.fold_in(KEY, i))(3)):
+        assert type(made) is np.ndarray
+    for made in (KEY, random.split(KEY), random.fold_in(KEY, 3)):
+        assert not made.flags.writeable
+    for made in (random.split(wg.asarray(KEY)), random.fold_in(wg.asarray(KEY), 3), random.normal(KEY)):
+        assert isinstance(made, wg.Tensor)
+
+
 def test_keys_of_a_key_differ_from_each_other_and_from_its_numbers() -> None:
-    made = [random.split(KEY, 100).numpy(), *[random.fold_in(KEY, i).numpy()[None] for i in range(-50, 50)]]
+    made = [random.split(KEY, 100), *[random.fold_in(KEY, i)[None] for i in range(-50, 50)]]
     found = {tuple(key) for key in np.concatenate(made).tolist()}
     assert len(found) == 200
     assert found.isdisjoint({tuple(pair) for pair in random.bits(KEY, (100, 2)).tolist()})
     folded = wg.vmap(random.fold_in, in_axes=(None, 0))(KEY, np.arange(3))
-    np.testing.assert_array_equal(folded, np.stack([random.fold_in(KEY, i).numpy() for i in range(3)]))
+    np.testing.assert_array_equal(folded, np.stack([random.fold_in(KEY, i) for i in range(3)]))
     np.testing.assert_array_equal(wg.jit(random.fold_in)(KEY, 5), random.fold_in(KEY, 5))
 
 

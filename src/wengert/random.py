@@ -1,7 +1,7 @@
 """Random numbers with explicit keys: a key says which numbers come, in every mode and with any number of threads.
 
-The functions are those of NumPy's generators, with a key in front. A key is an array of two unsigned integers that
-batches and traces as others do; each is for one use, and `split` makes new ones of it.
+The functions are those of NumPy's generators, with a key in front. A key is an ndarray of two unsigned integers that
+batches and traces as others do; each is for one use, and `split` makes new ones of it. Numbers are Tensors.
 
 >>> import numpy as np
 >>> import wengert as wg
@@ -29,6 +29,7 @@ import numpy as np
 from wengert.core.aval import is_number
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.requirements import as_dtype, as_whole, shown
+from wengert.core.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives import random as primitives
 from wengert.transforms.reverse import stop_gradient
@@ -68,10 +69,17 @@ def key(seed: int) -> Any:
     Raises:
         UsageError: the seed is no such number.
 
-    >>> key(7).numpy()
+    >>> key(7)
     array([16920295385781661272,   610735763742393210], dtype=uint64)
     """
-    return as_tensor(np.random.SeedSequence(as_whole("key", "seed", seed, 0)).generate_state(2, np.uint64))
+    words = np.random.SeedSequence(as_whole("key", "seed", seed, 0)).generate_state(2, np.uint64)
+    words.flags.writeable = False
+    return words
+
+
+def made_of(key: Any, words: Tensor) -> Any:
+    """Return keys as what the key is that they were made of, an ndarray or a Tensor, if they are not traced."""
+    return words if type(key) is Tensor or innermost_trace(words) is not None else words.numpy()
 
 
 def words_of(name: str, source: Any, count: int, domain: int = DRAW, start: Any = 0) -> Any:
@@ -97,13 +105,13 @@ def split(key: Any, num: int = 2) -> Any:
         num: how many there shall be.
 
     Returns:
-        A Tensor of shape (num, 2); its rows are keys.
+        An array of shape (num, 2), whose rows are keys; a Tensor if the key is one.
 
     >>> [row.shape for row in split(key(0), 3)]
     [(2,), (2,), (2,)]
     """
     count = as_whole("split", "num", num, 0)
-    return words_of("split", key, 2 * count, SPLIT).reshape(count, 2)
+    return made_of(key, words_of("split", key, 2 * count, SPLIT).reshape(count, 2))
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -124,7 +132,7 @@ def fold_in(key: Any, data: Any) -> Any:
     if np.result_type(x).kind not in "iu" or np.shape(x) != ():
         given = f"{shown(data)} of shape {np.shape(x)} and dtype {np.result_type(x)}"
         raise DtypeError(describe("fold_in", given, "an integer is needed", "Use vmap for several"))
-    return words_of("fold_in", key, 2, FOLD, x)
+    return made_of(key, words_of("fold_in", key, 2, FOLD, x))
 
 
 # Numbers
