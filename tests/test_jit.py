@@ -13,7 +13,8 @@ import wengert.transforms.jit as jit_module
 from tests.samples.calls import same_traced
 from wengert.compile.partition import cut
 from wengert.core.graph import evaluate
-from wengert.transforms.jit import joint_graph
+from wengert.transforms import traced_form
+from wengert.transforms.traced_form import joint_graph
 
 
 def steps(x: Any) -> Any:
@@ -142,7 +143,7 @@ def test_the_backward_half_runs_on_residuals(monkeypatch: pytest.MonkeyPatch) ->
         names.extend(equation.primitive.name for equation in graph.equations)
         return evaluate(graph, args)
 
-    monkeypatch.setattr(jit_module, "evaluate", spy)
+    monkeypatch.setattr(traced_form, "evaluate", spy)
     f = wg.jit(lambda x: np.exp(np.sin(x)))
     wg.grad(f)(0.1)  # traces
     names.clear()

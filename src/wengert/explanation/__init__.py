@@ -23,7 +23,7 @@ from wengert.errors import DtypeError, describe
 from wengert.explanation.listing import Lister, Listing, Operation, Reference, parents_of, snapshot
 from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
 from wengert.traces.tape import Node
-from wengert.transforms.reverse import Recording, ones_for, scalar_output
+from wengert.transforms.recording import Recording, ones_for, scalar_output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

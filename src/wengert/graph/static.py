@@ -26,7 +26,7 @@ from wengert.core.trace import Trace
 from wengert.core.views import current
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.primitives.conversion import copy
-from wengert.transforms.reverse import Recording, ones_for
+from wengert.transforms.recording import Recording, ones_for
 
 __all__ = ["Executor", "gradients", "placeholder"]
 

@@ -21,8 +21,8 @@ from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, TracedTruthError, UsageError, describe
 from wengert.traces.staging import staged
 from wengert.transforms.boundary import Narrowed, name_of
+from wengert.transforms.recording import Recording, ones_for
 from wengert.transforms.results import require_arrays
-from wengert.transforms.reverse import Recording, ones_for
 
 __all__ = ["Traced", "as_function", "converting", "gradient", "trace", "trace_function"]
 

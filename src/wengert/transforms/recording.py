@@ -1,0 +1,191 @@
+"""A call of a function on a tape of its own, as reverse mode sweeps it, and what its result may be."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from wengert._tree import flatten, map_leaves, unflatten, unflatten_each
+from wengert.control.apart import place_of, require_apart, standing_for
+from wengert.core.objects import leaves_of_result
+from wengert.core.stores import called
+from wengert.core.tensor import Tensor, innermost_trace
+from wengert.core.trace import next_level
+from wengert.errors import DtypeError, ShapeError, describe
+from wengert.traces.sweep import sweep
+from wengert.traces.tape import Node, Tape, make_leaf
+from wengert.transforms.boundary import (
+    as_given,
+    inner_value,
+    name_of,
+    require_argument,
+    require_complex,
+    result_below,
+    result_example,
+    returned,
+    selected_leaves,
+    split_aux,
+)
+
+__all__ = ["Recording", "ones_for", "require_kind", "scalar_output", "single_output"]
+
+Function = Callable[..., Any]
+
+
+class Recording:
+    """Run a function on leaves of a new tape, and keep what is needed to sweep it.
+
+    Attributes:
+        leaves: the differentiated leaves as given.
+        outputs: the leaves of the function's result.
+        structure: the containers of the result.
+        aux: the auxiliary result, as seen one level below.
+
+    Where the arguments are copies, `originals` are what they are copies of, which may share memory.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Function,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        argnums: Sequence[int],
+        has_aux: bool,
+        tape: type[Tape] = Tape,
+        originals: Sequence[Any] = (),
+    ) -> None:
+        self.name = name
+        self.tape = tape(next_level(), functools.partial(name_of, name, function))
+        self.leaves: list[Any] = []
+        self.structures: list[tuple[Any, int]] = []
+        self.inputs: list[Tensor] = []
+        arguments = list(args)
+        for position in argnums:
+            require_argument(name, args[position])
+            found, structure = flatten(args[position])
+            chosen = selected_leaves(name, function, position, args[position], found)
+            traced = [make_leaf(inner_value(leaf), self.tape) for leaf in chosen]
+            for leaf, tensor in zip(found, traced, strict=True):
+                tensor._kept = isinstance(leaf, np.ndarray | Tensor)
+                standing_for(tensor, leaf)
+            self.leaves += found
+            self.inputs += traced
+            self.structures.append((structure, len(found)))
+            arguments[position] = unflatten(structure, traced)
+        self.nodes: list[Node] = [tensor._node for tensor in self.inputs]
+        try:
+            result = called(function, arguments, kwargs)
+            if [x._node for x in self.inputs] != self.nodes:
+                self.require_apart(originals or args, arguments)
+            self.aux = None
+            if has_aux:
+                result, aux = split_aux(name, result)
+                self.aux = map_leaves(self.in_given_form, aux)
+            found, self.structure = leaves_of_result(result)
+            self.outputs = [returned(leaf, self.tape) if type(leaf) is Tensor else leaf for leaf in found]
+        finally:
+            self.tape.end()
+
+    def require_apart(self, args: Sequence[Any], arguments: Sequence[Any]) -> None:
+        """Raise if the function wrote to an argument that shares memory with another."""
+        changed = {id(x) for x, node in zip(self.inputs, self.nodes, strict=True) if x._node is not node}
+        leaves = flatten(tuple(arguments))[0]
+        written = {i: place_of(x) for i, x in enumerate(leaves) if id(x) in changed}
+        require_apart(self.name, flatten(tuple(args))[0], written)
+
+    def in_given_form(self, leaf: Any) -> Any:
+        """Return a leaf of a result in the form in which the differentiated leaves were given."""
+        if type(leaf) is not Tensor:
+            return leaf
+        return as_given(result_below(leaf, self.tape), result_example(self.leaves))
+
+    def values(self) -> list[Any]:
+        """Return the leaves of the function's result as they are one level below."""
+        return [result_below(leaf, self.tape) for leaf in self.outputs]
+
+    def result(self) -> Any:
+        """Return the function's result."""
+        return unflatten(self.structure, [self.in_given_form(leaf) for leaf in self.outputs])
+
+    def cotangents(
+        self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None
+    ) -> tuple[Any, ...]:
+        """Sweep from cotangents of the outputs; return those of the differentiated arguments, in their form."""
+        found = self.swept(cts, retain=retain, watch=watch)
+        return self.structured([as_given(ct, leaf) for ct, leaf in zip(found, self.leaves, strict=True)])
+
+    def swept(self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None) -> list[Any]:
+        """Sweep from cotangents of the outputs; return those of the differentiated leaves as they are below."""
+        seeds = [
+            (leaf._node, ct)
+            for leaf, ct in zip(self.outputs, cts, strict=True)
+            if type(leaf) is Tensor and leaf._trace is self.tape and ct is not None
+        ]
+        run = sweep(seeds, retain=retain, watch=watch)
+        found = [(node, run.result(node)) for node in self.nodes]
+        return [np.zeros(node.shape, node.dtype)[()] if ct is None else ct for node, ct in found]
+
+    def structured(self, found: Sequence[Any]) -> tuple[Any, ...]:
+        """Return one value for each differentiated leaf in the containers of their arguments."""
+        return tuple(unflatten_each(self.structures, found))
+
+
+def single_output(name: str, run: Recording) -> Any:
+    """Return the one array that a function returned."""
+    if run.structure is not None or len(run.outputs) != 1:
+        raise ShapeError(
+            describe(
+                name,
+                f"a function that returned a container of {len(run.outputs)} values",
+                "one array is needed",
+                "Return further results through has_aux=True, or use wengert.vjp",
+            )
+        )
+    return run.outputs[0]
+
+
+def scalar_output(name: str, run: Recording, holomorphic: bool) -> Any:
+    """Return the one scalar that a function returned, checking that its dtype suits."""
+    output = single_output(name, run)
+    shape = np.shape(output) if type(output) is not Tensor else output.shape
+    if shape != ():
+        raise ShapeError(
+            describe(
+                name,
+                f"a function that returned shape {shape}",
+                "a scalar, of shape (), is needed",
+                "Reduce it, for instance with .sum(), or use wengert.vjp or wengert.jacobian",
+            )
+        )
+    require_kind(name, run, output, holomorphic)
+    return output
+
+
+def require_kind(name: str, run: Recording, output: Any, holomorphic: bool) -> None:
+    """Raise a DtypeError unless an output is real, or with `holomorphic` it and the arguments are complex."""
+    if holomorphic:
+        require_complex(name, "an argument", run.leaves, True, "Convert it with .astype(complex)")
+    dtype = output.dtype if isinstance(output, Tensor) else np.asarray(output).dtype
+    if (dtype.kind == "c") != holomorphic and (holomorphic or type(output) is Tensor):
+        raise DtypeError(
+            describe(
+                name,
+                f"a function that returned dtype {dtype} with holomorphic={holomorphic}",
+                "a complex result is needed" if holomorphic else "a real result is needed",
+                "Pass holomorphic=True for a complex differentiable function"
+                if not holomorphic
+                else "Leave holomorphic out, or pass complex arguments",
+            )
+        )
+
+
+def ones_for(output: Any) -> Any:
+    """Return the cotangent of ones for an output."""
+    if type(output) is not Tensor or innermost_trace(output) is None:
+        return None
+    shape = output.shape
+    return np.ones(shape, output.dtype) if shape else output.dtype.type(1)

@@ -1,0 +1,244 @@
+"""A traced form of a function: its graph, how it runs on values of any kind, and the two halves of its gradient."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from wengert import _config
+from wengert._cached import cached
+from wengert._tree import unflatten
+from wengert.compile.partition import cut
+from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
+from wengert.core.graph import Graph, Variable, evaluate
+from wengert.core.primitive import Primitive
+from wengert.core.recording import settings
+from wengert.core.source import Position
+from wengert.core.tensor import Tensor, make_tensor, unwrapped
+from wengert.core.views import current, resolved
+from wengert.native.entry import Entry
+from wengert.native.kinds import Kind
+from wengert.traces.modes import recording
+from wengert.traces.tape import Tape, new_record
+from wengert.transforms.boundary import Narrowed
+from wengert.transforms.recording import Recording
+from wengert.transforms.tracing import as_function, trace_function
+
+if TYPE_CHECKING:
+    from wengert.compile.executable import GraphFunction
+
+__all__ = ["TracedForm", "call_form", "joint_graph"]
+
+Run = Callable[..., tuple[Any, ...]]
+
+
+class TracedForm:
+    """Hold one traced form of a function.
+
+    Attributes:
+        graph: inputs are the leaves of the arguments, then what the function captured.
+        structure: the containers of the result.
+        captured: the Tensors that the function captured.
+        donated: pairs of (input, output): arguments that the function wrote to, and their last value.
+        written: the positions of the arguments that it wrote to, and where it did.
+        merged: the positions of the results that share memory with others only since equal equations were merged.
+    """
+
+    written: Mapping[int, Position | None] = MappingProxyType({})
+    merged: frozenset[int] = frozenset()
+
+    def __init__(
+        self, name: str, graph: Graph, structure: Any, captured: Sequence[Tensor], donated: Sequence[tuple[int, int]]
+    ) -> None:
+        self.name = name
+        self.graph = graph
+        self.structure = structure
+        self.captured = tuple(captured)
+        self.donated = tuple(donated)
+        self.partitions: dict[tuple[bool, ...], Partition] = {}
+
+    @cached
+    def native(self) -> GraphFunction | None:
+        """The graph as native code, where that is asked for."""
+        return native_function(self.graph)
+
+    @cached
+    def function(self) -> Run:
+        """The graph as a function of arrays and numbers."""
+        return self.native or evaluation(self.graph)
+
+    def fits(self) -> bool:
+        """Tell whether what the function captured still has the shapes and dtypes it was traced with."""
+        variables = self.graph.inputs[len(self.graph.inputs) - len(self.captured) :]
+        return all(aval_of(x) == v.aval for x, v in zip(self.captured, variables, strict=True))
+
+    def partition(self, wanted: tuple[bool, ...]) -> Partition:
+        """Return the joint graph of gradients for some inputs, and its two halves; made once."""
+        found = self.partitions.get(wanted)
+        if found is None:
+            joint = joint_graph(self.graph, wanted)
+            values = len(self.graph.inputs)
+            halves = cut(joint, values, len(self.graph.outputs), at_hand=[True] * values)
+            forward, places = with_distinct_outputs(halves.forward)
+            functions = function_of(forward), function_of(halves.backward)
+            found = Partition(joint, halves.read, *functions, places, GraphCall(self, wanted))
+            self.partitions[wanted] = found
+        return found
+
+    @property
+    def is_native(self) -> bool:
+        """Whether native code is all there is to do.
+
+        What Python does before and after a call is not needed where the function neither captured Tensors nor wrote to
+        its arguments.
+        """
+        more = self.captured or self.written or self.donated or self.merged
+        return not more and self.native is not None and self.native.program is not None
+
+    def offer_to(self, entry: Entry, arguments: Sequence[Kind | None], names: Sequence[str]) -> None:
+        """Let an entry whose arguments are of these kinds call native code, which is all there is to do."""
+        assert self.native is not None
+        self.native.offer(entry, arguments, names, functools.partial(unflatten, self.structure))
+
+
+class Partition(NamedTuple):
+    """Hold what calls under a tape run.
+
+    Attributes:
+        joint: the graph of values and gradients.
+        read: the positions of the inputs that the backward half reads directly.
+        forward: inputs to outputs and residuals, each array once.
+        backward: inputs read, residuals and cotangents to gradients.
+        places: of the outputs, then of the residuals, among what the forward half gives.
+        call: what is recorded.
+    """
+
+    joint: Graph
+    read: tuple[int, ...]
+    forward: Run
+    backward: Run
+    places: tuple[int, ...]
+    call: GraphCall
+
+
+def native_function(graph: Graph) -> GraphFunction | None:
+    """Return a graph as native code, if that is asked for."""
+    if not _config.NATIVE:
+        return None
+    from wengert.compile.executable import GraphFunction  # which takes a third of the time of importing the library
+
+    return GraphFunction(graph)
+
+
+def evaluation(graph: Graph) -> Run:
+    """Return the function that evaluates a graph."""
+    return lambda *values: evaluate(graph, values)
+
+
+def function_of(graph: Graph) -> Run:
+    """Return a graph as a function of arrays and numbers."""
+    return native_function(graph) or evaluation(graph)
+
+
+def with_distinct_outputs(graph: Graph) -> tuple[Graph, tuple[int, ...]]:
+    """Return a graph without the outputs that are there twice, and where each output is among its outputs."""
+    known: dict[Variable, int] = {}
+    outputs: list[Any] = []
+    places = []
+    for x in graph.outputs:
+        place = known.setdefault(x, len(outputs)) if type(x) is Variable else len(outputs)
+        if place == len(outputs):
+            outputs.append(x)
+        places.append(place)
+    return Graph(graph.inputs, graph.equations, outputs), tuple(places)
+
+
+def joint_graph(graph: Graph, wanted: Sequence[bool]) -> Graph:
+    """Return the graph from inputs and cotangents of the float outputs to outputs and cotangents of wanted inputs."""
+    chosen = [i for i, want in enumerate(wanted) if want]
+    floats = [i for i, x in enumerate(graph.outputs) if is_differentiable(aval_of(x).dtype)]
+    count = len(graph.inputs)
+
+    def joint(*values: Any) -> Any:
+        inputs, cts = values[:count], values[count:]
+        function = Narrowed(as_function(graph), inputs, chosen)
+        run = Recording("jit", function, [inputs[i] for i in chosen], {}, range(len(chosen)), False)
+        given = dict(zip(floats, cts, strict=True))
+        return (*run.values(), *run.swept([given.get(i) for i in range(len(graph.outputs))], retain=False))
+
+    avals = [v.aval for v in graph.inputs] + [aval_of(graph.outputs[i]).firm for i in floats]
+    return trace_function(joint, "jit", avals, lambda xs: (xs, {})).graph
+
+
+class GraphCall(Primitive):
+    """Be calls of a traced function with gradients for some inputs; the vjp runs the backward half on the residuals."""
+
+    kind = "opaque"
+    firm = False
+
+    def __init__(self, form: TracedForm, wanted: tuple[bool, ...]) -> None:
+        super().__init__(form.name, as_function(form.graph))
+        self.traced = form
+        self.wanted = wanted
+        self.outputs = len(form.graph.outputs)
+        self.floats = [i for i, x in enumerate(form.graph.outputs) if is_differentiable(aval_of(x).dtype)]
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Run the backward half, or the whole gradient on Tensors if the sweep itself is differentiated."""
+        halves = self.traced.partition(self.wanted)
+        cts = ct if type(ct) is list else [ct]
+        given = [self.completed(cts[i], i) for i in self.floats]
+        if any(type(x) is Tensor for x in given) or out is None:
+            found = evaluate(halves.joint, (*operands, *given))[self.outputs :]
+        else:
+            found = halves.backward(*[operands[i] for i in halves.read], *out, *given)
+        results: list[Any] = [None] * len(operands)
+        for i, value in zip((i for i, want in enumerate(self.wanted) if want), found, strict=True):
+            results[i] = unwrapped(current(value)) if type(value) is Tensor else np.asarray(value)[()]
+        return results
+
+    def completed(self, ct: Any, index: int) -> Any:
+        """Return the cotangent of an output; zeros if it received none."""
+        aval = aval_of(self.traced.graph.outputs[index])
+        return np.zeros(aval.shape, aval.dtype)[()] if ct is None else ct
+
+
+def call_form(form: TracedForm, operands: Sequence[Any]) -> Sequence[Any]:
+    """Run a traced function on operands of any kind."""
+    values = [current(x) if type(x) is Tensor else x for x in operands]
+    traces = {x._trace for x in values if type(x) is Tensor and x._trace is not None}
+    if not traces:
+        return form.function(*[x._value if type(x) is Tensor else x for x in values])
+    tape = next(iter(traces))
+    below = [x._value if type(x) is Tensor else x for x in values]
+    plain = isinstance(tape, Tape) and tape.fast and recording(tape) and not settings().packing
+    if len(traces) == 1 and plain and not any(type(x) is Tensor for x in below):
+        return resolved(lambda *xs: recorded(form, tape, xs), *operands)  # type: ignore[no-any-return, arg-type]  # a tuple
+    return evaluate(form.graph, values)
+
+
+def recorded(form: TracedForm, tape: Tape, values: Sequence[Any]) -> Sequence[Any]:
+    """Run the forward half on plain values that nobody will change, and record the call as one node."""
+    inputs = tuple(map(tape.node_of, values))
+    wanted = tuple(node is not None for node in inputs)
+    operands = tuple([tape.residual(x) for x in values])
+    partition = form.partition(wanted)
+    made = partition.forward(*operands)
+    results = [made[place] for place in partition.places]
+    count = len(form.graph.outputs)
+    node = new_record(partition.call, inputs, {})
+    node.operands = operands
+    node.out = tuple(results[count:])
+    outs = [x if is_number(x) else np.asarray(x)[()] for x in results[:count]]
+    if count == 1 and is_differentiable(aval_of(outs[0]).dtype):
+        node.shape, node.dtype, _ = aval_of(outs[0])
+        result = make_tensor(outs[0], tape, node)
+        result._kept = True
+        return [result]
+    return [tape.output(node, i, out, True) for i, out in enumerate(outs)]
