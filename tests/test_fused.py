@@ -74,7 +74,7 @@ def test_numbers_are_their_parts(dtype):
     assert power.dtype == digits.dtype == dtype
     zero = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], dtype)
     assert np.array_equal(exponent(zero), [-np.inf, -np.inf, np.inf, np.inf, np.nan], equal_nan=True)
-    assert np.array_equal(fraction(zero), [1, 1, 1, 1, np.nan], equal_nan=True)
+    assert np.array_equal(fraction(zero), [1, 1, 1, np.nan, np.nan], equal_nan=True)
 
 
 def test_scaling_rounds_once_and_overflows():

@@ -296,7 +296,7 @@ INSTRUCTIONS: dict[str, Write] = {
     "shift_left": bitwise("shl"),
     "shift_right": shift_right,
     "exponent": taken_apart("getexp"),
-    "fraction": taken_apart("getmant", 7),  # of |x|, from 3/4 to 3/2
+    "fraction": taken_apart("getmant", 15),  # from 3/4 to 3/2, NaN below zero
     "scale": taken_apart("scalef"),
     "convert": convert,
 }

@@ -24,6 +24,8 @@ __all__ = ["Form", "body_of", "called_outside", "is_rare", "rare_of", "template_
 
 Dtype = np.dtype[np.generic]
 RARE = ".rare"
+CAREFUL = "intel_ocl_bicc"
+"""A convention by which half of the vector registers, the upper ones, are left alone by what is called."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def rare_function(form: Form, expression: Expression) -> Function:
     parameters = tuple(f"x{n}" for n in range(expression.arity))
     kinds = [in_register(o.dtype) for o in expression.operations if o.name == "argument"]
     signature = Signature(returns, tuple(like(form.kind, scalar) for scalar in kinds))
-    return Function(form.text, signature, body, parameters, rare=True)
+    return Function(form.text, signature, body, parameters, rare=True, convention=CAREFUL if form.target.is_x86 else "")
 
 
 @functools.cache

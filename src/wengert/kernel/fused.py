@@ -121,11 +121,11 @@ def exponent(x: Array) -> Array:
 
 
 def fraction(x: Array) -> Array:
-    """Return the digits of |x| as a number from 3/4 to 3/2: 1 for zero and infinity."""
+    """Return the digits of x as a number from 3/4 to 3/2: 1 for zero and infinity, NaN for negative numbers."""
     digits = parts(x)[0]
     digits = np.where(digits >= 1.5, digits / 2, digits)
     one = (x == 0) | np.isinf(x)
-    return np.where(one, x.dtype.type(1), digits)[()]
+    return np.where(x < 0, x.dtype.type(np.nan), np.where(one, x.dtype.type(1), digits))[()]
 
 
 def scaled(x: Array, n: Array) -> Array:

@@ -59,6 +59,7 @@ class Function:
         body: what writes its body; none if the system has it.
         parameters: their names, if they are not those of the Python function that writes the body.
         rare: whether it is called so rarely that its callers keep nothing in memory for its sake.
+        convention: LLVM's name of how it is called, which says what registers it leaves alone; none for the usual one.
     """
 
     name: str
@@ -66,6 +67,12 @@ class Function:
     body: Callable[..., None] | None = None
     parameters: tuple[str, ...] = ()
     rare: bool = False
+    convention: str = ""
+
+    @property
+    def head(self) -> str:
+        """Its convention, type and name, as definitions and calls have them."""
+        return f"{self.convention} {self.signature.returns} @{self.name}".lstrip()
 
 
 @dataclass(frozen=True)
@@ -161,7 +168,7 @@ def written(function: Function | Table, exported: Sequence[Function]) -> tuple[s
         return f"@{function.name} = internal constant [{len(function.values)} x {function.scalar}] [{values}]\n", []
     signature, attributes = function.signature, " cold noinline" if function.rare else ""
     if function.body is None:
-        return f"declare {signature.returns} @{function.name}({listed(signature.parameters)}){attributes}\n", []
+        return f"declare {function.head}({listed(signature.parameters)}){attributes}\n", []
     b = Builder(signature.returns)
     code = function.body.__code__
     names = function.parameters or code.co_varnames[1 : code.co_argcount]
@@ -170,7 +177,7 @@ def written(function: Function | Table, exported: Sequence[Function]) -> tuple[s
     parameters = [Value(b, kind, f"%{name}") for kind, name in zip(signature.parameters, names, strict=True)]
     function.body(b, *parameters)
     linkage = "" if function in exported else "internal "
-    head = f"define {linkage}{signature.returns} @{function.name}({listed(parameters)}){attributes} {{\nentry:\n"
+    head = f"define {linkage}{function.head}({listed(parameters)}){attributes} {{\nentry:\n"
     return head + "\n".join([*b.stacked, *b.finished()]) + "\n}\n", list(b.called)
 
 
@@ -609,16 +616,16 @@ class Builder:
         """Return the signature of a function and the text of a call."""
         if isinstance(function, Function):
             self.called[function] = None
-            signature, target = function.signature, f"@{function.name}"
+            signature, head = function.signature, function.head
         else:
             found = function.pointee()
             if not isinstance(found, Signature):
                 raise TypeError(f"{function.type!r} is not that of a function")
-            signature, target = found, function.text
+            signature, head = found, f"{found.returns} {function.text}"
         if len(arguments) != len(signature.parameters):
-            raise TypeError(f"{target}: {len(arguments)} arguments for {len(signature.parameters)} parameters")
+            raise TypeError(f"{head}: {len(arguments)} arguments for {len(signature.parameters)} parameters")
         given = [self.operand(x, kind) for x, kind in zip(arguments, signature.parameters, strict=True)]
-        return signature, f"call {signature.returns} {target}({listed(given)})"
+        return signature, f"call {head}({listed(given)})"
 
     def give(self, value: Operand = None) -> None:
         """Return from the function."""

@@ -53,17 +53,18 @@ class Target(Record):
         scales: whether it takes floating-point numbers apart and puts them together in one instruction each.
         masks: whether loads and stores of a part of a vector take no longer than those of a whole one.
         rounds: whether it has instructions that round to whole numbers.
+        is_x86: whether it is one of x86-64.
     """
 
     def __init__(self, triple: str, processor: str, features: str) -> None:
         self.triple, self.processor, self.features = triple, processor, features
         has = {feature[1:] for feature in features.split(",") if feature.startswith("+")}
-        other = not triple.startswith("x86_64")
+        self.is_x86 = triple.startswith("x86_64")
         self.vector_bytes = 64 if "avx512dq" in has else 32 if "avx2" in has else 16
-        self.fuses = bool(has & {"fma", "avx512f"}) or other
+        self.fuses = bool(has & {"fma", "avx512f"}) or not self.is_x86
         self.scales = {"avx512dq", "avx512vl"} <= has
         self.masks = self.vector_bytes == 64
-        self.rounds = bool(has & {"sse4.1", "avx2"}) or other
+        self.rounds = bool(has & {"sse4.1", "avx2"}) or not self.is_x86
 
 
 @functools.cache

@@ -56,7 +56,7 @@ FUNCTIONS = table(
     Function("cosh", exponential.cosh, (1.5, 1.5), (1.5, 1.5)),
     Function("tanh", exponential.tanh, (2.7, 2.7), (2.7, 2.7)),
     Function("expit", exponential.expit, (2.5, 2.5), (2.5, 2.5)),
-    Function("log", logarithm.log, (1.1, 1.1), (1, 1)),
+    Function("log", logarithm.log, (1.1, 1.1), (1.1, 1.1)),
     Function("log1p", logarithm.log1p, (1.1, 1.1), (1, 1)),
     Function("log2", logarithm.log2, (1.3, 1.3), (1.3, 1.3)),
     Function("log10", logarithm.log10, (1.3, 1.3), (1.3, 1.3)),

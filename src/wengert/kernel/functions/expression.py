@@ -303,7 +303,7 @@ class Builder:
         return self.append("exponent", x.dtype, x)
 
     def fraction(self, x: Term) -> Term:
-        """Return the digits of |x| from 3/4 to 3/2, where the processor can."""
+        """Return the digits of x from 3/4 to 3/2, NaN of negative numbers, where the processor can."""
         return self.append("fraction", x.dtype, x)
 
     def scale(self, x: Term, n: Term) -> Term:

@@ -1,7 +1,7 @@
 """Logarithms and inverse hyperbolic functions.
 
-x = m 2**k with 3/4 <= m < 3/2, f = m - 1, s = f / (m + 1), and log(m) = 2 atanh(s) = f - (h - s (h + R(s**2))) with
-h = f**2 / 2, in which what is rounded is small beside f (K. C. Ng; for reductions and their errors P. T. P. Tang,
+x = m 2**k with 3/4 <= m < 3/2, f = m - 1, s = f / (m + 1), and log(m) = 2 atanh(s) = f - s (f - R(s**2)), in which
+what is rounded is small beside f (K. C. Ng; for reductions and their errors P. T. P. Tang,
 Table-driven implementation of the logarithm function, ACM Transactions on Mathematical Software 16, 1990).
 """
 
@@ -30,10 +30,13 @@ LARGE = {"float64": 2.0**28, "float32": 2.0**13}
 
 
 def digits(b: Builder, x: Term) -> tuple[Term, Term]:
-    """Return k and m of |x| = m 2**k, x > 0; for zero k is minus infinity if the processor gives that."""
+    """Return k and m of x = m 2**k, x > 0.
+
+    If the processor gives that, k is minus infinity for zero, and m is NaN for what is negative.
+    """
     if b.features.scaling:
-        m, k = b.fraction(x), b.exponent(x)
-        return b.select(m < 1, k + 1, k), m
+        m = b.fraction(x)
+        return b.exponent(x) - b.exponent(m), m
     form = x.format
     small = x < form.smallest
     shift = float(form.digits + 2)
@@ -46,13 +49,12 @@ def digits(b: Builder, x: Term) -> tuple[Term, Term]:
     return k - b.select(small, b.constant(shift, x.dtype), 0.0), m
 
 
-def log_parts(b: Builder, m: Term) -> tuple[Term, Term, Term]:
-    """Return f, h and s (h + R): log(m) = f - (h - the last)."""
+def log_parts(b: Builder, m: Term) -> tuple[Term, Term]:
+    """Return f and s (f - R): log(m) is their difference."""
     f = m - 1
     s = f / (m + 1)
     z = s * s
-    h = f * 0.5 * f
-    return f, h, s * b.fma(z, b.polynomial(z, z.coefficients(LOG)), h)
+    return f, s * b.fma(-z, b.polynomial(z, z.coefficients(LOG)), f)
 
 
 def log_of_sum(b: Builder, u: Term, c: Term | None = None, more: Term | None = None) -> Term:
@@ -60,17 +62,17 @@ def log_of_sum(b: Builder, u: Term, c: Term | None = None, more: Term | None = N
     high, low = u.parts(LN2)
     k, m = digits(b, u)
     k = k if more is None else k + more
-    f, h, rest = log_parts(b, m)
-    rest = b.fma(k, low, rest)
-    rest = rest if c is None else rest + c / u
-    return b.fma(k, high, f - (h - rest))
+    f, rest = log_parts(b, m)
+    rest = b.fma(k, -low, rest)
+    rest = rest if c is None else rest - c / u
+    return b.fma(k, high, f - rest)
 
 
 def outside(b: Builder, x: Term, found: Term) -> Term:
     """Return a logarithm of x with what it is for 0, infinity and NaN."""
-    if not b.features.scaling:
-        found = b.select(x.equals(0), -math.inf, found)
-        found = b.select(x < math.inf, found, x)
+    if b.features.scaling:
+        return found
+    found = b.select(x < math.inf, b.select(x.equals(0), -math.inf, found), x)
     return b.select(x < 0, math.nan, found)
 
 
@@ -90,9 +92,9 @@ def log1p(b: Builder, x: Term) -> Term:
 def log_in_base(b: Builder, x: Term, factor: tuple[float, float], power: tuple[float, float]) -> Term:
     """Return k power + factor log(m), all in two parts."""
     k, m = digits(b, x)
-    f, h, rest = log_parts(b, m)
-    high = f - h
-    low = ((f - high) - h) + rest
+    f, rest = log_parts(b, m)
+    high = f - rest
+    low = (f - high) - rest
     product, lost = b.product(high, factor[0])
     lost = b.fma(low, factor[0], b.fma(high, factor[1], lost))
     whole = k * power[0] if power[0] != 1 else k

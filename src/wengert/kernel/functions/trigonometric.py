@@ -30,9 +30,9 @@ def reduced(b: Builder, size: Term) -> Reduced:
     parts = size.parts(HALF_PI)
     n, bits = b.nearest(size, 2 / math.pi)
     minus = -n
-    first = b.fma(minus, parts[0], size)
-    r = b.fma(minus, parts[1], first)
-    low = b.fma(minus, parts[2], b.fma(minus, parts[1], first - r))
+    first, second = b.fma(minus, parts[0], size), n * parts[1]
+    r = first - second
+    low = b.fma(minus, parts[2], (first - r) - second)
     return (r, low, bits) if b.features.fma else (*b.sum(r, low), bits)
 
 
@@ -78,34 +78,32 @@ def sine(b: Builder, r: Term, low: Term) -> Pair:
 def cosine(b: Builder, r: Term, low: Term) -> Pair:
     """Return cos(r + low) in two parts, |r| <= pi / 4."""
     z = r * r
-    tail = b.fma(z, b.polynomial(z, z.coefficients(COS)), -0.5)
-    return b.constant(1.0, r.dtype), b.fma(z, tail, -(r * low))
+    return b.constant(1.0, r.dtype), b.fma(z, cosine_tail(b, z), -(r * low))
 
 
-def sign_of(b: Builder, x: Term) -> Term:
-    """Return the sign bit of a number."""
-    return b.bits(x) & x.format.sign
+def cosine_tail(b: Builder, z: Term) -> Term:
+    """Return (cos(r) - 1) / z, z = r**2."""
+    return b.fma(z, b.polynomial(z, z.coefficients(COS)), -0.5)
 
 
 def bit_as_sign(b: Builder, bits: Term, x: Term) -> Term:
-    """Return the second bit at the place of the sign."""
-    width = x.format.integer.itemsize * 8
-    return (bits & 2) << (width - 2)
+    """Return bits of which the second is at the place of the sign."""
+    return bits << (x.format.integer.itemsize * 8 - 2)
 
 
 def signed(b: Builder, x: Term, sign: Term) -> Term:
     """Return a number with its sign changed where a sign bit is set."""
-    return b.number(b.bits(x) ^ sign, x.dtype)
+    return b.number(b.bits(x) ^ (sign & x.format.sign), x.dtype)
 
 
 def sincos_of(b: Builder, x: Term, found: Reduced) -> Pair:
     """Return sine and cosine of what was reduced."""
     r, low, bits = found
-    s, c = sine(b, r, low), cosine(b, r, low)
-    sin, cos = s[0] + s[1], c[0] + c[1]
+    s, rest = sine(b, r, low)
+    sin, cos = s + rest, b.fma(r * r, cosine_tail(b, r * r), 1.0)
     odd = (bits & 1).differs(0)
     return (
-        signed(b, b.select(odd, cos, sin), bit_as_sign(b, bits, x) ^ sign_of(b, x)),
+        signed(b, b.select(odd, cos, sin), bit_as_sign(b, bits, x) ^ b.bits(x)),
         signed(b, b.select(odd, sin, cos), bit_as_sign(b, bits + 1, x)),
     )
 
@@ -120,7 +118,7 @@ def tan_of(b: Builder, x: Term, found: Reduced) -> tuple[Term, ...]:
     inverse = 1 / below
     q = above * inverse
     q = q + (b.remainder(above, q, below) + (above_low - q * below_low)) * inverse
-    return (signed(b, q, sign_of(b, x) ^ ((bits & 1) << (x.format.integer.itemsize * 8 - 1))),)
+    return (signed(b, q, b.bits(x) ^ (bits << (x.format.integer.itemsize * 8 - 1))),)
 
 
 def finished(b: Builder, x: Term, reduce: Reduce, finish: Finish) -> tuple[Term, ...]:
