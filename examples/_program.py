@@ -10,10 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["PUBLISHED", "command", "error", "figure", "on_files", "save", "timed"]
+__all__ = ["DATA", "PUBLISHED", "Array", "Integers", "command", "error", "figure", "on_files", "save", "timed"]
 
-PUBLISHED = Path(__file__).parent / "data" / "published"
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+DATA = Path(__file__).parent / "data"
+PUBLISHED = DATA / "published"
 """Where inputs lie whose derivatives others have computed."""
 
 LONGEST = 8

@@ -19,33 +19,23 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from examples._program import command, figure
+from examples._program import Array, command, figure
 from wengert import optim
 from wengert.scipy.signal import fftconvolve
 
-Array = NDArray[np.float64]
 EDGE = 1e-3
 """The e of the total variation."""
 
 
 class Result(NamedTuple):
-    """Hold the images.
+    """Hold the images."""
 
-    Attributes:
-        sharp: shape (size, size), from 0 to 1.
-        seen: shape (size, size), blurred and noisy.
-        found: shape (size, size).
-        ratio_before: the peak signal to noise ratio of what was seen, in decibels.
-        ratio_after: that of what was found.
-    """
-
-    sharp: Array
-    seen: Array
-    found: Array
-    ratio_before: float
-    ratio_after: float
+    sharp: Array  # shape (size, size), from 0 to 1
+    seen: Array  # shape (size, size), blurred and noisy
+    found: Array  # shape (size, size)
+    ratio_before: float  # the peak signal to noise ratio of what was seen, in decibels
+    ratio_after: float  # that of what was found
 
 
 def scene(size: int) -> Array:

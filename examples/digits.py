@@ -14,36 +14,23 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import wengert as wg
-from examples._program import command, figure
+from examples._program import Array, Integers, command, figure
 from wengert import optim, random
 from wengert.demo.digits import load
 from wengert.nn import functional
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 
 class Result(NamedTuple):
-    """Hold how well it reads.
+    """Hold how well it reads."""
 
-    Attributes:
-        accuracy: the share of test images that are read right.
-        losses: shape (steps,), the mean loss of each batch.
-        kernels: shape (channels, 3, 3), of the first layer.
-        mistakes: shape (n, 8, 8), the test images that are read wrong.
-        labels: shape (n,), what they show.
-        answers: shape (n,), what they were taken for.
-    """
-
-    accuracy: float
-    losses: Array
-    kernels: Array
-    mistakes: Array
-    labels: Integers
-    answers: Integers
+    accuracy: float  # the share of test images that are read right
+    losses: Array  # shape (steps,), the mean loss of each batch
+    kernels: Array  # shape (channels, 3, 3), of the first layer
+    mistakes: Array  # shape (n, 8, 8), the test images that are read wrong
+    labels: Integers  # shape (n,), what they show
+    answers: Integers  # shape (n,), what they were taken for
 
 
 def started(key: Any, channels: int) -> dict[str, Any]:

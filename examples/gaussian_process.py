@@ -16,17 +16,13 @@ Source: C. E. Rasmussen and C. K. I. Williams, Gaussian processes for machine le
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from examples._program import command, figure
+from examples._program import DATA, Array, command, figure
 from wengert import optim
 from wengert.scipy.linalg import solve_triangular
-
-Array = NDArray[np.float64]
 
 
 @dataclass
@@ -44,27 +40,16 @@ class Logs:
 
 
 class Result(NamedTuple):
-    """Hold what was learned.
+    """Hold what was learned."""
 
-    Attributes:
-        parameters: the parameters' logarithms.
-        log_likelihood: log p(y) at them.
-        times: shape (n,), the years of all data.
-        values: shape (n,), in ppm.
-        learned: how many of these were learned from.
-        means: shape (n,), what is expected there.
-        deviations: shape (n,), the standard deviation of data there.
-        covered: the share of the forecast data within two standard deviations.
-    """
-
-    parameters: Logs
-    log_likelihood: float
-    times: Array
-    values: Array
-    learned: int
-    means: Array
-    deviations: Array
-    covered: float
+    parameters: Logs  # the parameters' logarithms
+    log_likelihood: float  # log p(y) at them
+    times: Array  # shape (n,), the years of all data
+    values: Array  # shape (n,), in ppm
+    learned: int  # how many of these were learned from
+    means: Array  # shape (n,), what is expected there
+    deviations: Array  # shape (n,), the standard deviation of data there
+    covered: float  # the share of the forecast data within two standard deviations
 
 
 def covariance(logs: Logs, s: Array, t: Array) -> Any:
@@ -104,7 +89,7 @@ def predicted(logs: Logs, t: Array, y: Array, new: Array) -> tuple[Array, Array]
 
 def main(years: int = 30, iterations: int = 60) -> Result:
     """Learn from the first years, and forecast the rest."""
-    values = np.loadtxt(Path(__file__).parent / "data" / "co2.txt").ravel()
+    values = np.loadtxt(DATA / "co2.txt").ravel()
     times = 1958.125 + np.arange(len(values)) / 4
     t, y, level = times[: 4 * years], values[: 4 * years], np.mean(values[: 4 * years])
     found = optim.minimize(

@@ -19,34 +19,22 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from examples._program import command, figure
+from examples._program import Array, command, figure
 from wengert import optim
 
-Array = NDArray[np.float64]
-STEP = 0.4
-"""dt k / h^2 for the largest conductivity, 1; the scheme is stable below 0.5."""
-ROUGHNESS = 30.0
-"""The weight of second differences of log k."""
+STEP = 0.4  # dt k / h^2 for the largest conductivity, 1; the scheme is stable below 0.5
+ROUGHNESS = 30.0  # the weight of second differences of log k
 
 
 class Result(NamedTuple):
-    """Hold what was found.
+    """Hold what was found."""
 
-    Attributes:
-        places: shape (points - 1,), the middles between the points.
-        true: shape (points - 1,), the conductivity there.
-        found: shape (points - 1,), what the records say.
-        largest_error: of these, relative, where the heat comes by.
-        records: shape (steps, thermometers).
-    """
-
-    places: Array
-    true: Array
-    found: Array
-    largest_error: float
-    records: Array
+    places: Array  # shape (points - 1,), the middles between the points
+    true: Array  # shape (points - 1,), the conductivity there
+    found: Array  # shape (points - 1,), what the records say
+    largest_error: float  # of these, relative, where the heat comes by
+    records: Array  # shape (steps, thermometers)
 
 
 def records(conductivity: Any, start: Array, steps: int) -> Any:

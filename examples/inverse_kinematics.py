@@ -18,29 +18,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import wengert as wg
-from examples._program import command, figure
+from examples._program import Array, command, figure
 
-Array = NDArray[np.float64]
 DAMPING = 0.05
 
 
 class Result(NamedTuple):
-    """Hold how the arm moves.
+    """Hold how the arm moves."""
 
-    Attributes:
-        path: shape (places, 2), where the hand shall go.
-        angles: shape (places, links).
-        joints: shape (places, links + 1, 2), where all joints are.
-        largest_error: the greatest distance of the hand from its place.
-    """
-
-    path: Array
-    angles: Array
-    joints: Array
-    largest_error: float
+    path: Array  # shape (places, 2), where the hand shall go
+    angles: Array  # shape (places, links)
+    joints: Array  # shape (places, links + 1, 2), where all joints are
+    largest_error: float  # the greatest distance of the hand from its place
 
 
 def joints(angles: Any, lengths: Array) -> Any:

@@ -19,13 +19,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import wengert as wg
-from examples._program import command, figure
+from examples._program import Array, command, figure
 from wengert import optim
-
-Array = NDArray[np.float64]
 
 # fmt: off
 FLOW = np.array([  # in 10^8 cubic metres
@@ -46,23 +43,14 @@ class Variances(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Hold the fitted model.
+    """Hold the fitted model."""
 
-    Attributes:
-        noise: the variance of the noise, s_e^2.
-        level: that of the level's steps, s_n^2.
-        standard_errors: of the logarithms of both.
-        log_likelihood: of all years but the first, from which the level begins.
-        means: shape (years,), the level given the years so far.
-        deviations: shape (years,), its standard deviation.
-    """
-
-    noise: float
-    level: float
-    standard_errors: Array
-    log_likelihood: float
-    means: Array
-    deviations: Array
+    noise: float  # the variance of the noise, s_e^2
+    level: float  # that of the level's steps, s_n^2
+    standard_errors: Array  # of the logarithms of both
+    log_likelihood: float  # of all years but the first, from which the level begins
+    means: Array  # shape (years,), the level given the years so far
+    deviations: Array  # shape (years,), its standard deviation
 
 
 def filtered(logs: Variances, flow: Array) -> tuple[Array, Array, Array]:

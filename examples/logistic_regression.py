@@ -18,45 +18,28 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from examples._program import command, figure
+from examples._program import Array, Integers, command, figure
 from wengert import optim
 from wengert.demo.digits import load
 from wengert.scipy.special import logsumexp
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 
 class Model(NamedTuple):
-    """Hold the parameters.
+    """Hold the parameters."""
 
-    Attributes:
-        weights: shape (10, pixels).
-        biases: shape (10,).
-    """
-
-    weights: Array
-    biases: Array
+    weights: Array  # shape (10, pixels)
+    biases: Array  # shape (10,)
 
 
 class Result(NamedTuple):
-    """Hold what was found.
+    """Hold what was found."""
 
-    Attributes:
-        model: the parameters.
-        loss: at the minimum.
-        largest_slope: the greatest element of the gradient there.
-        accuracy: the share of other images that are read right.
-        losses: shape (iterations,), on the way.
-    """
-
-    model: Model
-    loss: float
-    largest_slope: float
-    accuracy: float
-    losses: Array
+    model: Model  # the parameters
+    loss: float  # at the minimum
+    largest_slope: float  # the greatest element of the gradient there
+    accuracy: float  # the share of other images that are read right
+    losses: Array  # shape (iterations,), on the way
 
 
 def logits(model: Model, images: Array) -> Any:

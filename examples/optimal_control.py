@@ -8,8 +8,7 @@ quadratic value V(x) of a state found backwards in time:
     Q_xx = l_xx + f_x^T V_xx f_x,  Q_ux = l_ux + f_u^T V_xx f_x,  Q_uu = l_uu + f_u^T V_xx f_u,
     k = -Q_uu^-1 Q_u,  K = -Q_uu^-1 Q_ux,  V_x = Q_x + K^T Q_u,  V_xx = Q_xx + K^T Q_ux.
 
-The new controls are tried with steps a k, a = 1, 1/2, 1/4, ..., until the cost is lower. Jacobians and Hessians at all
-times are lanes of `vmap`. For a linear f and quadratic costs the first step is the answer.
+Steps a k, a = 1, 1/2, 1/4, ..., are tried until the cost is lower. Derivatives at all times are lanes of `vmap`.
 
 Source: W. Li and E. Todorov, Iterative linear quadratic regulator design for nonlinear biological movement systems,
 ICINCO 2004; line search: Y. Tassa, T. Erez and E. Todorov, IROS 2012.
@@ -21,32 +20,20 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import wengert as wg
-from examples._program import command, figure
+from examples._program import Array, command, figure
 
-Array = NDArray[np.float64]
-STEP = 0.05
-"""Seconds between two controls."""
+STEP = 0.05  # seconds between two controls
 
 
 class Result(NamedTuple):
-    """Hold the best trajectory.
+    """Hold the best trajectory."""
 
-    Attributes:
-        states: shape (steps + 1, 2): angle, 0 being upright, and its speed.
-        controls: shape (steps, 1): the motor's torque.
-        gains: shape (steps, 1, 2): the feedback K along it.
-        costs: of the trajectories on the way.
-        end: the last state.
-    """
-
-    states: Array
-    controls: Array
-    gains: Array
-    costs: Array
-    end: Array
+    states: Array  # shape (steps + 1, 2): angle, 0 being upright, and its speed
+    controls: Array  # shape (steps, 1): the motor's torque
+    costs: Array  # of the trajectories on the way
+    end: Array  # the last state
 
 
 class Problem(NamedTuple):
@@ -62,20 +49,14 @@ def regulated(problem: Problem, start: Array, controls: Array, iterations: int) 
     follow = wg.jit(lambda *arguments: followed(problem, *arguments))
     expand = wg.jit(wg.vmap(lambda x, u: expanded(problem, x, u)))
     end = wg.jit(lambda x: (wg.grad(problem.final)(x), wg.hessian(problem.final)(x)))
-    size, inputs = len(start), controls.shape[1]
-    gains = np.zeros((len(controls), inputs, size))
-    still = np.zeros((len(controls) + 1, size))
-    states, controls, cost = follow(start, still, controls, np.zeros_like(controls), gains, 0.0)
+    states, gains = np.zeros((len(controls) + 1, len(start))), np.zeros((*controls.shape, len(start)))
+    states, controls, cost = follow(start, states, controls, 0.0 * controls, gains, 0.0)
     costs = [float(cost)]
     for _ in range(iterations):
-        slopes, gradients, hessians = expand(states[:-1], controls)
-        changes, gains = backwards(slopes, gradients, hessians, *end(states[-1]))
-        for share in 0.5 ** np.arange(12):
-            new = follow(start, states, controls, changes, gains, share)
-            if new[2] < costs[-1]:
-                break
-        gained = costs[-1] - new[2]
-        if gained < 1e-6 * costs[-1]:
+        changes, gains = backwards(expand(states[:-1], controls), end(states[-1]))
+        tried = (follow(start, states, controls, changes, gains, share) for share in 0.5 ** np.arange(12))
+        new = next((found for found in tried if found[2] < costs[-1]), (states, controls, cost))
+        if costs[-1] - new[2] < 1e-6 * costs[-1]:
             break
         states, controls, cost = new
         costs.append(float(cost))
@@ -101,20 +82,19 @@ def expanded(problem: Problem, x: Any, u: Any) -> Any:
     return slopes, wg.grad(problem.cost, (0, 1))(x, u), wg.hessian(problem.cost, (0, 1))(x, u)
 
 
-def backwards(slopes: Any, gradients: Any, hessians: Any, value_x: Array, value_xx: Array) -> tuple[Array, Array]:
+@wg.jit
+def backwards(derivatives: Any, end: Any) -> Any:
     """Return the changes k and the gains K for each time."""
-    changes, gains = [], []
-    for t in reversed(range(len(slopes[0]))):
-        f_x, f_u = slopes[0][t], slopes[1][t]
-        q_x, q_u = gradients[0][t] + f_x.T @ value_x, gradients[1][t] + f_u.T @ value_x
-        q_xx = hessians[0][0][t] + f_x.T @ value_xx @ f_x
-        q_ux = hessians[1][0][t] + f_u.T @ value_xx @ f_x
-        q_uu = hessians[1][1][t] + f_u.T @ value_xx @ f_u
+
+    def step(value: Any, given: Any) -> Any:
+        (f_x, f_u), (l_x, l_u), ((l_xx, _), (l_ux, l_uu)) = given
+        v_x, v_xx = value
+        q_x, q_u = l_x + f_x.T @ v_x, l_u + f_u.T @ v_x
+        q_xx, q_ux, q_uu = l_xx + f_x.T @ v_xx @ f_x, l_ux + f_u.T @ v_xx @ f_x, l_uu + f_u.T @ v_xx @ f_u
         k, gain = -np.linalg.solve(q_uu, q_u), -np.linalg.solve(q_uu, q_ux)
-        value_x, value_xx = q_x + gain.T @ q_u, q_xx + gain.T @ q_ux
-        changes.append(k)
-        gains.append(gain)
-    return np.array(changes[::-1]), np.array(gains[::-1])
+        return (q_x + gain.T @ q_u, q_xx + gain.T @ q_ux), (k, gain)
+
+    return wg.scan(step, end, derivatives, reverse=True)[1]
 
 
 def pendulum(x: Any, u: Any) -> Any:
@@ -125,14 +105,10 @@ def pendulum(x: Any, u: Any) -> Any:
 
 def main(steps: int = 100, iterations: int = 60, weight: float = 0.1) -> Result:
     """Swing the pendulum up from hanging still; the weight of the torque in the cost makes the motor weak."""
-    problem = Problem(
-        pendulum,
-        lambda x, u: STEP * weight * np.sum(u**2),
-        lambda x: 100 * x[0] ** 2 + 10 * x[1] ** 2,
-    )
+    problem = Problem(pendulum, lambda x, u: STEP * weight * u[0] ** 2, lambda x: 100 * x[0] ** 2 + 10 * x[1] ** 2)
     controls = 0.1 * np.sin(np.arange(steps) * STEP)[:, None]
-    states, controls, gains, costs = regulated(problem, np.array([np.pi, 0.0]), controls, iterations)
-    return Result(states, controls, gains, costs, states[-1])
+    states, controls, _, costs = regulated(problem, np.array([np.pi, 0.0]), controls, iterations)
+    return Result(states, controls, costs, states[-1])
 
 
 def draw(result: Result) -> object:

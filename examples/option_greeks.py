@@ -17,13 +17,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 import wengert as wg
-from examples._program import command, figure
-
-Array = NDArray[np.float64]
+from examples._program import Array, command, figure
 
 
 class Option(NamedTuple):
@@ -37,19 +34,12 @@ class Option(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Hold greeks for a range of spots.
+    """Hold greeks for a range of spots."""
 
-    Attributes:
-        spots: shape (n,).
-        greeks: their names, each with an array of shape (n,).
-        implied: the volatility that the price at the money implies.
-        slope: the derivative of the implied volatility by the price.
-    """
-
-    spots: Array
-    greeks: dict[str, Array]
-    implied: float
-    slope: float
+    spots: Array  # shape (n,)
+    greeks: dict[str, Array]  # their names, each with an array of shape (n,)
+    implied: float  # the volatility that the price at the money implies
+    slope: float  # the derivative of the implied volatility by the price
 
 
 def call(option: Option) -> Any:

@@ -17,49 +17,31 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import wengert as wg
-from examples._program import command, figure
+from examples._methods import runge_kutta
+from examples._program import Array, command, figure
 from wengert import optim
-
-Array = NDArray[np.float64]
 
 
 class Plan(NamedTuple):
-    """Hold what is decided.
+    """Hold what is decided."""
 
-    Attributes:
-        departure: the change of velocity that begins the flight, of shape (2,).
-        arrival: the one that ends it, of shape (2,).
-        duration: of the flight.
-    """
-
-    departure: Array
-    arrival: Array
-    duration: float
+    departure: Array  # the change of velocity that begins the flight, of shape (2,)
+    arrival: Array  # the one that ends it, of shape (2,)
+    duration: float  # of the flight
 
 
 class Result(NamedTuple):
-    """Hold the best transfer.
+    """Hold the best transfer."""
 
-    Attributes:
-        plan: the decisions.
-        cost: the sum of the changes of velocity.
-        hohmann: that of Hohmann's transfer.
-        duration: of the flight.
-        half_ellipse: that of Hohmann's transfer.
-        path: shape (steps + 1, 2), the places on the way.
-        radius: of the orbit reached.
-    """
-
-    plan: Plan
-    cost: float
-    hohmann: float
-    duration: float
-    half_ellipse: float
-    path: Array
-    radius: float
+    plan: Plan  # the decisions
+    cost: float  # the sum of the changes of velocity
+    hohmann: float  # that of Hohmann's transfer
+    duration: float  # of the flight
+    half_ellipse: float  # that of Hohmann's transfer
+    path: Array  # shape (steps + 1, 2), the places on the way
+    radius: float  # of the orbit reached
 
 
 def slope(state: Any) -> Any:
@@ -72,15 +54,8 @@ def flight(plan: Plan, steps: int) -> tuple[Any, Any]:
     """Return the state at the arrival, before the last change of velocity, and all places on the way."""
     h = plan.duration / steps
 
-    def step(state: Any, _: None) -> tuple[Any, Any]:
-        k1 = slope(state)
-        k2 = slope(state + h / 2 * k1)
-        k3 = slope(state + h / 2 * k2)
-        k4 = slope(state + h * k3)
-        return state + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4), state[0]
-
     start = np.stack([np.array([1.0, 0.0]), np.array([0.0, 1.0]) + plan.departure])
-    return wg.scan(step, start, length=steps)
+    return wg.scan(lambda state, _: (runge_kutta(slope, state, h), state[0]), start, length=steps)
 
 
 def main(radius: float = 4.0, steps: int = 100) -> Result:

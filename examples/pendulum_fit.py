@@ -18,51 +18,34 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import wengert as wg
-from examples._program import command, figure
+from examples._program import Array, command, figure
 from wengert import optim
 
-Array = NDArray[np.float64]
 GRAVITY = 9.81
-STEP = 0.05
-"""Seconds between two pictures of the film."""
+STEP = 0.05  # seconds between two pictures of the film
 
 
 class Pendulum(NamedTuple):
-    """Hold what is unknown.
+    """Hold what is unknown."""
 
-    Attributes:
-        length: in metres.
-        friction: c, in 1 / s.
-        start: shape (2,): angle and speed in the first picture.
-    """
-
-    length: float
-    friction: float
-    start: Array
+    length: float  # in metres
+    friction: float  # c, in 1 / s
+    start: Array  # shape (2,): angle and speed in the first picture
 
 
 TRUE = Pendulum(0.8, 0.15, np.array([2.5, 0.0]))
 
 
 class Result(NamedTuple):
-    """Hold what the film says.
+    """Hold what the film says."""
 
-    Attributes:
-        seen: shape (pictures,), angles with noise.
-        fitted: shape (pictures,).
-        length: in metres.
-        friction: in 1 / s.
-        drift: by how much the energy of the pendulum without friction changes, relatively, over the film.
-    """
-
-    seen: Array
-    fitted: Array
-    length: float
-    friction: float
-    drift: float
+    seen: Array  # shape (pictures,), angles with noise
+    fitted: Array  # shape (pictures,)
+    length: float  # in metres
+    friction: float  # in 1 / s
+    drift: float  # by how much the energy of the pendulum without friction changes, relatively, over the film
 
 
 def slope(pendulum: Pendulum, x: Any) -> Any:

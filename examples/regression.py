@@ -18,14 +18,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import wengert as wg
-from examples._program import command, figure
+from examples._program import Array, command, figure
 from wengert import optim
 from wengert.scipy.special import expit, log_expit
-
-Array = NDArray[np.float64]
 
 TEMPERATURE = np.array(
     [66, 70, 69, 68, 67, 72, 73, 70, 57, 63, 70, 78, 67, 53, 67, 75, 70, 81, 76, 79, 75, 76, 58], dtype=float
@@ -34,23 +31,14 @@ DAMAGE = np.array([0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1
 
 
 class Result(NamedTuple):
-    """Hold what the data say.
+    """Hold what the data say."""
 
-    Attributes:
-        parameters: the estimates of a and b.
-        standard_errors: of both.
-        temperatures: shape (n,), in degrees Fahrenheit.
-        probability: shape (n,), of damage at each.
-        low: shape (n,), the lower end of its 95 % interval.
-        high: shape (n,), the upper end.
-    """
-
-    parameters: Array
-    standard_errors: Array
-    temperatures: Array
-    probability: Array
-    low: Array
-    high: Array
+    parameters: Array  # the estimates of a and b
+    standard_errors: Array  # of both
+    temperatures: Array  # shape (n,), in degrees Fahrenheit
+    probability: Array  # shape (n,), of damage at each
+    low: Array  # shape (n,), the lower end of its 95 % interval
+    high: Array  # shape (n,), the upper end
 
 
 def log_odds(parameters: Array, temperature: Array) -> Any:

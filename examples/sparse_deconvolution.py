@@ -21,33 +21,21 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import wengert as wg
-from examples._program import command, figure
+from examples._program import Array, command, figure
 from wengert.scipy.signal import convolve
-
-Array = NDArray[np.float64]
 
 
 class Result(NamedTuple):
-    """Hold what was found.
+    """Hold what was found."""
 
-    Attributes:
-        record: shape (samples,).
-        true: shape (samples,), the spikes.
-        found: shape (samples,).
-        iterations: how many it took.
-        largest_slope: the greatest |g_i| / w, which is 1 at a minimum with spikes.
-        spike_error: how far g_i / w is from -sign(x_i) at spikes.
-    """
-
-    record: Array
-    true: Array
-    found: Array
-    iterations: int
-    largest_slope: float
-    spike_error: float
+    record: Array  # shape (samples,)
+    true: Array  # shape (samples,), the spikes
+    found: Array  # shape (samples,)
+    iterations: int  # how many it took
+    largest_slope: float  # the greatest |g_i| / w, which is 1 at a minimum with spikes
+    spike_error: float  # how far g_i / w is from -sign(x_i) at spikes
 
 
 def misfit(x: Any, record: Array, pulse: Array) -> Any:

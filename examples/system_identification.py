@@ -20,16 +20,13 @@ from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import wengert as wg
-from examples._program import command, figure
+from examples._program import Array, command, figure
 from wengert import optim
 from wengert.scipy.linalg import expm
 
-Array = NDArray[np.float64]
-STEP = 0.1
-"""Seconds between two samples."""
+STEP = 0.1  # seconds between two samples
 
 
 @dataclass
@@ -45,25 +42,15 @@ TRUE = Oscillator(1.5, 0.6, 5.0)
 
 
 class Result(NamedTuple):
-    """Hold both fits.
+    """Hold both fits."""
 
-    Attributes:
-        force: shape (samples,).
-        seen: shape (samples,).
-        fitted: shape (samples,), by the fit under the constraint.
-        free: mass, damping and stiffness.
-        free_errors: their standard errors.
-        constrained: the same, where the stiffness is known.
-        constrained_errors: their standard errors.
-    """
-
-    force: Array
-    seen: Array
-    fitted: Array
-    free: Array
-    free_errors: Array
-    constrained: Array
-    constrained_errors: Array
+    force: Array  # shape (samples,)
+    seen: Array  # shape (samples,)
+    fitted: Array  # shape (samples,), by the fit under the constraint
+    free: Array  # mass, damping and stiffness
+    free_errors: Array  # their standard errors
+    constrained: Array  # the same, where the stiffness is known
+    constrained_errors: Array  # their standard errors
 
 
 def answer(system: Oscillator, force: Array) -> Any:

@@ -14,53 +14,29 @@ Source: K. Cho et al., Learning phrase representations using RNN encoder-decoder
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.stats import entropy
 
 import wengert as wg
-from examples._program import command, figure
+from examples._methods import trained
+from examples._program import DATA, Array, Integers, command, figure
 from wengert import optim, random
 from wengert.nn import functional
 from wengert.scipy.special import expit
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
-LENGTH = 40
-"""How many letters are read in a row."""
+LENGTH = 40  # how many letters are read in a row
 
 
 class Result(NamedTuple):
-    """Hold what was learned.
+    """Hold what was learned."""
 
-    Attributes:
-        losses: shape (iterations,), in bits for each letter.
-        single: the entropy of letters.
-        pairs: the entropy of letters, given the one before.
-        bits: the loss in the end, a mean of the last ten.
-        written: what the network writes.
-    """
-
-    losses: Array
-    single: float
-    pairs: float
-    bits: float
-    written: str
-
-
-def read() -> tuple[Integers, str]:
-    """Return a text as the places of its letters in an alphabet, and that."""
-    text = (Path(__file__).parent / "data" / "jack.txt").read_text()
-    alphabet = "".join(sorted(set(text)))
-    return np.array([alphabet.index(letter) for letter in text]), alphabet
-
-
-def entropy(counts: Array) -> float:
-    """Return the entropy of frequencies in bits."""
-    shares = counts[counts > 0] / np.sum(counts)
-    return float(-np.sum(shares * np.log2(shares)))
+    losses: Array  # shape (iterations,), in bits for each letter
+    single: float  # the entropy of letters
+    pairs: float  # the entropy of letters, given the one before
+    bits: float  # the loss in the end, a mean of the last ten
+    written: str  # what the network writes
 
 
 def started(key: Any, letters: int, hidden: int) -> dict[str, Any]:
@@ -70,8 +46,7 @@ def started(key: Any, letters: int, hidden: int) -> dict[str, Any]:
         "input": random.normal(keys[0], 0.0, 1.0, (letters, 3 * hidden)),
         "state": random.normal(keys[1], 0.0, hidden**-0.5, (hidden, 3 * hidden)),
         "bias": np.zeros(3 * hidden),
-        "output": random.normal(keys[2], 0.0, hidden**-0.5, (hidden, letters)),
-        "output bias": np.zeros(letters),
+        "output": (random.normal(keys[2], 0.0, hidden**-0.5, (letters, hidden)), np.zeros(letters)),
     }
 
 
@@ -85,20 +60,15 @@ def unit(parameters: dict[str, Any], h: Any, letter: Any) -> Any:
     return h + z * (n - h)
 
 
-def logits(parameters: dict[str, Any], h: Any) -> Any:
-    """Return the logits of the next letter."""
-    return h @ parameters["output"] + parameters["output bias"]
-
-
 def loss(parameters: dict[str, Any], rows: Integers) -> Any:
     """Return the bits for each letter of rows of a text, of shape (rows, LENGTH + 1)."""
 
     def step(h: Any, letters: Any) -> tuple[Any, Any]:
         now, after = letters
         h = unit(parameters, h, now)
-        return h, functional.cross_entropy(logits(parameters, h), after)
+        return h, functional.cross_entropy(functional.linear(h, *parameters["output"]), after)
 
-    h = np.zeros((len(rows), len(parameters["state"])), like=parameters["state"])
+    h = np.zeros((len(rows), len(parameters["state"])))
     return np.mean(wg.scan(step, h, (rows.T[:-1], rows.T[1:]))[1]) / np.log(2)
 
 
@@ -108,38 +78,29 @@ def write(parameters: dict[str, Any], key: Any, first: Any, count: int) -> Any:
     def step(state: Any, key: Any) -> Any:
         h, letter = state
         h = unit(parameters, h, letter)
-        letter = random.categorical(key, 1.5 * logits(parameters, h))
+        letter = random.categorical(key, 1.5 * functional.linear(h, *parameters["output"]))
         return (h, letter), letter
 
-    h = np.zeros(len(parameters["state"]), like=parameters["state"])
+    h = np.zeros(len(parameters["state"]))
     return wg.scan(step, (h, first), random.split(key, count))[1]
 
 
 def main(hidden: int = 48, rows: int = 16, iterations: int = 200, seed: int = 0) -> Result:
     """Learn the rhyme, and write two hundred letters."""
-    text, alphabet = read()
+    rhyme = (DATA / "jack.txt").read_text()
+    alphabet = "".join(sorted(set(rhyme)))
+    text = np.array([alphabet.index(letter) for letter in rhyme])
     counts = np.zeros((len(alphabet), len(alphabet)))
     np.add.at(counts, (text[:-1], text[1:]), 1)
-    single = entropy(counts.sum(axis=0))
-
+    single, both = entropy(counts.sum(axis=0), base=2), entropy(counts.ravel(), base=2)
     key, other = random.split(random.key(seed))
-    parameters = started(key, len(alphabet), hidden)
-    init, update = optim.clipped(optim.adam(optim.cosine(0.01, iterations)), 1.0)
-
-    @wg.jit
-    def train(parameters: Any, state: Any, batch: Any) -> Any:
-        bits, gradient = wg.value_and_grad(loss)(parameters, batch)
-        return bits, *update(gradient, state, parameters)
-
-    draws = np.random.default_rng(seed)
-    state, losses = init(parameters), []
-    for _ in range(iterations):
-        begin = draws.integers(0, len(text) - LENGTH, rows)
-        bits, parameters, state = train(parameters, state, text[begin[:, None] + np.arange(LENGTH + 1)])
-        losses.append(float(bits))
+    rule = optim.clipped(optim.adam(optim.cosine(0.01, iterations)), 1.0)
+    begin = np.random.default_rng(seed).integers(0, len(text) - LENGTH, (iterations, rows, 1))
+    batches = ((text[places],) for places in begin + np.arange(LENGTH + 1))
+    parameters, losses = trained(loss, started(key, len(alphabet), hidden), rule, batches)
     letters = wg.jit(write, static_argnums=3)(parameters, other, text[0], 200)
     written = alphabet[text[0]] + "".join(alphabet[i] for i in letters)
-    return Result(np.array(losses), single, entropy(counts) - single, float(np.mean(losses[-10:])), written)
+    return Result(losses, float(single), float(both - single), float(np.mean(losses[-10:])), written)
 
 
 def draw(result: Result) -> object:

@@ -20,14 +20,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import wengert as wg
-from examples._program import command, figure
+from examples._program import Array, command, figure
 from wengert import optim, random
 from wengert.scipy import stats
 
-Array = NDArray[np.float64]
 DEATHS = np.repeat(np.arange(5), [109, 65, 22, 3, 1])
 SHAPE, RATE = 2.0, 2.0
 """Of the distribution beforehand."""
@@ -41,23 +39,14 @@ class Logs(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Hold what was found.
+    """Hold what was found."""
 
-    Attributes:
-        shape: of q.
-        rate: of q.
-        exact_shape: of the posterior.
-        exact_rate: of the posterior.
-        bounds: shape (iterations,), the estimated lower bounds.
-        evidence: log p(n), which they approach.
-    """
-
-    shape: float
-    rate: float
-    exact_shape: float
-    exact_rate: float
-    bounds: Array
-    evidence: float
+    shape: float  # of q
+    rate: float  # of q
+    exact_shape: float  # of the posterior
+    exact_rate: float  # of the posterior
+    bounds: Array  # shape (iterations,), the estimated lower bounds
+    evidence: float  # log p(n), which they approach
 
 
 def joint(r: Any) -> Any:

@@ -1,6 +1,8 @@
 """The programs of examples/, each in a short form: what it finds is right."""
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -226,6 +228,22 @@ def test_programs_have_a_command_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["inverse_kinematics", "--links", "3", "--places", "2"])
     _program.command(inverse_kinematics.main, inverse_kinematics.draw)
     assert re.search(r"^largest error +\d\S+$", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("call", [["-m", "examples.kalman_filter"], [str(ROOT / "examples" / "kalman_filter.py")]])
+def test_programs_run_by_name_and_by_path(call):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PYTHONPATH"] = str(Path(wg.__file__).parent.parent)  # as if it were installed
+    done = subprocess.run(
+        [sys.executable, *call, "--help"], capture_output=True, text=True, cwd=ROOT, env=environment, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Kalman filter" in done.stdout
+
+
+def test_programs_are_short():
+    long = {p.name for p in (ROOT / "examples").glob("*.py") if len(p.read_text().splitlines()) > 120}
+    assert long == {"optimal_control.py", "certified_regression.py"}  # equations, and twenty models
 
 
 @together("name", NAMES)
