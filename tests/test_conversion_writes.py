@@ -1084,6 +1084,104 @@ def one_of_two_arrays_is_written_to_that_nobody_reads_later(x):
     return np.sum(y * y)
 
 
+@program
+def a_dictionary_is_written_to_or_another_one(x):
+    s = {"p": x[0], "q": x[1]}
+    if s["p"] > 1:
+        s["p"] = s["p"] * s["q"]
+    else:
+        s = {"p": s["p"] * 0.5, "q": s["q"]}
+    return s["p"] * s["q"]
+
+
+@program
+def a_list_is_turned_round_or_another_one(x):
+    s = [x[0], x[1]]
+    if x[0] > 1:
+        s.reverse()
+    else:
+        s = [v * 0.5 for v in s]
+    return s[0] * 3 + s[1]
+
+
+@program
+def a_dictionary_inside_is_written_to_or_another_one(x):
+    s = {"inside": {"v": x[0]}, "k": x[1]}
+    inside = s["inside"]
+    if x[0] > 1:
+        inside["v"] = inside["v"] * 2
+    else:
+        s["inside"] = {"v": x[1]}
+    return s["inside"]["v"] + 10 * inside["v"]
+
+
+@program
+def a_function_returns_a_list_that_it_wrote_to_or_another_one(x):
+    def summed(items, v):
+        if v > 1:
+            items[0] = items[0] + v
+            return items
+        return [v]
+
+    s = [x[0] * x[1]]
+    for v in x:
+        s = summed(s, v)
+    return s[0]
+
+
+@program
+def a_dataclass_in_a_loop_is_written_to_or_another_one(x):
+    s = Record(x[0])
+    for _ in range(int(x[0] * 0) + 4):
+        if s.a > 1:
+            s.a = s.a * x[1]
+        else:
+            s = Record(s.a + 0.7)
+    return s.a
+
+
+@program
+def settings_of_a_dataclass_are_counted_in_new_ones(x):
+    s = Record(x[0])
+    for v in x:
+        if v > 0.6:
+            s = dataclasses.replace(s, a=s.a * v, n=s.n + 1)
+    return s.a * (1 + s.n)
+
+
+@program
+def an_object_is_written_to_or_another_one(x):
+    s = Tally(x * 1.0)
+    if x[0] > 1:
+        s.v = s.v * x[1]
+    else:
+        s = Tally(x * 3.0)
+    return np.sum(s.v**2)
+
+
+@program
+def two_names_of_a_new_dictionary(x):
+    k = {"p": x[0]}
+    s = k
+    if x[0] > 1:
+        s = k = {"p": x[1]}
+    else:
+        k["p"] = 5 * x[0]
+    k["p"] = k["p"] + x[0]
+    return s["p"] * k["p"]
+
+
+@program
+def what_each_iteration_sets_was_written_to(x):
+    k = {"p": x[0]}
+    for v in x:
+        last = k
+        k["p"] = k["p"] + v
+        if k["p"] > 3:
+            break
+    return last["p"] * k["p"]
+
+
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_writes_reach_what_they_reach_in_python(function):
     value, gradient = float(function(POINT.copy())), differences(function, POINT)
@@ -1312,6 +1410,19 @@ def arrays_are_swapped_and_read_by_their_old_names(x):
         pair[0], pair[1] = pair[1], pair[0]
         pair[0][0] += x[1]
     return np.sum(a) + np.sum(pair[1])
+
+
+@refused(
+    "if: a is a dict of (float64[]) where the condition holds, and another one where it does not; a traced condition "
+    "chooses arrays and numbers, and not which of two objects is meant. Choose what is in them, or copy what is chosen "
+    "in both branches.",
+    "a = b",
+)
+def one_of_two_dictionaries(x):
+    a, b = {"v": x[0]}, {"v": x[1]}
+    if x[0] > 1:
+        a = b
+    return a["v"]
 
 
 @pytest.mark.parametrize(("function", "text", "line"), REFUSALS)

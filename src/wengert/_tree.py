@@ -150,24 +150,40 @@ def register(
 
 
 def register_dataclass(kind: type[Any]) -> None:
-    """Let the fields of a dataclass be children, but for static ones."""
+    """Let the fields of a dataclass be children, but for static ones, unless these hold what is being traced."""
     fields = dataclasses.fields(kind)
     hints = annotations_of(kind)
     static = [f.name for f in fields if f.metadata.get(STATIC, is_static(hints.get(f.name)))]
     names = [f.name for f in fields if f.name not in static]
 
+    order = (*names, *static)
+
+    def children_of(instance: Any) -> list[str]:
+        return names + [name for name in static if is_traced(getattr(instance, name))]
+
     def take_apart(instance: Any) -> tuple[list[Any], tuple[Any, ...]]:
         fixed = tuple([getattr(instance, name) for name in static])
+        if any(map(is_traced, fixed)):
+            children = children_of(instance)
+            settings = [name for name in static if name not in children]
+            rest = (*children, *settings), tuple([getattr(instance, name) for name in settings])
+            return [getattr(instance, name) for name in children], rest
         require_hashable(kind, static, fixed)
-        return [getattr(instance, name) for name in names], fixed
+        return [getattr(instance, name) for name in names], (order, fixed)
 
-    def put_together(fixed: tuple[Any, ...], children: Iterable[Any]) -> Any:
+    def put_together(rest: tuple[Any, ...], children: Iterable[Any]) -> Any:
         instance = object.__new__(kind)
-        for name, child in zip((*names, *static), (*children, *fixed), strict=True):
+        names, fixed = rest
+        for name, child in zip(names, (*children, *fixed), strict=True):
             object.__setattr__(instance, name, child)
         return instance
 
-    register(kind, take_apart, put_together, lambda _: names, "GetAttrEntry")
+    register(kind, take_apart, put_together, children_of, "GetAttrEntry")
+
+
+def is_traced(value: Any) -> bool:
+    """Tell whether a value is a Tensor that a transformation looks at."""
+    return getattr(value, "_trace", None) is not None
 
 
 def register_attributes(kind: type[Any]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
+from types import SimpleNamespace
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from wengert._tree import flatten, unflatten
 from wengert.control.cond import cond
 from wengert.control.heap import Heap, is_plain
-from wengert.control.holders import Bytes, Contents, Holder
+from wengert.control.holders import Attributes, Bytes, Contents, Holder, holder_of
 from wengert.control.places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros_as
 from wengert.conversion.regions import (
@@ -52,6 +53,7 @@ class Merge:
     Attributes:
         left: which branches return from the function for sure, so that nobody reads what its variables hold after them.
         taken: how to get the values that have been merged, by their identities in both branches.
+        compared: the identities of objects whose attributes are being compared.
         arrays: the positions of outputs that stand for one of two arrays, with these.
         plain: how often the branches leave the memory of an ndarray, by the identity of its owner.
         replaced: in how many places an ndarray gives way to what the branch taken gives, by identity.
@@ -64,6 +66,7 @@ class Merge:
         self.outputs: tuple[list[Any], list[Any]] = ([], [])
         self.avals: list[Aval] = []
         self.taken: dict[tuple[int, int], Take] = {}
+        self.compared: set[tuple[int, int]] = set()
         self.arrays: list[tuple[int, Pair]] = []
         left = [x for region in regions for value in region.left() for x in leaves_of(value)]
         self.plain = Counter(map(owner_of, filter(is_plain, left)))
@@ -158,16 +161,57 @@ class Merge:
         """Return how to get the value that is one of two different ones."""
         if not self.agree(pair):
             return self.differing(place, pair)
-        one, other, structure = aligned(pair, self.heap.holders)
+        attributes = self.attributes(pair)
+        if attributes is not None:
+            entries = {key: self.value(place, both) for key, both in attributes.items()}
+            kind = type(pair[0])
+            return once(lambda results: with_attributes(kind, {key: take(results) for key, take in entries.items()}))
+        one, other, structure = self.aligned(pair)
         takes = [self.leaf(leaves) for leaves in zip(one, other, strict=True)]
-        return lambda results: unflatten(structure, [take(results) for take in takes])
+        return once(lambda results: unflatten(structure, [take(results) for take in takes]))
+
+    def aligned(self, pair: Pair) -> tuple[list[Any], list[Any], Any]:
+        """Return what each branch leaves of a value, taken apart alike."""
+        return aligned(pair, self.heap.holders, [region.taken_apart for region in self.regions])
 
     def agree(self, pair: Pair) -> bool:
         """Tell whether two values have the same containers, shapes and dtypes, or are the same."""
         if any(map(is_undefined, pair)):
             return False
-        one, other, _ = aligned(pair, self.heap.holders)
+        attributes = self.attributes(pair)
+        if attributes is not None:
+            return self.attributes_agree(pair, attributes)
+        one, other, _ = self.aligned(pair)
         return all(same(a, b) or common_aval(a, b) is not None for a, b in zip(one, other, strict=True))
+
+    def attributes(self, pair: Pair) -> dict[str, Pair] | None:
+        """Return what the branches leave in each attribute of two objects of one class, if one of them is new.
+
+        None for other values, and for containers that are alike but for their leaves.
+        """
+        kind: Any = type(pair[0])
+        if kind is not type(pair[1]) or is_array(pair[0]):
+            return None
+        if kind.__new__ is not object.__new__ and kind is not SimpleNamespace:
+            return None
+        holders = [x for x in (holder_of(x, "") for x in pair) if isinstance(x, Attributes)]
+        if len(holders) < len(pair) or all(id(x) in self.heap.holders for x in pair):
+            return None
+        if self.aligned(pair)[2] is not None:
+            return None
+        one, other = (r.contents.get(id(h.target), h.contents()) for r, h in zip(self.regions, holders, strict=True))
+        return {key: (one[key], other[key]) for key in one} if one.keys() == other.keys() else None
+
+    def attributes_agree(self, pair: Pair, attributes: Mapping[str, Pair]) -> bool:
+        """Tell whether all attributes of two objects agree; not those of objects that lead back to themselves."""
+        identity = id(pair[0]), id(pair[1])
+        if identity in self.compared:
+            return False
+        self.compared.add(identity)
+        try:
+            return all(a is b or self.agree((a, b)) for a, b in attributes.values())
+        finally:
+            self.compared.discard(identity)
 
     def leaf(self, pair: Pair) -> Take:
         """Return how to get one leaf."""
@@ -236,9 +280,15 @@ class Merge:
     def differing(self, place: Place | str, pair: Pair) -> Take:
         """Let a place be undefined because the branches give it different kinds of values."""
         name = place if isinstance(place, str) else place.name
+        one, other = map(shown, pair)
+        if one == other:
+            given = f"{name} is {one} where the condition holds, and another one where it does not"
+            needed = "a traced condition chooses arrays and numbers, and not which of two objects is meant"
+            text = describe("if", given, needed, "Choose what is in them, or copy what is chosen in both branches")
+            return self.undefined(place, text, (0, 1))
         text = describe(
             "if",
-            f"{name} is {shown(pair[0])} where the condition holds, and {shown(pair[1])} where it does not",
+            f"{name} is {one} where the condition holds, and {other} where it does not",
             "both branches of a traced condition must give the same containers, shapes and dtypes",
             "Make them alike",
         )
@@ -275,7 +325,7 @@ class Merge:
         value = pair[half]
         if is_undefined(value):
             return lambda _: value
-        leaves, structure = flatten(value)
+        leaves, structure = self.regions[half].taken_apart(value)
         takes: list[Take] = [self.half_leaf(half, leaf) for leaf in leaves]
         return lambda results: unflatten(structure, [take(results) for take in takes])
 
@@ -289,6 +339,25 @@ class Merge:
         ends = [zeros_as(end)] * 2
         ends[half] = end
         return itemgetter(self.output(ends, aval))
+
+
+def with_attributes(kind: Any, attributes: Mapping[str, Any]) -> Any:
+    """Return an object of a class with these attributes."""
+    found = kind.__new__(kind)
+    Attributes(found, "").restore(dict(attributes))
+    return found
+
+
+def once(take: Take) -> Take:
+    """Return how to get a value that several places hold: the same for all of them."""
+    found: list[Any] = []
+
+    def taken(results: list[Any]) -> Any:
+        if not found:
+            found.append(take(results))
+        return found[0]
+
+    return taken
 
 
 def in_order(position: int, strides: Strides, results: list[Any]) -> Any:

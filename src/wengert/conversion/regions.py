@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wengert._tree import flatten
+from wengert._tree import flatten, is_container
 from wengert.control.heap import Heap, is_plain, tensors_in
 from wengert.control.holders import Contents, Holder
 from wengert.control.places import UNBOUND
@@ -66,6 +66,8 @@ def unchanged(a: Any, b: Any) -> bool:
 
 Note: TypeAlias = tuple[str, str, Any]
 """The name of a statement, what is traced of it, and where it stands: for errors."""
+TakeApart: TypeAlias = Callable[[Any, Callable[[Any], bool]], tuple[list[Any], Any]]
+"""How to get the leaves of a value, with what is one besides, and its structure."""
 
 
 class Region:
@@ -162,6 +164,17 @@ class Region:
             self.plain[id(value)] = handle
         return handle
 
+    def taken_apart(self, value: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
+        """Return the leaves of a value and its structure, as the piece leaves it: what it changed has been put back."""
+        changed = self.contents if is_container(type(value)) else {}
+        try:
+            for identity, contents in changed.items():
+                self.heap.holders[identity].restore(contents)
+            return flatten(value, is_leaf)
+        finally:
+            for identity in changed:
+                self.heap.holders[identity].restore(self.heap.kept[identity])
+
     def value(self, holder: Holder, key: Any) -> Any:
         """Return what an entry holds at the end; UNBOUND if there is none."""
         identity = id(holder.target)
@@ -215,18 +228,20 @@ def traced(
     return region
 
 
-def aligned(pair: Sequence[Any], known: Container[int]) -> tuple[list[Any], list[Any], Any]:
+def aligned(pair: Sequence[Any], known: Container[int], ways: Sequence[TakeApart]) -> tuple[list[Any], list[Any], Any]:
     """Return two values taken apart alike, or as one leaf each if they cannot be.
 
     Args:
         pair: the values.
         known: the identities of what was there before: it is a leaf, unless it stands for the whole value against
             one that is new.
+        ways: how to take each apart: as it is, or as a piece leaves it.
     """
-    inner = {id(x) for value in pair for x in flatten(value, lambda x: id(x) in known)[0] if id(x) in known}
+    both = list(zip(ways, pair, strict=True))
+    inner = {id(x) for way, value in both for x in way(value, lambda x: id(x) in known)[0] if id(x) in known}
     if not all(id(value) in known for value in pair):
         inner -= set(map(id, pair))
-    (one, form), (other, other_form) = (flatten(value, lambda x: id(x) in inner) for value in pair)
+    (one, form), (other, other_form) = (way(value, lambda x: id(x) in inner) for way, value in both)
     return (one, other, form) if form == other_form else ([pair[0]], [pair[1]], None)
 
 

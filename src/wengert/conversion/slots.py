@@ -6,7 +6,7 @@ read in each iteration not at all.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -138,21 +138,21 @@ class Slot:
             leaves = [old if x is None else x for old, x in zip(self.leaves, starts, strict=True)]
             self.place.write(self.undefined if self.late else unflatten(self.structure, leaves))
 
-    def grow(self, found: Any, known: Container[int], certain: bool) -> bool:
+    def grow(self, found: Any, region: Region, certain: bool) -> bool:
         """Take in what an iteration leaves in the place; tell whether another one has to be traced.
 
         Args:
             found: what it leaves.
-            known: the identities of what was there before.
+            region: the iteration.
             certain: whether the loop has an iteration for sure.
         """
         if self.undefined is not None and not self.late:
-            return self.fill(found) or (certain and self.fill_late(found))
+            return self.fill(found, region) or (certain and self.fill_late(found, region))
         if found is self.value:
             return False
         if is_undefined(found):
             return self.spoil(found)
-        old, new, structure = aligned((self.value, found), known)
+        old, new, structure = self.aligned(found, region)
         if not self.leaves:
             self.leaves, self.structure, self.carried = old, structure, [None] * len(old)
         elif structure != self.structure:
@@ -193,24 +193,28 @@ class Slot:
         """What is as the leaves that are carried."""
         return [x for x in map(self.example, range(len(self.leaves))) if x is not None]
 
-    def fill(self, found: Any) -> bool:
+    def aligned(self, found: Any, region: Region) -> tuple[list[Any], list[Any], Any]:
+        """Return what the place held before the loop and what an iteration leaves there, taken apart alike."""
+        return aligned((self.value, found), region.heap.holders, (flatten, region.taken_apart))
+
+    def fill(self, found: Any, region: Region) -> bool:
         """Let a variable that conversion added hold zeros before the loop: its flag tells that nobody reads them."""
         if not self.place.hidden or found is UNBOUND:
             return False
         if isinstance(found, Undefined):
             found.refuse()
-        leaves, self.structure = flatten(found)
+        leaves, self.structure = region.taken_apart(found)
         self.leaves = [zeros_as(x) if is_array(x) or is_number(x) else x for x in leaves]
         self.carried = [aval_of(x) if is_array(x) else None for x in self.leaves]
         self.value = unflatten(self.structure, self.leaves)
         self.undefined = None
         return True
 
-    def fill_late(self, found: Any) -> bool:
+    def fill_late(self, found: Any, region: Region) -> bool:
         """Let a variable that each iteration sets hold zeros before the loop, if it holds arrays and numbers."""
         if self.place.hidden or not self.place.variable or is_undefined(found) or self.spoiled:
             return False
-        leaves, self.structure = flatten(found)
+        leaves, self.structure = region.taken_apart(found)
         if not all((is_array(x) or is_number(x)) and not strides_of(x) for x in leaves):
             return False
         self.carried = [aval_of(x) for x in leaves]
@@ -256,7 +260,7 @@ class Slot:
         if not self.avals:
             return []
         found = region.value(self.place.holder, self.place.key)
-        leaves = aligned((self.value, found), region.heap.holders)[1]
+        leaves = self.aligned(found, region)[1]
         return [x for x, aval in zip(leaves, self.carried, strict=True) if aval is not None]
 
     @property

@@ -132,7 +132,7 @@ class StagedLoop:
                 return False
             if self.arrays_written():
                 continue
-            news = [slot.grow(self.found(slot), self.heap.holders, self.certain) for slot in self.slots.values()]
+            news = [slot.grow(self.found(slot), self.region, self.certain) for slot in self.slots.values()]
             if self.arrays_shared():
                 continue
             news += [slot.lie_anew(self.region) for slot in self.slots.values()]
@@ -199,7 +199,7 @@ class StagedLoop:
                 one, other = kept.get(key, UNBOUND), contents.get(key, UNBOUND)
                 if (identity, key) not in self.slots and not unchanged(one, other):
                     slot = self.slots[identity, key] = Slot(self.heap.place(holder, key), self.note)
-                    slot.grow(other, self.heap.holders, self.certain)
+                    slot.grow(other, self.region, self.certain)
         return len(self.slots) > before
 
     def others_written(self) -> bool:
