@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import wengert as wg
-from wengert.core.cotangent import sum_over, unbroadcast
+from wengert.core.cotangent import has_no_nan, sum_over, unbroadcast
 from wengert.core.dispatch import apply
 from wengert.primitives import reductions
 
@@ -94,3 +94,22 @@ def test_a_cotangent_that_is_broadcast_itself() -> None:
     assert np.array_equal(unbroadcast(ct, (4,)), np.full(4, 2_000.0))
     assert np.array_equal(unbroadcast(ct, (1, 4)), np.full((1, 4), 2_000.0))
     assert np.array_equal(unbroadcast(ct, (1, 1)), [[8_000.0]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [0, 3, 20_000])
+def test_arrays_are_known_to_have_no_nan_without_the_threads_of_blas(dtype, size, monkeypatch):
+    def small(one: Any, other: Any) -> Any:
+        assert one.size <= 10_000, "BLAS has threads for more, which wait for each other"
+        return vdot(one, other)
+
+    vdot = np.vdot
+    monkeypatch.setattr(np, "vdot", small)
+    x = np.ones(size, dtype)
+    assert has_no_nan(x)
+    if size:
+        assert has_no_nan(x[0])
+        x[-1] = np.inf
+        assert has_no_nan(x)
+        x[size // 2] = np.nan
+        assert not has_no_nan(x)

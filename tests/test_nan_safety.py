@@ -385,3 +385,33 @@ def test_products_of_many_factors_do_not_divide_by_them(shape: tuple[int, ...], 
     x[place] = 0.0
     wanted = np.where(x == 0.0, others, np.where(np.any(x == 0.0, axis=axis, keepdims=True), 0.0, others / x))
     np.testing.assert_allclose(gradient(x), wanted, rtol=1e-12)
+
+
+# Missing data: what a function of NumPy leaves out gets nothing back, not even the NaN that its partial is
+
+
+HOLES = np.array([1.0, np.nan, 3.0, 2.0])
+SKIPPING = {
+    "sum": lambda a: np.nansum((HOLES - a) ** 2 / a + np.log(HOLES * a)),
+    "prod": lambda a: np.nanprod(HOLES * a),
+    "cumsum": lambda a: np.nancumsum(HOLES * a)[2],
+    "cumprod": lambda a: np.nancumprod(HOLES * a)[2],
+    "mean": lambda a: np.nanmean(HOLES * a),
+    "mean along an axis": lambda a: np.nanmean(np.stack([HOLES * a, HOLES[::-1] * a**2]), axis=0)[1],
+    "var": lambda a: np.nanvar(HOLES * a),
+    "std": lambda a: np.nanstd(HOLES * a),
+    "max": lambda a: np.nanmax(HOLES * a),
+    "min": lambda a: np.nanmin(HOLES * a),
+    "median": lambda a: np.nanmedian(HOLES * a),
+    "quantile": lambda a: np.nanquantile(HOLES * a, 0.3),
+    "percentile": lambda a: np.nanpercentile(HOLES * a, 30),
+}
+
+
+@together("f", list(SKIPPING.values()))
+def test_what_is_left_out_sends_nothing_back(f: Callable[[Any], Any]) -> None:
+    expected = (float(f(2.0 + 1e-6)) - float(f(2.0 - 1e-6))) / 2e-6
+    found = [wg.grad(f)(2.0), wg.jit(wg.grad(f))(2.0), wg.grad(wg.jit(f))(2.0), wg.vmap(wg.grad(f))(np.array([2.0]))[0]]
+    found.append(wg.jvp(f, (2.0,), (1.0,))[1])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert np.isfinite(wg.hessian(f)(2.0))

@@ -45,6 +45,7 @@ Take: TypeAlias = Callable[[list[Any]], Any]
 ELSEWHERE = Share(False)
 """How a value has a memory that it has only where the other branch is taken."""
 TRUTH = Aval((), np.dtype(np.bool_))
+PLAIN_NEW: Any = object.__new__
 
 
 class Merge:
@@ -192,7 +193,7 @@ class Merge:
         kind: Any = type(pair[0])
         if kind is not type(pair[1]) or is_array(pair[0]):
             return None
-        if kind.__new__ is not object.__new__ and kind is not SimpleNamespace:
+        if kind.__new__ is not PLAIN_NEW and kind is not SimpleNamespace:
             return None
         holders = [x for x in (holder_of(x, "") for x in pair) if isinstance(x, Attributes)]
         if len(holders) < len(pair) or all(id(x) in self.heap.holders for x in pair):

@@ -17,7 +17,10 @@ __all__ = ["add_shared", "has_no_nan", "match_dtype", "silenced", "strong_zero",
 
 FEW = 16
 DOUBLE = np.dtype(np.float64)
-ndarray, float64 = np.ndarray, np.float64
+SINGLE = np.dtype(np.float32)
+SHARED_BY_BLAS = 10_000
+"""Elements from which on OpenBLAS multiplies vectors on several threads."""
+ndarray, float64, float32 = np.ndarray, np.float64, np.float32
 add_shared = shared(np.add)
 
 
@@ -97,13 +100,14 @@ def match_dtype(ct: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def has_no_nan(r: Any) -> bool:
-    """Tell whether an array or scalar of float64 has no NaN; False where that is not so, or not easily known.
+    """Tell whether an array or scalar of floats has no NaN; False where that is not so, or not easily known.
 
-    A sum of squares is NaN if and only if an element is, because no terms cancel.
+    A sum of squares is NaN if and only if an element is, because no terms cancel. That of larger arrays BLAS shares
+    among threads, which wait for each other for milliseconds on a busy processor; so it is the smallest element then.
     """
-    if type(r) is ndarray and r.dtype is DOUBLE:
-        r = np.vdot(r, r)
-    return type(r) is float64 and bool(r == r)
+    if type(r) is ndarray and (r.dtype is DOUBLE or r.dtype is SINGLE):
+        r = np.vdot(r, r) if r.size <= SHARED_BY_BLAS else np.minimum.reduce(r, axis=None)
+    return (type(r) is float64 or type(r) is float32) and bool(r == r)
 
 
 def silenced(x: Any, r: Any, t: Any) -> Any:

@@ -12,7 +12,7 @@ from wengert.core.dispatch import applied, apply, as_tensor, implements
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
 from wengert.numpy._out import dtype_within, with_out
-from wengert.primitives import reductions
+from wengert.primitives import reductions, selection
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function
 
@@ -164,13 +164,22 @@ def min(
     return extremum("min", reductions.min_, a, axis, out, keepdims, initial, where)
 
 
+def screened(a: Any) -> Tensor:
+    """Return the same elements: a sweep that passes them sends nothing back to what is NaN, not even a NaN."""
+    x = as_tensor(a)
+    if x._trace is None or x.dtype.kind not in "fc":
+        return x
+    found: Tensor = apply(selection.where, np.isnan(x), np.nan, x)
+    return found
+
+
 @implements(np.nanmax)
 def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Tensor:
     """Return the greatest element over axes that is not NaN; see `numpy.nanmax`."""
     primitive = reductions.max_
-    return extremum("nanmax", primitive, a, axis, out, keepdims, initial, where, skipna=True)
+    return extremum("nanmax", primitive, screened(a), axis, out, keepdims, initial, where, skipna=True)
 
 
 @implements(np.nanmin)
@@ -179,7 +188,7 @@ def nanmin(
 ) -> Tensor:
     """Return the least element over axes that is not NaN; see `numpy.nanmin`."""
     primitive = reductions.min_
-    return extremum("nanmin", primitive, a, axis, out, keepdims, initial, where, skipna=True)
+    return extremum("nanmin", primitive, screened(a), axis, out, keepdims, initial, where, skipna=True)
 
 
 @implements(np.ptp)

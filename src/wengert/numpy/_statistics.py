@@ -19,7 +19,7 @@ from wengert.numpy import _accumulations, _reductions
 from wengert.numpy._contractions import dot
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
-from wengert.numpy._reductions import Params, flag, given, mean, params_of, reduce_with
+from wengert.numpy._reductions import Params, flag, given, mean, params_of, reduce_with, screened
 from wengert.numpy._shapes import diagonal, squeeze
 from wengert.primitives import statistics
 from wengert.traces.operators import operand
@@ -44,7 +44,7 @@ def dispersion(
     extras: Params,
 ) -> Tensor:
     """Return a variance or standard deviation."""
-    x = as_tensor(a)
+    x = screened(a) if name.startswith("nan") else as_tensor(a)
     correction = given(extras["correction"])
     if correction is not None and ddof != 0:
         raise UsageError(
@@ -92,7 +92,7 @@ nanstd = dispersion_function(np.nanstd, statistics.nanstd, "standard deviation o
 
 def replaced(a: Any, value: float) -> Tensor:
     """Return an array with NaN replaced."""
-    x = as_tensor(a)
+    x = screened(a)
     return apply(statistics.replace_nan, x, value=value) if x.dtype.kind in "fc" else x
 
 
@@ -119,7 +119,7 @@ def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
 ) -> Tensor:
     """Return the mean over axes of the elements that are not NaN; see `numpy.nanmean`."""
-    x = as_tensor(a)
+    x = screened(a)
     where = given(where, True)
     mask = () if where is None else (operand("nanmean", where),)
     result = apply(statistics.nanmean, x, *mask, **params_of(x, axis, keepdims, dtype, of_ufunc=True))
@@ -131,7 +131,7 @@ def nanmean(
 
 def middle(name: str, a: Any, axis: Any, out: Any, keepdims: Any, *, skipna: bool) -> Tensor:
     """Return a median."""
-    x = as_tensor(a)
+    x = screened(a) if skipna else as_tensor(a)
     result = apply(statistics.median, x, skipna=skipna, **params_of(x, axis, keepdims))
     return with_out(name, result, out)
 
@@ -168,7 +168,7 @@ def quantile_function(function: Any, *, percent: bool, skipna: bool) -> Callable
         *,
         weights: Any = None,
     ) -> Tensor:
-        x = as_tensor(a)
+        x = screened(a) if skipna else as_tensor(a)
         weight = () if weights is None else (operand(name, weights),)
         params = {"method": method, "percent": percent, "skipna": skipna, "moving": type(q) is Tensor}
         result = apply(statistics.quantile, x, operand(name, q), *weight, **params, **params_of(x, axis, keepdims))
