@@ -13,7 +13,7 @@ from tests.cases import together
 from wengert.control import subgraphs
 from wengert.core.checking import check
 from wengert.core.graph import evaluate
-from wengert.core.primitive import Opaque
+from wengert.core.kinds import Opaque
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
 from wengert.traces.dual import propagate_opaque
 from wengert.transforms.tracing import gradient, trace

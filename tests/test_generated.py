@@ -31,7 +31,8 @@ from tests.samples.running import over
 from wengert.core.aval import Aval
 from wengert.core.contraction import Contraction
 from wengert.core.dispatch import apply
-from wengert.core.primitive import PRIMITIVES, Constant, Elementwise, Linear, Multilinear, Opaque, Primitive
+from wengert.core.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
+from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.testing import check_grads
 from wengert.traces.tape import Leaf, Node, Output
 

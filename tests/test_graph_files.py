@@ -23,7 +23,8 @@ from wengert.control import cond, fori_loop, scan, while_loop
 from wengert.core.contraction import Contraction
 from wengert.core.form import Reduction
 from wengert.core.graph import Equation, Graph, Variable
-from wengert.core.primitive import PRIMITIVES, Constant
+from wengert.core.kinds import Constant
+from wengert.core.primitive import PRIMITIVES
 from wengert.errors import FileFormatError, UsageError, WengertError
 from wengert.graph import check, gradient, load, save, trace
 from wengert.graph.bounds import claimed

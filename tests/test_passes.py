@@ -28,8 +28,9 @@ from wengert.control.call import primitive as declared_call
 from wengert.core.aval import aval_of
 from wengert.core.checking import check
 from wengert.core.graph import Equation, Graph, Variable, evaluate
+from wengert.core.kinds import Constant
 from wengert.core.order import strides_of
-from wengert.core.primitive import PRIMITIVES, Constant, Primitive
+from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import GraphError

@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from wengert.core.primitive import Constant, Elementwise, Linear, Multilinear, Opaque, Primitive, register
+from wengert.core.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
+from wengert.core.primitive import Primitive, register
 
 __all__ = ["constant", "elementwise", "linear", "multilinear", "opaque"]
 

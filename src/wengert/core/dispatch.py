@@ -66,7 +66,7 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
         A Tensor if any operand is one, otherwise what NumPy returns; a tuple of them for several outputs.
 
     >>> import numpy as np
-    >>> from wengert.core.primitive import Constant
+    >>> from wengert.core.kinds import Constant
     >>> apply(Constant("signum", np.sign), -2.0)
     np.float64(-1.0)
     """

@@ -12,7 +12,8 @@ from wengert.core.order import Strides, strides_of
 from wengert.core.tensor import Tensor, make_tensor
 
 if TYPE_CHECKING:
-    from wengert.core.primitive import Linear, Primitive
+    from wengert.core.kinds import Linear
+    from wengert.core.primitive import Primitive
 
 __all__ = ["Trace", "next_level"]
 

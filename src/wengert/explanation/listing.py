@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.formulas import constant_text
-from wengert.core.primitive import Linear, Primitive
+from wengert.core.kinds import Linear
+from wengert.core.primitive import Primitive
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, raw
 from wengert.traces.dual import Dual, Moving

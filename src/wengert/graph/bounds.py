@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import aval_of, shape_of
-from wengert.core.primitive import Elementwise, Primitive
+from wengert.core.kinds import Elementwise
+from wengert.core.primitive import Primitive
 
 __all__ = ["claimed"]
 

@@ -18,7 +18,8 @@ from wengert.compile.passes import simplified
 from wengert.core.abstract import abstract
 from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.graph import Equation, Graph, Variable, evaluate, literal
-from wengert.core.primitive import Linear, Primitive
+from wengert.core.kinds import Linear
+from wengert.core.primitive import Primitive
 from wengert.core.requirements import as_dtype, require_number, shown
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, make_tensor

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.primitive import PRIMITIVES, Constant, Elementwise
+from wengert.core.kinds import Constant, Elementwise
+from wengert.core.primitive import PRIMITIVES
 
 __all__ = ["KINKS", "NOTHING", "described"]
 

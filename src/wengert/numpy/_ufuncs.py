@@ -12,9 +12,10 @@ from numpy import ndarray
 from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
+from wengert.core.kinds import Constant, Elementwise
 from wengert.core.methods import RAISED, carry_out
 from wengert.core.order import is_scalar, may_be_scalar
-from wengert.core.primitive import PRIMITIVES, Constant, Elementwise, Primitive
+from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.sharing import after
 from wengert.core.source import caller, is_operator
 from wengert.core.tensor import Tensor

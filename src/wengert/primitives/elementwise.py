@@ -17,7 +17,7 @@ import numpy as np
 from wengert.core.choose import chosen as select
 from wengert.core.declare import constant, elementwise, opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Elementwise
+from wengert.core.kinds import Elementwise
 from wengert.native.elementwise import shared
 
 LN2 = np.log(2.0)

@@ -17,11 +17,11 @@ from wengert.core.complaints import at_users_line, attributed, returned
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import applied, apply, as_tensor, checked, innermost, is_weak
+from wengert.core.kinds import Linear
 from wengert.core.memory import take
 from wengert.core.objects import holds_objects
 from wengert.core.order import strides_of
 from wengert.core.paths import Step, extended
-from wengert.core.primitive import Linear
 from wengert.core.sharing import SHARES, PartPlace, found_again, part_of, reach_sharers
 from wengert.core.source import caller, position_of
 from wengert.core.tensor import Tensor, is_concrete, make_tensor

@@ -11,7 +11,8 @@ from wengert.core.aval import Aval
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply
 from wengert.core.form import Place, View
-from wengert.core.primitive import Linear, Primitive
+from wengert.core.kinds import Linear
+from wengert.core.primitive import Primitive
 
 Params = Mapping[str, Any]
 Steps = list[tuple[Primitive, dict[str, Any]]]

@@ -13,8 +13,9 @@ from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply
 from wengert.core.form import SIZE, Params, Place, Shape, Steps, View
+from wengert.core.kinds import Linear
 from wengert.core.paths import Step
-from wengert.core.primitive import Linear, Primitive
+from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
 from wengert.core.tensor import Tensor
 

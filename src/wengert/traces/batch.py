@@ -19,9 +19,10 @@ from wengert.core.broadcast import check_broadcast
 from wengert.core.dispatch import apply, counted, is_weak
 from wengert.core.form import Place, Reduction, form_of
 from wengert.core.graph import Variable
+from wengert.core.kinds import Linear
 from wengert.core.numbers import COUNTING
 from wengert.core.order import Joined, Strides, arranged, lie_alike, permuted, row_strides, strides_of
-from wengert.core.primitive import Linear, Primitive, Structured
+from wengert.core.primitive import Primitive, Structured
 from wengert.core.source import asker, caller, position_of
 from wengert.core.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
 from wengert.errors import GraphError, ShapeError, describe

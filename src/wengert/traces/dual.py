@@ -17,8 +17,9 @@ from numpy import ndarray
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong, zero_of
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, weakened
+from wengert.core.kinds import Elementwise, Linear, Multilinear
 from wengert.core.memory import copied
-from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
+from wengert.core.primitive import Primitive, Structured
 from wengert.core.recording import SPECIAL
 from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants

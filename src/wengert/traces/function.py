@@ -17,7 +17,7 @@ from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.form import Pointwise
 from wengert.core.identity import identity
-from wengert.core.primitive import Constant
+from wengert.core.kinds import Constant
 from wengert.core.signatures import NONE, called_with
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, unwrapped
 from wengert.errors import GraphError, ShapeError, UsageError, describe

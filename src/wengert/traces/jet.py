@@ -23,9 +23,10 @@ from wengert.core.aval import Aval, aval_of, is_differentiable, is_number, stron
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import apply, as_tensor, weakened
 from wengert.core.identity import registered_name
+from wengert.core.kinds import Elementwise, Linear, Multilinear
 from wengert.core.memory import own_memory
 from wengert.core.order import Strides, strides_of
-from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive, Structured
+from wengert.core.primitive import Primitive, Structured
 from wengert.core.recording import SPECIAL
 from wengert.core.source import asker, caller
 from wengert.core.tensor import Tensor, make_tensor, raw, unwrapped, wrapped_constant, wrapped_constants

@@ -16,7 +16,8 @@ from wengert._refusals import forgive, refusals_noted
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.graph import Equation, Graph, Variable, evaluate
 from wengert.core.identity import registered_name
-from wengert.core.primitive import Elementwise, Linear, Multilinear, Primitive
+from wengert.core.kinds import Elementwise, Linear, Multilinear
+from wengert.core.primitive import Primitive
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, current, is_staged
 from wengert.errors import GraphError, TracedTruthError, describe

@@ -21,10 +21,10 @@ from wengert.core.broadcast import check_broadcast
 from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, as_tensor, checked, dispatch, is_weak, plain_array, strengthened, weakened
 from wengert.core.foreign import deferred, foreign
+from wengert.core.kinds import Elementwise
 from wengert.core.memory import BORROWED, fixed
 from wengert.core.objects import holds_objects, read_objects
 from wengert.core.order import is_scalar
-from wengert.core.primitive import Elementwise
 from wengert.core.recording import SPECIAL
 from wengert.core.source import RECENT, caller, is_users
 from wengert.core.tensor import Tensor, make_tensor, new_tensor

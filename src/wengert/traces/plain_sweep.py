@@ -16,8 +16,8 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
+from wengert.core.kinds import Elementwise
 from wengert.core.memory import BORROWED, keep, own
-from wengert.core.primitive import Elementwise
 from wengert.core.recording import settings
 from wengert.core.source import speaks_for
 from wengert.core.tensor import Tensor, make_tensor, unwrapped

@@ -16,10 +16,11 @@ from wengert.core.aval import Aval, aval_of, aval_text, is_differentiable, is_nu
 from wengert.core.complaints import SETTINGS, kinds_raised
 from wengert.core.dispatch import counted
 from wengert.core.graph import Equation, Graph, Variable, literal
+from wengert.core.kinds import Linear
 from wengert.core.memory import keep, lend, own_memory
 from wengert.core.numbers import COUNTING
 from wengert.core.order import Strides, strides_of
-from wengert.core.primitive import Linear, Primitive
+from wengert.core.primitive import Primitive
 from wengert.core.recording import SPECIAL
 from wengert.core.sharing import Plain
 from wengert.core.source import Origin, Position, caller, expression_at, position_of, use_at

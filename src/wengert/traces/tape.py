@@ -19,8 +19,9 @@ import numpy as np
 from wengert.core.aval import NUMBERS, aval_of, is_differentiable, strong
 from wengert.core.dispatch import ARRAYS, apply, checked
 from wengert.core.evaluation import evaluated
+from wengert.core.kinds import Linear
 from wengert.core.memory import fixed, lend
-from wengert.core.primitive import Linear, Primitive, Structured
+from wengert.core.primitive import Primitive, Structured
 from wengert.core.recording import SPECIAL, settings
 from wengert.core.source import Origin, Position, caller, position_of
 from wengert.core.tensor import Tensor, make_tensor, unwrapped, wrapped_constant, wrapped_constants

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from wengert.core.aval import aval_of
-from wengert.core.primitive import Linear, Primitive
+from wengert.core.kinds import Linear
+from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, make_tensor
 from wengert.core.trace import Trace
 from wengert.errors import GraphError

@@ -14,7 +14,7 @@ import scipy.special as sp
 from wengert._refusals import refusal
 from wengert.core.declare import elementwise, opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import Elementwise
+from wengert.core.kinds import Elementwise
 from wengert.errors import DtypeError, describe
 from wengert.primitives.special.declaration import OF_SCIPY, at, flat, is_complex, refused, special
 

@@ -10,7 +10,8 @@ import numpy as np
 from wengert._refusals import refusal
 from wengert.core.declare import constant, elementwise, opaque
 from wengert.core.dispatch import apply
-from wengert.core.primitive import PRIMITIVES, Elementwise, Primitive
+from wengert.core.kinds import Elementwise
+from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.errors import DtypeError, describe
 
 __all__ = ["OF_SCIPY", "at", "flat", "is_complex", "refused", "several", "special", "stepwise"]

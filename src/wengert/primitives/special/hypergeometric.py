@@ -8,7 +8,7 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.declare import elementwise
-from wengert.core.primitive import Elementwise
+from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import refused, special
 
 __all__ = ["lambertw"]

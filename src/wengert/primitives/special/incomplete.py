@@ -23,7 +23,7 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.declare import elementwise
-from wengert.core.primitive import Elementwise
+from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import at, flat, special
 from wengert.primitives.special.gamma import polygamma_difference, polygamma_of
 from wengert.primitives.special.quadrature import TANH_SINH

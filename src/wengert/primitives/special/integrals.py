@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.declare import elementwise
-from wengert.core.primitive import Elementwise
+from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import at, flat, refused, several, special
 from wengert.primitives.special.quadrature import LEGENDRE
 from wengert.primitives.special.quotients import exprel_derivative

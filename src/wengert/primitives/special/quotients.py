@@ -14,7 +14,7 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.declare import elementwise
-from wengert.core.primitive import Elementwise
+from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import at, flat, is_complex, special
 from wengert.primitives.special.quadrature import LEGENDRE
 

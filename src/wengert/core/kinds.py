@@ -1,0 +1,334 @@
+"""Primitives by the kind of their Jacobian: what the author gives, and the vjp that follows from it.
+
+The constructor of a kind takes what the author gives; `wengert.core.declare` has the functions that also enter the
+primitive in the registry. The rules are as `wengert.core.rule` says.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from wengert._cached import cached
+from wengert.core.aval import Aval
+from wengert.core.cotangent import strong_zero, unbroadcast
+from wengert.core.primitive import Primitive, ShapeRules
+from wengert.core.rule import Rule, Signature, misdeclared
+from wengert.native.elementwise import shared
+
+__all__ = ["Constant", "Elementwise", "Linear", "Multilinear", "Opaque"]
+
+
+class Elementwise(Primitive):
+    """Act on each element by itself: the Jacobian is diagonal, so one function serves vjp and jvp.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays, broadcasting like a ufunc.
+        d: per operand a function `d(t, out, *xs, **params)`, linear in `t`, giving the tangent of the output for
+            the tangent `t` of that operand; None for operands without derivative. A single function for one operand.
+        singular: whether a partial can be infinite or NaN where the primal is defined; then a zero `t` gives 0.
+        regular: of a singular primitive, a function of its operands: whether literals among them make it none.
+        passes: whether every rule passes `t` on, negates it or selects of it, so that it needs no guard behind a mask.
+        overwrite: a ufunc of `t` and `y` that is the rule of operand 0, so that its result may take the memory of `t`.
+
+    Raises:
+        RegistrationError: a rule is missing or has the wrong number of arguments.
+
+    >>> cube = Elementwise("cube", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
+    >>> cube.vjp(np.float64(1.0), None, [2.0], [Aval((), np.dtype(float))], {})
+    [np.float64(12.0)]
+    """
+
+    kind = "elementwise"
+    fresh = True
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        d: Rule | Sequence[Rule | None],
+        *,
+        singular: bool = False,
+        regular: Callable[..., bool] | None = None,
+        passes: bool = False,
+        overwrite: np.ufunc | None = None,
+    ) -> None:
+        super().__init__(name, evaluate)
+        rules: tuple[Rule | None, ...] = tuple(d) if isinstance(d, Sequence) else (d,)
+        if not any(rule is not None for rule in rules):
+            raise misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
+        if isinstance(evaluate, np.ufunc) and evaluate.nin != len(rules):
+            raise misdeclared(name, f"{len(rules)} rules were given", f"{evaluate.nin} operands need one each")
+        self.firm = len(rules) == 1
+        self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
+        self.singular = singular
+        self.passes = passes
+        self.overwrite = overwrite
+        self.overwrite_large = overwrite and shared(overwrite)
+        if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:
+            self.evaluate_large = shared(evaluate)
+        self.regular = regular
+        self.declared = rules
+        self.rules = tuple(strong_zero(r, regular) if r is not None and singular else r for r in rules)
+
+    @cached
+    def guarded(self) -> Elementwise:
+        """The same primitive with the strong zero on every rule, for sweeps that have passed a mask."""
+        if (self.singular and self.regular is None) or self.passes:
+            return self
+        twin = copy.copy(self)
+        twin.rules = tuple(rule and strong_zero(rule) for rule in self.declared)
+        twin.overwrite = None
+        twin.registered = False
+        return twin
+
+    def needs_out(self, position: int) -> bool:
+        """Tell whether the rule of an operand needs the output."""
+        signature = self.signatures[position]
+        return signature is not None and signature.needs(1)
+
+    def needs(self, position: int, operand: int) -> bool:
+        """Tell whether the rule of the operand at `position` needs another operand (or itself)."""
+        signature = self.signatures[position]
+        return signature is not None and signature.needs(2 + operand)
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save what the rules of the wanted operands name."""
+        positions = [i for i, want in enumerate(wanted) if want]
+        return any(map(self.needs_out, positions)), lambda operand: any(self.needs(i, operand) for i in positions)
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Apply each rule to the cotangent and sum over what was broadcast."""
+        return [
+            None if aval is None or rule is None else unbroadcast(rule(ct, out, *operands, **params), aval.shape)
+            for rule, aval in zip(self.rules, avals, strict=True)
+        ]
+
+
+class Linear(Primitive):
+    """Be linear in the leading operands, the rest being constants; the jvp is the operation, the vjp its transpose.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays.
+        transpose: a function `transpose(ct, aval, *constants, **params)` for the one linear operand, whose aval it
+            receives, or a sequence of them; with `variadic` all operands are linear, and one function
+            `transpose(ct, avals, **params)` returns a sequence of cotangents (None where the aval is None).
+        view: whether the result may share memory with operand 0.
+        fresh: whether the transpose returns memory of its own, never the cotangent's.
+        variadic: see `transpose`.
+        accumulate: `accumulate(buffer, ct, *constants, **params)`: add the transpose of `ct` into a buffer.
+        rewrite: `rewrite(value, kept, *others, **params)`: evaluate into the memory of operand 0, or a copy if `kept`.
+        consume: `consume(ct, avals, *constants, **params)`: the vjp, free to overwrite the cotangent.
+        **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
+
+    Raises:
+        RegistrationError: a transpose is missing.
+
+    >>> halve = Linear("halve", lambda x: x / 2, transpose=lambda ct, _aval: ct / 2)
+    >>> halve.vjp(np.ones(2), None, [None], [Aval((2,), np.dtype(float))], {})
+    [array([0.5, 0.5])]
+    """
+
+    kind = "linear"
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        transpose: Rule | Sequence[Rule] | None = None,
+        *,
+        view: bool = False,
+        fresh: bool = False,
+        variadic: bool = False,
+        accumulate: Rule | None = None,
+        rewrite: Rule | None = None,
+        consume: Rule | None = None,
+        **shapes: Unpack[ShapeRules],
+    ) -> None:
+        super().__init__(name, evaluate, **shapes)
+        if transpose is None:
+            transpose = self.transpose_by_form if hasattr(self.form, "transpose") else ()
+        self.transposes: tuple[Rule, ...] = tuple(transpose) if isinstance(transpose, Sequence) else (transpose,)
+        if not self.transposes:
+            raise misdeclared(name, "no transpose was given", "one for each linear operand is needed")
+        for rule in self.transposes:
+            Signature(name, rule, 2, None)
+        self.variadic = variadic
+        self.view = view
+        self.fresh = fresh
+        self.accumulate = accumulate
+        self.rewrite: Rule = rewrite or self.cannot_rewrite
+        self.consume = consume
+        self.negates = False  # of a view: whether what is written through it has the negated part of the cotangent
+
+    def transpose_by_form(self, ct: Any, aval: Aval, **params: Any) -> Any:
+        """Return the cotangent of the only operand as the form gives it."""
+        return self.form.transpose(0, ct, aval, (), params)  # type: ignore[union-attr]  # it has it
+
+    def cannot_rewrite(self, *_operands: Any, **_params: Any) -> Any:
+        """Refuse evaluation in place: the declaration gives none."""
+        raise misdeclared(self.name, "no evaluation in place was declared", "rewrite= is needed to mutate with it")
+
+    def saving(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[int, ...]]:
+        """Return what `saved` does; of any number of linear operands nothing is saved, and nothing remembered."""
+        return (False, ()) if self.variadic else super().saving(wanted)
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save the constant operands alone."""
+        first_constant = len(wanted) if self.variadic else len(self.transposes)
+        return False, lambda operand: operand >= first_constant
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Apply the transposes."""
+        if self.variadic:
+            cts: Sequence[Any] = self.transposes[0](ct, avals, **params)
+            return cts
+        count = len(self.transposes)
+        constants = operands[count:]
+        return [
+            None if aval is None else rule(ct, aval, *constants, **params)
+            for rule, aval in zip(self.transposes, avals[:count], strict=True)
+        ] + [None] * (len(operands) - count)
+
+
+class Multilinear(Primitive):
+    """Be linear in each of several operands while the others are fixed.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays.
+        transposes: one function `transpose(ct, aval, *others, **params)` for each operand, which receives its aval and
+            the other operands; None for those that the form gives.
+        **shapes: `form`, from which shapes and batching follow; see `ShapeRules`.
+
+    Raises:
+        RegistrationError: a transpose is missing.
+
+    >>> scale = Multilinear("scale", np.multiply, (lambda ct, _, y: ct * y, lambda ct, _, x: ct * x))
+    >>> scale.vjp(np.ones(2), None, [None, 3.0], [Aval((2,), np.dtype(float)), None], {})
+    [array([3., 3.]), None]
+    """
+
+    kind = "multilinear"
+    fresh = True
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        transposes: Sequence[Rule] | None = None,
+        **shapes: Unpack[ShapeRules],
+    ) -> None:
+        super().__init__(name, evaluate, **shapes)
+        if transposes is None and hasattr(self.form, "transpose"):
+            return
+        if not isinstance(transposes, tuple | list) or len(transposes) < 2:
+            given = f"{len(transposes)} transposes" if isinstance(transposes, tuple | list) else f"{transposes!r:.40}"
+            raise misdeclared(name, f"{given} were given", "two or more are needed, one per operand")
+        for rule in transposes:
+            Signature(name, rule, 1 + len(transposes), 0)
+        self.transposes = transposes
+
+    transposes: Sequence[Rule] | None = None
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save each operand for the transposes of the others."""
+        count = sum(wanted)
+        return False, lambda operand: count > wanted[operand]
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Apply the transpose of each operand to the cotangent and the other operands."""
+        found: list[Any] = [None] * len(operands)
+        for i, aval in enumerate(avals):
+            if aval is not None:
+                others = (operands[1 - i],) if len(found) == 2 else (*operands[:i], *operands[i + 1 :])
+                if self.transposes is None:
+                    found[i] = self.form.transpose(i, ct, aval, others, params)  # type: ignore[union-attr]  # it has it
+                else:
+                    found[i] = self.transposes[i](ct, aval, *others, **params)
+        return found
+
+
+class Opaque(Primitive):
+    """Have a Jacobian of no special form: the author writes the vjp of all operands at once.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays; several results come as a tuple.
+        vjp: `vjp(ct, out, *operands, **params)`, linear in `ct`, returning a tuple with a cotangent (or None) for
+            each operand; one value alone is that of the first operand. With several outputs `ct` is a list with None
+            for those that received no cotangent, and `out` a tuple.
+        jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
+        outputs: the number of results.
+        **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
+
+    Raises:
+        RegistrationError: the vjp takes too few arguments.
+
+    >>> length = Opaque("length", np.linalg.norm, vjp=lambda ct, out, x: ct * x / out)
+    >>> length.vjp(1.0, 5.0, [np.array([3.0, 4.0])], [Aval((2,), np.dtype(float))], {})
+    (array([0.6, 0.8]),)
+    """
+
+    kind = "opaque"
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        vjp: Rule,
+        *,
+        jvp: Rule | None = None,
+        outputs: int = 1,
+        **shapes: Unpack[ShapeRules],
+    ) -> None:
+        super().__init__(name, evaluate, **shapes)
+        self.signature = Signature(name, vjp, 2, None)
+        self.rule = vjp
+        self.jvp = jvp
+        self.outputs = outputs
+
+    def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
+        """Save what the vjp names."""
+        return self.signature.needs(1), lambda operand: self.signature.needs(2 + operand)
+
+    def vjp(
+        self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        """Call the author's vjp; a single result stands for the first operand."""
+        cts = self.rule(ct, out, *operands, **params)
+        return cts if isinstance(cts, tuple) else (cts, *(None,) * (len(operands) - 1))
+
+
+class Constant(Primitive):
+    """Have the derivative zero wherever it has one: comparisons, rounding, argmax.
+
+    Args:
+        name: its name, unique among primitives.
+        evaluate: the operation on arrays.
+        outputs: the number of results.
+        **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
+
+    >>> Constant("steps", np.floor)
+    <constant primitive steps>
+    """
+
+    kind = "constant"
+
+    def __init__(
+        self, name: str, evaluate: Callable[..., Any], *, outputs: int = 1, **shapes: Unpack[ShapeRules]
+    ) -> None:
+        super().__init__(name, evaluate, **shapes)
+        self.outputs = outputs
+        self.firm = not isinstance(evaluate, np.ufunc)
