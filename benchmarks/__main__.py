@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from benchmarks import compiled, eager, graphs, importing, operations, programs, starting, tracing, transforms
+from benchmarks import compiled, eager, graphs, importing, operations, programs, routines, starting, tracing, transforms
 from benchmarks.libraries import PEERS, installed
 from benchmarks.measure import Case, measure
 from benchmarks.report import print_table, results_table, write_json
@@ -24,6 +24,7 @@ SUITES: dict[str, Callable[[int], Iterable[Case]]] = {
     "start": starting.cases,
     "operations": operations.cases,
     "programs": programs.cases,
+    "routines": routines.cases,
 }
 COMPARED: dict[str, Sequence[str]] = {
     "import": ("numpy",),
@@ -38,7 +39,7 @@ COUNTED: dict[str, Sequence[str]] = {"graphs": ("equations", "guards", "residual
 SUMMED_UP = ("operations",)
 """Suites of many cases: a summary is printed, and the cases themselves if they are few."""
 FEW = 40
-SINGLE = ("operations", "programs")
+SINGLE = ("operations", "programs", "routines")
 """Suites in which every library has one thread, and processor time is measured."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 """What libraries look at when they are loaded, for suites in which each has one thread."""

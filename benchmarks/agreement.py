@@ -16,18 +16,21 @@ class DisagreementError(Exception):
     """Report a library whose result is not that of the others."""
 
 
-def check_agreement(found: Sequence[Any], expected: Sequence[Any], what: str) -> None:
+def check_agreement(
+    found: Sequence[Any], expected: Sequence[Any], what: str, tolerance: float = TOLERANCE
+) -> None:
     """Raise an error unless results are the same but for rounding."""
-    if len(found) != len(expected) or not all(map(agree, found, expected)):
+    pairs = zip(found, expected, strict=False)
+    if len(found) != len(expected) or not all(agree(ours, theirs, tolerance) for ours, theirs in pairs):
         raise DisagreementError(what)
 
 
-def agree(found: Any, expected: Any) -> bool:
+def agree(found: Any, expected: Any, tolerance: float) -> bool:
     """Tell whether two arrays are the same but for rounding; None is a gradient that is zero."""
     ours, theirs = (np.zeros(()) if values is None else plain(values) for values in (expected, found))
     scale = max(1.0, float(np.max(np.abs(ours), initial=0.0)))
     same_shape = found is None or expected is None or ours.shape == theirs.shape
-    return same_shape and np.allclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE * scale)
+    return same_shape and np.allclose(ours, theirs, rtol=tolerance, atol=tolerance * scale)
 
 
 def plain(values: Any) -> np.ndarray[Any, Any]:

@@ -32,6 +32,7 @@ def torch_namespace() -> Any:
     doubles = {name: functools.partial(functions[name], dtype=torch.float64) for name in ("ones", "zeros", "eye")}
     functions |= doubles | {
         "linalg": torch.linalg,
+        "fft": torch.fft,
         "asarray": functools.partial(torch.as_tensor, dtype=torch.float64),
         "float32": torch.float32,
         "newaxis": None,
