@@ -16,9 +16,7 @@ class DisagreementError(Exception):
     """Report a library whose result is not that of the others."""
 
 
-def check_agreement(
-    found: Sequence[Any], expected: Sequence[Any], what: str, tolerance: float = TOLERANCE
-) -> None:
+def check_agreement(found: Sequence[Any], expected: Sequence[Any], what: str, tolerance: float = TOLERANCE) -> None:
     """Raise an error unless results are the same but for rounding."""
     pairs = zip(found, expected, strict=False)
     if len(found) != len(expected) or not all(agree(ours, theirs, tolerance) for ours, theirs in pairs):

@@ -54,7 +54,7 @@ def everywhere(function: Callable[..., Any], libraries: Sequence[str] = LIBRARIE
 
 def found(module: str, name: str) -> Load:
     """Return what loads a function of a module."""
-    return lambda: getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]  # found by name
+    return lambda: getattr(importlib.import_module(module), name)
 
 
 def normal_of_torch() -> Callable[..., Any]:

@@ -102,7 +102,9 @@ def of_autograd(function: Callable[..., Any], arrays: Sequence[Array], times: ra
 
     def run() -> Sequence[Any]:
         for _ in times:
-            found = make_vjp(lambda leaves: function(*[leaves[i] for i in range(len(operands))]), operands)[0](cotangent)
+            found = make_vjp(lambda leaves: function(*[leaves[i] for i in range(len(operands))]), operands)[0](
+                cotangent
+            )
         return found  # type: ignore[no-any-return]  # of a module without types
 
     return run

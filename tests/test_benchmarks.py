@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from benchmarks import compiled
+from benchmarks import compiled, routines
 from benchmarks.agreement import check_agreement
 from benchmarks.compiled_list import EXAMPLES
 from benchmarks.libraries import LIBRARIES
@@ -13,10 +13,13 @@ from benchmarks.operation_list import OPERATIONS
 from benchmarks.operations import Cell
 from benchmarks.program_list import HAMILTONIAN, PROGRAMS, log_density
 from benchmarks.programs import sampler_step, step
+from benchmarks.routine_list import ROUTINES
 from benchmarks.summary import summary
 from benchmarks.variants import LANES, VARIANTS
 from tests.cases import together
 from tools.benchmark_page import section
+
+LARGE = 1_000  # elements of a routine that is not looked at
 
 
 def test_names_of_operations_are_unique():
@@ -44,6 +47,30 @@ def assert_bits(found, value):
         np.testing.assert_array_equal(found, value)
     else:
         np.testing.assert_allclose(found, value, rtol=3e-16)
+
+
+@together("routine", ROUTINES)
+def test_routines(routine):
+    if sum(operand.size for operand in routine.operands) > LARGE:
+        return
+    arrays = routine.operands
+    gradients = [np.asarray(found) for found in routines.gradients("wengert", routine, "float64")()]
+    directions = [routines.comparable(np.cos(values), routine.symmetric) for values in arrays]
+    slope = sum(np.vdot(g, d) for g, d in zip(gradients, directions, strict=True))
+    function = routine.functions["wengert"]()
+    weights = [routines.weight(np.asarray(value)) for value in routines.flat(function(*arrays))]
+
+    def loss(step):
+        found = function(*[values + step * d for values, d in zip(arrays, directions, strict=True)])
+        return (
+            sum(
+                np.sum(w * np.abs(np.asarray(value)) ** 2)
+                for w, value in zip(weights, routines.flat(found), strict=True)
+            )
+            / 2
+        )
+
+    assert abs((loss(1e-6) - loss(-1e-6)) / 2e-6 - slope) < 1e-5 * max(1.0, abs(slope))
 
 
 def row(operation, variant, wengert, **peers):

@@ -75,6 +75,13 @@ def test_sums_of_transposed_cotangents(axes: tuple[int, ...], order: tuple[int, 
     np.testing.assert_allclose(sum_over(x, axes), x.astype(np.float64).sum(axis=axes), rtol=2e-6)
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (1, 0, 3, 2)])
+def test_sums_over_axes_that_are_no_neighbours(order: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).random((20, 3, 17, 30)).transpose(order)
+    for axes in ((0, 2), (0, 2, 3), (0, 1, 3), (1, 3)):
+        np.testing.assert_allclose(sum_over(x, axes), x.sum(axis=axes), rtol=1e-13)
+
+
 def test_a_broadcast_cotangent_is_not_written_out() -> None:
     x = np.broadcast_to(np.ones(3), (2_000, 1_000, 3))
     tracemalloc.start()

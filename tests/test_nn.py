@@ -17,7 +17,7 @@ from tests.derivatives import require_derivatives
 from wengert import random
 from wengert.errors import ShapeError, UsageError
 from wengert.nn import functional
-from wengert.primitives import convolution
+from wengert.primitives import sliding
 from wengert.scipy import special
 from wengert.testing import check_grads
 
@@ -423,12 +423,15 @@ def test_convolutions_in_pieces(monkeypatch: pytest.MonkeyPatch, options: tuple[
     value, pull = wg.vjp(convolved, X, w)
     ct = RNG.normal(size=value.shape)
     want = [value, *pull(ct)]
-    monkeypatch.setattr(convolution, "FEW", 0)
+    for name in ("FEW", "SMALL", "NARROW", "WIDE"):
+        monkeypatch.setattr(sliding, name, 1)
     for many in (1, 64, 500):
-        monkeypatch.setattr(convolution, "MANY", many)
+        monkeypatch.setattr(sliding, "MANY", many)
+        sliding.planned.cache_clear()
         value, pull = wg.vjp(convolved, X, w)
         for found, whole in zip([value, *pull(ct)], want, strict=True):
             np.testing.assert_allclose(found, whole, rtol=1e-11, atol=1e-12)
+    sliding.planned.cache_clear()
 
 
 def test_softmax_of_integers_is_of_floats() -> None:

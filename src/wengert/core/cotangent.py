@@ -57,15 +57,25 @@ def sum_over(x: Any, axis: tuple[int, ...]) -> Any:
     >>> sum_over(np.ones((100, 2)), (0,))
     array([100., 100.])
     """
-    first, last = axis[0], axis[-1]
-    count = math.prod([x.shape[i] for i in axis])
-    if count <= FEW or x.dtype.kind not in "fc":
+    if math.prod([x.shape[i] for i in axis]) <= FEW or x.dtype.kind not in "fc":
         return x.sum(axis=axis)
-    if len(axis) == last - first + 1 and x.flags.c_contiguous:
-        x, axis = x.reshape(*x.shape[:first], count, *x.shape[last + 1 :]), (first,)
-    for i in reversed(axis):
-        x = sum_along(x, i)
+    for first, last in reversed(neighbours(axis)):
+        if x.flags.c_contiguous:
+            x = sum_along(x.reshape(*x.shape[:first], -1, *x.shape[last + 1 :]), first)
+        else:
+            for i in range(last, first - 1, -1):
+                x = sum_along(x, i)
     return x
+
+
+def neighbours(axes: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return the first and the last of axes that follow each other.
+
+    >>> neighbours((0, 2, 3))
+    [(0, 0), (2, 3)]
+    """
+    firsts = [i for i in axes if i - 1 not in axes]
+    return list(zip(firsts, [i for i in axes if i + 1 not in axes], strict=True))
 
 
 def sum_along(x: Any, axis: int) -> Any:

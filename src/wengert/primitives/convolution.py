@@ -1,10 +1,10 @@
 """Correlations of stacks of images with kernels, in any number of dimensions.
 
 result[g, n, o, p] = the sum over c and k of x[g, n, c, p stride + k dilation - low] w[g, o, c, k], where x has
-`spread` - 1 zeros between its elements and any number around them. With a batch, channels and a stack of them (the
-groups, and lanes) the operation is closed under differentiation: the cotangents of both operands are such correlations,
-with stride, dilation and spread in other roles (Dumoulin and Visin, *A guide to convolution arithmetic for deep
-learning*, 2016).
+`spread` - 1 zeros between its elements and any number around them; without groups there is no g. With a batch, channels
+and a stack of them (the groups, and lanes) the operation is closed under differentiation: the cotangents of both
+operands are such correlations, with stride, dilation and spread in other roles (Dumoulin and Visin, *A guide to
+convolution arithmetic for deep learning*, 2016).
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import Aval, aval_of
-from wengert.core.declare import multilinear
+from wengert.core.cotangent import sum_over
+from wengert.core.declare import linear, multilinear
 from wengert.core.dispatch import apply
 from wengert.core.examples import Results
 from wengert.core.form import Form
 from wengert.core.primitive import Primitive
 from wengert.primitives.sliding import Geometry, correlated, result_lengths, spread_lengths
 
-__all__ = ["correlation"]
+__all__ = ["biased", "correlation"]
 
 Array = Any
 Lengths = tuple[int, ...]
@@ -35,8 +36,10 @@ class Sliding(Form):
     def results(self, _primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
         """Return the shape that the lengths tell."""
         x, w = map(aval_of, inputs)
-        lengths = result_lengths(x.shape[3:], w.shape[3:], *[params[name] for name in Geometry._fields])
-        return (Aval((*x.shape[:2], w.shape[1], *lengths), np.result_type(x.dtype, w.dtype)),), None
+        rank = len(params["stride"])
+        lengths = result_lengths(x.shape[-rank:], w.shape[-rank:], *[params[name] for name in Geometry._fields])
+        shape = (*x.shape[: -rank - 1], w.shape[-rank - 2], *lengths)
+        return (Aval(shape, np.result_type(x.dtype, w.dtype)),), None
 
     def batch(
         self,
@@ -48,12 +51,15 @@ class Sliding(Form):
     ) -> Any:
         """Let lanes of both be one more stack, those of images more images, and those of kernels more kernels."""
         x, w = operands
+        grouped = max(x.ndim - batched[0], w.ndim - batched[1]) - len(params["stride"]) - 2
         if all(batched):
+            if not grouped:
+                return apply(primitive, x, w, **params)
             found = apply(primitive, x.reshape(-1, *x.shape[2:]), w.reshape(-1, *w.shape[2:]), **params)
             return found.reshape(size, -1, *found.shape[1:])
-        place = 1 if batched[0] else 2
-        many = np.moveaxis(operands[0 if batched[0] else 1], 0, 1)
-        many = many.reshape(many.shape[0], -1, *many.shape[3:])
+        place = grouped if batched[0] else grouped + 1
+        many = np.moveaxis(operands[0 if batched[0] else 1], 0, grouped)
+        many = many.reshape(*many.shape[:grouped], -1, *many.shape[grouped + 2 :])
         found = apply(primitive, many, w, **params) if batched[0] else apply(primitive, x, many, **params)
         shape = found.shape
         return np.moveaxis(found.reshape(*shape[:place], size, -1, *shape[place + 1 :]), place, 0)
@@ -84,29 +90,60 @@ def cotangent_of_images(
 ) -> Any:
     """Correlate the cotangent, spread by the stride, with the kernels turned round."""
     rank = len(stride)
-    turned = np.swapaxes(w, 1, 2)[(..., *[slice(None, None, -1)] * rank)]
-    before, after = around_cotangent(ct.shape[3:], aval.shape[3:], w.shape[3:], stride, dilation, spread, low)
-    return apply(correlation, ct, turned, stride=spread, dilation=dilation, spread=stride, low=before, high=after)
+    turned = w.swapaxes(-rank - 2, -rank - 1)[(..., *[slice(None, None, -1)] * rank)]
+    before, after = around_cotangent(
+        ct.shape[-rank:], aval.shape[-rank:], w.shape[-rank:], stride, dilation, spread, low
+    )
+    return correlate(ct, turned, stride=spread, dilation=dilation, spread=stride, low=before, high=after)
 
 
 def cotangent_of_kernels(
     ct: Any, aval: Aval, x: Any, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
 ) -> Any:
     """Correlate the images with the cotangent; the batch is what is summed over."""
-    after = behind_images(ct.shape[3:], aval.shape[3:], x.shape[3:], stride, dilation, spread, low)
-    found = apply(
-        correlation,
-        np.swapaxes(x, 1, 2),
-        np.swapaxes(ct, 1, 2),
-        stride=dilation,
-        dilation=stride,
-        spread=spread,
-        low=low,
-        high=after,
-    )
-    return np.swapaxes(found, 1, 2)
+    rank = len(stride)
+    after = behind_images(ct.shape[-rank:], aval.shape[-rank:], x.shape[-rank:], stride, dilation, spread, low)
+    images, kernels = x.swapaxes(-rank - 2, -rank - 1), ct.swapaxes(-rank - 2, -rank - 1)
+    found = correlate(images, kernels, stride=dilation, dilation=stride, spread=spread, low=low, high=after)
+    return found.swapaxes(-rank - 2, -rank - 1)
 
 
-correlation = multilinear(
-    "correlation", correlated, (cotangent_of_images, cotangent_of_kernels), form=Sliding()
-)
+def correlate(x: Any, w: Any, **params: Lengths) -> Any:
+    """Return the correlation, of arrays at once."""
+    if type(x) is np.ndarray and type(w) is np.ndarray:
+        return correlated(x, w, **params)
+    return apply(correlation, x, w, **params)
+
+
+correlation = multilinear("correlation", correlated, (cotangent_of_images, cotangent_of_kernels), form=Sliding())
+
+
+# A number for each channel
+
+
+def evaluate_biased(x: Any, bias: Any, *, rank: int) -> Any:
+    """Evaluate `biased`: images plus a number for each channel, the axis before `rank` others."""
+    return x + bias.reshape(bias.shape + (1,) * rank)
+
+
+def transpose_biased(ct: Any, avals: Sequence[Aval | None], *, rank: int) -> list[Any]:
+    """Pass the cotangent on, and sum it over all axes but that of channels."""
+    images, bias = avals
+    if bias is None:
+        return [ct, None]
+    last = ct.ndim - rank
+    others = (*range(last - 1), *range(last, ct.ndim))
+    found = sum_over(ct, others) if type(ct) is np.ndarray else ct.sum(axis=others)
+    return [None if images is None else ct, found]
+
+
+def batch_biased(
+    _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
+) -> Any:
+    """Add numbers of their own in each lane."""
+    x, bias = operands
+    x, bias = x if batched[0] else x[None], bias if batched[1] else bias[None]
+    return x + bias.reshape(len(bias), *(1,) * (x.ndim - 2 - params["rank"]), -1, *(1,) * params["rank"])
+
+
+biased = linear("biased", evaluate_biased, transpose=transpose_biased, variadic=True, batch=batch_biased)

@@ -80,39 +80,93 @@ def share(length: int, most: int) -> int:
 def correlated(
     x: Array, w: Array, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
 ) -> Array:
-    """Return the correlations of stacks of images with kernels."""
-    lengths = result_lengths(x.shape[3:], w.shape[3:], stride, dilation, spread, low, high)
-    shape = (*x.shape[:2], w.shape[1], *lengths)
+    """Return the correlations of images with kernels, or of stacks of them."""
     if x.dtype is not w.dtype:
         kind = np.result_type(x, w)
         x, w = x.astype(kind, copy=False), w.astype(kind, copy=False)
-    if 0 in shape or not x.size or not w.size:
-        return np.zeros(shape, x.dtype)
-    taps, places = math.prod(w.shape[3:]), math.prod(lengths)
-    windows = x.size // math.prod(x.shape[3:]) * places * taps
-    if windows <= FEW:
-        return few(surrounded(x, low, high, spread), w, shape, stride, dilation)
-    space = Geometry(stride, dilation, spread, low, high)
-    if len(stride) == 1 and windows <= MANY:
+    plan = planned(x.shape, w.shape, x.itemsize, stride, dilation, spread, low, high)
+    if plan.few:
+        return multiplied_at_once(x, w, plan)
+    if not plan.windows:
+        return np.zeros(plan.shape, x.dtype)
+    space, lengths, rank = Geometry(stride, dilation, spread, low, high), plan.lengths, len(stride)
+    if x.ndim == rank + 2:
+        x, w = x[None], w[None]
+    if rank == 1 and plan.windows <= MANY:
         x, w, space, lengths = x[:, :, :, None], w[:, :, :, None], space.outer(), (1, *lengths)
-    if places < taps:
+    taps = math.prod(w.shape[3:])
+    if math.prod(lengths) < taps:
         found = of_large_kernels(x, w, lengths, space)
     elif taps == 1 and not any(low) and not any(high) and max(stride) == max(spread) == 1:
         found = multiplied(x, w)
     else:
         found = of_small_kernels(x, w, lengths, space)
-    return np.ascontiguousarray(found.reshape(shape))
+    return np.ascontiguousarray(found.reshape(plan.shape))
 
 
-def few(x: Array, w: Array, shape: Lengths, stride: Lengths, dilation: Lengths) -> Array:
-    """Return the products of kernels and all windows of each image at once, which takes the fewest steps."""
-    groups, count, channels = x.shape[:3]
-    kernel, outs = w.shape[3:], w.shape[1]
-    strides = x.strides
-    by_tap, by_place = times(strides[3:], dilation), times(strides[3:], stride)
-    windows = view(x, (groups, count, channels, *kernel, *shape[3:]), (*strides[:3], *by_tap, *by_place))
-    columns = windows.reshape(groups, count, w[0, 0].size, -1)
-    return np.matmul(w.reshape(groups, 1, outs, -1), columns).reshape(shape)
+class Plan(NamedTuple):
+    """Hold what is known of a correlation by shapes.
+
+    Attributes:
+        lengths: those of the result along the axes of space.
+        shape: that of the result.
+        windows: the number of elements of all windows.
+        few: whether there are few enough to copy them at once.
+        around: the shape of images with zeros between and around their elements, and the places of these; see
+            `placement`. The shape is empty if they stay as they are.
+        copied: the shape and strides of windows of images without gaps.
+        columns: the shape of windows as columns, and that of kernels as the rows they are multiplied by.
+    """
+
+    lengths: Lengths
+    shape: Lengths
+    windows: int
+    few: bool
+    around: tuple[Lengths, Any, Any]
+    copied: tuple[Lengths, Lengths]
+    columns: tuple[Lengths, Lengths]
+
+
+@functools.lru_cache(maxsize=4096)
+def planned(
+    x: Lengths,
+    w: Lengths,
+    item: int,
+    stride: Lengths,
+    dilation: Lengths,
+    spread: Lengths,
+    low: Lengths,
+    high: Lengths,
+) -> Plan:
+    """Return what shapes and the size of an element tell."""
+    rank = len(stride)
+    images, kernel = x[-rank:], w[-rank:]
+    lengths = result_lengths(images, kernel, stride, dilation, spread, low, high)
+    shape = (*x[: -rank - 1], w[-rank - 2], *lengths)
+    taps, places = math.prod(w[-rank - 1 :]), math.prod(lengths)
+    windows = 0 if 0 in (*x, *w) else math.prod(x[:-rank]) * math.prod(kernel) * places
+    padded, inside, place = placement(images, low, high, spread)
+    around = (() if padded == images and place is None else (*x[:-rank], *padded), inside, place)
+    steps = [item * math.prod(padded[i + 1 :]) for i in range(rank)]
+    outside = [item * math.prod((*x[i + 1 : -rank], *padded)) for i in range(len(x) - rank)]
+    strides = (*outside, *times(steps, dilation), *times(steps, stride))
+    rows = (*x[: -rank - 2], 1, w[-rank - 2], taps)
+    columns = (*x[: -rank - 1], taps, places)
+    copied = (*x[:-rank], *kernel, *lengths)
+    return Plan(lengths, shape, windows, 0 < windows <= FEW, around, (copied, strides), (columns, rows))
+
+
+def multiplied_at_once(x: Array, w: Array, plan: Plan) -> Array:
+    """Return the products of kernels and all windows of each image, which takes the fewest steps."""
+    (padded, inside, place), (shape, strides), (columns, rows) = plan.around, plan.copied, plan.columns
+    if padded and place is not None:
+        image = x[inside]
+        x = np.zeros(padded, x.dtype)
+        x[place] = image
+    elif padded or not x.flags.c_contiguous:
+        x = x[inside].copy()
+    windows: Array = np.ndarray(shape, x.dtype, x, 0, strides)
+    return np.matmul(w.reshape(rows), windows.reshape(columns)).reshape(plan.shape)
 
 
 def surrounded(x: Array, low: Lengths, high: Lengths, spread: Lengths) -> Array:
@@ -120,7 +174,7 @@ def surrounded(x: Array, low: Lengths, high: Lengths, spread: Lengths) -> Array:
     rank = len(low)
     lengths, inside, place = placement(x.shape[-rank:], low, high, spread)
     if place is None:
-        return x[inside] if lengths != x.shape[-rank:] else x
+        return x if lengths == x.shape[-rank:] else x[inside]
     found = np.zeros(x.shape[:-rank] + lengths, x.dtype)
     found[place] = x[inside]
     return found
@@ -218,14 +272,16 @@ def products(matrix: Array, rows: Array, height: int, step: int, taps: int) -> A
     by_row = inner * width * item
     found = np.empty((groups, height, outs, width // size, size), rows.dtype)
     shape = (groups, height, width // size, taps * inner, size)
-    parts = np.ndarray(shape, rows.dtype, rows, 0, (rows.shape[1] * by_row, step * by_row, size * item, width * item, item))
+    parts = np.ndarray(
+        shape, rows.dtype, rows, 0, (rows.shape[1] * by_row, step * by_row, size * item, width * item, item)
+    )
     np.matmul(matrix.reshape(groups, 1, 1, outs, -1), parts, out=found.swapaxes(2, 3))
     return found
 
 
 def gathered(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     """Multiply kernels by all rows at once that they cover."""
-    (groups, count), (outs, channels, kernel), step = x.shape[:2], w.shape[1:4], space.stride[0]
+    (groups, count), (outs, _, kernel), step = x.shape[:2], w.shape[1:4], space.stride[0]
     matrix = np.moveaxis(w, 2, -1).reshape(groups, outs, -1)
     found = np.empty((groups, count, outs, *lengths), x.dtype)
     order = (0, 3, 2, 1, *range(4, 3 + len(lengths)))
@@ -265,7 +321,9 @@ def meeting(rows: range, length: int, space: Geometry, tap: int) -> tuple[slice,
     if stride == 1:
         first = max(0, -(moved // spread))
         count = min(len(rows), -((moved - length) // spread)) - first
-        return slice(first, first + max(count, 0)), slice(start := first * spread + moved, stop_of(start, count, spread), spread)
+        return slice(first, first + max(count, 0)), slice(
+            start := first * spread + moved, stop_of(start, count, spread), spread
+        )
     first = max(0, -(-moved // stride))
     count = min(length, (len(rows) - 1 + moved) // stride + 1) - first
     start = first * stride - moved
@@ -284,7 +342,8 @@ def of_large_kernels(x: Array, w: Array, lengths: Lengths, space: Geometry) -> A
     """Multiply images by kernels; elements that do not count are multiplied by 0 unless they are infinite."""
     x = surrounded(x, space.low, space.high, space.spread)
     if max(space.dilation) == 1 and x.shape[1] >= WIDE:
-        found = overlaid(x, w, lengths, space)
+        with np.errstate(invalid="ignore"):
+            found = overlaid(x, w, lengths, space)
         if not np.isnan(found).any():
             return found
     return summed(x, w, lengths, space)
@@ -296,7 +355,7 @@ def overlaid(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
     (groups, count, channels), pixels, item = x.shape[:3], x.shape[4:], x.itemsize
     (outs, _), kernel, steps = w.shape[1:3], w.shape[3:], x.strides[3:]
     if kernel[1:] != pixels:
-        wide = np.zeros((groups, outs, channels, kernel[0], *pixels), x.dtype)
+        wide: Array = np.zeros((groups, outs, channels, kernel[0], *pixels), x.dtype)
         wide[(..., *[slice(n) for n in kernel])] = w
         w = wide
     length = sum([(n - 1) * step for n, step in zip(kernel, steps, strict=True)]) // item + 1
@@ -322,7 +381,7 @@ def overlaid(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
 
 
 def summed(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
-    """Multiply rows of windows by rows of kernels, some of these and of the channels at a time, and add the products."""
+    """Add the products of rows of windows and rows of kernels, some of these and of the channels at a time."""
     count, (channels, rows), step = x.shape[1], w.shape[2:4], space.dilation[0]
     row = x.shape[0] * count * math.prod(lengths[1:]) * math.prod(w.shape[4:])
     share_of_channels = max(1, min(channels, MANY // (row * rows)))

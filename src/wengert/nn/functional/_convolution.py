@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply, as_tensor
+from wengert.core.dispatch import as_tensor
+from wengert.core.tensor import is_staged
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._images import Lengths, each, images
-from wengert.primitives.convolution import correlation
+from wengert.primitives.convolution import biased, correlation
+from wengert.traces.recorders import several_function
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
+
+correlate, with_bias = several_function(correlation), several_function(biased)
 
 
 def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Lengths, Lengths]:
@@ -30,26 +34,28 @@ def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Le
 
 
 def in_groups(name: str, x: Any, w: Any, groups: int, transposed: bool = False) -> tuple[Any, Any]:
-    """Return images and kernels with a leading axis for the groups of channels."""
+    """Return images and kernels with a leading axis for the groups of channels, if there are several."""
     own, wanted = x.shape[1], w.shape[0] if transposed else w.shape[1] * groups
     if own != wanted or w.shape[0] % groups or own % groups:
         given = f"images with {own} channels and kernels of shape {w.shape} in {groups} groups"
         raise ShapeError(describe(name, given, "channels that fit are needed", "Correct the kernels"))
     if groups == 1:
-        return x[None], w[None]
+        return x, w
     split = x.reshape(x.shape[0], groups, own // groups, *x.shape[2:])
     return np.swapaxes(split, 0, 1), w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
 
 
-def joined(found: Any, bias: Any, batched: bool) -> Any:
+def joined(found: Any, bias: Any, groups: int, batched: bool) -> Any:
     """Return a result with the channels of all groups together, with a bias for each added."""
-    if found.shape[0] == 1:
-        found = found[0]
-    else:
+    if groups > 1:
         found = np.swapaxes(found, 0, 1)
         found = found.reshape(found.shape[0], -1, *found.shape[3:])
     if bias is not None:
-        found = found + as_tensor(bias).reshape(-1, *(1,) * (found.ndim - 2))
+        bias, rank = as_tensor(bias), found.ndim - 2
+        if is_staged(found) or is_staged(bias):  # kernels add it where they do what follows
+            found = found + bias.reshape(-1, *(1,) * rank)
+        else:
+            found = with_bias((found, bias), {"rank": rank})
     return found if batched else found[0]
 
 
@@ -86,10 +92,10 @@ def convolution(rank: int) -> Callable[..., Any]:
         x, batched = images(name, input, rank)
         x, w = in_groups(name, x, as_tensor(weight), groups)
         steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
-        spans = tuple([(n - 1) * gap + 1 for n, gap in zip(w.shape[3:], gaps, strict=True)])
+        spans = tuple([(n - 1) * gap + 1 for n, gap in zip(w.shape[-rank:], gaps, strict=True)])
         low, high = around(name, padding, spans, steps)
-        found = apply(correlation, x, w, stride=steps, dilation=gaps, spread=(1,) * rank, low=low, high=high)
-        return joined(found, bias, batched)
+        found = correlate((x, w), {"stride": steps, "dilation": gaps, "spread": (1,) * rank, "low": low, "high": high})
+        return joined(found, bias, groups, batched)
 
     conv.__name__ = conv.__qualname__ = name
     conv.__doc__ = f"Return the correlation of images with {rank} axes with kernels.{CONVOLUTION}"
@@ -132,11 +138,13 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
         x, w = in_groups(name, x, as_tensor(weight), groups, transposed=True)
         steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
         cuts, more = each(name, "padding", padding, rank), each(name, "output_padding", output_padding, rank)
-        low = tuple([(n - 1) * gap - cut for n, gap, cut in zip(w.shape[3:], gaps, cuts, strict=True)])
+        low = tuple([(n - 1) * gap - cut for n, gap, cut in zip(w.shape[-rank:], gaps, cuts, strict=True)])
         high = tuple([a + b for a, b in zip(low, more, strict=True)])
-        turned = np.flip(np.swapaxes(w, 1, 2), tuple(range(3, 3 + rank)))
-        found = apply(correlation, x, turned, stride=(1,) * rank, dilation=gaps, spread=steps, low=low, high=high)
-        return joined(found, bias, batched)
+        turned = np.flip(np.swapaxes(w, -rank - 2, -rank - 1), tuple(range(-rank, 0)))
+        found = correlate(
+            (x, turned), {"stride": (1,) * rank, "dilation": gaps, "spread": steps, "low": low, "high": high}
+        )
+        return joined(found, bias, groups, batched)
 
     conv_transpose.__name__ = conv_transpose.__qualname__ = name
     conv_transpose.__doc__ = f"Return the transpose of the convolution of images with {rank} axes.{TRANSPOSED}"

@@ -17,6 +17,8 @@ Lengths = tuple[int, ...]
 
 def each(name: str, what: str, value: Any, rank: int) -> Lengths:
     """Return a number for each axis of space; one alone is that of all."""
+    if type(value) is int:
+        return (value,) * rank
     found = tuple(map(operator.index, value)) if isinstance(value, Sequence) else (operator.index(value),) * rank
     if len(found) != rank:
         raise UsageError(describe(name, f"{what}={value!r}", f"one or {rank} integers are needed", "Correct it"))
