@@ -15,6 +15,7 @@ from wengert.core.dispatch import applied, apply, as_tensor, implements, strengt
 from wengert.core.memory import forbid_writes
 from wengert.core.methods import call
 from wengert.core.order import axes_of_iteration, is_scalar
+from wengert.core.recording import SPECIAL
 from wengert.core.requirements import as_order, shown
 from wengert.core.sharing import part_of
 from wengert.core.source import caller, position_of
@@ -26,7 +27,7 @@ from wengert.numpy._order import memories_of
 from wengert.numpy._out import with_out
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
-from wengert.traces.recorders import single_function
+from wengert.traces.recorders import recorded_view, single_function
 
 __all__ = ["array_operand", "as_shape", "diagonal", "ravel", "require_ndim", "squeeze"]
 
@@ -57,17 +58,23 @@ reshaped = single_function(shapes.reshape)
 broadcast = single_function(shapes.broadcast_to)
 
 
-def plain_reshape(x: Tensor, shape: Any) -> Tensor | None:
-    """Return the elements of a plain Tensor in another shape, in which -1 may stand; None where NumPy cannot."""
-    value = x._value
-    if type(value) is not np.ndarray or WATCHES:
+def reshaped_at_once(x: Tensor, shape: Any) -> Tensor | None:
+    """Return the elements of an ndarray under a plain Tensor or one of a live tape in another shape; None for others.
+
+    NumPy works out what -1 stands for. None, too, where it cannot.
+    """
+    value, trace = x._value, x._trace
+    if type(value) is not np.ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
         return None
     try:
         out = value.reshape(shape)
     except (TypeError, ValueError):  # of which more is said elsewhere
         return None
+    params = {"shape": out.shape, "order": "C"}
+    if trace is not None:
+        return recorded_view(x, shapes.reshape, params, out)
     if out.base is value or is_window(out, value):
-        return window_on(x, (), shapes.reshape, {"shape": out.shape, "order": "C"}, out)
+        return window_on(x, (), shapes.reshape, params, out)
     return constant_tensor(out)
 
 
@@ -131,7 +138,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     """Return the elements in another shape; see `numpy.reshape`."""
     x = a if type(a) is Tensor else array_operand("reshape", a)
     if order == "C" and copy is None:
-        if x._trace is None and (found := plain_reshape(x, shape)) is not None:
+        if (found := reshaped_at_once(x, shape)) is not None:
             return found
         return reshaped(x, {"shape": completed(as_shape(shape), x), "order": order})
     lengths, chosen = completed(as_shape(shape), x), resolved_order("reshape", x, order)
@@ -144,7 +151,7 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
 @implements("reshape")
 def reshape_method(x: Tensor, shape: Any) -> Tensor:
     """Return the elements in another shape, in C order."""
-    if x._trace is None and (found := plain_reshape(x, shape)) is not None:
+    if (found := reshaped_at_once(x, shape)) is not None:
         return found
     return reshaped(x, {"shape": completed(as_shape(shape), x), "order": "C"})
 
@@ -155,8 +162,8 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
     x = a if type(a) is Tensor else array_operand("ravel", a)
     value = x._value
     if order == "C" and type(value) is np.ndarray and value.flags.c_contiguous:
-        if x._trace is None and not WATCHES:
-            return window_on(x, (), shapes.reshape, {"shape": (value.size,), "order": "C"}, value.ravel())
+        if (found := reshaped_at_once(x, -1)) is not None:
+            return found
         return reshaped(x, {"shape": (x.size,), "order": "C"})
     if order in ("K", "k"):
         x = transpose(x, decided("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
@@ -181,15 +188,15 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
     shape = x.shape
     if type(axis) is int:
         place = normalize_axis_index(axis, len(shape) + 1)
-        return reshaped(x, {"shape": (*shape[:place], 1, *shape[place:]), "order": "C"})
+        lengths = (*shape[:place], 1, *shape[place:])
+        found = reshaped_at_once(x, lengths)
+        return reshaped(x, {"shape": lengths, "order": "C"}) if found is None else found
     count = len(axis) if isinstance(axis, tuple | list) else 1
     new = normalize_axis_tuple(axis, x.ndim + count)
     if len(new) != count:
         raise DtypeError(describe("expand_dims", f"{shown(axis)} for axis", "an int or a tuple is needed", "Pass it"))
-    lengths = iter(shape)
-    return reshaped(
-        x, {"shape": tuple([1 if i in new else next(lengths) for i in range(x.ndim + count)]), "order": "C"}
-    )
+    kept = iter(shape)
+    return reshaped(x, {"shape": tuple([1 if i in new else next(kept) for i in range(x.ndim + count)]), "order": "C"})
 
 
 @implements(np.squeeze)

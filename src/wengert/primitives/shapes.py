@@ -34,7 +34,13 @@ def broadcast(x: Any, *, shape: Shape) -> Any:
 
 def transpose_permutation(ct: Any, _aval: Aval, *, axes: Axes) -> Any:
     """Permute the axes back."""
-    return ct.transpose(tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    return ct.transpose(inverse(axes))
+
+
+@functools.lru_cache(maxsize=256)
+def inverse(axes: Axes) -> Axes:
+    """Return the permutation that undoes one; working it out takes longer than the transpose."""
+    return tuple(sorted(range(len(axes)), key=axes.__getitem__))
 
 
 class Reshape(View):

@@ -26,7 +26,7 @@ from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
 from wengert.traces.batch import Batch, make_batched, rearranged
-from wengert.traces.recorders import single_function
+from wengert.traces.recorders import recorded_view, single_function
 from wengert.traces.tape import CREATED, Leaf, Node
 
 __all__ = ["Gathered", "Part", "Scattered", "Written", "read_part", "write_part", "write_through"]
@@ -255,7 +255,8 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         return gather(x, index) if given is x else read_index(given, index)
     out = value[entries]
     if trace is not None and out.ndim > value.ndim and out.size == value.size and all(map(is_whole, entries)):
-        return reshaped(given, {"shape": out.shape, "order": "C"})
+        params = {"shape": out.shape, "order": "C"}
+        return recorded_view(x, reshape, params, out) if given is x else reshaped(given, params)
     part: Any = out
     if trace is not None or type(out) is not ndarray:
         part = new_tensor()

@@ -25,7 +25,7 @@ from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
 from wengert.traces.tape import CREATED, Node, Record, Single
 
-__all__ = ["REAL", "pair_function", "several_function", "single_function"]
+__all__ = ["REAL", "pair_function", "recorded_view", "several_function", "single_function"]
 
 unregister(globals())  # what would warn goes by `apply`, and warns there
 Operator = Callable[[Any, Any], Any]
@@ -164,6 +164,30 @@ def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
         return window_on(base, path, primitive, params, result)
 
     return operate
+
+
+def recorded_view(a: Tensor, primitive: Primitive, params: Params, out: Any) -> Tensor:
+    """Record what NumPy has given for a view primitive of the ndarray under a Tensor of a live tape, in a short way.
+
+    It is a view if it is a window on that ndarray, or else a copy.
+    """
+    node = Single()
+    node.number = next(CREATED)
+    node.primitive = primitive
+    node.shape = out.shape
+    node.dtype = out.dtype
+    node.hooks = None
+    node.parent = a._node
+    node.keywords = params
+    node.x = node.out = None
+    node.code, node.offset = caller(3)
+    result = new_tensor()
+    result._value = out
+    result._trace = a._trace
+    result._node = node
+    result._kept = False
+    x = a._value
+    return window_on(a, (), primitive, params, result) if out.base is x or is_window(out, x) else result
 
 
 def several_function(
