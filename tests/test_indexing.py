@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import wengert as wg
 import wengert.numpy as wnp
+from tests.cases import together
 
 Program = Callable[..., Any]
 
@@ -428,3 +429,24 @@ def test_masked_second_derivatives_are_not_nan() -> None:
         assert second(lambda x: x**2).tolist() == [2.0, 2.0, 2.0]
         assert second(lambda x: x ** np.array([2.0, 3.0, 1.0])).tolist() == [2.0, 6.0, 0.0]
         np.testing.assert_allclose(second(np.sinc), [-(np.pi**2) / 3, 2.0, 2.0])
+
+
+@together(
+    "shape, axis, count",
+    [((90, 40), 0, 70), ((3, 50, 30), 1, 40), ((5, 6, 90), 2, 80), ((70, 40), 0, 1), ((4, 900), 0, 9)],
+)
+def test_gradients_of_picked_rows_have_the_bits_of_adding_element_by_element(shape, axis, count):
+    rng = np.random.default_rng(count)
+    places = rng.integers(-shape[axis], shape[axis], count)
+    for chosen in (places, np.arange(count), np.full(count, -1)):
+        key = (slice(None),) * axis + (chosen % shape[axis] - shape[axis],)
+        ct = rng.normal(size=np.empty(shape)[key].shape) * 10.0 ** rng.integers(-9, 9, shape[-1] if axis < 2 else 1)
+        wanted = np.zeros(shape)
+        np.add.at(wanted, key, ct)
+        np.testing.assert_array_equal(wg.vjp(lambda x, key=key: x[key], np.ones(shape))[1](ct)[0], wanted)
+        x = wg.tensor(np.ones(shape), requires_grad=True)
+        x[key].backward(ct)
+        np.testing.assert_array_equal(x.grad, wanted)
+        total = wg.tensor(np.zeros(shape))
+        np.add.at(total, key, wg.tensor(ct))
+        np.testing.assert_array_equal(total, wanted)

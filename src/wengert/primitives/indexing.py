@@ -28,6 +28,7 @@ from wengert.core.tensor import Tensor, is_concrete, make_tensor
 from wengert.core.views import base_and_path, current, resolved, share
 from wengert.core.watch import WATCHES, Lost, note_write
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.primitives.added_places import add_at_places
 from wengert.primitives.index_forms import Index, Update, window_of
 from wengert.primitives.index_layout import OPERAND, Entries, join_index, split_index
 from wengert.primitives.masked import (
@@ -110,7 +111,7 @@ def put_into(
     entered = attributed()  # what was added must not be added again
     try:
         if any(array.dtype.kind in "iu" for array in arrays):  # masks do not repeat places
-            np.add.at(window, key, value)
+            add_at_places(window, key, value)
         else:
             window[key] += value
     finally:

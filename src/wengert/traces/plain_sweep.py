@@ -23,6 +23,7 @@ from wengert.core.source import speaks_for
 from wengert.core.tensor import Tensor, make_tensor, unwrapped
 from wengert.core.views import base_and_path, current, share
 from wengert.native.elementwise import LARGE
+from wengert.primitives.added_places import add_at_places
 from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at, full_of_zeros
 from wengert.primitives.selection import guarded
@@ -463,7 +464,7 @@ class Sweep:
         if type(buffer) is Tensor:
             add_at(buffer, node.index, ct)
         elif any(array.dtype.kind != "b" for array in arrays):  # which may name an element twice
-            np.add.at(buffer, node.index, ct)
+            add_at_places(buffer, node.index, ct)
         else:
             buffer[node.index] += ct
 
