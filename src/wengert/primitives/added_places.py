@@ -26,13 +26,14 @@ def add_at_places(target: ndarray[Any, Any], key: tuple[Any, ...], value: Any) -
     >>> counts
     array([2., 0., 1.])
     """
+    if type(value) is not ndarray or value.size < MANY:
+        np.add.at(target, key, value)
+        return
     axis = next((i for i, entry in enumerate(key) if type(entry) is not slice), 0)
-    places = key[axis]
     if not is_of_rows(target, key, axis, value):
         np.add.at(target, key, value)
         return
-    before = key[:axis]
-    whole = (slice(None),) * axis
+    places, before, whole = key[axis], key[:axis], (slice(None),) * axis
     for chosen in rounds(np.where(places < 0, places + target.shape[axis], places)):
         if chosen is None:
             np.add.at(target, key, value)
@@ -40,13 +41,11 @@ def add_at_places(target: ndarray[Any, Any], key: tuple[Any, ...], value: Any) -
             target[(*before, places[chosen], *key[axis + 1 :])] += value[(*whole, chosen)]
 
 
-def is_of_rows(target: ndarray[Any, Any], key: tuple[Any, ...], axis: int, value: Any) -> bool:
+def is_of_rows(target: ndarray[Any, Any], key: tuple[Any, ...], axis: int, value: ndarray[Any, Any]) -> bool:
     """Tell whether an index is slices and an array of places along an axis, which stand for many elements each."""
     places = key[axis]
     return (
         type(places) is ndarray
-        and type(value) is ndarray
-        and value.size >= MANY
         and places.ndim == 1
         and places.dtype.kind in "iu"
         and value.size >= ROW * places.size

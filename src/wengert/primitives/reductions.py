@@ -219,7 +219,8 @@ def prod_vjp(
     """Multiply the cotangent by the product of the other factors, of which a starting value is one."""
     options = options_of(extras, rest)
     mask, initial = options.get("where"), options.get("initial")
-    ct = restore_axes(ct, x.shape, axis, keepdims)
+    if len(axis) < len(x.shape):
+        ct = restore_axes(ct, x.shape, axis, keepdims)
     if not x.size:
         cts = {"initial": None if initial is None else np.sum(ct)}
         return (np.zeros(x.shape, x.dtype), *(cts.get(name) for name in extras))
