@@ -29,7 +29,7 @@ WITHOUT = frozenset(
             "laid_as",
             "quantile",
             "quantile_collect",
-            "quantile_spread",
+            "quantile_distribute",
             "reduceat",
         ),
         "unravel_index",
@@ -46,7 +46,7 @@ OWN_BATCH = {
     "number": "numbers that differ from lane to lane are an array",
     "quantile": "the axes of q stand in front of all others",
     "quantile_collect": "as in quantile",
-    "quantile_spread": "as in quantile",
+    "quantile_distribute": "as in quantile",
     "solve": "a vector on the right is one only without lanes",
     "unravel_index": "the rows of the result stand in front of all lanes",
 }

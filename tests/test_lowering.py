@@ -156,7 +156,7 @@ ROUTINES = {
     *("matrix_rank", "scipy_qr", "fft", "ifft", "rfft", "irfft"),
     *("inv", "solve", "det", "slogdet", "cofactors", "reduceat"),
     *("packbits", "unpackbits"),
-    *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_spread", "quantile_collect"),
+    *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_distribute", "quantile_collect"),
     *("unravel_index", "array_equal", "array_equiv"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
     *("random_words", "random_draws", "correlation", "biased", "feedback"),

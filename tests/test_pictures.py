@@ -11,7 +11,7 @@ import wengert as wg
 from wengert.core.diagrams import picture_of
 from wengert.errors import DtypeError
 from wengert.graph import gradient, to_html, to_svg, trace
-from wengert.pictures.layout import BENDS, GAP, affordable, laid_out, layers_of, spread
+from wengert.pictures.layout import BENDS, GAP, affordable, laid_out, layers_of, set_apart
 from wengert.pictures.picture import Box, Picture, Wire
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -94,7 +94,7 @@ def test_positions_are_the_nearest_that_are_in_order():
     def cost(xs):
         return sum(p * (x - w) ** 2 for x, w, p in zip(xs, wanted, pulls, strict=True))
 
-    found = spread(wanted, pulls, [2.0] * 5)
+    found = set_apart(wanted, pulls, [2.0] * 5)
     assert all(b - a >= 2 - 1e-9 for a, b in itertools.pairwise(found))
     for i, sign in itertools.product(range(6), (1e-4, -1e-4)):
         for j in range(i, 6):

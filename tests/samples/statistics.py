@@ -34,9 +34,9 @@ def collect(t: Any, x: Any, q: Any, part: str = "value") -> Any:
     return apply(statistics.quantile_collect, t, x, q, part=part, **PLAN)
 
 
-def spread(ct: Any, x: Any, q: Any, part: str = "value") -> Any:
+def distribute(ct: Any, x: Any, q: Any, part: str = "value") -> Any:
     """Bring cotangents of quantiles of x to its elements."""
-    return apply(statistics.quantile_spread, ct, x, q, part=part, **PLAN)
+    return apply(statistics.quantile_distribute, ct, x, q, part=part, **PLAN)
 
 
 SAMPLES = [
@@ -98,8 +98,8 @@ SAMPLES = [
     sample("quantile_collect", collect, normal(2, 4), fixed(spaced(2, 4)), np.array([0.2, 0.7])),
     sample("quantile_collect", collect, normal(2, 3), fixed(np.array([[1.0, 1, 2], [3, 4, 4]])), np.array(0.4)),
     sample("quantile_collect", collect, normal(2, 4), fixed(spaced(2, 4)), np.array(0.7), part="slope"),
-    sample("quantile_spread", spread, normal(2, 2), fixed(spaced(2, 4)), np.array([0.2, 0.7])),
-    sample("quantile_spread", spread, normal(2), fixed(np.array([[1.0, 1, 2], [3, 4, 4]])), np.array(0.4)),
+    sample("quantile_distribute", distribute, normal(2, 2), fixed(spaced(2, 4)), np.array([0.2, 0.7])),
+    sample("quantile_distribute", distribute, normal(2), fixed(np.array([[1.0, 1, 2], [3, 4, 4]])), np.array(0.4)),
     # averages and covariances
     sample("mean", np.average, normal(3, 4), axis=1),
     sample("sum", lambda x, w: np.average(x, weights=w), normal(3, 4), positive(3, 4)),

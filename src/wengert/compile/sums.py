@@ -220,8 +220,8 @@ def variance(call: Call) -> Found:
     x = Scalar(call.nodes, call.args[0], shape)
     center = reduced(call.nodes, "add", x.access, shape, axis)
     kept = tuple([1 if k in axis else n for k, n in enumerate(shape)])
-    spread = restored(center, kept, axis).through(aligned(kept, len(shape)))
-    deviation = x - Scalar(call.nodes, spread, shape) / float(count)
+    center = restored(center, kept, axis).through(aligned(kept, len(shape)))
+    deviation = x - Scalar(call.nodes, center, shape) / float(count)
     total = reduced(call.nodes, "add", (deviation * deviation).access, shape, axis)
     total = restored(total, call.out.shape, axis) if call.params["keepdims"] else total
     found = Scalar(call.nodes, total, call.out.shape) / float(max(count - call.params["ddof"], 0))

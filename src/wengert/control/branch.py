@@ -21,11 +21,11 @@ from wengert.control.subgraphs import (
     filled,
     flagged,
     halves,
+    in_places,
     one_of,
+    parts_in_places,
     pushed_graph,
     select,
-    spread_out,
-    spread_parts,
     staged_among,
 )
 from wengert.core.aval import UNKNOWN, Aval, aval_of
@@ -110,7 +110,7 @@ class Branch(Structured):
         results = self.reach(flags, params, True)
         branches = tuple(pushed_graph(graph, flags[1:], results, order) for graph in params["branches"])
         found = apply(self, *values, *chain(*flagged(parts, flags)), branches=branches)
-        return found[: len(results)], spread_parts(found[len(results) :], results, order)
+        return found[: len(results)], parts_in_places(found[len(results) :], results, order)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Choose for all lanes at once; where the index differs between them, run every branch and select."""
@@ -191,7 +191,7 @@ class Branch(Structured):
         def pull(cts: Any) -> list[Any]:
             given = [zeros(a, near) if c is None else c for c, a in zip(flagged(cts, results), cts_avals, strict=True)]
             pulled = apply(self, index, *operands, *residuals, *given, branches=backward)
-            return [None, *spread_out(pulled, wanted[1:])]
+            return [None, *in_places(pulled, wanted[1:])]
 
         return found[: len(outs)], results, Pullback(self.name, len(outs), pull)
 

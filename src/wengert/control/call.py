@@ -18,9 +18,9 @@ from wengert.control.subgraphs import (
     dependent,
     flagged,
     halves,
+    in_places,
+    parts_in_places,
     pushed_graph,
-    spread_out,
-    spread_parts,
     staged_among,
     traced,
 )
@@ -72,7 +72,7 @@ class Call(Structured):
         results = self.reach(flags, params, True)
         pushed = pushed_graph(params["graph"], flags, results, order)
         found = apply(self, *values, *chain(*flagged(parts, flags)), **{**params, "graph": pushed})
-        return found[: len(results)], spread_parts(found[len(results) :], results, order)
+        return found[: len(results)], parts_in_places(found[len(results) :], results, order)
 
     def lanes(self, size: int, values: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Call the graph for all lanes."""
@@ -95,7 +95,7 @@ class Call(Structured):
             given = [zeros(a, near) if c is None else c for c, a in zip(flagged(cts, results), avals, strict=True)]
             read = [values[i] for i in cuts.read]
             pulled = apply(self, *read, *found[count:], *given, **{**params, "graph": cuts.backward})
-            return spread_out(pulled, wanted)
+            return in_places(pulled, wanted)
 
         return found[:count], results, Pullback(self.name, count, pull)
 

@@ -31,11 +31,11 @@ from wengert.control.subgraphs import (
     filled,
     flagged,
     halves,
+    in_places,
     one_of,
+    parts_in_places,
     pushed_graph,
     select,
-    spread_out,
-    spread_parts,
     staged_among,
     with_extra_inputs,
 )
@@ -234,8 +234,8 @@ class Loop(Structured):
         first, second = len(carried), len(carried) + len(moved)
         third = second + len(left)
         return [*results[:first], *results[second:third]], [
-            *spread_parts(results[first:second], carried, order),
-            *spread_parts(results[third:], left, order),
+            *parts_in_places(results[first:second], carried, order),
+            *parts_in_places(results[third:], left, order),
         ]
 
     def wider_cond(self, params: Params, constants: Sequence[Any], carried: Sequence[Any]) -> Graph:
@@ -382,9 +382,9 @@ class Loop(Structured):
                 cond=None,
                 spec=LoopSpec(len(constants), moving + len(sums), params["spec"].length, not params["spec"].reverse),
             )
-            of_constants = spread_out(found[moving : moving + len(sums)], wide.constants)
-            of_carried = spread_out(found[:moving], carried)
-            of_sequences = spread_out(found[moving + len(sums) :], wide.sequences)
+            of_constants = in_places(found[moving : moving + len(sums)], wide.constants)
+            of_carried = in_places(found[:moving], carried)
+            of_sequences = in_places(found[moving + len(sums) :], wide.sequences)
             return [*(None for _ in given.limit), *of_constants, *of_carried, *of_sequences]
 
         return outs, [*carried, *left], Pullback(self.name, len(outs), pull)

@@ -40,13 +40,13 @@ __all__ = [
     "dependent",
     "filled",
     "halves",
+    "in_places",
     "one_of",
+    "parts_in_places",
     "permuted",
     "pushed_graph",
     "row_of",
     "select",
-    "spread_out",
-    "spread_parts",
     "staged_among",
     "traced",
     "with_extra_inputs",
@@ -183,10 +183,10 @@ def parts_of(value: Any, trace: Dual | Jet, width: int) -> list[Any]:
     return [value._node.tangent] if isinstance(trace, Dual) else [value._node[k] for k in range(1, width + 1)]
 
 
-def spread_parts(items: Sequence[Any], flags: Flags, order: int | None) -> list[Any]:
+def parts_in_places(items: Sequence[Any], flags: Flags, order: int | None) -> list[Any]:
     """Return a tuple of tangent or coefficients for each flag that is set, None for the others."""
     width = 1 if order is None else order
-    return spread_out([tuple(items[i * width : (i + 1) * width]) for i in range(sum(flags))], flags)
+    return in_places([tuple(items[i * width : (i + 1) * width]) for i in range(sum(flags))], flags)
 
 
 # Batching
@@ -336,7 +336,7 @@ def flagged(values: Sequence[Any], flags: Flags) -> list[Any]:
     return [x for x, flag in zip(values, flags, strict=True) if flag]
 
 
-def spread_out(items: Sequence[Any], flags: Flags) -> list[Any]:
+def in_places(items: Sequence[Any], flags: Flags) -> list[Any]:
     """Return one item for each flag: the next where it is set, None elsewhere."""
     rest = iter(items)
     return [next(rest) if flag else None for flag in flags]

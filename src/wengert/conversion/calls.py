@@ -154,7 +154,7 @@ def callee(function: Any) -> Any:
             return replaced
         return passing(function) if function in PASSING else function
     if issubclass(kind, functools.partial):  # what a transformation returned, too
-        return function if is_plain(function) else converted(function)
+        return function if is_settled(function) else converted(function)
     call = call_method(kind)
     if type(call) is FunctionType and not is_library(call.__code__):
         inner = called_function(call)
@@ -167,7 +167,7 @@ def callee_in_for(function: Any) -> Any:
     return items_of(function) if type(function) is type and function in ITERATORS else callee(function)
 
 
-def is_plain(function: functools.partial[Any]) -> bool:
+def is_settled(function: functools.partial[Any]) -> bool:
     """Tell whether a partial has nothing to convert."""
     inner = function.func
     return not isinstance(inner, FunctionType | MethodType) or callee(inner) is inner

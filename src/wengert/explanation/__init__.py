@@ -20,7 +20,7 @@ from wengert.core.requirements import require_callable
 from wengert.core.source import Position
 from wengert.core.tensor import raw
 from wengert.errors import DtypeError, describe
-from wengert.explanation.listing import Lister, Listing, Operation, Reference, parents_of, snapshot
+from wengert.explanation.listing import Lister, Listing, Operation, Reference, elements_now, parents_of
 from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
 from wengert.traces.tape import Node
 from wengert.transforms.recording import Recording, ones_for, scalar_output
@@ -238,7 +238,7 @@ def explained(
     known = named_results(listing, run.nodes, inputs)
     return Explanation(
         title=title,
-        inputs=tuple(Step(name, "", snapshot(x)) for name, x in zip(inputs, run.leaves, strict=True)),
+        inputs=tuple(Step(name, "", elements_now(x)) for name, x in zip(inputs, run.leaves, strict=True)),
         forward=tuple(step for operation in listing.operations for step in steps_of(operation, known)),
         reverse=tuple(adjoints(swept, run.nodes, known)),
         value=run.result(),
@@ -258,7 +258,7 @@ def named_results(listing: Lister, inputs: Sequence[Reference], names: Sequence[
 def watched(swept: dict[Node, Any], node: Node, ct: Any) -> None:
     """Keep the complete cotangent of a node; an operation with several results has none of its own."""
     if not isinstance(ct, list):
-        swept[node] = snapshot(ct)
+        swept[node] = elements_now(ct)
 
 
 def steps_of(operation: Operation, known: Mapping[Reference, str]) -> list[Step]:

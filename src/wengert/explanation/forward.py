@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.tensor import raw
 from wengert.explanation import Explanation, Step, named_results, steps_of
-from wengert.explanation.listing import ForwardListing, Reference, snapshot
+from wengert.explanation.listing import ForwardListing, Reference, elements_now
 from wengert.transforms.forward import pushed
 
 __all__ = ["forward_explanation", "stacked", "unit_vectors"]
@@ -38,7 +38,7 @@ def forward_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Seq
         for seed in unit_vectors(args[i]):
             listing, output, slope, inputs = one_pass(fun, args, i, seed)
             steps = steps or named_steps(listing, inputs, names)
-            slopes.append(snapshot(slope))
+            slopes.append(elements_now(slope))
             columns.append([seed if j == i else None for j in range(len(args))])
             columns[-1] += [t for operation in listing.operations for t in operation.tangents]
         values = [*map(np.asarray, args), *(step.value for step in steps)]
@@ -49,7 +49,7 @@ def forward_explanation(fun: Callable[..., Any], args: Sequence[Any], names: Seq
         gradient.append(stacked(slopes, shape))
     return Explanation(
         title=title,
-        inputs=tuple(Step(name, "", snapshot(x)) for name, x in zip(names, args, strict=True)),
+        inputs=tuple(Step(name, "", elements_now(x)) for name, x in zip(names, args, strict=True)),
         forward=tuple(steps),
         reverse=(),
         value=raw(output),

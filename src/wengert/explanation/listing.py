@@ -17,7 +17,7 @@ from wengert.traces.dual import Dual, Moving
 from wengert.traces.tape import Node, Output, Tape
 from wengert.traces.transient import Transient
 
-__all__ = ["ForwardListing", "Lister", "Listing", "Operation", "Reference", "parents_of", "snapshot"]
+__all__ = ["ForwardListing", "Lister", "Listing", "Operation", "Reference", "elements_now", "parents_of"]
 
 
 class Unrecorded:
@@ -95,7 +95,7 @@ class Lister(Transient):
                 shapes=tuple(np.shape(x) if not isinstance(x, Tensor) else x.shape for x in operands),
                 params=params,
                 results=tuple(map(self.result_reference, results)),
-                values=tuple(map(snapshot, results)),
+                values=tuple(map(elements_now, results)),
                 tangents=tuple(map(self.tangent_of, results)),
                 position=position_of(*caller()),
             )
@@ -134,10 +134,10 @@ class ForwardListing(Lister, Dual):
 
     def tangent_of(self, result: Tensor) -> Any:
         """Return the present tangent of a result; None where it is zero, whatever the arguments are."""
-        return snapshot(result._node.tangent) if result._trace is self else None
+        return elements_now(result._node.tangent) if result._trace is self else None
 
 
-def snapshot(value: Any) -> Any:
+def elements_now(value: Any) -> Any:
     """Return a value's present elements: a NumPy scalar, or a copy that nobody writes to."""
     found = raw(value)
     return found if isinstance(found, np.generic) else np.array(found)[()]

@@ -13,7 +13,7 @@ from wengert.core.order import is_scalar
 from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
-from wengert.numpy._order import laid_as, laid_out, memories_of
+from wengert.numpy._order import laid_as, laid_out, layouts_of
 from wengert.primitives import conversion, elementwise
 
 __all__: list[str] = []
@@ -211,7 +211,7 @@ def filled_like(function: Any) -> Callable[..., Any]:
         device: Any = None,
     ) -> Any:
         x = as_tensor(a)
-        memories = memories_of(x)
+        memories = layouts_of(x)
         made = constant_tensor(function(memories[0], dtype=dtype, order=order, shape=shape))
         return made if len(memories) == 1 else laid_as(made, x, order)
 

@@ -15,10 +15,10 @@ from wengert.core.tensor import Tensor
 from wengert.core.views import base_and_path, undecided_text
 from wengert.primitives import barriers, conversion
 
-__all__ = ["laid_as", "laid_out", "memories_of"]
+__all__ = ["laid_as", "laid_out", "layouts_of"]
 
 
-def memories_of(x: Tensor) -> list[Any]:
+def layouts_of(x: Tensor) -> list[Any]:
     """Return an array for each way in which a Tensor (one lane of it, in a batch) may lie in memory, for its flags."""
     return [np.asarray(example(x.shape, way, x.dtype)) for way in ways_of(strides_of(x))]
 
@@ -31,7 +31,7 @@ def laid_out(name: str, x: Tensor, order: Any) -> Tensor:
     wanted: Any = as_order(order, "K")
     if wanted not in ("C", "F"):
         return x
-    flags = [memory.flags for memory in memories_of(x)]
+    flags = [memory.flags for memory in layouts_of(x)]
     lies = [one.c_contiguous if wanted == "C" else one.f_contiguous for one in flags]
     if all(lies):
         return x
@@ -43,7 +43,7 @@ def laid_out(name: str, x: Tensor, order: Any) -> Tensor:
 
 def laid_as(result: Any, x: Tensor, order: str = "K") -> Any:
     """Return a result of this library's making in memory that lies as `empty_like` of another Tensor would."""
-    made = [np.empty_like(memory, order=order, shape=result.shape) for memory in memories_of(x)]  # type: ignore[call-overload]  # the stub wants literals
+    made = [np.empty_like(memory, order=order, shape=result.shape) for memory in layouts_of(x)]  # type: ignore[call-overload]  # the stub wants literals
     axes = {tuple(permuted(memory.strides)) for memory in made}
     if len(axes) == 1:
         return arranged(result, axes.pop())

@@ -185,14 +185,14 @@ def polyfit(
         return found, residuals, rank, singular, rcond
     if not cov:
         return found
-    spread = np.linalg.inv(np.dot(powers.T, powers)) / np.outer(scale, scale)
+    covariance = np.linalg.inv(np.dot(powers.T, powers)) / np.outer(scale, scale)
     if cov != "unscaled":
         if len(points) <= order:
             needed = f"more than {order} are needed to scale the covariance"
             raise UsageError(describe("polyfit", f"{len(points)} points", needed, "Pass cov='unscaled'"))
         factor = residuals / (len(points) - order)
-        return found, (spread if values.ndim == 1 else spread[:, :, None]) * factor
-    return found, spread if values.ndim == 1 else spread[:, :, None]
+        return found, (covariance if values.ndim == 1 else covariance[:, :, None]) * factor
+    return found, covariance if values.ndim == 1 else covariance[:, :, None]
 
 
 def fitting_order(deg: Any, x: Any, y: Any) -> int:

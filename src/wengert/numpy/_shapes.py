@@ -23,7 +23,7 @@ from wengert.core.tensor import Tensor, constant_tensor, is_staged, raw
 from wengert.core.views import ALIAS, base_and_path, is_window, undecided_text, window_on
 from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
-from wengert.numpy._order import memories_of
+from wengert.numpy._order import layouts_of
 from wengert.numpy._out import with_out
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
@@ -42,7 +42,7 @@ def buffers_of(x: Tensor) -> list[Any]:
 
     What is being traced has no memory yet: an example stands for it, or several where traced values decide how it lies.
     """
-    memories = memories_of(x)
+    memories = layouts_of(x)
     if len(memories) > 1 or is_staged(x):
         return memories
     buffer = raw(x)

@@ -312,7 +312,7 @@ def upright(items: Items, rows: Sequence[Sequence[int]], inward: float) -> list[
     for row in rows:
         apart = gaps(items, row)
         start = -sum(apart) / 2
-        for item, center in zip(row, spread([start] * len(row), [1.0] * len(row), apart), strict=True):
+        for item, center in zip(row, set_apart([start] * len(row), [1.0] * len(row), apart), strict=True):
             centers[item] = center
     for downward in (True, False, True, False, True):
         for row in rows if downward else reversed(rows):
@@ -326,7 +326,7 @@ def upright(items: Items, rows: Sequence[Sequence[int]], inward: float) -> list[
                     ends = [(centers[x.lower] + x.arrives - x.leaves) * items.pull(x) for x in links]
                 wanted.append(sum(ends) / (total + inward) if total else centers[item])
                 pulls.append(total + inward or 0.1)
-            for item, center in zip(row, spread(wanted, pulls, gaps(items, row)), strict=True):
+            for item, center in zip(row, set_apart(wanted, pulls, gaps(items, row)), strict=True):
                 centers[item] = center
     return centers
 
@@ -337,13 +337,13 @@ def gaps(items: Items, row: Sequence[int]) -> list[float]:
     return [(widths[a] + widths[b]) / 2 + (GAP if a < boxes and b < boxes else GAP / 2) for a, b in pairwise(row)]
 
 
-def spread(wanted: Sequence[float], pulls: Sequence[float], apart: Sequence[float]) -> list[float]:
+def set_apart(wanted: Sequence[float], pulls: Sequence[float], apart: Sequence[float]) -> list[float]:
     """Return the positions nearest to the wanted ones (in weighted squares) that are in order and far enough apart.
 
     Less the distances before each it is a regression that must not decrease, which pooling neighbours that are in the
     wrong order solves: R. E. Barlow et al., Statistical inference under order restrictions, 1972.
 
-    >>> spread([0.0, 0.0, 9.0], [1.0, 1.0, 1.0], [2.0, 2.0])
+    >>> set_apart([0.0, 0.0, 9.0], [1.0, 1.0, 1.0], [2.0, 2.0])
     [-1.0, 1.0, 9.0]
     """
     before = [0.0]

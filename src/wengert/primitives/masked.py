@@ -128,11 +128,11 @@ def selected(x: Tensor, mask: Tensor) -> Tensor:
         rows = x.reshape(math.prod(kept.shape), *rest)
         first = rows[kept.argmax().reshape(1)]
         spare = apply(where, np.any(kept), apply(barrier, first), np.ones((), x.dtype))
-        whole = apply(where, spread_mask(kept, x.ndim), x, spare)
+        whole = apply(where, with_trailing_axes(kept, x.ndim), x, spare)
     return selection(Chosen(whole, kept, position_of(*caller())))
 
 
-def spread_mask(mask: Tensor, rank: int) -> Tensor:
+def with_trailing_axes(mask: Tensor, rank: int) -> Tensor:
     """Return a mask with axes of length one behind its own."""
     return mask.reshape(*mask.shape, *(1,) * (rank - mask.ndim))
 
@@ -148,7 +148,7 @@ def put_back(target: Tensor, mask: Tensor, value: Any) -> Any:
         raise unknown_mask_error(mask, position_of(*caller()))
     if value.dtype != target.dtype and value.dtype.kind != "c":
         value = value.astype(target.dtype)
-    return apply(where, spread_mask(mask, target.ndim), value, target)
+    return apply(where, with_trailing_axes(mask, target.ndim), value, target)
 
 
 def unknown_mask_error(mask: Any, place: Position | None = None) -> GraphError | UsageError:

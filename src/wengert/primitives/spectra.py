@@ -173,7 +173,7 @@ def ratio_of(g: Any, own: Any, limit: float) -> Any:
 cluster_share = constant("cluster_share", evaluate_cluster_share, form=Routine("(n,n),(n),(n)->(n,n)"))
 
 
-def is_spread(w: Any) -> bool:
+def are_distinct(w: Any) -> bool:
     """Tell whether sorted eigenvalues are known to be different."""
     if not is_concrete(w):
         return False
@@ -197,7 +197,7 @@ def inner_gradient(x: Any, ct_w: Any, w: Any, of_values: bool) -> Any:
     inner = over_gaps(x - adjoint(x), w)
     if ct_w is not None:
         inner = inner + on_diagonal(ct_w)
-    if is_spread(w):
+    if are_distinct(w):
         return inner
     role = "only" if of_values else "unused" if ct_w is None else "used"
     return inner + apply(cluster_share, x, np.zeros_like(w) if ct_w is None else ct_w, w, values=role)

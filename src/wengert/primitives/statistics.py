@@ -199,7 +199,7 @@ nanstd = dispersion("nanstd", np.nanstd, root=True)
 #
 # A quantile lies between two sorted elements: (1 - g) s[j] + g s[j + 1], where j + g depends on q and the number of
 # elements. `quantile_collect` is that combination of any array t, sorted as x is and averaged over elements of x
-# that are tied; `quantile_spread` is its transpose in t. With part="slope" the weights are the derivatives of
+# that are tied; `quantile_distribute` is its transpose in t. With part="slope" the weights are the derivatives of
 # (1 - g, g) by q. The two are each other's vjp, and quantile's vjp is made of them, to any order.
 
 # without NumPy's type overloads, which know few of the combinations of arguments
@@ -324,7 +324,7 @@ def evaluate_collect(t: Any, x: Any, q: Any, *weights: Any, keepdims: bool, axis
     return found.T.reshape(shape).astype(t.dtype)[()]
 
 
-def evaluate_spread(ct: Any, x: Any, q: Any, *weights: Any, keepdims: bool, axis: Axes, **options: Any) -> Any:
+def evaluate_distribute(ct: Any, x: Any, q: Any, *weights: Any, keepdims: bool, axis: Axes, **options: Any) -> Any:
     """Evaluate the transpose of `evaluate_collect`: bring a cotangent of the quantiles to the elements."""
     options.pop("moving")
     if not x.size:
@@ -355,13 +355,13 @@ def along_q(ct: Any, t: Any, x: Any, q: Any, weights: tuple[Any, ...], options: 
 
 
 def collect_vjp(ct: Any, _out: Any, t: Any, x: Any, q: Any, *weights: Any, **options: Any) -> Any:
-    """Spread the cotangent of a combination."""
-    ct_t = apply(quantile_spread, ct, x, q, *weights, **options)
+    """Distribute the cotangent of a combination."""
+    ct_t = apply(quantile_distribute, ct, x, q, *weights, **options)
     return ct_t, None, along_q(ct, t, x, q, weights, options), *(None,) * len(weights)
 
 
-def spread_vjp(ct: Any, _out: Any, c: Any, x: Any, q: Any, *weights: Any, **options: Any) -> Any:
-    """Collect the cotangent of what was spread."""
+def distribute_vjp(ct: Any, _out: Any, c: Any, x: Any, q: Any, *weights: Any, **options: Any) -> Any:
+    """Collect the cotangent of what was distributed."""
     ct_c = apply(quantile_collect, ct, x, q, *weights, **options)
     return ct_c, None, along_q(c, ct, x, q, weights, options), *(None,) * len(weights)
 
@@ -389,14 +389,14 @@ def batch_quantile(
     moved[place] = q
     if len(moved) > place + 1:
         moved[place + 1] = beside_lanes(moved[place + 1], moved[place - 1], params["axis"])
-    if primitive is quantile_spread:
+    if primitive is quantile_distribute:
         moved[0] = np.moveaxis(moved[0], 0, np.ndim(q))
     result = apply(primitive, *moved, **{**params, "axis": shift(params["axis"])})
-    return result if primitive is quantile_spread else np.moveaxis(result, np.ndim(q), 0)
+    return result if primitive is quantile_distribute else np.moveaxis(result, np.ndim(q), 0)
 
 
 quantile_collect = opaque("quantile_collect", evaluate_collect, vjp=collect_vjp, batch=batch_quantile)
-quantile_spread = opaque("quantile_spread", evaluate_spread, vjp=spread_vjp, batch=batch_quantile)
+quantile_distribute = opaque("quantile_distribute", evaluate_distribute, vjp=distribute_vjp, batch=batch_quantile)
 
 
 def evaluate_quantile(
@@ -418,14 +418,14 @@ def evaluate_quantile(
 
 def quantile_vjp(ct: Any, _out: Any, x: Any, q: Any, *weights: Any, **options: Any) -> Any:
     """Bring the cotangent to the elements that a quantile lies between; those tied share equally."""
-    ct_x = apply(quantile_spread, ct, x, q, *weights, part="value", **options)
+    ct_x = apply(quantile_distribute, ct, x, q, *weights, part="value", **options)
     return ct_x, along_q(ct, x, x, q, weights, options), *(None,) * len(weights)
 
 
 def median_vjp(ct: Any, _out: Any, x: Any, *, axis: Axes, keepdims: bool, skipna: bool) -> Any:
     """Bring the cotangent to the one or two elements in the middle; those tied share equally."""
     options = {"method": "linear", "percent": False, "moving": False, "part": "value"}
-    return apply(quantile_spread, ct, x, 0.5, axis=axis, keepdims=keepdims, skipna=skipna, **options)
+    return apply(quantile_distribute, ct, x, 0.5, axis=axis, keepdims=keepdims, skipna=skipna, **options)
 
 
 quantile = opaque("quantile", evaluate_quantile, vjp=quantile_vjp, batch=batch_quantile, firm=False)

@@ -185,8 +185,8 @@ class Multinomial(WithProbabilities):
     def cov(self, n: Any, p: Any) -> Any:
         """Return the covariances of the counts."""
         valid, n, p = self.checked("cov", n, p)
-        spread = p[..., :, np.newaxis] * (np.eye(p.shape[-1]) - p[..., np.newaxis, :])
-        return either(valid[..., np.newaxis, np.newaxis], n[..., np.newaxis, np.newaxis] * spread, np.nan)
+        covariance = p[..., :, np.newaxis] * (np.eye(p.shape[-1]) - p[..., np.newaxis, :])
+        return either(valid[..., np.newaxis, np.newaxis], n[..., np.newaxis, np.newaxis] * covariance, np.nan)
 
 
 # Vectors
@@ -291,10 +291,10 @@ class MultivariateStudent(WithDensity):
     def rvs(self, loc: Any = None, shape: Any = 1, df: Any = 1, *, key: Any, size: Any = ()) -> Any:
         """Return random vectors along the last axis, differentiable in all parameters."""
         first, second = random.split(key)
-        spread = CONTINUOUS["chi2"].rvs(df, key=first, size=shape_of(size)) / df
+        scale = CONTINUOUS["chi2"].rvs(df, key=first, size=shape_of(size)) / df
         _, centre, _ = located("multivariate_t.rvs", loc, shape)
         normal = MultivariateNormal().rvs(None if loc is None else centre * 0, shape, key=second, size=size)
-        return centre + normal / np.sqrt(spread)[..., np.newaxis]
+        return centre + normal / np.sqrt(scale)[..., np.newaxis]
 
     def entropy(self, loc: Any = None, shape: Any = 1, df: Any = 1) -> Any:
         """Return the differential entropy."""

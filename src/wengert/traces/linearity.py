@@ -96,11 +96,6 @@ def decided(graph: Graph, count: int) -> bool | None:
     return Walk().graph(graph, [i < count for i in range(len(graph.inputs))])
 
 
-def is_plain(value: Any) -> bool:
-    """Tell whether a result is no Tensor."""
-    return value is None or not hasattr(value, "_trace")
-
-
 class Walk:
     """Follow the cotangents, or tangents, through a graph.
 

@@ -24,7 +24,7 @@ from wengert.transforms.boundary import (
     selected_arguments,
 )
 from wengert.transforms.forward import pushed
-from wengert.transforms.reverse import copied, gradient_function, pulled
+from wengert.transforms.reverse import gradient_function, own_copy, pulled
 from wengert.transforms.transformed import transformed
 from wengert.transforms.typing import ArrayDerivative, Derived
 
@@ -419,7 +419,7 @@ def linearize(fun: Callable[..., R], *primals: *Args) -> tuple[R, Callable[[*Arg
     >>> push(1.0), push(10.0)
     (6.0, 60.0)
     """
-    kept = tuple(map_leaves(copied, x) for x in primals)
+    kept = tuple(map_leaves(own_copy, x) for x in primals)
 
     def moved(*tangents: Any) -> tuple[Any, Any]:
         output, tangent = pushed("linearize", fun, kept, tangents, originals=primals)

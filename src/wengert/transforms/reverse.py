@@ -332,7 +332,7 @@ def pulled(
     """
     require_callable(name, fun)
     require_flag(name, has_aux=has_aux)
-    kept = tuple(map_leaves(copied, x) for x in primals)
+    kept = tuple(map_leaves(own_copy, x) for x in primals)
     run = Recording(name, fun, kept, {}, range(len(primals)), has_aux, originals=primals)
     if not any_result:
         require_differentiable_results(name, run.outputs, run.structure, run.leaves)
@@ -351,11 +351,11 @@ def pulled(
         cts = [matched(run.outputs[i], leaf) for i, leaf in enumerate(given)]
         return run.cotangents(cts, retain=True)
 
-    result = map_leaves(copied, run.result())
-    return (result, pullback, map_leaves(copied, run.aux)) if has_aux else (result, pullback)
+    result = map_leaves(own_copy, run.result())
+    return (result, pullback, map_leaves(own_copy, run.aux)) if has_aux else (result, pullback)
 
 
-def copied(leaf: Any) -> Any:
+def own_copy(leaf: Any) -> Any:
     """Return a copy of an ndarray: what the caller may write to, while the pullback needs the original."""
     return leaf.copy(order="K") if isinstance(leaf, np.ndarray) else leaf
 

@@ -189,10 +189,10 @@ def between(x: Any, rows: Sequence[Row], order: int, mode: str, cval: Any, apart
     parts = [taps(row, n, order, mode) for row, n in zip(rows, x.shape, strict=False)]
     if not apart:
         rank = rows[0].ndim
-        index = [part[0].reshape(*rows[0].shape, *spread(order + 1, i, count)) for i, part in enumerate(parts)]
+        index = [part[0].reshape(*rows[0].shape, *along_one(order + 1, i, count)) for i, part in enumerate(parts)]
         found = x[tuple(index)]
         if mode == "grid-constant":
-            shapes = [part[2].reshape(*rows[0].shape, *spread(order + 1, i, count)) for i, part in enumerate(parts)]
+            shapes = [part[2].reshape(*rows[0].shape, *along_one(order + 1, i, count)) for i, part in enumerate(parts)]
             found = np.where(trailing(functools.reduce(np.logical_and, shapes), found), found, cval)
         for _, weight, _, inside in parts:
             found = np.sum(found * trailing(weight, found), axis=rank)
@@ -200,17 +200,17 @@ def between(x: Any, rows: Sequence[Row], order: int, mode: str, cval: Any, apart
     else:
         for axis, (index, weight, inside, whole) in enumerate(parts):
             found = np.take(found, index, axis=axis)
-            shape = spread(weight.shape, axis, found.ndim - 1)
+            shape = along_one(weight.shape, axis, found.ndim - 1)
             if mode == "grid-constant":
                 found = np.where(inside.reshape(shape), found, cval)
             found = np.sum(found * weight.reshape(shape), axis=axis + 1)
-            known.append(whole.reshape(spread(whole.shape, axis, found.ndim)))
+            known.append(whole.reshape(along_one(whole.shape, axis, found.ndim)))
     if mode != "constant":
         return found
     return np.where(trailing(functools.reduce(np.logical_and, known), found), found, cval)
 
 
-def spread(lengths: Any, axis: int, count: int) -> tuple[int, ...]:
+def along_one(lengths: Any, axis: int, count: int) -> tuple[int, ...]:
     """Return a shape with lengths in place of one of some axes, the others of length 1."""
     inner = lengths if isinstance(lengths, tuple) else (lengths,)
     return (*(1,) * axis, *inner, *(1,) * (count - axis - 1))
