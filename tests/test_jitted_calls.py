@@ -88,6 +88,8 @@ NATIVE: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = 
     "static arguments by name": (wg.jit(power, static_argnames="times"), (X,), {"times": 3, "scale": 2.0}),
     "static functions": (wg.jit(lambda f, x: f(x), static_argnums=0), (rosenbrock, X), {}),
     "static text": (wg.jit(lambda x, c: x * c[1], static_argnums=1), (X, ("times", 2.0)), {}),
+    "computed places": (wg.jit(lambda x, i: (x[i] * 2.0, np.sum(x[i]))), (X, np.array([3, -1, 0])), {}),
+    "gradients at computed places": (wg.jit(wg.grad(lambda x, i: np.sum(x[i] ** 2))), (X, np.array([3, -1, 3])), {}),
     "a calls in a call": (wg.jit(lambda x: wg.jit(rosenbrock)(x) + 1.0), (X,), {}),
 }
 
@@ -105,6 +107,19 @@ def test_the_second_call_is_native(case: str, monkeypatch: pytest.MonkeyPatch) -
         assert type(x) is type(y)
         assert np.ndim(x) == 0 or x.strides == y.strides
     assert f.trace_count == 1
+
+
+def test_a_place_out_of_bounds_is_numpys_error_from_native_calls_too() -> None:
+    f = wg.jit(lambda p, i: {"all": p["x"][i] * 2.0, "first": p["x"][i[0]]})
+    at, beyond = np.array([2, 0]), np.array([2, 10])
+    for _ in range(2):
+        f({"x": X[::2]}, at)  # a copy is made for native code
+    known = len(f.variants())
+    for _ in range(3):
+        with pytest.raises(IndexError, match="index 10 is out of bounds for axis 0 with size 5"):
+            f({"x": X[::2]}, beyond)
+        assert same(f({"x": X[::2]}, at)["all"], X[::2][at] * 2.0)
+    assert known == len(f.variants()) == 1
 
 
 def twice(x: Any) -> Any:

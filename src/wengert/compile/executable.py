@@ -124,10 +124,11 @@ class GraphFunction(Entry):
         if self.waiting or self.compiled is None:
             self.waiting -= self.waiting > 0
             return tuple(evaluate(self.graph, values))
+        results = self.compiled(values)  # first: what raises an error here is not offered again
         if self.called and self.program is not None:
             self.offer(self, list(map(kind_of, values)))
         self.called = True
-        return self.compiled(values)
+        return results
 
     @property
     def program(self) -> Executable | None:

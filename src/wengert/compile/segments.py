@@ -36,8 +36,8 @@ class Segment(Record, Generic[P]):
         program: what computes it, kernels or machine code; None where NumPy does.
         reasons: why NumPy does, for each equation.
         dropped: the variables that nothing reads after it.
-        is_whole: whether it computes all results, but for known numbers, from all inputs, and nothing besides. What a
-            program gives after them is whether a place was out of bounds.
+        is_whole: whether it computes all results, but for known numbers, from all inputs. What a program gives after
+            them is whether a place was out of bounds.
     """
 
     def __init__(
@@ -124,9 +124,7 @@ def segmented(graph: Graph, least: Callable[[Graph], bool] | None = None) -> Seg
     if least is not None and all(equation.primitive.view for equation in graph.equations):
         refused |= dict.fromkeys(range(len(graph.equations)), "a view, and nothing else to compute")
     if not refused and outputs and None not in lowered.inputs and are_apart(outputs):
-        is_whole = not lowered.nodes.outside
-        if is_whole or least is None or least(whole):
-            return Segments(graph, (Segment(whole, kernels_of(lowered), (), (), is_whole=is_whole),))
+        return Segments(graph, (Segment(whole, kernels_of(lowered), (), (), is_whole=True),))
     bound = {v for equation in graph.equations for v in equation.outputs}
     part = part_of(graph.equations, bound.intersection(ordered(outputs)))
     kept = ordered(outputs)

@@ -21,7 +21,8 @@ class Callee:
 
     Args:
         address: of a tables.KERNEL, which gets the addresses of the arrays and numbers of the arguments, then of the
-            result, each in the order in which `kinds.leaves` has them.
+            result, each in the order in which `kinds.leaves` has them, and that of a byte, which is zero: if it makes
+            that one, there is no result, and Python does what is to be done.
         arena: memory for the kernel, as `memory.room` gives it, with its constants. One call at a time uses it;
             others get a copy, in which nothing but the constants is as it was.
         team: where the address of a team's memory stands, for the kernel; none for no team.

@@ -81,8 +81,7 @@ def attempt(b: Builder, called: Value, arguments: Value, positional: Value, name
                 referring.store(variant.get("next"))
                 variant.set("next", called.get("first"))
                 called.set("first", variant)
-            result.store(b.call(run, variant, frame))
-            b.give(True)
+            b.give(b.call(run, variant, frame, result))
         place.store(variant.field("next"))
 
 
@@ -245,9 +244,12 @@ def contains(b: Builder, node: Value, thing: Value, frame: Value) -> None:
 # ------------------------------------------------------------------------------------------------ results
 
 
-@native(POINTER, Pointer(VARIANT), Pointer(FRAME))
-def run(b: Builder, variant: Value, frame: Value) -> None:
-    """Run a variant on the arguments that a frame has; return the result, or nothing after an error."""
+@native(BOOL, Pointer(VARIANT), Pointer(FRAME), Pointer(POINTER))
+def run(b: Builder, variant: Value, frame: Value, result: Value) -> None:
+    """Run a variant on the arguments that a frame has; leave the result, or nothing after an error.
+
+    Return whether that is all: not if the kernel says that it failed, and Python is to do it.
+    """
     b.do(hold, variant)
     inputs, outputs = variant.get("inputs"), variant.get("outputs")
     objects = frame.field("objects")
@@ -255,11 +257,14 @@ def run(b: Builder, variant: Value, frame: Value) -> None:
         b.do(hold, objects.at(each.index).load())
     with b.loop(outputs) as each:
         objects.at(inputs + each.index).store(None)
-    result = b.stack(POINTER)
+    failed = frame.field("failed")
+    failed.store(0)
+    frame.field("addresses").at(inputs + outputs).store(failed)
     result.store(None)
     with (
         b.when(b.call(prepare, variant, frame)),
         b.when(b.call(compute, variant, frame)),
+        b.when(failed.load().equals(0)),
         b.when(b.call(box, variant, frame)),
     ):
         result.store(b.call(assembled, variant.get("result").to(NODE), frame))
@@ -270,7 +275,7 @@ def run(b: Builder, variant: Value, frame: Value) -> None:
     with b.when(variant.get("holds").differs(0)), b.loop(inputs) as each:
         b.do(drop, objects.at(each.index).load())
     b.do(drop, variant)
-    b.give(result.load())
+    b.give(failed.load().equals(0))
 
 
 @native(BOOL, Pointer(VARIANT), Pointer(FRAME))

@@ -37,7 +37,7 @@ class CtypesVariant:
         self.made, self.callee = list(leaves((result,))), callee
 
     def tried(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return the result for arguments; MISMATCH if they are others."""
+        """Return the result for arguments; MISMATCH if they are others, or the kernel says that there is none."""
         if tuple(kwargs) != self.names or len(args) + len(kwargs) != len(self.arguments):
             return MISMATCH
         inputs: list[Any] = []
@@ -45,7 +45,10 @@ class CtypesVariant:
             if not matches(kind, value, inputs):
                 return MISMATCH
         outputs = [room(kind) for kind in self.made]
-        self.callee.call([array.ctypes.data for array in (*inputs, *outputs)])
+        failed = np.zeros((), np.bool_)
+        self.callee.call([array.ctypes.data for array in (*inputs, *outputs, failed)])
+        if failed:
+            return MISMATCH
         return assembled(self.result, iter(outputs))
 
 

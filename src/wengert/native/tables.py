@@ -96,8 +96,9 @@ ENTRY = Struct(
 
 FRAME = Struct(
     "Frame",
+    failed=I64,  # whether there are no results, which a kernel may say after them
     numbers=Array(I64, 2 * MANY_LEAVES),
-    addresses=Array(POINTER, MANY_LEAVES),
+    addresses=Array(POINTER, MANY_LEAVES + 1),
     objects=Array(POINTER, MANY_LEAVES),  # that belong to the addresses
 )
 """What one call has on the stack."""
