@@ -26,6 +26,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "_malloc",
             "_places",
             "_records",
+            "_unstopped",
             "native",
             "pictures",
         }

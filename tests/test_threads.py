@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -202,3 +203,30 @@ def test_processes_that_are_forked_while_others_accumulate_can_do_so_too() -> No
         return found
 
     assert in_threads(fork, accumulate, accumulate)[0] == [0] * 20
+
+
+LOADING = """
+import importlib.abc, sys, threading, time
+import numpy as np
+import wengert as wg
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {library!r}:
+            begun.set(); time.sleep(0.3); print("loaded", flush=True)
+begun = threading.Event()
+sys.meta_path.insert(0, Slow())
+threading.Thread(target=lambda: {use}, daemon=True).start()
+begun.wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "use"),
+    [("optree", "wg.tree.leaves([1.0])"), ("llvmlite.binding", "wg.jit(lambda x: np.sin(x))(np.ones(3))")],
+)
+def test_python_ends_when_a_daemons_thread_has_loaded_a_library(library: str, use: str) -> None:
+    """Stopped in the middle of that, the thread would abort the process."""
+    text = LOADING.format(library=library, use=use)
+    switches = {**os.environ, "WENGERT_NATIVE": "1", "WENGERT_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=switches, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "loaded\n", "")

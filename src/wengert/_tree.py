@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from wengert._unstopped import UNSTOPPED
 from wengert.errors import UsageError, describe
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "STATIC",
     "flatten",
     "flatten_prefix",
+    "library",
     "map_leaves",
     "nested_too_deeply",
     "place_of",
@@ -58,8 +60,7 @@ def flatten(
         return [tree], None
     if tree is not None and not is_container(kind):
         return [tree], None
-    import optree  # on first use: it costs more than the rest of the import
-
+    optree = library()
     if in_order:
         keep_order()
     while True:
@@ -95,11 +96,17 @@ def nested_too_deeply(name: str, tree: Any) -> UsageError:
 
 
 @functools.cache
+def library() -> types.ModuleType:
+    """Return optree, loaded on first use: that takes longer than the rest of the import."""
+    with UNSTOPPED:
+        import optree
+    return optree
+
+
+@functools.cache
 def keep_order() -> None:
     """Let the order of a dictionary's keys be part of its structure in a namespace, until the program ends."""
-    import optree
-
-    mode = optree.dict_insertion_ordered(True, namespace=IN_ORDER)
+    mode = library().dict_insertion_ordered(True, namespace=IN_ORDER)
     mode.__enter__()
     atexit.register(mode.__exit__, None, None, None)
 
@@ -137,13 +144,13 @@ def register(
         entries: returns what leads to each child of an instance, as in `instance[entry]`; by default their numbers.
         entry: optree's name of how that is written.
     """
-    import optree
 
     def parts(instance: Any) -> tuple[Any, ...]:
         children, static = take_apart(instance)
         return (children, static) if entries is None else (children, static, entries(instance))
 
     REGISTERED.add(kind)
+    optree = library()
     way = getattr(optree, entry)
     for namespace in (NAMESPACE, IN_ORDER):
         optree.register_pytree_node(kind, parts, put_together, namespace=namespace, path_entry_type=way)
@@ -302,9 +309,7 @@ def unflatten(structure: Any, leaves: Sequence[Any]) -> Any:
     """Return the containers that `flatten` took apart, around other leaves."""
     if structure is None:
         return leaves[0]
-    import optree
-
-    return optree.tree_unflatten(structure, leaves)
+    return library().tree_unflatten(structure, leaves)
 
 
 def unflatten_each(structures: Sequence[tuple[Any, int]], leaves: Sequence[Any]) -> list[Any]:
@@ -348,11 +353,10 @@ def flatten_prefix(name: str, prefix: Any, structure: Any, tree: Any) -> list[An
     """
     if structure is None:
         return [prefix]
-    import optree
-
     if prefix is None or isinstance(prefix, int):
         return [prefix] * structure.num_leaves
     try:
+        optree = library()
         found = optree.broadcast_prefix(
             prefix, tree, is_leaf=lambda x: x is None or isinstance(x, int), namespace=NAMESPACE
         )
@@ -377,6 +381,4 @@ def place_of(tree: Any, index: int, name: str) -> str:
     """
     if flatten(tree)[1] is None:
         return name
-    import optree
-
-    return str(optree.tree_accessors(tree, namespace=NAMESPACE)[index].codify(name))
+    return str(library().tree_accessors(tree, namespace=NAMESPACE)[index].codify(name))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert._tree import NAMESPACE, flatten, map_leaves
+from wengert._tree import NAMESPACE, flatten, library, map_leaves
 from wengert.core.aval import is_differentiable
 from wengert.core.formulas import exact_text, formula, value_text
 from wengert.core.requirements import require_callable
@@ -315,9 +315,7 @@ def leaf_names(arg: Any, root: str) -> list[str]:
     leaves, structure = flatten(arg)
     names = [root]
     if structure is not None:
-        import optree  # as in wengert._tree, on first use
-
-        accessors = optree.tree_accessors(arg, namespace=NAMESPACE)
+        accessors = library().tree_accessors(arg, namespace=NAMESPACE)
         names = [accessor.codify(root) for accessor in accessors]
     for name, leaf in zip(names, leaves, strict=True):
         require_differentiable(name, leaf)

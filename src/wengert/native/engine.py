@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import functools
-import os
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from wengert._records import Record
+from wengert._unstopped import UNSTOPPED
 from wengert.native.cache import object_cache
 from wengert.native.loader import Code, c_library, is_linked, load
 from wengert.native.processor import MACHINE
@@ -27,18 +25,6 @@ __all__ = [
     "loaded",
     "machine_code",
 ]
-
-
-COMPILING = threading.RLock()
-"""Held while LLVM works.
-
-No process is forked then: nobody would ever release LLVM's own locks there. And none ends: daemon threads are stopped
-in the middle of what they do, which LLVM does not survive.
-"""
-
-atexit.register(COMPILING.acquire)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=COMPILING.acquire, after_in_parent=COMPILING.release, after_in_child=COMPILING.release)
 
 
 class Target(Record):
@@ -74,7 +60,7 @@ def host() -> Target:
     Raises:
         ImportError: there is no LLVM.
     """
-    with COMPILING:
+    with UNSTOPPED:
         import llvmlite.binding as llvm
 
         features = llvm.get_host_cpu_features().flatten()
@@ -104,7 +90,7 @@ def emit_object(text: str, target: Target) -> bytes:
     Raises:
         ImportError, RuntimeError: there is no LLVM, or it refuses the text.
     """
-    with COMPILING:
+    with UNSTOPPED:
         import llvmlite.binding as llvm
 
         with llvm.parse_assembly(text) as module:  # whose release locks LLVM, too
@@ -114,7 +100,7 @@ def emit_object(text: str, target: Target) -> bytes:
 
 def emit_assembly(text: str, target: Target) -> str:
     """Return a module in LLVM's language as instructions of a processor, to be read."""
-    with COMPILING:
+    with UNSTOPPED:
         import llvmlite.binding as llvm
 
         with llvm.parse_assembly(text) as module:
@@ -166,7 +152,7 @@ def loaded(image: bytes, external: Mapping[str, int] | None = None, others: Call
 
 def loaded_by_llvm(image: bytes, external: Mapping[str, int]) -> Code:
     """Bring object code of any format into memory."""
-    with COMPILING:
+    with UNSTOPPED:
         import llvmlite.binding as llvm
 
         llvm.initialize_native_target()
