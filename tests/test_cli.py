@@ -70,6 +70,8 @@ def test_the_example(capsys):
         (["sum(x, 0)", "x=[1, 2]"], "3.0", "[1.0, 1.0]"),
         (["sum(reshape(x, (1, 2)), axis=(0, 1))", "x=[1, 2]"], "3.0", "[1.0, 1.0]"),
         (["np.sin(x)", "x=0"], "0.0", "1.0"),
+        (["erf(x)", "x=0"], "0.0", "1.1283791670955126"),
+        (["cos(x)", "x=pi/2*2"], "-1.0", "-1.2246467991473532e-16"),
         (["pi * x", "x=1"], "3.141592653589793", "3.141592653589793"),
         (["e * 2", "e=4"], "8.0", "2.0"),
         (["größe * 2", "größe=3"], "6.0", "2.0"),
@@ -96,7 +98,11 @@ FORMULA_PARTS = (
     "numbers, variables, operators, literal indices and functions such as sum(x, axis=0) are needed. "
     "Write it in these terms, or use wengert.explain in Python."
 )
-NUMBERS = "a number or a list of numbers, all rows of the same length, is needed. Write x=2, x=[1,2,3] or x=@file.npy."
+NUMBERS = (
+    "a number or a list of numbers, all rows of the same length, is needed. Write x=2, x=pi/4, x=[1,2,3] or "
+    "x=@file.npy."
+)
+UNKNOWN = "a function of wengert.numpy or wengert.scipy.special is needed."
 ACCEPTED = "operands that NumPy accepts there are needed. Correct the formula or the values."
 EXPRESSION = "a Python expression is needed. Correct the formula."
 
@@ -115,8 +121,15 @@ MISTAKES = [
     (["x+" * 1500 + "x", "x=1"],
      "a formula of 3001 characters; at most 2000 are needed. Use wengert.explain in Python."),
     (["frobnicate(x)", "x=1"],
-     "the function frobnicate; a function of wengert.numpy is needed. See its documentation."),
-    (["sine(x)", "x=1"], "the function sine; a function of wengert.numpy is needed. Write sin if you meant that."),
+     f"the function frobnicate; {UNKNOWN} See their documentation."),
+    (["sine(x)", "x=1"],
+     f"the function sine; {UNKNOWN} Write sin if you meant that."),
+    (["ln(x)", "x=1"],
+     f"the function ln; {UNKNOWN} Write log(x)."),
+    (["max(x, y)", "x=1", "y=1"], "'max(x, y)'; one array is needed there. Write maximum(x, y) of two values."),
+    (["x if x > 0 else 0", "x=1"],
+     "'x if x > 0 else 0' in a formula; a function is needed. Write where(condition, x, y)."),
+    (["x", "x=2*y"], f"x=2*y; {NUMBERS}"),
     (["sin + x", "x=1"], "the function sin without arguments; a call is needed. Write sin(x)."),
     (["x * y", "x=1"], "no value for the variable y; a value for each is needed. Add y=1, for instance."),
     (["x", "x=1", "z=2"], "a value for z, which the formula does not contain; a value for each variable, and no other, "
@@ -148,7 +161,8 @@ MISTAKES = [
     (["sum(x, axis='a')", "x=1"], None),
     (["x * 'a'", "x=1"], f"\"x * 'a'\" failed (an operator cannot take 'a'); {ACCEPTED}"),
     (["[1, 2] * x", "x=1"], f"'[1, 2] * x' failed (an operator cannot take [1, 2]); {ACCEPTED}"),
-    (["x(1)", "x=1"], "the function x; a function of wengert.numpy is needed. See its documentation."),
+    (["x(1)", "x=1"],
+     f"the function x; {UNKNOWN} See their documentation."),
     (["1 < x < 2", "x=1"], "'1 < x < 2'; one comparison at a time is needed. Combine two with logical_and."),
     (["x[i]", "x=[1,2]"], f"'i' in a formula; {FORMULA_PARTS}"),
     (
@@ -160,7 +174,6 @@ MISTAKES = [
     (["sum(x, axis=x)", "x=1"], f"'x' in a formula; {FORMULA_PARTS}"),
     (["sum(*x)", "x=1"], f"'*x' in a formula; {FORMULA_PARTS}"),
     (["sum(**x)", "x=1"], f"'sum(**x)' in a formula; {FORMULA_PARTS}"),
-    (["x if x else 2", "x=1"], f"'x if x else 2' in a formula; {FORMULA_PARTS}"),
     (["(y := x)", "x=1"], f"'(y := x)' in a formula; {FORMULA_PARTS}"),
     (["[y for y in x]", "x=1"], f"'[y for y in x]' in a formula; {FORMULA_PARTS}"),
     (["(lambda: 1)()", "x=1"], f"'(lambda: 1)()' in a formula; {FORMULA_PARTS}"),

@@ -275,3 +275,16 @@ def test_values_that_escape_are_noticed():
 def test_the_export_is_the_function():
     assert callable(wg.explain)
     assert "explain" in wg.__all__
+
+
+def test_numbers_taken_for_arrays_are_no_steps():
+    found = wg.explain(lambda x: np.maximum(abs(x), 1) * x, -2.0)
+    assert [step.formula for step in found.forward] == ["abs(x)", "maximum(v1, 1)", "v2 * x"]
+    assert [(a.name, a.formula, float(a.value)) for a in found.reverse] == [
+        ("v3'", "1", 1.0),
+        ("v2'", "v3' * dv3/dv2", -2.0),
+        ("v1'", "v2' * dv2/dv1", -2.0),
+        ("x'", "v3' * dv3/dx + v1' * dv1/dx", 4.0),
+    ]
+    jitted = wg.explain(wg.jit(lambda x: x**2 + 1), 2.0)
+    assert [step.formula for step in jitted.forward] == ["x ** 2", "v1 + 1"]

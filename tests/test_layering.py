@@ -24,6 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "_digests",
             "_logs",
             "_malloc",
+            "_otherwise",
             "_places",
             "_records",
             "_unstopped",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import io
+import operator
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tools import public_names
+from wengert._otherwise import OTHERWISE
 from wengert.errors import GraphError
 from wengert.numpy._left_out import LEFT_OUT
 from wengert.testing import check_grads
@@ -172,3 +175,27 @@ def test_functions_have_numpys_parameters() -> None:
         except (TypeError, ValueError):  # written in C
             continue
         assert list(inspect.signature(function).parameters) == list(wanted.parameters), name
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "written"),
+    [
+        (wg, "where", "; it is wengert.numpy.where"),
+        (wg, "cat", "; write numpy.concatenate"),
+        (wg, "linear_transpose", "; write wengert.vjp"),
+        (wg, "nonsense", ""),
+        (wg.tree, "flatten", "; write wengert.tree.leaves(x) and wengert.tree.structure(x)"),
+        (wg.tree, "nonsense", ""),
+    ],
+)
+def test_names_of_others_say_what_is_written_here(module: Any, name: str, written: str) -> None:
+    with pytest.raises(AttributeError) as error:
+        getattr(module, name)
+    assert str(error.value) == f"module {module.__name__!r} has no attribute {name!r}{written}"
+
+
+def test_what_is_written_for_names_of_others_is_here() -> None:
+    for text in OTHERWISE.values():
+        for path in re.findall(r"wengert(?:\.\w+)+", text):
+            assert operator.attrgetter(path.removeprefix("wengert."))(wg)
+    assert not OTHERWISE.keys() & {*wg.__all__}

@@ -15,7 +15,7 @@ import scipy.optimize
 
 import wengert as wg
 from wengert import optim, tree
-from wengert.errors import DtypeError, FileFormatError, ShapeError, UsageError
+from wengert.errors import DtypeError, FileFormatError, GraphError, ShapeError, UsageError
 
 
 def rosenbrock(x: Any) -> Any:
@@ -394,3 +394,60 @@ def test_names_of_other_libraries_say_what_is_written_here() -> None:
         "module 'wengert.nn' has no attribute 'Linear'; layers are functions of wengert.nn.functional, on Tensors that "
         "a class of yours holds"
     )
+
+
+def test_constraints_may_have_jacobians_of_several_shapes() -> None:
+    line = scipy.optimize.LinearConstraint([[1.0, -2.0], [-1.0, -2.0]], [-2.0, -6.0], np.inf)
+    product = scipy.optimize.NonlinearConstraint(lambda x: x[0] * x[1], 0.5, 5.0)
+    found = optim.minimize(
+        lambda x: (x[0] - 1) ** 2 + (x[1] - 2.5) ** 2,
+        np.array([2.0, 0.0]),
+        method="trust-constr",
+        constraints=[line, product],
+    )
+    np.testing.assert_allclose(found.x, [1.4, 1.7], atol=1e-3)
+
+
+def test_groups_of_parameters_have_an_optimizer_each() -> None:
+    w = wg.tensor([1.0], requires_grad=True)
+    with pytest.raises(UsageError) as error:
+        optim.Optimizer([{"params": [w], "lr": 0.1}], optim.sgd(0.1))  # type: ignore[list-item]
+    assert str(error.value) == (
+        "optim.Optimizer: groups of parameters; leaf Tensors that require grad are needed. Make an Optimizer for each, "
+        "with a rule of its own."
+    )
+
+
+def test_gradients_are_forgotten_or_become_zeros() -> None:
+    w = wg.tensor([1.0], requires_grad=True)
+    optimizer = optim.Optimizer([w], optim.sgd(0.1))
+    optimizer.zero_grad(set_to_none=False)
+    (w * 3.0).sum().backward()
+    optimizer.zero_grad(set_to_none=False)
+    assert w.grad.tolist() == [0.0]
+    optimizer.zero_grad()
+    assert w.grad is None
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [
+        lambda a: optim.root(lambda x: x**3 - a, 1.0).x,
+        lambda a: optim.minimize(lambda x: (x - a) ** 2, 1.0).x,
+        lambda a: scipy.optimize.brentq(lambda x: x**3 - a, 0.0, 5.0),
+    ],
+)
+def test_solvers_say_how_what_they_find_is_differentiated(solve: Any) -> None:
+    with pytest.raises(GraphError, match=r"or let it solve with wengert\.stop_gradient\(x\) and take steps of Newton"):
+        wg.grad(solve)(2.0)
+
+
+def test_a_step_of_newtons_method_has_the_derivative() -> None:
+    def cube_root(a: Any) -> Any:
+        x = scipy.optimize.brentq(lambda x: x**3 - float(wg.stop_gradient(a)), 0.0, 5.0)
+        for _ in range(2):
+            x = x - (x**3 - a) / (3 * x**2)
+        return x
+
+    assert wg.grad(cube_root)(8.0) == pytest.approx(1 / 12)
+    assert wg.grad(wg.grad(cube_root))(8.0) == pytest.approx(-2 / 9 / 32)

@@ -222,3 +222,7 @@ def test_weights_and_signs_of_sums() -> None:
 def test_dimensions_of_the_gamma_function_are_checked() -> None:
     with pytest.raises(ValueError, match="condition a"):
         wsp.multigammaln(wg.tensor(0.5), 3)
+
+
+def test_the_ufunc_that_scipys_lambertw_calls_takes_tensors() -> None:
+    assert wg.grad(lambda x: sp.lambertw(x).real)(1.3) == wg.grad(lambda x: wsp.lambertw(x).real)(1.3)

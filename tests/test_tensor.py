@@ -365,7 +365,8 @@ def test_libraries_that_ask_for_elements_are_known_by_name() -> None:
         (lambda x: scipy.fft.dct(x[0]), "Use numpy.fft"),
         (
             lambda x: scipy.optimize.rosen(x[0]),
-            "Write the function with NumPy's functions; wengert.optim has SciPy's drivers",
+            "Write what is minimised with NumPy's functions, or let it solve with wengert.stop_gradient(x) and take "
+            "steps of Newton's method from what it finds, which have the derivatives",
         ),
     ],
 )

@@ -285,7 +285,7 @@ def test_results_must_be_scalars() -> None:
         wg.grad(lambda x: x * 2)(X)
     assert str(error.value) == (
         "grad: a function that returned shape (3,); a scalar, of shape (), is needed. "
-        "Reduce it, for instance with .sum(), or use wengert.vjp or wengert.jacobian."
+        "Reduce it, for instance with .sum(), or use wengert.elementwise_grad, wengert.vjp or wengert.jacobian."
     )
     with pytest.raises(ShapeError) as error:
         wg.value_and_grad(lambda x: (x.sum(), x))(X)

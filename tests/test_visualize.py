@@ -91,6 +91,10 @@ def test_what_has_no_tape_is_refused():
         wg.jit(lambda x: wg.visualize(x) and x)(1.0)
     with pytest.raises(DtypeError, match=r"^visualize: 1\.0; a Tensor is needed\. Pass a result of Tensors"):
         wg.visualize(1.0)
+    with pytest.raises(
+        DtypeError, match=r"^visualize: a value of type function; .* Draw a function with wengert\.graph"
+    ):
+        wg.visualize(lambda x: x)
     with pytest.raises(DtypeError, match=r"^visualize: a value of type list; a Tensor is needed"):
         wg.visualize([])
 

@@ -127,11 +127,12 @@ def __getattr__(name: str) -> Any:
 
 
 def _elsewhere(name: str) -> str:
-    """Return what errors say about a name that is in a module of the library; nothing of others."""
+    """Return what errors say about a name of a module of the library, or of PyTorch or JAX; nothing of others."""
+    from wengert._otherwise import OTHERWISE
     from wengert._places import PLACES
 
     places = (f"; it is wengert.{module}.{name}" for module, names in PLACES.items() if name in names.split())
-    return next(places, "")
+    return next(places, f"; write {OTHERWISE[name]}" if name in OTHERWISE else "")
 
 
 def __dir__() -> list[str]:

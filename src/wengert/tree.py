@@ -21,7 +21,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,21 @@ from wengert.errors import DtypeError, ShapeError, UsageError, describe, placed
 
 __all__ = ["Structure", "leaves", "map", "ravel", "register", "static", "structure"]
 
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        written = f"; write {OTHERWISE[name]}" if name in OTHERWISE else ""
+        raise AttributeError(f"module 'wengert.tree' has no attribute {name!r}{written}")
+
+
+OTHERWISE = {
+    "all": "all(wengert.tree.leaves(x))",
+    "flatten": "wengert.tree.leaves(x) and wengert.tree.structure(x)",
+    "reduce": "functools.reduce(function, wengert.tree.leaves(x))",
+    "transpose": "wengert.tree.map(lambda *leaves: numpy.stack(leaves), *trees)",
+    "unflatten": "structure.unflatten(leaves), with what wengert.tree.structure gave",
+}
+"""What is written here for names of JAX."""
 Kind = TypeVar("Kind", bound=type[Any])
 IsLeaf = Callable[[Any], bool] | None
 

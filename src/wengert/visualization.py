@@ -57,10 +57,14 @@ def visualize(tensor: Any) -> Picture:
     return Picture("tape", drawing.boxes, drawing.wires)
 
 
+DRAW_FUNCTION = "draw a function with wengert.graph.trace(function)(...).to_svg()"
+
+
 def node_of(leaf: Any) -> Node:
     """Return the node of a Tensor."""
     if not isinstance(leaf, Tensor):
-        raise DtypeError(describe("visualize", shown(leaf), "a Tensor is needed", "Pass a result of Tensors"))
+        action = f"{DRAW_FUNCTION[0].upper()}{DRAW_FUNCTION[1:]}" if callable(leaf) else "Pass a result of Tensors"
+        raise DtypeError(describe("visualize", shown(leaf), "a Tensor is needed", action))
     tensor = current(leaf)
     if not isinstance(tensor._trace, Tape):
         raise UsageError(
@@ -68,8 +72,7 @@ def node_of(leaf: Any) -> Node:
                 "visualize",
                 "a Tensor for which nothing was recorded",
                 "a result of Tensors with requires_grad is needed",
-                "Make its arguments with wengert.tensor(..., requires_grad=True), or draw a function with "
-                "wengert.graph.trace(function)(...).to_svg()",
+                f"Make its arguments with wengert.tensor(..., requires_grad=True), or {DRAW_FUNCTION}",
             )
         )
     node: Node = tensor._node

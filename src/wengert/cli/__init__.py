@@ -32,7 +32,8 @@ GRAD = """Print the Wengert list of a formula: each forward step with its value,
 (v1' is the derivative of the result with respect to v1), then the value and the gradient.
 
 The formula is made of numbers, variables, + - * / // % ** @, comparisons, indices such as x[0] or x[:, 1:], and
-functions of wengert.numpy by their names: exp(x), sum(x, axis=0), where(x > 0, x, 0). It must come out as one number.
+functions of wengert.numpy and wengert.scipy.special by their names: exp(x), sum(x, axis=0), where(x > 0, x, 0). It must
+come out as one number.
 
 --mode forward prints the derivatives of each step by the variables instead, which forward mode computes on the way.
 """
@@ -185,7 +186,7 @@ def add_function(parser: argparse.ArgumentParser) -> None:
 def add_formula(parser: argparse.ArgumentParser) -> None:
     """Let a command take a formula and the values of its variables."""
     parser.add_argument("formula", help='for instance "log(x1) + x1*x2 - sin(x2)"')
-    parser.add_argument("variables", nargs="*", metavar="name=value", help="x=2, x=[1,2,3] or x=@file.npy")
+    parser.add_argument("variables", nargs="*", metavar="name=value", help="x=2, x=pi/4, x=[1,2,3] or x=@file.npy")
 
 
 def positive(text: str) -> int:

@@ -52,6 +52,15 @@ COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.NotEq: operator.ne,
 }
 CONSTANTS: dict[str, float] = {"pi": np.pi, "e": np.e, "inf": np.inf, "nan": np.nan}
+WRITTEN: dict[str, str] = {
+    "cot": "1 / tan(x)",
+    "csc": "1 / sin(x)",
+    "ln": "log(x)",
+    "relu": "maximum(x, 0)",
+    "sec": "1 / cos(x)",
+    "sigmoid": "expit(x)",
+}
+"""What is written here for functions that others call by these names."""
 FILES = ("from", "genfrom", "load", "mem", "save")  # beginnings of names of functions on files and buffers
 FAILURES = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
@@ -67,7 +76,7 @@ class Formula:
 
     def __init__(self, text: str, assignments: Sequence[str]) -> None:
         self.tree = parse(text)
-        self.variables = read_variables(assignments)
+        self.variables = read_variables(assignments, number)
         check_names(self.tree, self.variables)
         self.title = " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
@@ -127,6 +136,14 @@ def parse(text: str) -> ast.expr:
     return tree
 
 
+def number(text: str) -> Any:
+    """Return the number that a formula without variables stands for, such as `pi/2`."""
+    found = one_number(evaluate(parse(text), {}))
+    if isinstance(found, bool | np.bool_):
+        raise TypeError("a truth value is no number")
+    return float(found)
+
+
 def malformed(text: str, reason: str) -> WengertError:
     """Return the error about a text that is not an expression."""
     return unusable(f"{clipped(text)!r} ({reason})", "a Python expression is needed", "Correct the formula")
@@ -155,7 +172,7 @@ def check_parts(tree: ast.AST) -> None:
         if not isinstance(node, ALLOWED):
             raise refused(node)
         if isinstance(node, ast.Call):
-            function_name(node)
+            require_one_array(node, function_name(node))
             stack += [*node.args, *(keyword.value for keyword in node.keywords)]
             literals = [keyword.value for keyword in node.keywords if keyword.arg is not None]
             if len(literals) < len(node.keywords):
@@ -174,6 +191,8 @@ def refused(node: ast.AST) -> WengertError:
     if isinstance(node, ast.BitXor):
         return unusable("^ in a formula, which is no power in Python", "** is needed", "Write x**2, for instance")
     text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
+    if isinstance(node, ast.IfExp):
+        return unusable(f"{clipped(text)!r} in a formula", "a function is needed", "Write where(condition, x, y)")
     return unusable(
         f"{clipped(text)!r} in a formula",
         "numbers, variables, operators, literal indices and functions such as sum(x, axis=0) are needed",
@@ -219,6 +238,14 @@ def function_names() -> tuple[str, ...]:
     )
 
 
+@functools.cache
+def special_functions() -> dict[str, Any]:
+    """Return the functions of `wengert.scipy.special`, which is imported for names that NumPy has not."""
+    from wengert.scipy import special
+
+    return {name: getattr(special, name) for name in special.__all__}
+
+
 def function_name(node: ast.Call) -> str:
     """Return the name of the function that is called, without a leading `np.`."""
     called = node.func
@@ -227,14 +254,23 @@ def function_name(node: ast.Call) -> str:
     if not isinstance(called, ast.Name):
         raise refused(node)
     known = function_names()
-    if called.id not in known:
+    if called.id not in known and called.id not in special_functions():
         near = difflib.get_close_matches(called.id, known, n=1, cutoff=0.7)
+        action = f"Write {near[0]} if you meant that" if near else "See their documentation"
         raise unusable(
             f"the function {called.id}",
-            "a function of wengert.numpy is needed",
-            f"Write {near[0]} if you meant that" if near else "See its documentation",
+            "a function of wengert.numpy or wengert.scipy.special is needed",
+            f"Write {WRITTEN[called.id]}" if called.id in WRITTEN else action,
         )
     return called.id
+
+
+def require_one_array(node: ast.Call, name: str) -> None:
+    """Raise a UsageError where the greatest or least of several values is asked for as in Python."""
+    if name in ("max", "min") and len(node.args) > 1 and not isinstance(node.args[1], ast.Constant):
+        raise unusable(
+            f"{clipped(ast.unparse(node))!r}", "one array is needed there", f"Write {name}imum(x, y) of two values"
+        )
 
 
 def literal(node: ast.expr) -> Any:
@@ -311,7 +347,8 @@ def operate(operation: Callable[..., Any], *operands: Any) -> Any:
 
 def call(node: ast.Call, variables: Variables) -> Any:
     """Return what a function gives."""
-    function = getattr(wnp, function_name(node))
+    name = function_name(node)
+    function = getattr(wnp, name) if name in function_names() else special_functions()[name]
     options = {str(keyword.arg): literal(keyword.value) for keyword in node.keywords}
     return function(*(evaluate(argument, variables) for argument in node.args), **options)
 

@@ -7,23 +7,25 @@ import keyword
 import tokenize
 import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.cli.commands import unusable
+from wengert.errors import WengertError
 
 __all__ = ["read_variables"]
 
 UNREADABLE = (ValueError, SyntaxError, TypeError, OverflowError, RecursionError, MemoryError)
 
 
-def read_variables(texts: Sequence[str]) -> dict[str, Any]:
+def read_variables(texts: Sequence[str], compute: Callable[[str], Any]) -> dict[str, Any]:
     """Return names and values of variables.
 
     Args:
         texts: `name=value` each.
+        compute: returns the number that a formula without variables stands for.
 
     Returns:
         The values by name: floats, complex numbers or arrays of them.
@@ -31,7 +33,7 @@ def read_variables(texts: Sequence[str]) -> dict[str, Any]:
     Raises:
         UsageError: one of the texts is malformed, repeats a name or names a file that cannot be used.
 
-    >>> read_variables(["x=2", "y=[1, 2]"])
+    >>> read_variables(["x=2", "y=[1, 2]"], float)
     {'x': 2.0, 'y': array([1., 2.])}
     """
     found: dict[str, Any] = {}
@@ -42,11 +44,11 @@ def read_variables(texts: Sequence[str]) -> dict[str, Any]:
             raise unusable(f"{text!r}", "a variable's name, = and a value are needed", "Write x=2, for instance")
         if name in found:
             raise unusable(f"{name} with two values", "one value for each variable is needed", f"Give {name} once")
-        found[name] = read_file(name, value[1:]) if value.startswith("@") else read_value(name, value)
+        found[name] = read_file(name, value[1:]) if value.startswith("@") else read_value(name, value, compute)
     return found
 
 
-def read_value(name: str, text: str) -> Any:
+def read_value(name: str, text: str, compute: Callable[[str], Any]) -> Any:
     """Return the number or array that a text stands for."""
     try:
         return float(text)
@@ -61,11 +63,14 @@ def read_value(name: str, text: str) -> Any:
     except UNREADABLE:
         array = np.array("")
     if array.dtype.kind not in "fc":
-        raise unusable(
-            f"{name}={text}",
-            "a number or a list of numbers, all rows of the same length, is needed",
-            f"Write {name}=2, {name}=[1,2,3] or {name}=@file.npy",
-        )
+        try:
+            return compute(text)
+        except (WengertError, *UNREADABLE, LookupError):
+            raise unusable(
+                f"{name}={text}",
+                "a number or a list of numbers, all rows of the same length, is needed",
+                f"Write {name}=2, {name}=pi/4, {name}=[1,2,3] or {name}=@file.npy",
+            ) from None
     return array if array.ndim else array.item()
 
 

@@ -14,18 +14,26 @@ import numpy as np
 
 from wengert.core.source import PACKAGE_PREFIX, Position, expression_at, is_own, position_of, use_at
 
-__all__ = ["Asked", "asked_for_array", "remedy_by_source"]
+__all__ = ["Asked", "asked_for_array", "library_that_asks", "remedy_by_source"]
 
 BUILDERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 INDEXED = ("r_", "c_")
 MORE = "np.stack for a list, or np.array(..., like=x) with a Tensor x"
 LISTS = "which takes lists of Tensors, or make one array of the list with np.stack"
+SOLVE = (
+    "Write what is minimised with NumPy's functions, or let it solve with wengert.stop_gradient(x) and take steps of "
+    "Newton's method from what it finds, which have the derivatives"
+)
 LIBRARIES = {
     "pandas": "Take the numbers of the Series or DataFrame first, with .to_numpy()",
     "scipy.sparse": "Multiply by the matrix in full, matrix.toarray(), or declare the product with wengert.extend",
     "scipy.fft": "Use numpy.fft",
-    "scipy.integrate": "Use wengert.scipy.integrate, or write the steps of the method with NumPy's functions",
-    "scipy.optimize": "Write the function with NumPy's functions; wengert.optim has SciPy's drivers",
+    "scipy.integrate": (
+        "Use wengert.scipy.integrate, write the steps of the method with NumPy's functions, or declare a rule by "
+        "wengert.custom_rule"
+    ),
+    "scipy.optimize": SOLVE,
+    "wengert.optim": SOLVE,
     **{
         f"scipy.{name}": f"Use wengert.scipy.{name}, which has SciPy's names, or declare a rule by wengert.custom_rule"
         for name in ("interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
@@ -87,6 +95,12 @@ def asked_for_array(frame: FrameType | None) -> Asked | None:
         through = through or frame.f_code.co_filename.startswith(PACKAGE_PREFIX)
         frame = frame.f_back
     return None
+
+
+def library_that_asks(frame: FrameType | None) -> str | None:
+    """Return what to write instead where a library asks for a number; None if it is the user's program that does."""
+    asked = asked_for_array(frame)
+    return None if asked is None or asked.action not in LIBRARIES.values() else asked.action
 
 
 def asked_by_line(frame: FrameType, position: Position) -> Asked | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from wengert._refusals import REFUSALS, refusal
 from wengert._tree import flatten, unflatten
-from wengert.core.asking import Asked, asked_for_array, remedy_by_source
+from wengert.core.asking import Asked, asked_for_array, library_that_asks, remedy_by_source
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
@@ -358,7 +358,7 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
                     name,
                     "a Tensor that a transformation is differentiating",
                     "a plain value is needed, because a Python number would silently lose the gradient",
-                    "Use wengert.numpy functions in place of math, or wengert.stop_gradient first",
+                    library_that_asks(sys._getframe(2)) or PLAIN_NUMBERS,
                 )
             )
 
@@ -376,7 +376,8 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
                     "hash",
                     "a Tensor that a transformation is differentiating, looked up or stored by its value",
                     "a plain number is needed",
-                    "Convert it with int() or round(), or compare with == what it may be",
+                    library_that_asks(sys._getframe(1))
+                    or "Convert it with int() or round(), or compare with == what it may be",
                 )
                 + f"\n  {position_of(*caller())}"
             )
@@ -593,6 +594,7 @@ def raw(value: Any) -> Any:
     return strong(value)
 
 
+PLAIN_NUMBERS = "Use wengert.numpy functions in place of math, or wengert.stop_gradient first"
 LEAVING = "Use wengert.numpy functions (stack for a list), or wengert.asarray(array)[index] to index an array with it"
 
 

@@ -240,7 +240,7 @@ def explained(
         title=title,
         inputs=tuple(Step(name, "", elements_now(x)) for name, x in zip(inputs, run.leaves, strict=True)),
         forward=tuple(step for operation in listing.operations for step in steps_of(operation, known)),
-        reverse=tuple(adjoints(swept, run.nodes, known)),
+        reverse=tuple(adjoints(swept, run.nodes, known, listing.same)),
         value=run.result(),
         gradient=gradient,
     )
@@ -252,6 +252,8 @@ def named_results(listing: Lister, inputs: Sequence[Reference], names: Sequence[
     prefix = free_prefix(names)
     for count, result in enumerate((r for o in listing.operations for r in o.results), start=1):
         known[result] = f"{prefix}{count}"
+    for result, source in listing.same.items():
+        known[result] = known[source]
     return known
 
 
@@ -272,14 +274,23 @@ def steps_of(operation: Operation, known: Mapping[Reference, str]) -> list[Step]
     ]
 
 
-def adjoints(swept: Mapping[Node, Any], inputs: Sequence[Node], known: Mapping[Reference, str]) -> list[Adjoint]:
-    """Return the reverse steps: those of operations in the order of the sweep, then those of the inputs."""
-    terms: dict[Node, list[str]] = {}
-    for node in swept:
-        for parent in parents_of(node):
+def adjoints(
+    swept: Mapping[Node, Any],
+    inputs: Sequence[Node],
+    known: Mapping[Reference, str],
+    same: Mapping[Reference, Reference],
+) -> list[Adjoint]:
+    """Return the reverse steps: those of operations in the order of the sweep, then those of the inputs.
+
+    What is the same as something before it has no step of its own.
+    """
+    terms: dict[Reference, list[str]] = {}
+    listed = [node for node in swept if node not in same]
+    for node in listed:
+        for parent in dict.fromkeys(same.get(x, x) for x in parents_of(node)):
             terms.setdefault(parent, []).append(f"{known[node]}' * d{known[node]}/d{known[parent]}")
     leaves = set(inputs)
-    order = [*(node for node in swept if node not in leaves), *reversed(inputs)]
+    order = [*(node for node in listed if node not in leaves), *reversed(inputs)]
     found = []
     for node in order:
         text = sum_of(terms.get(node, ["1" if node in swept else "0"]))

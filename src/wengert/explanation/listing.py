@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.dispatch import is_weak
 from wengert.core.formulas import constant_text
 from wengert.core.kinds import Linear
 from wengert.core.primitive import Primitive
 from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, raw
+from wengert.primitives.conversion import astype
 from wengert.traces.dual import Dual, Moving
 from wengert.traces.tape import Node, Output, Tape
 from wengert.traces.transient import Transient
@@ -57,6 +59,10 @@ class Operation:
 class Lister(Transient):
     """List each operation with its value, besides what a trace does; in front of a class of traces.
 
+    Attributes:
+        operations: the list.
+        same: what stands for results that are not listed, with what they are the same as.
+
     `fast` is off, so that the operators' compact paths send everything through `process`.
     """
 
@@ -65,10 +71,16 @@ class Lister(Transient):
         self.fast = False
         self.operations: list[Operation] = []
         self.unrecorded: dict[int, tuple[Tensor, Any, Unrecorded]] = {}
+        self.same: dict[Reference, Reference] = {}
 
     def process(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
-        """Evaluate, record and list."""
+        """Evaluate, record and list; not where a Python number is taken for an array, which is the same number."""
         result = super().process(primitive, operands, params)
+        if primitive is astype and is_weak(operands[0]) and result.dtype == operands[0].dtype:
+            source = self.reference(operands[0])
+            if not isinstance(source, str):
+                self.same[self.result_reference(result)] = source
+                return result
         given = tuple(map(self.reference, operands))
         self.enter(primitive, given, operands, params, result if isinstance(result, tuple) else (result,))
         return result

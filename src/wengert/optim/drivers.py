@@ -111,7 +111,8 @@ class Problem:
         """Return SciPy's result with the user's containers in place of vectors."""
         found.x = self.back(found.x)
         for key in ("jac", "grad"):
-            if getattr(found, key, None) is not None and np.shape(found[key]) == self.start.shape:
+            slope = getattr(found, key, None)  # of several constraints it may be a list of their Jacobians
+            if isinstance(slope, np.ndarray) and slope.shape == self.start.shape:
                 found[key] = self.back(found[key])
         return found
 

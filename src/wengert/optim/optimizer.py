@@ -49,6 +49,8 @@ class Optimizer:
         require_rule("Optimizer", rule)
         self.rule = rule
         for p in self.parameters:
+            if isinstance(p, dict):
+                raise refused("groups of parameters", "Make an Optimizer for each, with a rule of its own")
             if type(p) is not Tensor or not p.requires_grad or not p.is_leaf:
                 raise refused(
                     f"{shown(p)} among the parameters" if type(p) is not Tensor else "a Tensor that is no leaf"
@@ -57,10 +59,16 @@ class Optimizer:
             raise refused("no parameter")
         self.steps: list[State] = [rule.init([p.detach()]) for p in self.parameters]
 
-    def zero_grad(self) -> None:
-        """Forget the gradients of the parameters."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of the parameters; without `set_to_none` they become zeros.
+
+        A parameter without a gradient is left alone by `step`; one whose gradient is zero may still move.
+        """
         for p in self.parameters:
-            p.grad = None
+            if set_to_none:
+                p.grad = None
+            elif p.grad is not None:
+                p.grad.zero_()
 
     def step(self) -> None:
         """Change the parameters by their gradients."""
@@ -90,13 +98,16 @@ def ascent_of(parameter: Tensor) -> Tensor:
     return slope.conj() if slope.dtype.kind == "c" else slope  # type: ignore[no-any-return]  # a Tensor
 
 
-def refused(given: str) -> UsageError:
+MAKE = "Make them with wengert.tensor(..., requires_grad=True), or use the rule's own init and update"
+
+
+def refused(given: str, action: str = MAKE) -> UsageError:
     """Return the error about parameters."""
     return UsageError(
         describe(
             "optim.Optimizer",
             given,
             "leaf Tensors that require grad are needed",
-            "Make them with wengert.tensor(..., requires_grad=True), or use the rule's own init and update",
+            action,
         )
     )

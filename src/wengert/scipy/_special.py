@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 from numpy.lib.array_utils import normalize_axis_index
+from scipy.special._ufuncs import _lambertw
 
 from wengert.core.dispatch import apply, implements
 from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete, raw
@@ -70,7 +71,7 @@ for _name in bessel.SPHERICAL:
     implements(getattr(sp, _name))(spherical_function(_name))
 
 
-@implements(sp.lambertw)
+@implements(sp.lambertw, _lambertw)  # the ufunc that SciPy's function calls
 def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
     """Return Lambert's function, which is complex; see `scipy.special.lambertw`."""
     return apply(hypergeometric.lambertw, operand("lambertw", z), k=k, tol=tol)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,6 +62,12 @@ class Context:
         self._dirty: tuple[Any, ...] = ()
         self._constant: tuple[Any, ...] = ()
         self._materialize = True
+
+    if TYPE_CHECKING:  # attributes that a program sets
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Save Tensors (inputs, outputs or others; None is allowed) for `saved_tensors`."""
