@@ -1,5 +1,6 @@
 """The public names are those documented in docs/public-names.md: no more, no fewer."""
 
+import ast
 import importlib
 import re
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import wengert.numpy
 from tests.test_import_cost import loaded_by
+from tools.stubs import declared, path_of
 from wengert._places import PLACES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "public-names.md"
@@ -50,6 +53,28 @@ def test_exported_names_exist(module):
 def test_exported_names_are_sorted_and_unique(module):
     names = list(importlib.import_module(module).__all__)
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("module", MIRRORS)
+def test_editors_and_type_checkers_see_the_names(module):
+    stub = ast.parse(path_of(module).read_text())
+    exported = set(importlib.import_module(module).__all__)
+    found = set()
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            found |= {alias.asname for alias in node.names} - {None}
+        elif isinstance(node, ast.AnnAssign | ast.FunctionDef):
+            found.add(node.name if isinstance(node, ast.FunctionDef) else node.target.id)
+    found = {name for name in found if not name.startswith("__")}
+    assert exported <= found, "run `python -m tools.stubs`"
+    assert not any(hasattr(MIRRORS[module], name) for name in found - exported), "run `python -m tools.stubs`"
+
+
+def test_stubs_have_the_parameters_that_help_shows():
+    stub = path_of("wengert.numpy").read_text()
+    for name in ("moveaxis", "sin", "take"):
+        assert declared("wengert.numpy", name, getattr(wengert.numpy, name)) in stub
+    assert "\nadd: _Ufunc\n" in stub
 
 
 def test_errors_know_where_all_documented_names_are():

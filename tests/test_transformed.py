@@ -10,6 +10,7 @@ import pydoc
 import re
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
-from tests.typing import program
+from tests.typing import fits, program
 from wengert.errors import DtypeError
 from wengert.functional import GradOperation
 
@@ -224,6 +225,8 @@ def test_branches_are_converted_and_captured_tensors_found_through_transformatio
     assert found["w"] == 36.0
 
 
-def test_the_typed_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_typed_programs_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     program.main()
     assert "0.7071067811865" in capsys.readouterr().out
+    fits.main(tmp_path)
+    assert "1.41421356" in capsys.readouterr().out
