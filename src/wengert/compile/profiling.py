@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from wengert.core.graph import Graph, evaluate
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.executable import image_of
 from wengert.emission.outside import address_of
-from wengert.emission.programs import Emission
+from wengert.emission.programs import Emission, Places
 from wengert.emission.sharing import Sharing
 from wengert.kernel.kernel import Buffer, Program
 from wengert.kernel.schedule import chosen
@@ -173,7 +173,7 @@ class Timed:
 class TimedEmission(Emission):
     """Write a program that looks at the clock before and after each step."""
 
-    def step(self, b: Builder, number: int, place: Callable[[str], Value], team: Value) -> None:
+    def step(self, b: Builder, number: int, place: Places, team: Value) -> None:
         """Write what runs one step."""
         if number == 0:
             b.do(read_clock, time.CLOCK_MONOTONIC, place(CLOCK))

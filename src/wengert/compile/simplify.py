@@ -129,6 +129,7 @@ def holds(value: Any, number: float) -> bool:
     """Tell whether a value is a literal whose elements all are a number, with its sign if that is 0."""
     if type(value) is Variable or (type(value) in NUMBERS and value != number) or not np.size(value):
         return False
+    value = value.flat[0] if is_repeated(value) else value
     equal = np.all(np.equal(value, number))
     return bool(equal and (number != 0 or np.all(np.signbit(value) == np.signbit(number))))
 
@@ -137,7 +138,7 @@ def is_uniform(value: Any) -> bool:
     """Tell whether all elements of a literal array have the same bits."""
     if not value.size:
         return False
-    if not any(value.strides):
+    if is_repeated(value):
         return True
     first = value.flat[0].tobytes()
     if value.size > LARGEST_FOLDED or value.flat[value.size // 2].tobytes() != first:
@@ -147,8 +148,12 @@ def is_uniform(value: Any) -> bool:
 
 def has_no_zero(value: Any) -> bool:
     """Tell whether no element of a literal is 0."""
-    repeated = type(value) is np.ndarray and value.size and not any(value.strides)
-    return bool(np.all(np.not_equal(value.flat[0] if repeated else value, 0)))
+    return bool(np.all(np.not_equal(value.flat[0] if is_repeated(value) else value, 0)))
+
+
+def is_repeated(value: Any) -> bool:
+    """Tell whether a value is an array of one element in memory, of which some arrays show millions."""
+    return type(value) is np.ndarray and value.size > 0 and not any(value.strides)
 
 
 def is_true(value: Any) -> bool:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from wengert.kernel.kernel import Buffer
 
-__all__ = ["LINE", "Arena", "laid_out"]
+__all__ = ["LINE", "ROOM", "Arena", "laid_out", "padded"]
 
 LINE = 64
+ROOM = 2
+"""Lines of which buffers of the row, and those of parts, are whole multiples, so that their vectors need no masks."""
 APART = 2112
 """Bytes after each buffer: two that lie 64 bytes apart modulo 4096 make loads wait for stores, which costs 30 %."""
 
@@ -25,6 +27,11 @@ class Arena:
 
     places: dict[str, int]
     size: int
+
+
+def padded(size: int) -> int:
+    """Return the bytes that a buffer has with room for whole steps."""
+    return -(-size // (ROOM * LINE)) * ROOM * LINE
 
 
 def laid_out(uses: Sequence[Iterable[str]], buffers: dict[str, Buffer], size: Callable[[Buffer], int]) -> Arena:

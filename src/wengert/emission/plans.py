@@ -7,11 +7,13 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from wengert._cached import cached
+from wengert.emission.arena import ROOM
 from wengert.kernel.kernel import Affine, Buffer, Guard, Reduction, Stage
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 
-__all__ = ["Plan", "accesses", "nest_of_stage"]
+__all__ = ["FEW", "Plan", "accesses", "nest_of_stage"]
 
 FEW = 4
 """Vectors of a loop that is written out, and steps of one that has no body without masks."""
@@ -24,6 +26,9 @@ REGISTERS = 12
 
 HEAVY = 40
 """Cycles of a vector from which on there is enough to do at once in one."""
+
+LIGHT = 8
+"""Cycles of a step up to which masks take some of the time even where masked loads and stores do not."""
 
 
 class Plan:
@@ -64,7 +69,7 @@ class Plan:
         self.fused = {r.value for r in sums if self.is_product(r.value)}
         self.spread = self.spread_operations()
         self.units = self.unrolled()
-        self.masked_alone = target.masks and self.units == 1 and self.weight() > HEAVY and not self.clean
+        self.masked_alone = target.masks and not self.clean and self.has_cheap_masks()
         self.live = {clean: self.reached(clean) for clean in (False, True)}
 
     def lanes(self, target: Target) -> int:
@@ -100,8 +105,9 @@ class Plan:
             found.update(k for k in (stage.operations[n].operands if n in self.fused else (n,)) if not self.wide[k])
         return found
 
+    @cached
     def weight(self) -> int:
-        """Return about how many cycles the operations take for a vector."""
+        """About how many cycles the operations take for a vector."""
         operations = zip(self.stage.operations, self.wide, strict=True)
         return sum(OPCODES[o.name].cost for o, wide in operations if wide)
 
@@ -110,13 +116,22 @@ class Plan:
         if not self.lane:
             return 1
         if self.nest[-1] != self.lane:
-            units = REGISTERS // self.tile
+            units = 1 if None in self.starts else REGISTERS // self.tile
         else:
-            weight = self.weight()
+            weight = self.weight
             units = (4 if weight <= 4 else 2 if weight <= HEAVY else 1) // self.tile
         while units > 1 and self.stage.extents[self.lane] < units * self.width:
             units //= 2
         return max(units, 1)
+
+    def has_cheap_masks(self) -> bool:
+        """Return whether masks, of which each vector needs one, take little of the time.
+
+        Buffers of the row have room for steps of so many vectors, and not for longer ones.
+        """
+        if not self.lane or self.units > ROOM:
+            return False
+        return self.weight * self.tile > LIGHT if self.nest[-1] == self.lane else None in self.starts
 
     @property
     def vectors(self) -> int:

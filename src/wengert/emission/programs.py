@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wengert._cached import cached
 from wengert.emission.arena import Arena, laid_out
 from wengert.emission.instructions import in_memory
 from wengert.emission.outside import declared
-from wengert.emission.rows import anonymous, kernel_function, kernel_job, row_bytes
+from wengert.emission.rows import Found, anonymous, kernel_function, kernel_job, row_bytes, write_kernel
 from wengert.emission.sharing import Step, steps
 from wengert.emission.vectors import Module
 from wengert.kernel.kernel import Buffer, Program
@@ -18,10 +20,14 @@ from wengert.native.engine import Target
 from wengert.native.jobs import SHARED
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
 
-__all__ = ["RUN", "Emission", "Emitted", "emitted"]
+__all__ = ["RUN", "Emission", "Emitted", "Places", "emitted"]
 
 RUN = Signature(VOID, (Pointer(POINTER), Pointer(I8), Pointer(SHARED)))
 """What runs a program: the addresses of inputs and outputs, the arena, and the team's memory or nothing."""
+
+FEW = 8
+"""Steps of a program up to which those that are no job, and the only ones of their kind, are no functions of their own:
+each function takes LLVM a third of a millisecond, however short it is."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +69,13 @@ class Emission:
         self.steps, self.buffers = steps(program, target)
         self.module = Module(target, self.buffers)
         self.functions: dict[object, Function] = {}
-        self.calls = [self.call(step) for step in self.steps]
+        self.kernels = [anonymous(step.kernel, self.buffers) for step in self.steps]
+        self.uses = Counter([key for key, _ in self.kernels])
+        self.calls = [self.call(step, *kernel) for step, kernel in zip(self.steps, self.kernels, strict=True)]
         tiles = {
-            name: step.kernel.tile for step, (_, order) in zip(self.steps, self.calls, strict=True) for name in order
+            name: step.kernel.tile for step, (_, order) in zip(self.steps, self.kernels, strict=True) for name in order
         }
-        uses = [self.used(step, order) for step, (_, order) in zip(self.steps, self.calls, strict=True)]
+        uses = [self.used(step, order) for step, (_, order) in zip(self.steps, self.kernels, strict=True)]
         self.arena = laid_out(uses, self.buffers, lambda buffer: bytes_of(buffer, tiles.get(buffer.name, 1)))
 
     def emitted(self) -> Emitted:
@@ -82,17 +90,31 @@ class Emission:
             *step.own.values(),
         ]
 
-    def call(self, step: Step) -> tuple[Function, tuple[str, ...]]:
-        """Return the function of a step, which it may share with others, and the buffers in the order of its own."""
-        key, order = anonymous(step.kernel, self.buffers)
+    def call(self, step: Step, key: object, order: tuple[str, ...]) -> Function | None:
+        """Return the function of a step, which it may share with others; none for one that `run` does itself."""
+        alone = self.uses[key] == 1
+        if alone and step.parts == 1 and len(self.steps) <= FEW:
+            return None
         known = key, step.parts > 1
         if known not in self.functions:
             name = f"kernel{len(self.functions)}"
             if step.parts > 1:
-                self.functions[known] = kernel_job(name, step, self.module, order)
+                self.functions[known] = kernel_job(name, step, self.module, order, self.found(step, order, alone))
             else:
                 self.functions[known] = kernel_function(name, step.kernel, self.module, order)
-        return self.functions[known], order
+        return self.functions[known]
+
+    def found(self, step: Step, order: tuple[str, ...], alone: bool) -> Found:
+        """Return what finds the buffers of a job: by itself, or, if several steps share it, in a table of theirs."""
+
+        def by_itself(_b: Builder, table: Value) -> list[Value]:
+            place = Places(self, table.at(0).load().to(POINTER), table.at(1).load().to(I8))
+            return [place(step.own.get(name, name)) for name in order]
+
+        def in_table(_b: Builder, table: Value) -> list[Value]:
+            return [typed(self.buffers[name], table.at(n).load()) for n, name in enumerate(order)]
+
+        return by_itself if alone else in_table
 
     def outside(self, name: str) -> Function:
         """Return a function that the program does not have."""
@@ -101,30 +123,69 @@ class Emission:
 
     def run(self, b: Builder, addresses: Value, memory: Value, team: Value) -> None:
         """Write what runs all steps."""
-        given = {name: addresses.at(n).load() for n, name in enumerate(self.given)}
-
-        def place(name: str) -> Value:
-            found = given[name] if name in given else memory.at(self.arena.places[name])
-            return Value(b, Pointer(in_memory(self.buffers[name].dtype)), found.text)
-
+        places = Places(self, addresses, memory)
         for number in range(len(self.steps)):
-            self.step(b, number, place, team)
+            self.step(b, number, places, team)
 
-    def step(self, b: Builder, number: int, place: Callable[[str], Value], team: Value) -> None:
-        """Write what runs one step; `place` gives the addresses of buffers."""
-        step, (function, order) = self.steps[number], self.calls[number]
-        if step.parts == 1:
-            b.do(function, *(place(name) for name in order))
+    def step(self, b: Builder, number: int, place: Places, team: Value) -> None:
+        """Write what runs one step."""
+        step, function, (key, order) = self.steps[number], self.calls[number], self.kernels[number]
+        if function is None:
+            write_kernel(b, step.kernel, self.module, order, list(map(place, order)))
             return
-        table = b.stack(Array(POINTER, len(order)))
-        for n, name in enumerate(order):
-            table.at(n).store(place(step.own.get(name, name)))
+        if step.parts == 1:
+            b.do(function, *map(place, order))
+            return
+        own = [step.own.get(name, name) for name in order]
+        table = place.everything if self.uses[key] == 1 else table_of(b, list(map(place, own)))
         b.do(self.outside("share"), team, function, Value(b, POINTER, table.text), step.parts)
         for reduction in step.summed:
             source = self.buffers[step.own[reduction.into]]
             size, apart = self.buffers[reduction.into].size, source.shape[1]
             merge = self.outside(f"merge.{reduction.combine}.{source.dtype.name}")
             b.do(merge, place(reduction.into), place(source.name), size, apart, source.size)
+
+
+class Places:
+    """Write what gives the addresses of buffers in one function.
+
+    Args:
+        emission: the program.
+        addresses: where those of inputs and outputs stand.
+        memory: the arena.
+    """
+
+    def __init__(self, emission: Emission, addresses: Value, memory: Value) -> None:
+        self.emission, self.addresses, self.memory = emission, addresses, memory
+        self.loaded: dict[str, Value] = {}
+
+    def __call__(self, name: str) -> Value:
+        """Return the address of a buffer; one that is given is loaded once."""
+        given, buffer = self.emission.given, self.emission.buffers[name]
+        if name not in given:
+            offset = self.emission.arena.places[name]
+            return typed(buffer, self.memory.at(offset) if offset else self.memory)
+        if name not in self.loaded:
+            self.loaded[name] = self.addresses.at(given.index(name)).load()
+        return typed(buffer, self.loaded[name])
+
+    @cached
+    def everything(self) -> Value:
+        """The address of a table in which jobs find their buffers by themselves."""
+        return table_of(self.memory.b, [self.addresses, self.memory])
+
+
+def table_of(b: Builder, addresses: Sequence[Value]) -> Value:
+    """Write what stores addresses in a table; return its own."""
+    table = b.stack(Array(POINTER, len(addresses)))
+    for n, address in enumerate(addresses):
+        table.at(n).store(Value(b, POINTER, address.text))
+    return table
+
+
+def typed(buffer: Buffer, address: Value) -> Value:
+    """Return the address of a buffer as that of its elements."""
+    return Value(address.b, Pointer(in_memory(buffer.dtype)), address.text)
 
 
 def bytes_of(buffer: Buffer, tile: int) -> int:

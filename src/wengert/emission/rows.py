@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from wengert.emission.arena import LINE
+from wengert.emission.arena import padded
 from wengert.emission.instructions import in_memory, literal
+from wengert.emission.plans import FEW
 from wengert.emission.sharing import Step
 from wengert.emission.stages import Span, identity, write_stage
 from wengert.emission.vectors import Frame, Index, Module, moved
@@ -14,7 +15,10 @@ from wengert.native.builder import Builder, Function, Value
 from wengert.native.jobs import JOB
 from wengert.native.structs import BOOL, I8, POINTER, VOID, Pointer, Signature, vector_of
 
-__all__ = ["anonymous", "kernel_function", "kernel_job", "row_bytes"]
+__all__ = ["Found", "anonymous", "kernel_function", "kernel_job", "row_bytes", "write_kernel"]
+
+Found = Callable[[Builder, Value], Sequence[Value]]
+"""Write what finds the addresses of a job's buffers in the table that it is given."""
 
 
 def kernel_function(name: str, kernel: Kernel, module: Module, order: tuple[str, ...]) -> Function:
@@ -29,27 +33,33 @@ def kernel_function(name: str, kernel: Kernel, module: Module, order: tuple[str,
     kinds = kinds_of(module, order)
 
     def body(b: Builder, *addresses: Value) -> None:
-        frame = Frame(b, module, bases_of(kernel, module, order, addresses), {})
-        write_rows(frame, kernel, Span(0, kernel.rows, kernel.rows))
+        write_kernel(b, kernel, module, order, addresses)
 
     return Function(name, Signature(VOID, kinds), body, tuple(f"b{n}" for n in range(len(order))))
 
 
-def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...]) -> Function:
+def write_kernel(
+    b: Builder, kernel: Kernel, module: Module, order: tuple[str, ...], addresses: Sequence[Value]
+) -> None:
+    """Write all of a kernel, whose buffers have some addresses."""
+    frame = Frame(b, module, bases_of(kernel, module, order, addresses), {})
+    write_rows(frame, kernel, Span(0, kernel.rows, kernel.rows))
+
+
+def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...], found: Found) -> Function:
     """Return the job that does parts of a kernel: of its rows, or of the outermost loop of its only stage.
 
     Args:
         name: of the function.
         step: the kernel, and how it is cut into parts.
         module: what the program's kernels share.
-        order: the names of its buffers, whose addresses are in the table that the job is given.
+        order: the names of its buffers.
+        found: writes what finds their addresses in the table that the job is given.
     """
-    kinds = kinds_of(module, order)
     apart = [module.buffers[step.own[name]].shape[1] if name in step.own else 0 for name in order]
 
     def body(b: Builder, table: Value, first: Value, stop: Value) -> None:
-        loads = [table.to(POINTER).at(n).load() for n in range(len(order))]
-        places = [Value(b, kind, x.text) for kind, x in zip(kinds, loads, strict=True)]
+        places = found(b, table.to(POINTER))
         with b.loop(stop, first) as parts:
             own = [place.at(parts.index * far) if far else place for place, far in zip(places, apart, strict=True)]
             start = parts.index * step.each
@@ -78,7 +88,7 @@ def write_rows(frame: Frame, kernel: Kernel, span: Span) -> None:
     for stage in kernel.stages:
         for reduction in stage.reductions:
             if reduction.kind in ("total", "column"):
-                clear(frame, stage, reduction)
+                clear(frame, stage, reduction, has_room=not isinstance(span.stop, int))
     if kernel.rows == 1:
         write_tile(frame, kernel, [0], None if isinstance(span.stop, int) else span)
         return
@@ -106,24 +116,32 @@ def store_number(frame: Frame, buffer: str, at: Affine, row: Index, value: Value
     """Store a number of a row."""
     (place,) = frame.bases[buffer]
     step = at.coefficients[0] if at.coefficients else 0
-    place = moved(place, row, step).at(at.constant + (step * row if isinstance(row, int) else 0))
+    offset = at.constant + (step * row if isinstance(row, int) else 0)
+    place = moved(place, row, step)
+    place = place.at(offset) if offset else place
     place.store(frame.b.convert("zext", value, I8) if value.type is BOOL else value)
 
 
-def clear(frame: Frame, stage: Stage, reduction: Reduction) -> None:
-    """Fill what rows add to with what changes nothing."""
+def clear(frame: Frame, stage: Stage, reduction: Reduction, has_room: bool) -> None:
+    """Fill what rows add to with what changes nothing; what belongs to a part has room for whole vectors."""
     dtype = stage.operations[reduction.value].dtype
     (place,) = frame.bases[reduction.into]
     start = literal(dtype, identity(reduction.combine, dtype))
     size = frame.module.buffers[reduction.into].size
     width = frame.module.target.vector_bytes // dtype.itemsize
-    whole = size - size % width
-    if whole:
+    if size == 1:
+        place.store(start)
+        return
+    whole = -(-size // width) * width if has_room else size - size % width
+    kind = vector_of(in_memory(dtype), width)
+    if whole <= FEW * width:
+        for first in range(0, whole, width):
+            place.at(first).to(kind).store(start)
+    else:
         with frame.b.loop(whole, step=width) as cells:
-            place.at(cells.index).to(vector_of(in_memory(dtype), width)).store(start)
-    if size - whole:
-        with frame.b.loop(size, whole) as cells:
-            place.at(cells.index).store(start)
+            place.at(cells.index).to(kind).store(start)
+    for cell in range(whole, size):
+        place.at(cell).store(start)
 
 
 def copies(address: Value, buffer: Buffer, tile: int) -> list[Value]:
@@ -136,7 +154,7 @@ def copies(address: Value, buffer: Buffer, tile: int) -> list[Value]:
 
 def row_bytes(buffer: Buffer) -> int:
     """Return how far apart the copies of a buffer lie that rows of a tile have: whole lines, and so whole vectors."""
-    return -(-buffer.size * buffer.dtype.itemsize // LINE) * LINE
+    return padded(buffer.size * buffer.dtype.itemsize)
 
 
 def anonymous(kernel: Kernel, buffers: dict[str, Buffer]) -> tuple[object, tuple[str, ...]]:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wengert.emission.arena import LINE
+from wengert.emission.arena import LINE, padded
 from wengert.emission.plans import nest_of_stage
 from wengert.kernel.kernel import (
     Affine,
@@ -140,8 +140,8 @@ class Sharing:
     def bytes_of_one(self, name: str, tile: int) -> int:
         """Return the bytes of one part's own buffer: whole lines, and one that parts before it do not write."""
         buffer = self.buffers[name]
-        lines = -(-buffer.size * buffer.dtype.itemsize // LINE)
-        return LINE * (lines * (tile if buffer.kind == "row" else 1) + 1)
+        each = padded(buffer.size * buffer.dtype.itemsize)
+        return each * (tile if buffer.kind == "row" else 1) + LINE
 
     def parts_of(self, name: str, tile: int, parts: int) -> str:
         """Add the memory that parts have instead of a buffer."""

@@ -109,8 +109,9 @@ class StageWriter(Values):
 
             def masked() -> list[Value]:
                 self.carry_on(loop.values)
-                self.body(depth, Masked(j, plan.width, 1))
-                return [*self.carried(), b.constant(I64, plan.width)]
+                units = plan.units if plan.masked_alone else 1
+                self.body(depth, Masked(j, plan.width, units, extent))
+                return [*self.carried(), b.constant(I64, units * plan.width)]
 
             if all_clean:
                 *sums, loop.step = clean()
@@ -147,7 +148,8 @@ class StageWriter(Values):
         with self.scope():
             self.lanes = lanes
             self.enter(self.plan.lane, lanes.start)
-            self.there((), 0, 0)  # the mask of the tail, before loops that need it
+            for unit in range(lanes.units):
+                self.there((), 0, unit)  # the masks of the tail, before loops that need them
             self.compute(depth + 1)
             self.loops(depth + 1)
 

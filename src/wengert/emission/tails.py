@@ -1,20 +1,25 @@
 """Where along the lanes a body stands, and which of its lanes are there: tails and guarded ranges have masks.
 
 A loop over lanes has a clean body, for several vectors of which all lanes are there and all guards decided, and at most
-one with masks, for one vector. A loop of few vectors is written out instead; what its masks are is known then.
+one with masks, for one vector; or where masks cost nothing that one alone, for several. A loop of few vectors is
+written out instead; what its masks are is known then.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from wengert.native.builder import Builder, Value
-from wengert.native.structs import BOOL, I32, I64
+from wengert._cached import cached
+from wengert.native.builder import Builder, Value, element, numeric
+from wengert.native.structs import BOOL, I32
 
 __all__ = ["Clean", "Condition", "Lanes", "Masked", "WrittenOut", "all_of", "chosen"]
 
 Condition = Value | bool
 """Whether something holds, for a point or for each lane; known while the code is written, or when it runs."""
+
+FEW = 1 << 30
+"""Places along a dimension up to which they, and those of a step beyond, are numbers of 32 bits."""
 
 
 @dataclass
@@ -43,27 +48,35 @@ class Clean:
 
 @dataclass
 class Masked(Clean):
-    """Lanes of which some may be missing: those of one vector."""
+    """Lanes of which some may be missing.
 
+    Attributes:
+        extent: how many there are along the dimension.
+    """
+
+    extent: int
     masks: dict[tuple[str, int], Value] = field(default_factory=dict)
 
     def within(self, low: int, high: int, unit: int) -> Condition:
         """Return which lanes of a vector are in a range."""
-        assert isinstance(self.start, Value)
-        found: Condition = self.compared("slt", high)
-        return all_of(found, self.compared("sge", low)) if low > 0 else found
+        first = unit * self.width
+        found: Condition = self.compared("slt", high - first)
+        return all_of(found, self.compared("sge", low - first)) if low > 0 else found
 
     def compared(self, how: str, limit: int) -> Value:
-        """Return which lanes stand in a relation to a limit: each vector of lanes is compared with it once."""
+        """Return which lanes of the first vector stand in a relation to a limit, with which it is compared once."""
         if (how, limit) not in self.masks:
-            assert isinstance(self.start, Value)
-            b = self.start.b
-            place = b.binary("sub", b.constant(I64, limit), self.start)
-            place = b.least(b.select(place < 0, b.constant(I64, 0), place), self.width)
-            steps = b.numbers(I32, range(self.width))
-            places = b.spread(b.convert("trunc", place, I32), self.width)
-            self.masks[how, limit] = b.compare(how, steps, places)
+            b = self.starts.b
+            limits = b.numbers(numeric(element(self.starts.type)), [limit - lane for lane in range(self.width)])
+            self.masks[how, limit] = b.compare(how, self.starts, limits)
         return self.masks[how, limit]
+
+    @cached
+    def starts(self) -> Value:
+        """The first place, for each lane, in as few bits as all places have."""
+        assert isinstance(self.start, Value)
+        b = self.start.b
+        return b.spread(b.convert("trunc", self.start, I32) if self.extent < FEW else self.start, self.width)
 
     @property
     def masked(self) -> bool:
@@ -76,9 +89,17 @@ class WrittenOut(Clean):
     """Lanes of which it is known which are there."""
 
     b: Builder
+    masks: dict[tuple[int, int, int], Condition] = field(default_factory=dict)
 
     def within(self, low: int, high: int, unit: int) -> Condition:
         """Return which lanes of a vector are in a range."""
+        key = low, high, unit
+        if key not in self.masks:
+            self.masks[key] = self.found_within(*key)
+        return self.masks[key]
+
+    def found_within(self, low: int, high: int, unit: int) -> Condition:
+        """Find which lanes of a vector are in a range."""
         assert isinstance(self.start, int)
         first = self.start + unit * self.width
         there = [low <= first + lane < high for lane in range(self.width)]

@@ -346,7 +346,7 @@ def moved(place: Value, index: Index, coefficient: int) -> Value:
     """Return an address moved along a dimension; by what is known it moves when it is used."""
     if isinstance(index, int) or not coefficient:
         return place
-    return place.at(index * coefficient)
+    return place.at(index if coefficient == 1 else index * coefficient)
 
 
 def within(place: Index, low: int, high: int, extent: int) -> Condition:

@@ -107,6 +107,7 @@ class Template:
     block: str
 
 
+DOUBLE = struct.Struct(">d")
 MARK = "~"
 BEGIN = f"{MARK}begin"
 
@@ -183,7 +184,7 @@ def written(function: Function | Table, exported: Sequence[Function]) -> tuple[s
 
 def listed(items: Sequence[object]) -> str:
     """Return what stands between parentheses."""
-    return ", ".join(str(item) for item in items)
+    return ", ".join(map(str, items))
 
 
 class Value:
@@ -476,15 +477,7 @@ class Builder:
 
     def constant(self, kind: Type, value: Operand) -> Value:
         """Return a number, or the address of nothing, as a value."""
-        if isinstance(kind, Pointer) and value is None:
-            return Value(self, kind, "null")
-        if isinstance(kind, Integer) and isinstance(value, int) and kind.holds(value):
-            return Value(self, kind, str(int(value)))
-        if isinstance(kind, Float) and isinstance(value, float | int):
-            return Value(self, kind, f"0x{written_double(kind, value)}")
-        if isinstance(kind, Vector) and not isinstance(value, Value | Function):
-            return Value(self, kind, f"splat ({self.constant(kind.element, value)})")
-        raise TypeError(f"{value!r} is not {kind!r}")
+        return Value(self, kind, written_constant(kind, value))
 
     def operand(self, value: Operand, kind: Type) -> Value:
         """Return a value that must be of a type; Python's numbers become constants of it, functions their addresses."""
@@ -569,21 +562,21 @@ class Builder:
     def numbers(self, scalar: Scalar, values: Sequence[int]) -> Value:
         """Return a vector of constants."""
         kind = Vector(scalar, len(values))
-        return Value(self, kind, f"<{listed([self.constant(scalar, value) for value in values])}>")
+        return Value(
+            self, kind, f"<{listed([f'{scalar.text} {written_constant(scalar, value)}' for value in values])}>"
+        )
 
     def shuffled(self, x: Value, places: Sequence[int]) -> Value:
         """Return a vector of some numbers of another."""
         kind = vector(x.type)
-        wanted = listed([f"i32 {place}" for place in places])
         found = vector_of(kind.element, len(places))
-        return self.new(found, f"shufflevector {x}, {kind} poison, <{len(places)} x i32> <{wanted}>")
+        return self.new(found, f"shufflevector {x}, {kind} poison, {written_places(tuple(places))}")
 
     def beside(self, x: Value, y: Value) -> Value:
         """Return a vector of the numbers of two."""
         kind = vector(x.type)
         count = 2 * kind.count
-        places = listed([f"i32 {place}" for place in range(count)])
-        return self.new(Vector(kind.element, count), f"shufflevector {x}, {y}, <{count} x i32> <{places}>")
+        return self.new(Vector(kind.element, count), f"shufflevector {x}, {y}, {written_places(tuple(range(count)))}")
 
     def extract(self, x: Value, place: int) -> Value:
         """Return one number of a vector."""
@@ -685,7 +678,9 @@ class Builder:
         yield loop
         if loop.following is None:
             raise TypeError("`next` was not called for what the loop carries")
-        following = self.new(I64, f"add nsw {loop.index}, {self.operand(loop.step, I64).text}")
+        added = self.new(I64, f"add nsw {loop.index}, {self.operand(loop.step, I64).text}")
+        # frozen, so that LLVM does not reduce the strength of indices: 15 % of its time, for addresses that are as good
+        following = self.new(I64, f"freeze {added}")
         back = self.branch(following < last, head, out)
         self.begin(out)
         rounds = zip([loop.index, *loop.values], [first, *carried], [following, *loop.following], strict=True)
@@ -803,10 +798,23 @@ class Builder:
         return self.lines
 
 
-def written_double(kind: Float, value: float) -> str:
-    """Return the digits of a floating-point constant: those of a double, which must be one of the type."""
-    value = kind.ctype(value).value
-    return struct.pack(">d", value).hex()
+def written_constant(kind: Type, value: Operand) -> str:
+    """Return a number, or the address of nothing, as LLVM's language has it; of a float the digits of a double."""
+    if type(kind) is Vector:
+        return f"splat ({kind.element.text} {written_constant(kind.element, value)})"
+    if type(kind) is Float and isinstance(value, (float, int)):
+        return f"0x{DOUBLE.pack(value if kind.bits == 64 else kind.ctype(value).value).hex()}"
+    if type(kind) is Integer and isinstance(value, int) and kind.holds(value):
+        return str(int(value))
+    if type(kind) is Pointer and value is None:
+        return "null"
+    raise TypeError(f"{value!r} is not {kind!r}")
+
+
+@functools.cache
+def written_places(places: tuple[int, ...]) -> str:
+    """Return which elements of vectors a shuffle takes."""
+    return f"<{len(places)} x i32> <{listed([f'i32 {place}' for place in places])}>"
 
 
 def joined(x: Value, before: str | None, y: Value, back: str | None) -> str:
