@@ -14,6 +14,7 @@ __all__ = ["summary"]
 Row = dict[str, Any]
 WORST = 10
 PLAIN = "plain"
+MOST_DONE = "backward"
 LIMIT = 2.0  # ratio to the first peer above which an operation counts as high
 EXTRA = 0.5e-6  # seconds over NumPy above which a plain one does
 
@@ -74,24 +75,31 @@ class Summary:
         return [*ratios, str(len(high)), str(sum(self.kernel(row) > 1.0 for row in high)), ""]
 
     def worst(self, variant: str) -> Table:
-        """Return the worst operations of a variant."""
-        found = sorted(self.of_variant(variant), key=self.excess, reverse=True)[:WORST]
-        last = "over NumPy" if variant == PLAIN else f"NumPy / {self.reference}, forward"
-        columns = ["operation", "elements", "wengert", *(f"/ {peer}" for peer in self.peers), last]
+        """Return the worst operations of a variant; of that which most programs do, all that are high."""
+        found = sorted(self.of_variant(variant), key=self.excess, reverse=True)
+        found = found[: max(WORST, sum(self.excess(row) > LIMIT for row in found) if variant == MOST_DONE else 0)]
+        last = [f"NumPy / {self.reference}, forward", f"NumPy, forward / {self.reference}, whole"]
+        last = ["over NumPy"] if variant == PLAIN else last
+        columns = ["operation", "elements", "wengert", *(f"/ {peer}" for peer in self.peers), *last]
         return Table(f"Worst of {variant}", columns, [self.worst_cells(row) for row in found])
 
     def worst_cells(self, row: Row) -> list[str]:
         """Return the cells of one operation."""
         ratios = [f"{row['ratio'][peer]:.2f}" if peer in row["ratio"] else "" for peer in self.peers]
-        kernel = f"{self.kernel(row):.2f}" if self.kernel(row) else ""
-        last = signed(over_numpy(row)) if row["labels"]["variant"] == PLAIN else kernel
-        return [*place(row), duration(row["seconds_per_operation"]["wengert"]), *ratios, last]
+        kernels = [f"{found:.2f}" if found else "" for found in (self.kernel(row), self.kernel_of_whole(row))]
+        last = [signed(over_numpy(row))] if row["labels"]["variant"] == PLAIN else kernels
+        return [*place(row), duration(row["seconds_per_operation"]["wengert"]), *ratios, *last]
 
     def kernel(self, row: Row) -> float:
         """Return NumPy's time for the operation itself divided by the first peer's, or 0 if it was not measured."""
         seconds = self.plain.get(place(row), {})
         known = self.reference in seconds and "numpy" in seconds
         return float(seconds["numpy"] / seconds[self.reference]) if known else 0.0
+
+    def kernel_of_whole(self, row: Row) -> float:
+        """Return NumPy's time for the operation divided by the first peer's in the row's variant, or 0 likewise."""
+        numpy, whole = self.plain.get(place(row), {}).get("numpy", 0.0), row["seconds_per_operation"]
+        return float(numpy / whole[self.reference]) if self.reference in whole else 0.0
 
 
 def place(row: Row) -> tuple[str, str]:

@@ -94,8 +94,13 @@ def test_summary():
         ["backward", "10", "4.00", "", "1", "0", ""],
     ]
     assert plain.rows[0] == ["add", "10", "4 µs", "2.00", "4.00", "3 µs"]
-    assert backward.columns[-1] == "NumPy / torch, forward"
-    assert backward.rows == [["add", "10", "8 µs", "8.00", "", "0.50"], ["sin", "10", "8 µs", "2.00", "", "1.50"]]
+    assert backward.columns[-2:] == ["NumPy / torch, forward", "NumPy, forward / torch, whole"]
+    assert backward.rows == [
+        ["add", "10", "8 µs", "8.00", "", "0.50", "1.00"],
+        ["sin", "10", "8 µs", "2.00", "", "1.50", "0.75"],
+    ]
+    many = [row(str(n), "backward", 4e-6, torch=1e-6) for n in range(15)]
+    assert len(summary(many)[-1].rows) == 15  # all that are high
 
 
 @pytest.mark.parametrize("example", PROGRAMS, ids=lambda example: example.name)

@@ -176,3 +176,29 @@ def test_functions_of_parts_of_what_was_written_to(part: slice) -> None:
         for given in (wg.tensor(x), wg.tensor(x, requires_grad=True)):
             for one, other in zip(program(given), program(x), strict=True):
                 np.testing.assert_array_equal(one.detach().numpy(), other)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "c16", "i8"])
+def test_selections_of_many_elements_have_numpys_bits(dtype: str) -> None:
+    """They go by the bits of a mask, without branches: infinities, NaN, negative zeros and dtypes included."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=(2, 5000)) * 3).astype(dtype)
+    if x.dtype.kind == "f":
+        x[:3] = y[-3:] = [np.nan, -0.0, np.inf]
+    for mask in (rng.random(5000) < 0.5, rng.integers(0, 2, 5000), np.array([True])):
+        for pair in [(x, y), *((x, number) for number in (0, 0.0, -0.0, 1.5, False, np.float64(0)))]:
+            for a, b in (pair, pair[::-1]):
+                found, wanted = np.where(mask, *(wg.tensor(v) if v is x else v for v in (a, b))), np.where(mask, a, b)
+                assert found.dtype == wanted.dtype
+                assert found.numpy().tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("function", [np.maximum, np.fmin, np.logaddexp])
+def test_gradients_of_large_arrays_have_the_bits_of_their_parts(function: Function) -> None:
+    """Rules get large arrays as Tensors, which are shared by threads, and choose what they choose for small ones."""
+    x, y, ct = np.random.default_rng(0).normal(size=(3, 40_000))
+    x[:2], y[1:3], x[-2:] = np.inf, np.inf, y[-2:]
+    gradients = wg.vjp(function, x, y)[1](ct)
+    for part in (slice(0, 3), slice(100, 120), slice(-4, None)):
+        parts = wg.vjp(function, x[part], y[part])[1](ct[part])
+        assert [g[part].tobytes() for g in gradients] == [g.tobytes() for g in parts]

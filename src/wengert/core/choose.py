@@ -6,6 +6,7 @@ elements at random, 0.4 ms by their bits. The values are the same to the bit.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,13 @@ def either(mask: Any, x: Any, y: Any) -> Any:
 
     >>> either(np.array([True, False]), np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     array([1., 4.])
+    >>> either(np.array([True, False]), np.array([1.0, -2.0]), 0)
+    array([1., 0.])
     """
+    if is_zero(y) and type(x) is ndarray and x.dtype in BITS:
+        return chosen(mask, x)
+    if is_zero(x) and type(y) is ndarray and y.dtype in BITS:
+        return unchosen(mask, y)
     if not (type(x) is ndarray and type(y) is ndarray and x.size >= MANY and fits(mask, x) and fits(mask, y)):
         return np.where(mask, x, y)
     if x.dtype is not y.dtype:
@@ -58,6 +65,11 @@ def either(mask: Any, x: Any, y: Any) -> Any:
     np.bitwise_and(found, bits, out=found)
     np.bitwise_xor(found, others, out=found)
     return found.view(x.dtype)
+
+
+def is_zero(x: Any) -> bool:
+    """Tell whether a value is a Python number all of whose bits are zero as those of a float."""
+    return (type(x) is float or type(x) is int) and not x and math.copysign(1.0, x) > 0.0
 
 
 def fits(mask: Any, x: ndarray[Any, Any]) -> bool:
