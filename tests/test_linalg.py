@@ -309,6 +309,16 @@ def test_errors_say_what_to_do(call: Any, text: str) -> None:
 # Fourier transforms
 
 
+def test_gradients_of_large_transforms_in_single_precision() -> None:
+    x = np.random.default_rng(0).normal(size=(96, 100)).astype(np.float32)
+    for transform in (np.fft.fft2, np.fft.ifft2, np.fft.rfft2, lambda x: np.fft.irfft2(x, x.shape)):
+        value, pull = wg.vjp(transform, x)
+        ct = np.cos(np.arange(value.size)).reshape(value.shape).astype(value.dtype)
+        (found,), (want,) = pull(ct), wg.vjp(transform, x.astype(np.float64))[1](ct)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, want, atol=1e-5 * np.abs(want).max())
+
+
 def test_frequencies_and_shifts_are_numpys() -> None:
     for n in (1, 4, 5):
         np.testing.assert_array_equal(wnp.fft.fftfreq(n, 0.5).numpy(), np.fft.fftfreq(n, 0.5))

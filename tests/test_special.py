@@ -226,3 +226,30 @@ def test_dimensions_of_the_gamma_function_are_checked() -> None:
 
 def test_the_ufunc_that_scipys_lambertw_calls_takes_tensors() -> None:
     assert wg.grad(lambda x: sp.lambertw(x).real)(1.3) == wg.grad(lambda x: wsp.lambertw(x).real)(1.3)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["logsumexp", "softmax", "log_softmax"])
+def test_exponentials_of_many_rows_have_scipys_bits(name: str, dtype: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 50)).astype(dtype)
+    found = {"as they are": x, "axis 0": x.T, "columns": np.asfortranarray(x)}
+    found["ties"] = x.round(1)
+    for what, value in (("NaN", np.nan), ("infinite", np.inf), ("minus infinite", -np.inf)):
+        found[what] = x.copy()
+        found[what][3, 7], found[what][5, :2] = value, x[5].max()  # a tie, so that the largest are as many as rows
+    for what, rows in found.items():
+        axis = 0 if what == "axis 0" else 1
+        with np.errstate(invalid="ignore"):
+            want = getattr(sp, name)(rows, axis=axis)
+            np.testing.assert_array_equal(getattr(wsp, name)(rows, axis=axis), want, err_msg=what)
+    ct = np.cos(np.arange(3000.0)).reshape(60, 50).astype(dtype)
+    for rows in (x, np.asfortranarray(x)):
+        pull = wg.vjp(lambda rows: getattr(wsp, name)(rows, axis=1), rows)[1]
+        p = sp.softmax(x, axis=1)
+        want = {
+            "logsumexp": p * ct[:, :1],
+            "softmax": p * (ct - np.sum(p * ct, axis=1, keepdims=True)),
+            "log_softmax": ct - p * np.sum(ct, axis=1, keepdims=True),
+        }[name]
+        (found_ct,) = pull(ct[:, 0] if name == "logsumexp" else ct)
+        np.testing.assert_allclose(found_ct, want, rtol=1e-4, atol=10 * np.finfo(dtype).eps)

@@ -18,6 +18,16 @@ from wengert.primitives.reductions import ADD, Axes, logsumexp_vjp, restore_axes
 __all__ = ["log_softmax", "logsumexp", "logsumexp_sign", "softmax", "weighted_logsumexp"]
 
 MAX: Any = np.maximum.reduce
+MANY = 1 << 11
+"""Elements of rows whose largest `reduceat` finds in half of the time."""
+
+
+def largest_along(x: Any, axis: int | Axes) -> Any:
+    """Return the largest elements along axes, with axes of length one in their places."""
+    if x.size < MANY or not x.shape[-1] or (axis != x.ndim - 1 and axis != (x.ndim - 1,)) or not x.flags.c_contiguous:
+        return MAX(x, axis, None, None, True)
+    found: Any = np.maximum.reduceat(x.reshape(-1), np.arange(0, x.size, x.shape[-1]))
+    return found.reshape(*x.shape[:-1], 1)
 
 
 def evaluate_logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
@@ -27,14 +37,19 @@ def evaluate_logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     """
     if x.dtype.kind != "f":
         return sp.logsumexp(x, axis=axis, keepdims=keepdims)
-    largest = MAX(x, axis, None, None, True)
+    largest = largest_along(x, axis)
     is_largest = x == largest
+    alone = np.count_nonzero(is_largest) == largest.size and not np.isnan(largest).any()
     with np.errstate(all="ignore"):
         terms = np.subtract(x, largest)
         np.exp(terms, out=terms)
         np.copyto(terms, 0.0, where=is_largest)
-        count = ADD(is_largest, axis, x.dtype, None, True)
-        out = np.log1p(ADD(terms, axis, None, None, True) / count) + np.log(count) + largest
+        out = ADD(terms, axis, None, None, True)
+        if alone:  # 1 of each, by which nothing changes
+            out = np.log1p(out) + largest
+        else:
+            count = ADD(is_largest, axis, x.dtype, None, True)
+            out = np.log1p(out / count) + np.log(count) + largest
         if not has_no_nan(out) or np.isinf(out).any():
             out = np.where(np.isfinite(out), out, np.log(ADD(np.exp(x), axis, None, None, True)))
     return out if keepdims else out.reshape([n for i, n in enumerate(out.shape) if i not in axis])[()]
@@ -87,7 +102,7 @@ weighted_logsumexp = opaque(
 
 def evaluate_softmax(x: Any, *, axis: int) -> Any:
     """Evaluate `softmax` with the steps of SciPy's."""
-    terms = np.subtract(x, MAX(x, axis, None, None, True), dtype=None if x.dtype.kind in "fc" else np.float64)
+    terms = np.subtract(x, largest_along(x, axis), dtype=None if x.dtype.kind in "fc" else np.float64)
     np.exp(terms, out=terms)
     terms /= ADD(terms, axis, None, None, True)
     return terms
@@ -96,7 +111,11 @@ def evaluate_softmax(x: Any, *, axis: int) -> Any:
 def evaluate_log_softmax(x: Any, *, axis: int) -> Any:
     """Evaluate `log_softmax` with the steps of SciPy's."""
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
-    largest = MAX(x, axis, None, None, True)
+    largest = largest_along(x, axis)
+    if np.isfinite(largest).all():  # and sums are at least 1
+        shifted = x - largest
+        shifted -= np.log(ADD(np.exp(shifted), axis, None, None, True))
+        return shifted
     shifted = x - np.where(np.isfinite(largest), largest, x.dtype.type(0))
     with np.errstate(divide="ignore"):
         shifted -= np.log(ADD(np.exp(shifted), axis, None, None, True))
@@ -105,6 +124,9 @@ def evaluate_log_softmax(x: Any, *, axis: int) -> Any:
 
 def softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int) -> Any:
     """Multiply by the Jacobian diag(p) - p p^T."""
+    if type(ct) is np.ndarray is type(out) and axis == ct.ndim - 1 and ct.dtype is out.dtype and ct.dtype.kind == "f":
+        found = ct - np.vecdot(ct, out)[..., None]
+        return np.multiply(found, out, out=found)
     weighed = ct * out
     share = out * np.add.reduce(weighed, axis, keepdims=True)
     return np.subtract(weighed, share, out=weighed) if type(weighed) is np.ndarray else weighed - share
@@ -112,8 +134,11 @@ def softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int) -> Any:
 
 def log_softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int) -> Any:
     """Multiply by the transpose of 1 - 1 p^T."""
-    share = np.exp(out) * np.add.reduce(ct, axis, keepdims=True)
-    return np.subtract(ct, share, out=share) if type(share) is np.ndarray is type(ct) else ct - share
+    if type(ct) is np.ndarray is type(out) and ct.dtype is out.dtype:
+        share = np.exp(out)
+        share *= np.add.reduce(ct, axis, keepdims=True)
+        return np.subtract(ct, share, out=share)
+    return ct - np.exp(out) * np.add.reduce(ct, axis, keepdims=True)
 
 
 softmax = opaque("softmax", evaluate_softmax, vjp=softmax_vjp, form=Routine("(n)->(n)", "axis"))
