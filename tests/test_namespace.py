@@ -199,3 +199,29 @@ def test_what_is_written_for_names_of_others_is_here() -> None:
         for path in re.findall(r"wengert(?:\.\w+)+", text):
             assert operator.attrgetter(path.removeprefix("wengert."))(wg)
     assert not OTHERWISE.keys() & {*wg.__all__}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: m.argsort(2.0),
+        lambda m: m.argpartition(np.array(2.0), 0),
+        lambda m: m.bincount([], minlength=2),
+        lambda m: m.full(np.array([2, 1]), 3.0),
+        lambda m: m.full(range(1, 3), 3.0),
+        lambda m: m.repeat([1.0, 2.0], [1.5, 2.0]),
+        lambda m: m.repeat([1.0, 2.0], True),
+        lambda m: m.repeat(np.ones(2), 2.5),
+    ],
+)
+def test_arguments_of_other_kinds_mean_what_they_do_to_numpy(call: Any) -> None:
+    found, expected = call(wnp).numpy(), call(np)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_writing_nothing_changes_nothing() -> None:
+    x = wnp.ones((2, 2))
+    np.put(x, [0, 1], [])
+    np.fill_diagonal(x, [])
+    assert np.array_equal(x, np.ones((2, 2)))

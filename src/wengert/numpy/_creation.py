@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._order import laid_as, laid_out, layouts_of
+from wengert.numpy._shapes import as_shape
 from wengert.primitives import conversion, elementwise
 
 __all__: list[str] = []
@@ -78,6 +79,7 @@ def array(
     order: Any = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int = 0,
     like: Any = None,
 ) -> Any:
     """Return data as a Tensor; see `numpy.array`. Tensors in nested lists keep their gradients.
@@ -88,7 +90,8 @@ def array(
     """
     data: Any = assembled(object)
     if type(data) is not Tensor:
-        made = np.array(data, dtype=dtype, copy=copy, order=order, ndmin=ndmin)
+        deep: dict[str, Any] = {} if type(ndmax) is int and ndmax == 0 else {"ndmax": ndmax}  # since NumPy 2.4
+        made = np.array(data, dtype=dtype, copy=copy, order=order, ndmin=ndmin, **deep)
         if made.dtype.kind == "O":
             return as_tensor(made)
         if made is data or not made.flags.owndata:
@@ -161,11 +164,6 @@ def kaiser(M: int, beta: Any) -> Any:  # noqa: N803 - NumPy's name
     return np.i0(beta * np.sqrt(1 - ((places - center) / center) ** 2.0)) / np.i0(beta)
 
 
-def lengths_of(shape: Any) -> tuple[int, ...]:
-    """Return a shape as a tuple."""
-    return tuple(map(operator.index, shape)) if isinstance(shape, Sequence) else (operator.index(shape),)
-
-
 @implements(np.full)
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
@@ -173,7 +171,7 @@ def full(
     """Return a Tensor filled with a value; see `numpy.full`."""
     value = as_tensor(assembled(fill_value))
     value = value.astype(value.dtype if dtype is None else dtype)
-    return np.broadcast_to(value, lengths_of(shape)).copy()
+    return np.broadcast_to(value, as_shape(shape)).copy()
 
 
 # Of the shape and dtype of an array

@@ -99,7 +99,7 @@ def plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 def set_flat(target: Tensor, places: Any, values: Any) -> None:
     """Assign values, repeated as needed, to places of the flattened target."""
     source = flattened(as_tensor(assignable(target, values)))
-    if not places.size:
+    if not places.size or not source.size:
         return
     if source.size != places.size:
         source = source[np.arange(places.size) % source.size]

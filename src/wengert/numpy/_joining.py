@@ -167,7 +167,10 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     x, along = flat_or_along("repeat", x, axis)
     if type(repeats) is int:
         return repeated(x, {"repeats": repeats, "axis": along})
-    counts = np.asarray(repeats)
+    if isinstance(repeats, Tensor | np.ndarray):
+        counts = np.asarray(repeats).astype(np.intp, casting="safe")
+    else:  # NumPy cuts fractions off what is no array
+        counts = np.asarray(repeats, np.intp)
     if counts.size == 1:
         return repeated(x, {"repeats": operator.index(counts.ravel()[0]), "axis": along})
     return laid_out("repeat", pick(x, np.repeat(np.arange(x.shape[along]), counts), along), "C")

@@ -214,6 +214,8 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     """Count how often each number occurs, or add up its weights; see `numpy.bincount`."""
+    if isinstance(x, list | tuple) and not x:
+        x = np.zeros(0, np.intp)  # what is empty has no dtype of its own
     if weights is None:
         return apply(selection.occurrences, as_tensor(x), minlength=minlength)
     numbers = x if type(x) is Tensor else np.asarray(x)

@@ -28,6 +28,12 @@ def along(a: Any, axis: int | None) -> tuple[Tensor, int]:
     return x, normalize_axis_index(axis, x.ndim)
 
 
+def along_row(a: Any, axis: int | None) -> tuple[Tensor, int]:
+    """Return what `along` does; what has no axes is a row of one element to functions that return indices."""
+    x = as_tensor(a)
+    return along(x if x.ndim else x.reshape(1), axis)
+
+
 def refuse_fields(name: str, order: Any) -> None:
     """Raise a UsageError if fields to sort by are given: Tensors have none."""
     if order is not None:
@@ -54,7 +60,7 @@ def argsort(
 ) -> Tensor:
     """Return the indices that sort along an axis; see `numpy.argsort`."""
     refuse_fields("argsort", order)
-    x, axis = along(a, axis)
+    x, axis = along_row(a, axis)
     return order_along(x, {"axis": axis, "kind": kind, "stable": stable})
 
 
@@ -70,7 +76,7 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
     """Return the indices that partly sort along an axis; see `numpy.argpartition`."""
     refuse_fields("argpartition", order)
-    x, axis = along(a, axis)
+    x, axis = along_row(a, axis)
     return apply(sorting.argpartition, x, kth=np.asarray(kth), axis=axis, kind=kind)
 
 
