@@ -31,6 +31,7 @@ WITHOUT = frozenset(
             "quantile_collect",
             "quantile_distribute",
             "reduceat",
+            "sparse_product",
         ),
         "unravel_index",
     }
@@ -47,6 +48,7 @@ OWN_BATCH = {
     "quantile": "the axes of q stand in front of all others",
     "quantile_collect": "as in quantile",
     "quantile_distribute": "as in quantile",
+    "sparse_product": "lanes are further columns of the other factor",
     "solve": "a vector on the right is one only without lanes",
     "unravel_index": "the rows of the result stand in front of all lanes",
 }

@@ -154,7 +154,7 @@ ROUTINES = {
     ),
     *("solve_sylvester", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_banded", "solve_toeplitz"),
     *("matrix_rank", "scipy_qr", "fft", "ifft", "rfft", "irfft"),
-    *("inv", "solve", "det", "slogdet", "cofactors", "reduceat"),
+    *("inv", "solve", "det", "slogdet", "cofactors", "reduceat", "sparse_product"),
     *("packbits", "unpackbits"),
     *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_distribute", "quantile_collect"),
     *("unravel_index", "array_equal", "array_equiv"),

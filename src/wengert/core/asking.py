@@ -14,7 +14,7 @@ import numpy as np
 
 from wengert.core.source import PACKAGE_PREFIX, Position, expression_at, is_own, position_of, use_at
 
-__all__ = ["Asked", "asked_for_array", "library_that_asks", "remedy_by_source"]
+__all__ = ["Asked", "asked_for_array", "asked_for_product", "library_that_asks", "remedy_by_source"]
 
 BUILDERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 INDEXED = ("r_", "c_")
@@ -26,7 +26,9 @@ SOLVE = (
 )
 LIBRARIES = {
     "pandas": "Take the numbers of the Series or DataFrame first, with .to_numpy()",
-    "scipy.sparse": "Multiply by the matrix in full, matrix.toarray(), or declare the product with wengert.extend",
+    "scipy.sparse": (
+        "Write matrix @ x or x @ matrix, take the matrix in full with .toarray(), or declare a rule with wengert.extend"
+    ),
     "scipy.fft": "Use numpy.fft",
     "scipy.integrate": (
         "Use wengert.scipy.integrate, write the steps of the method with NumPy's functions, or declare a rule by "
@@ -95,6 +97,15 @@ def asked_for_array(frame: FrameType | None) -> Asked | None:
         through = through or frame.f_code.co_filename.startswith(PACKAGE_PREFIX)
         frame = frame.f_back
     return None
+
+
+def asked_for_product(frame: FrameType | None) -> bool:
+    """Tell whether it is a sparse matrix that asks in `matrix @ x`: given an object, it leaves the product to that."""
+    if frame is None or not str(frame.f_globals.get("__name__", "")).startswith("scipy.sparse."):
+        return False
+    while frame is not None and frame.f_code.co_name == "_matmul_dispatch":
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_name == "__matmul__"
 
 
 def library_that_asks(frame: FrameType | None) -> str | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from wengert._refusals import REFUSALS, refusal
 from wengert._tree import flatten, unflatten
-from wengert.core.asking import Asked, asked_for_array, library_that_asks, remedy_by_source
+from wengert.core.asking import Asked, asked_for_array, asked_for_product, library_that_asks, remedy_by_source
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
 from wengert.core.members import ArrayLike
@@ -242,6 +242,10 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
         if is_differentiable(self.dtype) and innermost_trace(self) is not None and is_assigning(sys._getframe(1)):
             raise self._stored()
         if innermost_trace(self) is not None:
+            if asked_for_product(sys._getframe(1)):
+                found = np.empty((), object)
+                found[()] = self
+                return found
             self._require_plain("asarray", asked_for_array(sys._getframe(1)))
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 

@@ -15,6 +15,7 @@ from wengert.core.tensor import Tensor, raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import refuse_options, with_out
+from wengert.numpy._sparse import or_sparse
 from wengert.numpy._ufuncs import in_place, install, through_function
 from wengert.primitives import contractions, interpolation
 from wengert.primitives import einsum as sums
@@ -97,7 +98,7 @@ def generalised(primitive: Primitive) -> Callable[..., Any]:
 
 
 matmul = implements(np.matmul)(generalised(contractions.matmul))
-multiply_other = through_function(np.matmul, matmul)
+multiply_other = or_sparse(through_function(np.matmul, matmul))
 
 
 def matmul_operator(self: Tensor, other: Any) -> Any:
@@ -108,7 +109,7 @@ def matmul_operator(self: Tensor, other: Any) -> Any:
 
 
 install("matmul", pair_function(np.matmul, matmul_operator))
-install("rmatmul", through_function(np.matmul, matmul, reflected=True))
+install("rmatmul", or_sparse(through_function(np.matmul, matmul, reflected=True), reflected=True))
 install("imatmul", in_place("matmul", multiply_other))
 implements(np.matvec)(generalised(contractions.matvec))
 implements(np.vecmat)(generalised(contractions.vecmat))

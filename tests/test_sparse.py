@@ -1,0 +1,68 @@
+"""Products of SciPy's sparse matrices and Tensors, in every mode, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import wengert as wg
+from tests.cases import together
+from wengert.errors import GraphError, ShapeError
+
+RNG = np.random.default_rng(0)
+FULL = RNG.normal(size=(4, 5)) * (RNG.uniform(size=(4, 5)) < 0.5)
+LEFT, RIGHT = RNG.normal(size=(2, 4)), RNG.normal(size=(5, 3))
+FORMATS = [
+    f"{name}_{kind}" for name in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil") for kind in ("array", "matrix")
+]
+
+
+def squares(x: Any) -> Any:
+    return np.sum(x**2)
+
+
+@together("name", FORMATS)
+def test_products_of_every_format(name: str) -> None:
+    matrix = getattr(scipy.sparse, name)(FULL)
+    for x in (RIGHT, RIGHT[:, 0]):
+        want = 2 * FULL.T @ (FULL @ x)
+        for run in (wg.grad, lambda f: wg.jit(wg.grad(f)), lambda f: wg.grad(wg.jit(f))):
+            np.testing.assert_allclose(run(lambda x: squares(matrix @ x))(x), want, rtol=1e-12)
+    for x in (LEFT, LEFT[0]):
+        np.testing.assert_allclose(wg.grad(lambda x: squares(x @ matrix))(x), 2 * (x @ FULL) @ FULL.T, rtol=1e-12)
+    x = wg.tensor(RIGHT, requires_grad=True)
+    np.testing.assert_array_equal((matrix @ x).detach(), matrix @ RIGHT)
+
+
+def test_products_in_other_modes() -> None:
+    matrix = scipy.sparse.csr_array(FULL)
+    x = RIGHT[:, 0]
+    np.testing.assert_allclose(wg.jacfwd(lambda x: matrix @ x)(x), FULL)
+    np.testing.assert_allclose(wg.jacrev(lambda x: matrix @ x)(x), FULL)
+    np.testing.assert_allclose(wg.hessian(lambda x: squares(matrix.dot(x)))(x), 2 * FULL.T @ FULL)
+    np.testing.assert_allclose(wg.vmap(lambda x: matrix @ x)(RIGHT.T), (FULL @ RIGHT).T)
+    np.testing.assert_allclose(wg.vmap(lambda x: matrix @ x)(np.stack([RIGHT, -RIGHT])), [FULL @ RIGHT, -FULL @ RIGHT])
+    changed = scipy.sparse.csr_array(FULL)
+    leaf = wg.tensor(x, requires_grad=True)
+    product = changed @ leaf
+    changed.data[:] = 0.0
+    product.sum().backward()
+    np.testing.assert_allclose(leaf.grad, FULL.sum(axis=0))
+
+
+def test_refusals_of_products() -> None:
+    matrix = scipy.sparse.csr_array(FULL)
+    leaf = wg.tensor(LEFT[0], requires_grad=True)
+    text = (
+        "matmul: a sparse matrix of shape (4, 5) and a Tensor of shape (4,); a vector or a matrix with as many rows as "
+        "the sparse matrix has columns is needed. Reshape it."
+    )
+    with pytest.raises(ShapeError, match="^" + re.escape(text) + "$"):
+        matrix @ leaf
+    for operation in (lambda: matrix * leaf, lambda: leaf * matrix, lambda: scipy.sparse.csr_matrix(FULL.T) * leaf):
+        with pytest.raises(GraphError, match=re.escape("Write matrix @ x or x @ matrix, take the matrix in full")):
+            operation()
