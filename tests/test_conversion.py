@@ -1289,3 +1289,22 @@ def test_items_of_a_loop_are_given_to_nobody_else():
 def test_a_default_is_for_one_iterable():
     with pytest.raises(TypeError, match="default"):
         wg.jit(lambda x: max(x, 2.0, default=5.0) + (1.0 if x > 0.0 else x))(1.0)
+
+
+def test_truths_of_whole_arrays_decide_under_jit_and_in_lanes():
+    def settled(x, goal):
+        steps = 0
+        while not np.allclose(x, goal, atol=1e-3):
+            x = (x + goal) / 2
+            steps += 1
+        if np.array_equal(x, goal) or np.array_equiv(x, goal):
+            return np.sum(x) * 0
+        return np.sum(x) * steps
+
+    x, goal = np.array([4.0, 9.0]), np.array([2.0, 3.0])
+    for start in (x, goal):
+        assert wg.jit(settled)(start, goal) == settled(start, goal)
+        np.testing.assert_allclose(wg.jit(wg.grad(settled))(start, goal), wg.grad(settled)(start, goal))
+    lanes = wg.vmap(lambda x: np.allclose(x, goal))(np.stack([x, goal]))
+    assert lanes.tolist() == [False, True]
+    assert type(np.allclose(wg.tensor(x), goal)) is bool

@@ -26,7 +26,7 @@ from wengert.transforms.tracing import trace
 LOOKING_FUNCTIONS = {
     *("nonzero", "argwhere", "flatnonzero", "extract", "unique", "unique_values", "unique_counts", "unique_all"),
     *("unique_inverse", "union1d", "intersect1d", "setdiff1d", "setxor1d", "trim_zeros", "compress", "bincount"),
-    *("array_equal", "array_equiv", "allclose", "real_if_close", "<lambda>"),
+    *("real_if_close", "<lambda>"),
 }
 """Functions whose shapes, dtypes or truth values depend on elements; lambdas call `where` and masks."""
 
@@ -98,10 +98,6 @@ REFUSED: dict[str, tuple[Callable[..., Any], str]] = {
     "bincount": (lambda x: wnp.bincount(x.astype(int)), r"^bincount: .* Add into zeros of a known length"),
     "histogram": (lambda x: wnp.histogram(x, "auto"), r"^histogram: .* Pass the number of bins, or their edges\.$"),
     "mask": (lambda x: x[x > 0], r"^getitem: a mask of shape \(3,\) .* Use numpy\.where\(mask, x, 0\), or"),
-    "array_equal": (
-        lambda x: wnp.array_equal(x, x),
-        r"a value in `wnp.array_equal\(x, x\)` \(bool\[\]\) were asked for",
-    ),
     "float": (lambda x: float(x[0]), r"a value in `float\(x\[0\]\)` \(float64\[\]\) were asked for"),
     "numpy": (
         lambda x: np.asarray(x),

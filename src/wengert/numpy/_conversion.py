@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.dispatch import apply, as_tensor, implements, weakened
 from wengert.core.order import is_scalar
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, constant_tensor, innermost_trace
+from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, GraphError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._order import laid_as, laid_out
@@ -187,22 +187,27 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     return apply(conversion.isclose, *operands, equal_nan=bool(equal_nan))
 
 
+def truth_of(found: Any) -> Any:
+    """Return a truth as Python's, or as what stands for one where its element is not there, or differs by lanes."""
+    return bool(found) if is_concrete(found) else weakened(found)
+
+
 @implements(np.allclose)
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """Tell whether all elements are nearly equal; see `numpy.allclose`."""
-    return bool(np.all(isclose(a, b, rtol, atol, equal_nan)))
+    return truth_of(np.all(isclose(a, b, rtol, atol, equal_nan)))
 
 
 @implements(np.array_equal)
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Tell whether two arrays have the same shape and elements; see `numpy.array_equal`."""
-    return bool(apply(conversion.array_equal, as_tensor(a1), as_tensor(a2), equal_nan=bool(equal_nan)))
+    return truth_of(apply(conversion.array_equal, as_tensor(a1), as_tensor(a2), equal_nan=bool(equal_nan)))
 
 
 @implements(np.array_equiv)
-def array_equiv(a1: Any, a2: Any) -> bool:
+def array_equiv(a1: Any, a2: Any) -> Any:
     """Tell whether two arrays have the same elements after broadcasting; see `numpy.array_equiv`."""
-    return bool(apply(conversion.array_equiv, as_tensor(a1), as_tensor(a2)))
+    return truth_of(apply(conversion.array_equiv, as_tensor(a1), as_tensor(a2)))
 
 
 def predicate(function: Any, primitive: Primitive) -> None:
