@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -162,10 +163,28 @@ def test_grad_operation() -> None:
         assert float(numbers(found)) == 34.0
     assert float(GradOperation()(GradOperation()(lambda x: x**3))(2.0)) == 12.0
     np.testing.assert_allclose(GradOperation()(lambda x: x**2)(X), 2 * X)  # the sum, as sensitivities of one
-    with pytest.raises(UsageError, match="GradOperation: get_by_list without weights; a list of Tensors is needed"):
+    text = (
+        "GradOperation: get_by_list without weights; a list of Tensors, or an object with a method parameters, is needed. "
+        "Pass the list after the function."
+    )
+    with pytest.raises(UsageError, match="^" + re.escape(text) + "$"):
         GradOperation(get_by_list=True)(lambda x: x)
     with pytest.raises(UsageError, match="GradOperation: no input to differentiate; one at least is needed"):
         GradOperation()(lambda: 1.0)()
+
+
+@pytest.mark.parametrize("name", ["parameters", "trainable_params"])
+def test_parameters_of_objects_are_found_by_their_method(name: str) -> None:
+    class Scaled:
+        def __init__(self) -> None:
+            self.scale = wg.tensor(3.0)
+
+        def __call__(self, x: Any) -> Any:
+            return self.scale * x
+
+    setattr(Scaled, name, lambda self: iter([self.scale]))
+    inputs, found = GradOperation(get_all=True, get_by_list=True)(Scaled())(2.0)
+    assert (inputs, [x.item() for x in found]) == ((3.0,), [2.0])
 
 
 def test_jvp_operation() -> None:

@@ -53,7 +53,8 @@ class GradOperation:
 
         Args:
             fun: the function or object, of arrays, numbers or containers of them.
-            weights: with `get_by_list`, the Tensors that `fun` captures and is differentiated by.
+            weights: with `get_by_list`, the Tensors that `fun` captures and is differentiated by; those of its method
+                `trainable_params` or `parameters` if they are not given.
 
         Returns:
             A function of the inputs, and of the weights of the result with `sens_param`.
@@ -64,10 +65,19 @@ class GradOperation:
         """
         require_callable("GradOperation", fun)
         if self.get_by_list and weights is None:
-            raise refused("get_by_list without weights", "a list of Tensors is needed", "Pass it after the function")
+            weights = parameters_of(fun)
         listed = listed_tensors("GradOperation", () if weights is None else weights)
 
         return transformed("GradOperation", gradient_at, fun, self, listed)
+
+
+def parameters_of(fun: Any) -> list[Tensor]:
+    """Return the parameters of an object, by the method that it has for them."""
+    for name in ("trainable_params", "parameters"):
+        if callable(getattr(fun, name, None)):
+            return list(getattr(fun, name)())
+    needed = "a list of Tensors, or an object with a method parameters, is needed"
+    raise refused("get_by_list without weights", needed, "Pass the list after the function")
 
 
 def gradient_at(fun: Callable[..., Any], operation: GradOperation, listed: list[Tensor], /, *inputs: Any) -> Any:
