@@ -164,8 +164,8 @@ def test_grad_operation() -> None:
     assert float(GradOperation()(GradOperation()(lambda x: x**3))(2.0)) == 12.0
     np.testing.assert_allclose(GradOperation()(lambda x: x**2)(X), 2 * X)  # the sum, as sensitivities of one
     text = (
-        "GradOperation: get_by_list without weights; a list of Tensors, or an object with a method parameters, is needed. "
-        "Pass the list after the function."
+        "GradOperation: get_by_list without weights; a list of Tensors, or an object with a method parameters, is "
+        "needed. Pass the list after the function."
     )
     with pytest.raises(UsageError, match="^" + re.escape(text) + "$"):
         GradOperation(get_by_list=True)(lambda x: x)
