@@ -208,6 +208,7 @@ def test_processes_that_are_forked_while_others_accumulate_can_do_so_too() -> No
 LOADING = """
 import importlib.abc, sys, threading, time
 import numpy as np
+import wengert._tree
 import wengert as wg
 class Slow(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
@@ -222,7 +223,7 @@ begun.wait()
 
 @pytest.mark.parametrize(
     ("library", "use"),
-    [("optree", "wg.tree.leaves([1.0])"), ("llvmlite.binding", "wg.jit(lambda x: np.sin(x))(np.ones(3))")],
+    [("optree", "wengert._tree.library()"), ("llvmlite.binding", "wg.jit(lambda x: np.sin(x))(np.ones(3))")],
 )
 def test_python_ends_when_a_daemons_thread_has_loaded_a_library(library: str, use: str) -> None:
     """Stopped in the middle of that, the thread would abort the process."""
