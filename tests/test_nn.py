@@ -202,6 +202,42 @@ def test_losses() -> None:
     check_grads(lambda x: functional.cross_entropy(x, classes), (logits,), order=2)
 
 
+def test_classes_that_count_differently_or_not_at_all() -> None:
+    logits, classes, weight = (
+        X[:, :, 0],
+        np.array([[3, 1, -100, 0, 3], [2, -100, 1, 1, 0]]),
+        np.array([1.0, 2.0, 0.5, 3.0]),
+    )
+    logs = np.moveaxis(scipy.special.log_softmax(logits, axis=1), 1, -1)
+    seen = classes >= 0
+    counts = weight[classes[seen]]
+    want = -logs[seen][np.arange(8), classes[seen]] * counts
+    found = functional.cross_entropy(logits, classes, "none", weight=weight, ignore_index=-100).numpy()
+    np.testing.assert_allclose(found[seen], want)
+    np.testing.assert_array_equal(found[~seen], 0.0)
+    options: Any = {"weight": weight, "ignore_index": -100}
+    np.testing.assert_allclose(functional.cross_entropy(logits, classes, **options), want.sum() / counts.sum())
+    by_class = np.moveaxis(logs, -1, 1)
+    np.testing.assert_allclose(functional.nll_loss(by_class, classes, **options), want.sum() / counts.sum())
+    smooth = functional.cross_entropy(logits, classes, "sum", 0.1, **options)
+    np.testing.assert_allclose(smooth, np.sum(0.9 * want) - 0.1 * np.sum(np.mean(logs[seen] * weight, axis=-1)))
+    shares = scipy.special.softmax(logits[::-1], axis=1)
+    found = functional.cross_entropy(logits, shares, weight=weight)
+    np.testing.assert_allclose(found, -np.mean(np.sum(logs * np.moveaxis(shares, 1, -1) * weight, axis=-1)))
+    check_grads(lambda x: functional.cross_entropy(x, classes, **options), (logits,), order=2)
+
+
+def test_names_of_pytorch_say_what_is_written_here() -> None:
+    with pytest.raises(AttributeError) as error:
+        functional.instance_norm  # type: ignore[attr-defined]  # noqa: B018 - it raises
+    text = "module 'wengert.nn.functional' has no attribute 'instance_norm'; write group_norm(x, x.shape[1])"
+    assert str(error.value) == text
+    written = functional.group_norm(X, X.shape[1])
+    np.testing.assert_allclose(written.numpy().mean(axis=(2, 3)), np.zeros((2, 4)), atol=1e-12)
+    with pytest.raises(AttributeError, match=r"^module 'wengert\.nn\.functional' has no attribute 'nothing'$"):
+        functional.nothing  # type: ignore[attr-defined]  # noqa: B018 - it raises
+
+
 def test_dropout_takes_a_key() -> None:
     key = random.key(0)
     found = functional.dropout(np.ones(1000), 0.25, key=key).numpy()

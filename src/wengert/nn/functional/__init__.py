@@ -14,6 +14,8 @@ array([[[[45., 54.],
          [81., 90.]]]])
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
 from wengert.nn.functional._activations import (
     elu,
     gelu,
@@ -113,3 +115,26 @@ __all__ = [
     "tanh",
     "upsample",
 ]
+
+if not TYPE_CHECKING:
+    _OTHERWISE = {
+        "adaptive_avg_pool1d": "np.mean(x, axis=-1, keepdims=True) for size 1, avg_pool1d for others",
+        "adaptive_avg_pool2d": "np.mean(x, axis=(-2, -1), keepdims=True) for size 1, avg_pool2d for others",
+        "adaptive_max_pool2d": "np.max(x, axis=(-2, -1), keepdims=True) for size 1, max_pool2d for others",
+        "flatten": "x.reshape(len(x), -1)",
+        "gaussian_nll_loss": "-wengert.scipy.stats.norm.logpdf(target, mean, deviation)",
+        "gumbel_softmax": "softmax(x - np.log(-np.log(wengert.random.uniform(key, size=x.shape))))",
+        "hardsigmoid": "relu6(x + 3) / 6",
+        "hardswish": "x * relu6(x + 3) / 6",
+        "instance_norm": "group_norm(x, x.shape[1])",
+        "pad": "np.pad(x, widths), of all axes, the first one first",
+        "poisson_nll_loss": "-wengert.scipy.stats.poisson.logpmf(target, rate)",
+        "prelu": "leaky_relu(x, slope)",
+        "softmin": "softmax(-x)",
+        "threshold": "np.where(x > threshold, x, value)",
+        "unfold": "np.lib.stride_tricks.sliding_window_view(x, lengths, axes)",
+    }
+
+    def __getattr__(name: str) -> NoReturn:
+        written = f"; write {_OTHERWISE[name]}" if name in _OTHERWISE else ""
+        raise AttributeError(f"module 'wengert.nn.functional' has no attribute {name!r}{written}")

@@ -160,21 +160,57 @@ def of_classes(x: Any, target: Any) -> Any:
     return np.squeeze(np.take_along_axis(x, np.expand_dims(target, axis), axis), axis)
 
 
-def nll_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+def nll_loss(
+    input: Any, target: Any, reduction: str = "mean", *, weight: Any = None, ignore_index: int | None = None
+) -> Any:
     """Return the logarithms of probabilities of classes, negated.
 
     Args:
         input: logarithms of the probabilities of classes, which are the second axis, or the only one.
         target: the classes, as integers.
         reduction: "mean", "sum" or "none".
+        weight: how much each class counts, of losses and of their number.
+        ignore_index: the class of what does not count.
 
     >>> nll_loss(np.log([[0.25, 0.75]]), [1])
     tensor(0.28768207)
     """
-    return reduced("nll_loss", -of_classes(as_tensor(input), as_tensor(target)), reduction)
+    x, wanted = as_tensor(input), as_tensor(target)
+    counts = counts_of(wanted, weight, ignore_index)
+    losses = -of_classes(x, classes_of(wanted, ignore_index))
+    return counted("nll_loss", losses if counts is None else losses * counts, counts, reduction)
 
 
-def cross_entropy(input: Any, target: Any, reduction: str = "mean", label_smoothing: float = 0.0) -> Any:
+def classes_of(target: Any, ignore_index: int | None) -> Any:
+    """Return classes, some class in place of the one that is left out."""
+    return target if ignore_index is None else np.where(target == ignore_index, 0, target)
+
+
+def counts_of(target: Any, weight: Any, ignore_index: int | None) -> Any:
+    """Return how much each of some classes counts; None where all count alike."""
+    if weight is None and ignore_index is None:
+        return None
+    counts: Any = 1 if weight is None else np.take(as_tensor(weight), classes_of(target, ignore_index))
+    return counts if ignore_index is None else np.where(target == ignore_index, 0, counts)
+
+
+def counted(name: str, losses: Any, counts: Any, reduction: str) -> Any:
+    """Return losses, 0 where nothing counts, or their sum, over the sum of counts for a mean."""
+    if counts is None:
+        return reduced(name, losses, reduction)
+    found = np.where(counts == 0, 0, losses)
+    return np.sum(found) / np.sum(counts) if reduction == "mean" else reduced(name, found, reduction)
+
+
+def cross_entropy(
+    input: Any,
+    target: Any,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+    *,
+    weight: Any = None,
+    ignore_index: int | None = None,
+) -> Any:
     """Return the cross-entropy of the softmax of logits.
 
     Args:
@@ -182,6 +218,8 @@ def cross_entropy(input: Any, target: Any, reduction: str = "mean", label_smooth
         target: the classes, as integers, or the probabilities of all.
         reduction: "mean" (over all but the classes), "sum" or "none".
         label_smoothing: what part of the target is spread over all classes.
+        weight: how much each class counts.
+        ignore_index: the class of what does not count, where classes are integers.
 
     >>> cross_entropy([[0.0, 0.0]], [1])
     tensor(0.69314718)
@@ -189,7 +227,12 @@ def cross_entropy(input: Any, target: Any, reduction: str = "mean", label_smooth
     x, wanted = as_tensor(input), as_tensor(target)
     axis = min(1, x.ndim - 1)
     logs = log_softmax(x, axis)
-    losses = -of_classes(logs, wanted) if wanted.dtype.kind in "iu" else -np.sum(logs * wanted, axis=axis)
+    by_class = logs if weight is None else logs * np.reshape(weight, (-1, *(1,) * (x.ndim - axis - 1)))
+    if wanted.dtype.kind in "iu":
+        counts = counts_of(wanted, weight, ignore_index)
+        losses = -of_classes(by_class, classes_of(wanted, ignore_index))
+    else:
+        counts, losses = None, -np.sum(by_class * wanted, axis=axis)
     if label_smoothing:
-        losses = (1 - label_smoothing) * losses - label_smoothing * np.mean(logs, axis=axis)
-    return reduced("cross_entropy", losses, reduction)
+        losses = (1 - label_smoothing) * losses - label_smoothing * np.mean(by_class, axis=axis)
+    return counted("cross_entropy", losses, counts, reduction)
