@@ -473,3 +473,14 @@ def test_errors() -> None:
         [0.0, 1.0, 0.0],
         [1.0, 2.0, 3.0],
     )
+
+
+@pytest.mark.parametrize(("first", "last"), [(4, 4), (5, 4), (4, 5), (5, 5)])
+def test_knots_more_than_needed_at_the_ends_are_scipys(first: int, last: int) -> None:
+    t = np.concatenate([np.zeros(first), [1.0, 1.5, 1.5], np.full(last, 3.0)])
+    c, x = np.arange(len(t) - 4.0) ** 2, np.array([-0.5, 0.0, 0.5, 1.5, 2.5, 3.0, 3.5])
+    for nu in range(4):
+        want = scipy.interpolate.BSpline(t, c, 3)(x, nu)
+        np.testing.assert_allclose(interpolate.BSpline(t, c, 3)(x, nu), want, rtol=1e-13, atol=1e-13)
+        traced = wg.jit(lambda t, nu=nu: interpolate.BSpline(t, c, 3)(x, nu))
+        np.testing.assert_allclose(traced(t), want, rtol=1e-13, atol=1e-13)

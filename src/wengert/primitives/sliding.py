@@ -34,8 +34,8 @@ NARROW = 1_200
 FEW = 1 << 13
 """Elements of windows that are copied along all axes, since each step of Python takes longer than they do."""
 
-MANY = 1 << 21
-"""Elements of windows that are copied at once."""
+MANY = 1 << 19
+"""Elements of windows that are copied at once: with fewer there are more steps, with more they leave the caches."""
 
 WIDE = 16
 """Images from which on products with each of them are large enough."""

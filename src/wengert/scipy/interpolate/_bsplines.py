@@ -21,23 +21,40 @@ def basis(t: Any, k: int, x: Any, left: Any, nu: int = 0) -> list[Any]:
 
     (C. de Boor, *A Practical Guide to Splines*, 1978, chapter 10; the last `nu` steps are those of derivatives.)
     """
+    knots = {n: t[left + n] for n in range(1 - k, k + 1)}
+    over = widths_apart if ends_apart(t, k) else widths
     found: list[Any] = [np.ones(x.shape)]
     for j in range(1, k + 1):
-        following: list[Any] = [0.0]
+        following: list[Any] = []
         for n in range(1, j + 1):
-            high, low = t[left + n], t[left + n - j]
-            empty = high == low
-            width = np.where(empty, 1.0, high - low)
-            if j > k - nu:
-                share = np.where(empty, 0.0, j * found[n - 1] / width)
-                following[-1] = following[-1] - share
-                following.append(share)
-            else:
-                share = np.where(empty, 0.0, found[n - 1] / width)
-                following[-1] = following[-1] + share * (high - x)
-                following.append(share * (x - low))
+            high, low = knots[n], knots[n - j]
+            share = over(found[n - 1] * j if j > k - nu else found[n - 1], high, low)
+            left_part, right_part = (-share, share) if j > k - nu else (share * (high - x), share * (x - low))
+            following[-1:] = [following[-1] + left_part if following else left_part, right_part]
         found = following
     return found
+
+
+def ends_apart(t: Any, k: int) -> bool:
+    """Tell whether knots are known not to be equal at the ends of the first interval and of the last.
+
+    Those of others that places lie in are not; so no B-spline there has knots that are all equal.
+    """
+    if not is_concrete(t):
+        return False
+    known = raw(t)
+    return bool(known[k] < known[k + 1] and known[-k - 2] < known[-k - 1])
+
+
+def widths_apart(x: Any, high: Any, low: Any) -> Any:
+    """Return what is shared out, over how far knots are apart."""
+    return x / (high - low)
+
+
+def widths(x: Any, high: Any, low: Any) -> Any:
+    """Return what is shared out, over how far knots are apart, and 0 where they are not."""
+    empty = high == low
+    return np.where(empty, 0.0, x / np.where(empty, 1.0, high - low))
 
 
 def knots_of(name: str, value: Any, k: int) -> Any:
