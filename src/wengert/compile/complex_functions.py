@@ -42,7 +42,7 @@ def divided(x: Parts, y: Parts) -> Parts:
 def exponential(x: Parts) -> Parts:
     """Return exp(a) (cos b + i sin b); in two factors, the first of which does not overflow before the product does."""
     half = operate("exp", x[0] * 0.5)
-    plain, gone = x[1].equals(0), x[0].equals(-math.inf)
+    plain, gone = x[1].equals(0), x[0].equals(-math.inf) & is_wild(x[1])
     real = select(plain, operate("exp", x[0]), (half * operate("cos", x[1])) * half)
     imaginary = select(plain, x[1], (half * operate("sin", x[1])) * half)
     real = select(x[0].equals(math.inf) & is_wild(x[1]), math.inf, real)
