@@ -278,6 +278,21 @@ def test_sine_and_cosine_of_one_argument_are_one_evaluation() -> None:
     assert lines("sin", "cos") < lines("sin") + 10
 
 
+@pytest.mark.parametrize("size", [1, 5, 8, 67, 1000, 40_003])
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_parts_of_complex_numbers_are_read_and_written_together(target: Target, size: int) -> None:
+    parts = [Affine(k, (0, 2)) for k in (0, 1)]
+    operations = [Operation("load", (), DOUBLE, "x", at) for at in parts]
+    operations += [Operation(name, (0, 1), DOUBLE) for name in ("multiply", "subtract")]
+    stage = Stage((1, size), tuple(operations), tuple([Store("o", at, 2 + k) for k, at in enumerate(parts)]), lane=1)
+    made = program([Kernel(1, (stage,))], x=("input", (size, 2)), o=("output", (size, 2)))
+    require_sound(made)
+    run = Executable(made, target)
+    assert not re.search(r"masked\.(gather|scatter)", run.text)
+    x = np.random.default_rng(0).random((size, 2))
+    np.testing.assert_array_equal(run([x])[0], evaluate(made, [x])[0])
+
+
 def test_calls_of_what_is_computed_rarely_leave_vectors_in_their_registers() -> None:
     """Sums and constants of a loop stay in the upper half of the registers: none is stored at each step."""
     text = Executable(functions_of(("sin",), DOUBLE, 100_096, 1)).text

@@ -61,6 +61,7 @@ QUOTIENTS = Stage(
     (),
     1,
 )
+SHIFTED = [Store("y", Affine(k, (COLUMNS, 1)), 2, (Bound(1, 0, 2),)) for k in (0, 1)]
 DIFFERENCES = Stage(
     (ROWS, COLUMNS),
     (LOAD, Operation("load", (), DOUBLE, "w", Affine(0, (0, 0))), Operation("subtract", (0, 1), DOUBLE)),
@@ -245,6 +246,10 @@ BROKEN = {
         (with_stage(1, stores=(*QUOTIENTS.stores, Store("x", ALONG, 2))), "kernel 0, stage 1, store x: x of kind"),
         (with_stage(1, stores=(*QUOTIENTS.stores, Store("y", ALONG, 2))), "store y: y was written by"),
         (with_stage(1, stores=(Store("y", Affine(0, (1, 1)), 2), QUOTIENTS.stores[1])), "points of the space share"),
+        (
+            with_stage(1, stores=(*SHIFTED, QUOTIENTS.stores[1])),
+            "store y: y was written by",
+        ),
     ],
 }
 

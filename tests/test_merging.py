@@ -1,4 +1,4 @@
-"""Dimensions that everything walks through as one are one, and the others stay."""
+"""Dimensions that everything walks through as one are one, short ones with choices are spelled out, the others stay."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from wengert.compile.segments import segmented
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.merging import merged
+from wengert.kernel.spelling import spelled
 from wengert.transforms.tracing import trace
 
 X = np.random.default_rng(0).normal(size=(5, 2, 3))
@@ -30,6 +31,9 @@ EXTENTS: dict[str, tuple[Any, list[tuple[int, ...]]]] = {
     "sums of pages": (lambda x: np.sum(x * x, axis=(1, 2)), [(5, 6)]),
     "sums of columns": (lambda x: np.sum(x * x, axis=0), [(5, 6)]),
     "shifted": (lambda x: np.pad(x, ((0, 0), (0, 0), (1, 1))), [(5, 2, 5)]),
+    "complex numbers": (lambda x: np.exp(x * 1j), [(1, 30)]),
+    "complex numbers and a number": (lambda x: (x + 1j) * x[0, 0, 0], [(1, 30)]),
+    "stacked": (lambda x: np.stack([np.sin(x), x, x * 2.0], axis=1), [(5, 6)]),
     "gradient": (wg.grad(lambda x: np.sum(np.exp(x))), [(1, 30)]),
 }
 
@@ -48,7 +52,7 @@ def test_extents(case: str) -> None:
 @together("seed", range(100))
 def test_random_programs(seed: int) -> None:
     made = random_program(seed)
-    found = merged(made)
+    found = merged(spelled(made))
     assert not findings(found)
     with np.errstate(all="ignore"):
         inputs = inputs_for(made, seed)

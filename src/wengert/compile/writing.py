@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -28,6 +27,7 @@ from wengert.kernel.kernel import (
     Update,
 )
 from wengert.kernel.merging import merged as with_merged_dimensions
+from wengert.kernel.spelling import pruned, spelled
 
 __all__ = ["program_of"]
 
@@ -47,7 +47,8 @@ def program_of(lowered: Lowered) -> Program:
     memory.place_others()
     kernels = tuple([KernelWriter(memory, group).kernel() for group in groups])
     named = {kind: tuple([b.name for b in memory.buffers.values() if b.kind == kind]) for kind in ("input", "output")}
-    return with_merged_dimensions(Program(named["input"], named["output"], tuple(memory.buffers.values()), kernels))
+    program = Program(named["input"], named["output"], tuple(memory.buffers.values()), kernels)
+    return with_merged_dimensions(spelled(program))
 
 
 def given(items: Sequence[Any]) -> list[Any]:
@@ -443,30 +444,3 @@ def merged(guard: Guard, more: Iterable[Bound]) -> Guard:
         old = found.get(bound.dimension, bound)
         found[bound.dimension] = Bound(bound.dimension, max(old.low, bound.low), min(old.high, bound.high))
     return tuple([found[d] for d in sorted(found)])
-
-
-def pruned(stage: Stage) -> Stage:
-    """Return a stage without operations that nothing uses."""
-    used: set[int] = set()
-    todo = list(stage.results)
-    while todo:
-        place = todo.pop()
-        if place not in used:
-            used.add(place)
-            todo += stage.operations[place].operands
-    if len(used) == len(stage.operations):
-        return stage
-    places = {old: new for new, old in enumerate(sorted(used))}
-    operations = [
-        replace(stage.operations[old], operands=tuple([places[x] for x in stage.operations[old].operands]))
-        for old in places
-    ]
-    stores = [replace(store, value=places[store.value]) for store in stage.stores]
-    reductions = [
-        replace(r, value=places[r.value], factor=None if r.factor is None else places[r.factor])
-        for r in stage.reductions
-    ]
-    updates = tuple([replace(u, value=places[u.value], index=places[u.index]) for u in stage.updates])
-    return replace(
-        stage, operations=tuple(operations), stores=tuple(stores), reductions=tuple(reductions), updates=updates
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from wengert.emission.instructions import Case, in_register, instructions_of, literal, multiply_add
 from wengert.emission.tails import Clean, Condition, Masked, WrittenOut, all_of
 from wengert.emission.vectors import Frame, Index, Values, within
-from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Update
+from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Store, Update
 from wengert.native.builder import Value
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
 
@@ -157,7 +158,6 @@ class StageWriter(Values):
         """Write what is done at a point of the iteration space: sums and stores."""
         plan, stage = self.plan, self.stage
         units = range(self.lanes.units)
-        wide = bool(plan.lane)
         for n, reduction in enumerate(stage.reductions):
             if plan.starts[n] is None:
                 self.in_memory(reduction)
@@ -174,10 +174,18 @@ class StageWriter(Values):
         for store in stage.stores:
             for row in self.tile:
                 for u in units:
-                    there = self.there(store.guard, row, u)
-                    self.store(
-                        store.buffer, store.at, row, u, self.value(store.value, row, u, wide), there, store.guard
-                    )
+                    self.write_store(store, row, u)
+
+    def write_store(self, store: Store, row: int, unit: int) -> None:
+        """Write a store, or two whose lanes alternate with the first of them."""
+        wide, own = bool(self.plan.lane), self.plan.stored_twins.get((store.buffer, store.at))
+        value = self.value(store.value, row, unit, wide)
+        if own is None:
+            self.store(store.buffer, store.at, row, unit, value, self.there(store.guard, row, unit), store.guard)
+        elif own == 0:
+            beside = store.buffer, replace(store.at, constant=store.at.constant + 1)
+            other = next(s for s in self.stage.stores if (s.buffer, s.at) == beside)
+            self.store_twins(store.buffer, store.at, row, unit, (value, self.value(other.value, row, unit, wide)))
 
     def update(self, update: Update) -> None:
         """Change a number in memory at a computed place."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from wengert._cached import cached
 from wengert.native.builder import Builder, Value, element, numeric
 from wengert.native.structs import BOOL, I32
 
@@ -40,6 +39,10 @@ class Clean:
         """Return which lanes of a vector are in a range."""
         return True
 
+    def twice(self, high: int, unit: int) -> Condition:
+        """Return which numbers of two vectors are there whose lanes alternate."""
+        return True
+
     @property
     def masked(self) -> bool:
         """Whether lanes may be missing and guards may be undecided."""
@@ -55,7 +58,8 @@ class Masked(Clean):
     """
 
     extent: int
-    masks: dict[tuple[str, int], Value] = field(default_factory=dict)
+    masks: dict[tuple[str, int, int], Value] = field(default_factory=dict)
+    starts: dict[int, Value] = field(default_factory=dict)
 
     def within(self, low: int, high: int, unit: int) -> Condition:
         """Return which lanes of a vector are in a range."""
@@ -63,20 +67,27 @@ class Masked(Clean):
         found: Condition = self.compared("slt", high - first)
         return all_of(found, self.compared("sge", low - first)) if low > 0 else found
 
-    def compared(self, how: str, limit: int) -> Value:
-        """Return which lanes of the first vector stand in a relation to a limit, with which it is compared once."""
-        if (how, limit) not in self.masks:
-            b = self.starts.b
-            limits = b.numbers(numeric(element(self.starts.type)), [limit - lane for lane in range(self.width)])
-            self.masks[how, limit] = b.compare(how, self.starts, limits)
-        return self.masks[how, limit]
+    def twice(self, high: int, unit: int) -> Condition:
+        """Return which numbers of two vectors are there whose lanes alternate."""
+        return self.compared("slt", high - unit * self.width, 2)
 
-    @cached
-    def starts(self) -> Value:
-        """The first place, for each lane, in as few bits as all places have."""
-        assert isinstance(self.start, Value)
-        b = self.start.b
-        return b.spread(b.convert("trunc", self.start, I32) if self.extent < FEW else self.start, self.width)
+    def compared(self, how: str, limit: int, each: int = 1) -> Value:
+        """Return which lanes of the first vector, each for so many numbers, stand in a relation to a limit."""
+        if (how, limit, each) not in self.masks:
+            starts = self.start_of_each(each)
+            lanes = [lane // each for lane in range(self.width * each)]
+            limits = starts.b.numbers(numeric(element(starts.type)), [limit - lane for lane in lanes])
+            self.masks[how, limit, each] = starts.b.compare(how, starts, limits)
+        return self.masks[how, limit, each]
+
+    def start_of_each(self, each: int) -> Value:
+        """Return the first place, for each lane, in as few bits as all places have."""
+        if each not in self.starts:
+            assert isinstance(self.start, Value)
+            b = self.start.b
+            start = b.convert("trunc", self.start, I32) if self.extent < FEW else self.start
+            self.starts[each] = b.spread(start, self.width * each)
+        return self.starts[each]
 
     @property
     def masked(self) -> bool:
@@ -89,20 +100,28 @@ class WrittenOut(Clean):
     """Lanes of which it is known which are there."""
 
     b: Builder
-    masks: dict[tuple[int, int, int], Condition] = field(default_factory=dict)
+    masks: dict[tuple[int, int, int, int], Condition] = field(default_factory=dict)
 
     def within(self, low: int, high: int, unit: int) -> Condition:
         """Return which lanes of a vector are in a range."""
-        key = low, high, unit
+        return self.known(low, high, unit)
+
+    def twice(self, high: int, unit: int) -> Condition:
+        """Return which numbers of two vectors are there whose lanes alternate."""
+        return self.known(0, high, unit, 2)
+
+    def known(self, low: int, high: int, unit: int, each: int = 1) -> Condition:
+        """Return which lanes of a vector, each for so many numbers, are in a range; find it once."""
+        key = low, high, unit, each
         if key not in self.masks:
             self.masks[key] = self.found_within(*key)
         return self.masks[key]
 
-    def found_within(self, low: int, high: int, unit: int) -> Condition:
-        """Find which lanes of a vector are in a range."""
+    def found_within(self, low: int, high: int, unit: int, each: int) -> Condition:
+        """Find which lanes of a vector, each for so many numbers, are in a range."""
         assert isinstance(self.start, int)
         first = self.start + unit * self.width
-        there = [low <= first + lane < high for lane in range(self.width)]
+        there = [low <= first + lane // each < high for lane in range(self.width * each)]
         if all(there):
             return True
         return self.b.numbers(BOOL, there) if any(there) else False

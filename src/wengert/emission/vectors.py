@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal, registered
 from wengert.emission.mathematics import Form, body_of, called_outside, template_of
@@ -145,8 +145,39 @@ class Values:
     def load(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
         """Write a load."""
         assert operation.at is not None
+        if wide and not operation.guard and (operation.buffer, operation.at) in self.plan.twins:
+            return self.twin(operation, operation.at, row, unit)
         there = self.there(operation.guard, row, unit) if wide else self.holds(operation.guard, row, unit)
         return self.fetched(operation, operation.at, row, unit, wide, there)
+
+    def twin(self, operation: Operation, at: Affine, row: int, unit: int) -> Value:
+        """Write the loads of two accesses together, once, and return what one of them gives."""
+        own, width = self.plan.twins[operation.buffer, at], self.plan.width
+        first = replace(at, constant=at.constant - own)
+        key = "twins", (operation.buffer, repr(first), str(row), str(unit))
+        if key not in self.results:
+            kind = vector_of(in_memory(operation.dtype), 2 * width)
+            there = self.lanes.twice(self.stage.extents[self.plan.lane], unit)
+            place = self.place(operation.buffer, first, row, unit).to(kind)
+            both = self.b.constant(kind, 0)
+            if there is not False:
+                both = place.load() if there is True else place.load_where(mask(self.b, there, 2 * width))
+            self.results[key] = [self.b.shuffled(both, range(part, 2 * width, 2)) for part in range(2)]
+        return registered(self.results[key][own], operation.dtype)
+
+    def store_twins(self, buffer: str, at: Affine, row: int, unit: int, values: tuple[Value, Value]) -> None:
+        """Write the stores of two accesses together."""
+        width = self.plan.width
+        there = self.lanes.twice(self.stage.extents[self.plan.lane], unit)
+        if there is False:
+            return
+        one, other = (self.b.convert("zext", x, I8) if x.type == like(x.type, BOOL) else x for x in values)
+        both = self.b.shuffled(self.b.beside(one, other), [lane // 2 + lane % 2 * width for lane in range(2 * width)])
+        place = self.place(buffer, at, row, unit).to(both.type)
+        if there is True:
+            place.store(both)
+        else:
+            place.store_where(both, mask(self.b, there, 2 * width))
 
     def fetched(self, item: Operation, at: Affine, row: int, unit: int, wide: bool, there: Condition) -> Value:
         """Return what a buffer has: zero where it is not to be read."""

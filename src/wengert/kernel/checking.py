@@ -362,24 +362,35 @@ def unwritten(program: Program) -> Iterator[str]:
 def rewritten(program: Program) -> Iterator[str]:
     """Find cells that may be written twice, and writes to inputs and constants."""
     known = buffers_of(program)
-    intervals: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
+    before: dict[tuple[str, int], list[tuple[tuple[int, int], Address]]] = {}
     for k, kernel in enumerate(program.kernels):
         places = [f"kernel {k}, stage {s}" for s in range(len(kernel.stages))]
         writes = itertools.chain(
             *[(*written(p, s), *combined(p, s)) for p, s in zip(places, kernel.stages, strict=True)],
             kept(f"kernel {k}", kernel),
         )
-        for place, buffer, at, guard, extents in writes:
+        for write in writes:
+            place, buffer, at, guard, extents = write
             kind, reached = known[buffer].kind, reach(at, extents, guard)
             if kind in ("input", "constant"):
                 yield f"{place}: {buffer} of kind {kind}"
             elif reached is not None:
                 if not is_injective(at, ranges(extents, guard), kind == "row"):
                     yield f"{place}: points of the space share cells"
-                spans = intervals.setdefault((buffer, k if kind == "row" else -1), [])
-                if any(reached[0] <= high and low <= reached[1] for low, high, _ in spans):
-                    yield f"{place}: {buffer} was written by {spans[-1][2]}"
-                spans.append((*reached, place))
+                others = before.setdefault((buffer, k if kind == "row" else -1), [])
+                for (low, high), other in others:
+                    if reached[0] <= high and low <= reached[1] and not alternate(write, other, kind == "row"):
+                        yield f"{place}: {buffer} was written by {other.place}"
+                others.append((reached, write))
+
+
+def alternate(one: Address, other: Address, own: bool) -> bool:
+    """Tell whether two writes of a space share no cell, as of parts of complex numbers: they are a dimension more."""
+    spans = ranges(one.extents, one.guard)
+    if one.at.coefficients != other.at.coefficients or spans != ranges(other.extents, other.guard):
+        return False
+    apart = Affine(0, (*one.at.coefficients, other.at.constant - one.at.constant))
+    return apart.coefficients[-1] != 0 and is_injective(apart, (*spans, (0, 2)), own)
 
 
 def is_injective(at: Affine, spans: Iterable[tuple[int, int]], own: bool) -> bool:

@@ -28,13 +28,14 @@ def merged_inside(kernel: Kernel) -> Kernel:
 
 
 def without_rows(kernel: Kernel, own: frozenset[str]) -> Kernel:
-    """Return a kernel of one row if its only stage has one dimension within the row, of which the rows go on."""
+    """Return a kernel of one row if its only stage has no dimension within the row, or one of which the rows go on."""
     (first, *others) = kernel.stages
-    if others or kernel.kept or len(first.extents) != 2 or not are_one(first, 0):
+    alone = len(first.extents) == 1 < kernel.rows
+    if others or kernel.kept or not (alone or (len(first.extents) == 2 and are_one(first, 0))):
         return kernel
     if any(r.kind == "row" for r in first.reductions) or not own.isdisjoint(buffers_of(first)):
         return kernel
-    flat = without(first, 0)
+    flat = first if alone else without(first, 0)
     (extent,) = flat.extents
     return Kernel(1, (changed(flat, (1, extent), (1,)),))
 

@@ -1,0 +1,125 @@
+"""Short dimensions spelled out, along which points differ: the parts of complex numbers, and of what is stacked.
+
+Each point along such a dimension becomes a store of its own. What all of them need is computed once, and lanes run over
+a dimension that has many points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wengert.kernel.kernel import Affine, Guard, Kernel, Operation, Program, Stage
+from wengert.kernel.merging import guards_of
+
+__all__ = ["pruned", "spelled"]
+
+SHORT = 4
+"""The most points of a dimension that is spelled out."""
+
+
+def spelled(program: Program) -> Program:
+    """Return a program in which choices along short dimensions are made before it runs."""
+    return replace(program, kernels=tuple([of_kernel(kernel) for kernel in program.kernels]))
+
+
+def of_kernel(kernel: Kernel) -> Kernel:
+    """Return a kernel whose stages have no choices along short dimensions."""
+    return replace(kernel, stages=tuple(map(of_stage, kernel.stages)))
+
+
+def of_stage(stage: Stage) -> Stage:
+    """Return a stage without the short dimensions that something is guarded along, if all that it does is to store."""
+    if stage.reductions or stage.updates:
+        return stage
+    guarded = {bound.dimension for guard in guards_of(stage) for bound in guard}
+    for dimension in range(len(stage.extents) - 1, 0, -1):
+        if dimension in guarded and stage.extents[dimension] <= SHORT:
+            stage = Spelling(stage, dimension).stage()
+    return stage
+
+
+class Spelling:
+    """Write a stage without one of its dimensions.
+
+    Attributes:
+        given: the stage.
+        dimension: the dimension.
+        operations: of the new stage.
+        places: of the operations that each one of the old stage has become, for each point along the dimension.
+    """
+
+    def __init__(self, stage: Stage, dimension: int) -> None:
+        self.given, self.dimension = stage, dimension
+        self.operations: list[Operation] = []
+        self.known: dict[tuple[Operation, str], int] = {}
+
+    def stage(self) -> Stage:
+        """Return the stage."""
+        stores = []
+        for point in range(self.given.extents[self.dimension]):
+            places: list[int] = []
+            for operation in self.given.operations:
+                places.append(self.written(operation, places, point))
+            for store in self.given.stores:
+                guard = self.left(store.guard, point)
+                if guard is not None:
+                    stores.append(replace(store, at=self.at(store.at, point), value=places[store.value], guard=guard))
+        extents = (*self.given.extents[: self.dimension], *self.given.extents[self.dimension + 1 :])
+        return pruned(Stage(extents, tuple(self.operations), tuple(stores)))
+
+    def written(self, operation: Operation, places: list[int], point: int) -> int:
+        """Write an operation for a point along the dimension, unless there is one like it; return its place."""
+        guard = self.left(operation.guard, point)
+        operands = tuple([places[x] for x in operation.operands])
+        if operation.name == "pick" and not guard:
+            return operands[0 if guard == () else 1]
+        if guard is None:  # what is not read is zero
+            operation = Operation("constant", (), operation.dtype, value=operation.dtype.type(0).item())
+        else:
+            at = None if operation.at is None else self.at(operation.at, point)
+            operation = replace(operation, operands=operands, at=at, guard=guard)
+        key = operation, repr(operation.value)  # 0.0 equals -0.0
+        if key not in self.known:
+            self.known[key] = len(self.operations)
+            self.operations.append(operation)
+        return self.known[key]
+
+    def at(self, given: Affine, point: int) -> Affine:
+        """Return an index map at a point along the dimension."""
+        coefficients, own = given.coefficients, self.dimension
+        return Affine(given.constant + point * coefficients[own], (*coefficients[:own], *coefficients[own + 1 :]))
+
+    def left(self, guard: Guard, point: int) -> Guard | None:
+        """Return what is left of a guard at a point along the dimension; None where it does not hold."""
+        own = [bound for bound in guard if bound.dimension == self.dimension]
+        if any(not bound.low <= point < bound.high for bound in own):
+            return None
+        others = [bound for bound in guard if bound.dimension != self.dimension]
+        return tuple([replace(b, dimension=b.dimension - (b.dimension > self.dimension)) for b in others])
+
+
+def pruned(stage: Stage) -> Stage:
+    """Return a stage without operations that nothing uses."""
+    used: set[int] = set()
+    todo = list(stage.results)
+    while todo:
+        place = todo.pop()
+        if place not in used:
+            used.add(place)
+            todo += stage.operations[place].operands
+    if len(used) == len(stage.operations):
+        return stage
+    places = {old: new for new, old in enumerate(sorted(used))}
+    operations = [
+        replace(stage.operations[old], operands=tuple([places[x] for x in stage.operations[old].operands]))
+        for old in places
+    ]
+    stores = [replace(store, value=places[store.value]) for store in stage.stores]
+    reductions = [
+        replace(r, value=places[r.value], factor=None if r.factor is None else places[r.factor])
+        for r in stage.reductions
+    ]
+    updates = tuple([replace(u, value=places[u.value], index=places[u.index]) for u in stage.updates])
+    return replace(
+        stage, operations=tuple(operations), stores=tuple(stores), reductions=tuple(reductions), updates=updates
+    )
