@@ -250,6 +250,8 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __buffer__(self, flags: int) -> memoryview:
+        if innermost_trace(self) is not None and asked_for_product(sys._getframe(1)):
+            raise BufferError  # NumPy asks __array__ then
         return memoryview(self.numpy())  # type: ignore[arg-type]  # ndarrays are buffers since Python 3.12
 
     def __dlpack__(self, **kwargs: Any) -> Any:
