@@ -35,6 +35,23 @@ def _without_floating_point_warnings() -> Iterator[None]:
         yield
 
 
+POINTS = np.linspace(0.0, 1.0, 30)
+
+
+def rolled(x: Any, steps: int) -> Any:
+    """Let heat flow around a ring."""
+    for _ in range(steps):
+        x = x + 0.1 * (np.roll(x, 1) + np.roll(x, -1) - 2 * x)
+    return np.sum(x * x)
+
+
+def summed(x: Any, steps: int) -> Any:
+    """Add the sum again and again."""
+    for _ in range(steps):
+        x = x * 0.9 + np.sum(x) * 1e-3
+    return np.sum(x * x)
+
+
 def programs_of(segments: Segments) -> list[Program]:
     return [part.program for part in segments.parts if part.program is not None]
 
@@ -217,6 +234,23 @@ def test_long_chains_are_cut_into_stages_of_one_kernel(gradient: bool) -> None:
     (program,) = programs_of(segments)
     assert len(program.kernels) == 1
     assert {buffer.kind for buffer in program.buffers} <= {"input", "output", "row"}
+
+
+@pytest.mark.parametrize("function", [rolled, summed], ids=["kernels", "stages"])
+def test_long_graphs_have_no_kernels_that_grow(function: Callable[[Any, int], Any]) -> None:
+    """What each of many kernels, or stages, reads further along a chain is not computed from its beginning by all."""
+
+    def operations(steps: int) -> int:
+        gradient = wg.grad(lambda x: function(x, steps))
+        programs = programs_of(require_same(inlined(trace(gradient)(POINTS)), [POINTS]))
+        return sum(len(s.operations) for p in programs for k in p.kernels for s in k.stages)
+
+    assert operations(40) < 2.5 * operations(20)
+
+
+def test_constants_that_are_equal_are_one() -> None:
+    (program,) = programs_of(segmented(inlined(trace(lambda x: rolled(x, 5))(POINTS))))
+    assert len([buffer for buffer in program.buffers if buffer.kind == "constant"]) == 2
 
 
 def test_what_is_read_under_several_maps_is_computed_once() -> None:

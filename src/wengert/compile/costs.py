@@ -14,9 +14,9 @@ from wengert.kernel.opcodes import OPCODES
 
 __all__ = ["calls_before", "is_worthwhile"]
 
-COMPILING = 15_000.0, 250.0, 1.0
-"""Microseconds to compile a graph, more of them for each equation, and for each two: 8 to 60 ms for graphs of 5 to 200,
-but 0.8, 3.1 and 11.7 s for 714, 1,439 and 2,889 (steps of a heat equation, written out), as kernels grow, too."""
+COMPILING = 10_000.0, 250.0
+"""Microseconds to compile a graph, and more of them for each equation: 5 to 60 ms for graphs of 5 to 200, 0.3 s for
+1,500 and 0.9 s for 5,000 (steps of a heat equation, written out)."""
 EVALUATING = 10.0, 1.0
 """Microseconds of a call that NumPy evaluates, and of each equation."""
 CALLING = 12.0
@@ -39,7 +39,7 @@ def calls_before(graph: Graph) -> int:
     better. What takes long is compiled at once.
     """
     count = len(graph.equations)
-    compiling = COMPILING[0] + (COMPILING[1] + COMPILING[2] * count) * count
+    compiling = COMPILING[0] + COMPILING[1] * count
     calls = int(compiling / (EVALUATING[0] + evaluation_time(graph.equations)))
     return calls if calls > AT_ONCE else 0
 

@@ -9,13 +9,13 @@ are kept in a buffer of the row.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from wengert.compile.index_maps import Index, IndexMap, identity_map
-from wengert.compile.nodes import Node
-from wengert.compile.roots import Root, accesses_below, below
+from wengert.compile.nodes import Node, through_memory
+from wengert.compile.roots import AGAIN, Root, accesses_below, below
 
-__all__ = ["ROW_CACHE", "Group", "grouped"]
+__all__ = ["ROW_CACHE", "Group", "computed_again", "grouped", "set_stages"]
 
 ROW_CACHE = 1 << 18
 """Bytes of a row that are kept, rather than computed again."""
@@ -63,15 +63,48 @@ class Group:
 
 
 def grouped(roots: Mapping[Node, Root]) -> list[Group]:
-    """Return kernels to be, in order, each with its roots in stages."""
+    """Return kernels to be, in order, each with its roots."""
     groups: list[Group] = []
     homes: dict[Root, Group] = {}
     for root in roots.values():
         join(root, groups, homes)
+    return groups
+
+
+def set_stages(groups: Iterable[Group], roots: Mapping[Node, Root]) -> None:
+    """Set the stages of all roots, and add those that keep what several stages need."""
     for group in groups:
         set_levels(group)
         keep_costly(group, roots)
-    return groups
+
+
+def computed_again(groups: Iterable[Group], made: Sequence[Node]) -> set[Node]:
+    """Return the nodes that several kernels would compute again, with all that they are computed from, at great cost.
+
+    If they were not kept, a chain of values of which each kernel reads the last one would be computed by all of them
+    from its beginning: by kernels that grow, in a time that grows with the square of its length.
+
+    Args:
+        groups: the kernels.
+        made: all nodes, each after those that it reads.
+    """
+    homes = {root.node: group for group in groups for root in group.roots}
+    readers: dict[Node, tuple[int, object]] = {}  # how many there are, and where they are computed, if in one place
+    found: set[Node] = set()
+    for node in reversed(made):
+        count, place = readers.pop(node, (0, None))
+        home: object = homes.get(node)
+        if home is None:
+            if not count:
+                continue
+            home = place
+            if place is None and count > 1 and node.kind == "point" and node.cost > AGAIN:
+                found.add(node)
+                home = node
+        for other in {access.node for access in node.args[len(through_memory(node)) :]}:
+            count, place = readers.get(other, (0, home))
+            readers[other] = count + 1, place if place is home else None
+    return found
 
 
 def join(root: Root, groups: list[Group], homes: dict[Root, Group]) -> None:
@@ -155,7 +188,7 @@ def keep_costly(group: Group, roots: Mapping[Node, Root]) -> None:
             root = Root(node, "kept")
             root.outer, root.level = first.outer, first.level
             group.roots.append(root)
-            kept.append((root, below(node)))
+            kept.append((root, below(node, roots)))
 
 
 def can_keep(node: Node, first: Root, read: IndexMap, group: Group, readers: Iterable[tuple[Root, IndexMap]]) -> bool:

@@ -6,16 +6,20 @@ cost than reading it. All else is computed where it is used, again in each stage
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Literal
 
 from wengert.compile.index_maps import IndexMap, compose, identity_map
 from wengert.compile.nodes import Access, Node, Shape, through_memory
 
-__all__ = ["Reads", "Root", "find_roots"]
+__all__ = ["AGAIN", "Reads", "Root", "find_roots"]
 
 RECOMPUTED = 6
 """Processor cycles up to which values are computed again, rather than read from memory, where a loop needs several."""
+AGAIN = 40
+"""Processor cycles from which a value is kept in memory if several kernels, or very many loops, would compute it."""
+MANY = 16
+"""Loops beyond which they are very many: what each of so many computes again takes long to compile, whatever it is."""
 Reads = set[tuple["Root", IndexMap]]
 
 
@@ -96,17 +100,18 @@ class Root:
         return self.outer - sum([a < self.outer for a in self.axes])
 
 
-def find_roots(outputs: Sequence[Node], made: Sequence[Node]) -> dict[Node, Root]:
+def find_roots(outputs: Sequence[Node], made: Sequence[Node], kept: Collection[Node] = ()) -> dict[Node, Root]:
     """Return the roots that outputs need, by their nodes, in the order in which nodes were made.
 
     Args:
         outputs: the nodes of the outputs.
         made: all nodes, each after those that it reads.
+        kept: those that are roots besides.
     """
     reached: dict[Node, Reads] = {}
     held: dict[Node, set[Root]] = {}
     roots: dict[Node, Root] = {}
-    live = set(outputs)
+    live = {*outputs, *kept}
     for node in reversed(made):
         seen = reached.pop(node, set())
         if not seen and node not in live and node not in held:
@@ -165,30 +170,31 @@ def is_worth_memory(node: Node, seen: Reads) -> bool:
     maps: dict[Root, set[IndexMap]] = {}
     for reader, read in seen:
         maps.setdefault(reader, set()).add(read)
+    if len(maps) > MANY and node.cost > AGAIN:
+        return True
     several = max(map(len, maps.values())) > 1
     return several and (node.kind in ("choice", "pieces") or node.cost > RECOMPUTED)
 
 
-def below(node: Node) -> set[Node]:
-    """Return a node and all that it is computed from."""
-    found: set[Node] = set()
-    todo = [node]
+def below(node: Node, roots: Container[Node]) -> set[Node]:
+    """Return a node and all that is computed for it, which other roots are not."""
+    found = {node}
+    todo = [a.node for a in node.args]
     while todo:
         node = todo.pop()
-        if node not in found:
+        if node not in found and node not in roots:
             found.add(node)
             todo += [a.node for a in node.args]
     return found
 
 
-def accesses_below(root: Root, roots: Iterable[Node]) -> set[Access]:
+def accesses_below(root: Root, roots: Container[Node]) -> set[Access]:
     """Return what a root reads of nodes that are no roots, under which maps."""
-    stop = set(roots)
     found: set[Access] = set()
     todo = list(root.node.args)
     while todo:
         access = todo.pop()
-        if access in found or access.node in stop:
+        if access in found or access.node in roots:
             continue
         found.add(access)
         todo += [a.through(access.map) for a in access.node.args[len(through_memory(access.node)) :]]

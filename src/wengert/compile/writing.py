@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from wengert.compile.fuse import ROW_CACHE, Group, grouped
+from wengert.compile.fuse import ROW_CACHE, Group, computed_again, grouped, set_stages
 from wengert.compile.index_maps import Index, IndexMap, compose, flattened, identity_map, is_within, strides_for
 from wengert.compile.lower import Lowered
 from wengert.compile.nodes import Access, Box, Node, Shape
@@ -39,6 +39,10 @@ def program_of(lowered: Lowered) -> Program:
     outputs = output_nodes(lowered)
     roots = find_roots(outputs, lowered.nodes.made)
     groups = grouped(roots)
+    if again := computed_again(groups, lowered.nodes.made):
+        roots = find_roots(outputs, lowered.nodes.made, again)
+        groups = grouped(roots)
+    set_stages(groups, roots)
     memory = Memory(roots, groups)
     for k, node in enumerate(given(lowered.inputs)):
         memory.name(node, f"x{k}", "input")
@@ -93,6 +97,7 @@ class Memory:
         self.homes = {root: group for group in groups for root in group.roots}
         self.buffers: dict[str, Buffer] = {}
         self.names: dict[Node, str] = {}
+        self.constants: dict[tuple[Any, ...], str] = {}
 
     def name(self, node: Node, name: str, kind: Any, contents: bytes = b"") -> str:
         """Enter the buffer of a node that no kernel writes."""
@@ -124,7 +129,11 @@ class Memory:
 
     def constant(self, node: Node) -> str:
         """Return the name of the buffer of an input or an array of constants."""
-        return self.names.get(node) or self.name(node, f"c{node.number}", "constant", node.value.tobytes())
+        if node not in self.names:
+            contents = node.value.tobytes()
+            name = self.constants.setdefault((node.shape, node.dtype, contents), f"c{node.number}")
+            self.name(node, name, "constant", contents)
+        return self.names[node]
 
     def is_own(self, root: Root) -> bool:
         """Tell whether a root is in a buffer of the row."""
