@@ -173,10 +173,6 @@ def exclusive_products(x: Any, axis: int, *, reverse: bool) -> Any:
     if reverse:
         return exclusive_products(x[backwards], axis, reverse=False)[backwards]
     all_but_last = (slice(None),) * axis + (slice(None, -1),)
-    if type(x) is np.ndarray and x.shape[axis]:
-        out = np.ones(x.shape, x.dtype)
-        MULTIPLY_SO_FAR(x[all_but_last], axis, None, out[(slice(None),) * axis + (slice(1, None),)])
-        return out
     first = np.ones(restored_shape(x.shape, (axis,)), x.dtype)
     return np.concatenate([first, np.cumprod(x[all_but_last], axis=axis)], axis=axis)
 
@@ -202,7 +198,9 @@ def products_of_others_along(x: Any, axis: int) -> Any:
     """
     length = x.shape[axis]
     if length <= 2 or math.prod(x.shape) < MANY:
-        return exclusive_products(x, axis, reverse=False) * exclusive_products(x, axis, reverse=True)
+        if type(x) is not np.ndarray:
+            return exclusive_products(x, axis, reverse=False) * exclusive_products(x, axis, reverse=True)
+        return products_before_and_after(x, axis)
     before, half = (slice(None),) * axis, length // 2
     first, second = (*before, slice(None, half)), (*before, slice(half, 2 * half))
     left, right = x[first], x[second]
@@ -211,6 +209,17 @@ def products_of_others_along(x: Any, axis: int) -> Any:
     others = products_of_others_along(np.concatenate([pairs, x[rest]], axis) if length % 2 else pairs, axis)
     last = [others[(*before, slice(half, None))]] if length % 2 else []
     return np.concatenate([others[first] * right, others[first] * left, *last], axis)
+
+
+def products_before_and_after(x: Any, axis: int) -> Any:
+    """Return at each place of an ndarray the product of the elements before it times that of those after it."""
+    before = (slice(None),) * axis
+    others = np.empty(x.shape, x.dtype)
+    others[(*before, 0)] = 1
+    MULTIPLY_SO_FAR(x[(*before, slice(None, -1))], axis, None, others[(*before, slice(1, None))])
+    after = MULTIPLY_SO_FAR(x[(*before, slice(None, 0, -1))], axis)
+    others[(*before, slice(None, -1))] *= after[(*before, slice(None, None, -1))]
+    return others
 
 
 def prod_vjp(
