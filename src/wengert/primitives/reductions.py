@@ -213,7 +213,7 @@ def products_of_others_along(x: Any, axis: int) -> Any:
 
 def products_before_and_after(x: Any, axis: int) -> Any:
     """Return at each place of an ndarray the product of the elements before it times that of those after it."""
-    before = (slice(None),) * axis
+    before: tuple[Any, ...] = (slice(None),) * axis
     others = np.empty(x.shape, x.dtype)
     others[(*before, 0)] = 1
     MULTIPLY_SO_FAR(x[(*before, slice(None, -1))], axis, None, others[(*before, slice(1, None))])
