@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from wengert.numpy._left_out import NUMPYS_OWN
+
 __all__ = ["MODULES", "main", "path_of", "stub"]
 
 MODULES = ("wengert.numpy", "wengert.numpy.linalg", "wengert.numpy.fft")
@@ -50,6 +52,7 @@ def stub(module: str) -> str:
     imports = [line for line in lines if line.startswith("from ")]
     others = [line for line in lines if not line.startswith("from ")]
     if module == "wengert.numpy":
+        imports += [f"from numpy import {name} as {name}" for name in NUMPYS_OWN]
         others = [UFUNC, *others, *PROVIDED]
     return "\n".join([HEAD.format(module=module), *imports, *others, f"__all__ = {namespace.__all__!r}\n"])
 

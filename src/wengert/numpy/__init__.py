@@ -5,7 +5,7 @@ what `numpy.` functions do when they are given Tensors.
 """
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -48,19 +48,15 @@ __array_namespace_info__ = np.__array_namespace_info__  # dtypes and devices are
 implements("__array_namespace__")(lambda: sys.modules[__name__])
 globals().update(_OBJECTS)
 
-if TYPE_CHECKING:
+_others = named_on_demand("numpy", NUMPYS_OWN, _LATER)
 
-    def __getattr__(name: str) -> Any: ...
 
-else:
-    _others = named_on_demand("numpy", NUMPYS_OWN, _LATER)
-
-    def __getattr__(name):
-        if name not in _FUNCTIONS:
-            return _others(name)
-        # made when it is first asked for: all of them take 3 % of the import
-        found = globals()[name] = public_function(np, name)
-        return found
+def __getattr__(name: str) -> Any:
+    if name not in _FUNCTIONS:
+        return _others(name)
+    # made when it is first asked for: all of them take 3 % of the import
+    found = globals()[name] = public_function(np, name)
+    return found
 
 
 def __dir__() -> list[str]:

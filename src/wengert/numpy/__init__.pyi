@@ -19,9 +19,11 @@ from numpy import complexfloating as complexfloating
 from numpy import csingle as csingle
 from numpy import double as double
 from numpy import dtype as dtype
+from numpy import dtypes as dtypes
 from numpy import e as e
 from numpy import errstate as errstate
 from numpy import euler_gamma as euler_gamma
+from numpy import exceptions as exceptions
 from numpy import finfo as finfo
 from numpy import float16 as float16
 from numpy import float32 as float32
@@ -63,6 +65,7 @@ from numpy import number as number
 from numpy import pi as pi
 from numpy import printoptions as printoptions
 from numpy import promote_types as promote_types
+from numpy import random as random
 from numpy import s_ as s_
 from numpy import sctypeDict as sctypeDict
 from numpy import set_printoptions as set_printoptions
@@ -72,6 +75,7 @@ from numpy import seterrcall as seterrcall
 from numpy import short as short
 from numpy import signedinteger as signedinteger
 from numpy import single as single
+from numpy import testing as testing
 from numpy import typecodes as typecodes
 from numpy import typename as typename
 from numpy import ubyte as ubyte

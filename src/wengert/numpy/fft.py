@@ -1,7 +1,5 @@
 """NumPy's names for Fourier transforms for Tensors: `wengert.numpy.fft`."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from wengert.numpy import _fft  # noqa: F401 - they enter their functions
@@ -10,10 +8,6 @@ from wengert.numpy._namespace import exported
 _EXPORTED = exported(np.fft)
 __all__ = sorted(_EXPORTED)
 globals().update(_EXPORTED)  # a module's `__getattr__` would be called each time, after its globals were searched
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...
 
 
 def __dir__() -> list[str]:
