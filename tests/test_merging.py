@@ -12,10 +12,11 @@ from tests.cases import together
 from tests.kernels import inputs_for, random_program
 from wengert.compile.passes import inlined
 from wengert.compile.segments import segmented
+from wengert.kernel import spelling
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.merging import merged
-from wengert.kernel.spelling import spelled
+from wengert.kernel.spelling import spelled, with_long_lanes
 from wengert.transforms.tracing import trace
 
 X = np.random.default_rng(0).normal(size=(5, 2, 3))
@@ -47,6 +48,27 @@ def test_extents(case: str) -> None:
     assert [stage.extents for stage in stages] == extents
     for found, want in zip(segments.run([X], evaluate), graph(X), strict=True):
         np.testing.assert_allclose(found, want, rtol=1e-13)
+
+
+def test_lanes_run_over_many_rows_of_few_points() -> None:
+    x = np.random.default_rng(0).normal(size=(100, 3))
+    graph = trace(lambda x: np.sin(x)[:, ::-1] * x[:, :1])(x)
+    (part,) = segmented(inlined(graph)).parts
+    ((stage,),) = [kernel.stages for kernel in part.program.kernels]
+    assert (stage.extents, len(stage.stores)) == ((1, 100), 3)
+    assert not findings(part.program)
+
+
+def test_random_programs_whose_rows_are_spelled_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spelling, "MANY", 2)
+    for seed in range(60):
+        made = random_program(seed)
+        found = with_long_lanes(merged(made))
+        assert not findings(found), seed
+        with np.errstate(all="ignore"):
+            inputs = inputs_for(made, seed)
+            for one, other in zip(evaluate(found, inputs), evaluate(made, inputs), strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
 @together("seed", range(100))

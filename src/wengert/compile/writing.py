@@ -27,7 +27,7 @@ from wengert.kernel.kernel import (
     Update,
 )
 from wengert.kernel.merging import merged as with_merged_dimensions
-from wengert.kernel.spelling import pruned, spelled
+from wengert.kernel.spelling import pruned, spelled, with_long_lanes
 
 __all__ = ["program_of"]
 
@@ -52,7 +52,7 @@ def program_of(lowered: Lowered) -> Program:
     kernels = tuple([KernelWriter(memory, group).kernel() for group in groups])
     named = {kind: tuple([b.name for b in memory.buffers.values() if b.kind == kind]) for kind in ("input", "output")}
     program = Program(named["input"], named["output"], tuple(memory.buffers.values()), kernels)
-    return with_merged_dimensions(spelled(program))
+    return with_merged_dimensions(with_long_lanes(with_merged_dimensions(spelled(program))))
 
 
 def given(items: Sequence[Any]) -> list[Any]:

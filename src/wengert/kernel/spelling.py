@@ -1,33 +1,36 @@
 """Short dimensions spelled out, along which points differ: the parts of complex numbers, and of what is stacked.
 
 Each point along such a dimension becomes a store of its own. What all of them need is computed once, and lanes run over
-a dimension that has many points.
+a dimension that has many points. So they do where a row has but a few points, and there are many rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from wengert.kernel.kernel import Affine, Guard, Kernel, Operation, Program, Stage
 from wengert.kernel.merging import guards_of
+from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["pruned", "spelled"]
+__all__ = ["pruned", "spelled", "with_long_lanes"]
 
 SHORT = 4
 """The most points of a dimension that is spelled out."""
+MOST = 6
+"""The most points of a row over which no lanes run: fewer than a vector has."""
+MANY = 32
+"""Rows from which lanes run over them, rather than over a part of a vector."""
+LITTLE = 200
+"""Operations and cycles of all points of a row, about, up to which they are spelled out."""
 
 
 def spelled(program: Program) -> Program:
     """Return a program in which choices along short dimensions are made before it runs."""
-    return replace(program, kernels=tuple([of_kernel(kernel) for kernel in program.kernels]))
+    return replace(program, kernels=tuple([replace(k, stages=tuple(map(decided, k.stages))) for k in program.kernels]))
 
 
-def of_kernel(kernel: Kernel) -> Kernel:
-    """Return a kernel whose stages have no choices along short dimensions."""
-    return replace(kernel, stages=tuple(map(of_stage, kernel.stages)))
-
-
-def of_stage(stage: Stage) -> Stage:
+def decided(stage: Stage) -> Stage:
     """Return a stage without the short dimensions that something is guarded along, if all that it does is to store."""
     if stage.reductions or stage.updates:
         return stage
@@ -36,6 +39,25 @@ def of_stage(stage: Stage) -> Stage:
         if dimension in guarded and stage.extents[dimension] <= SHORT:
             stage = Spelling(stage, dimension).stage()
     return stage
+
+
+def with_long_lanes(program: Program) -> Program:
+    """Return a program in which lanes run over many rows where there are but few points within each."""
+    return replace(program, kernels=tuple([lengthened(kernel) for kernel in program.kernels]))
+
+
+def lengthened(kernel: Kernel) -> Kernel:
+    """Return a kernel of many rows with the few points of its only stage spelled out, if its code stays short."""
+    (stage, *others) = kernel.stages
+    points = prod(stage.extents[1:])
+    cost = sum([OPCODES[operation.name].cost for operation in stage.operations])
+    if others or stage.reductions or stage.updates or kernel.rows < MANY or not 1 < points <= MOST:
+        return kernel
+    if points * (cost + len(stage.operations)) > LITTLE:
+        return kernel
+    while len(stage.extents) > 1:
+        stage = Spelling(stage, len(stage.extents) - 1).stage()
+    return replace(kernel, stages=(stage,))
 
 
 class Spelling:
