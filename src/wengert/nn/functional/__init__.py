@@ -1,7 +1,7 @@
 """Layers of networks as functions, with PyTorch's names and arguments: `wengert.nn.functional`.
 
-Axes are named as in NumPy: `axis` and `keepdims` for `dim` and `keepdim`. Images are (batch, channels, ...) and may come
-without the batch. What is drawn takes a key of `wengert.random`.
+Axes are named as in NumPy: `axis` and `keepdims` for `dim` and `keepdim`. Images are (batch, channels, ...) and may
+come without the batch. What is drawn takes a key of `wengert.random`.
 
 >>> import numpy as np
 >>> import wengert as wg
