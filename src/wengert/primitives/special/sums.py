@@ -124,9 +124,9 @@ def evaluate_log_softmax(x: Any, *, axis: int) -> Any:
 
 def softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int) -> Any:
     """Multiply by the Jacobian diag(p) - p p^T."""
-    if type(ct) is np.ndarray is type(out) and axis == ct.ndim - 1 and ct.dtype is out.dtype and ct.dtype.kind == "f":
+    if axis == out.ndim - 1 and ct.dtype == out.dtype and out.dtype.kind == "f":
         found = ct - np.vecdot(ct, out)[..., None]
-        return np.multiply(found, out, out=found)
+        return np.multiply(found, out, out=found) if type(found) is np.ndarray else found * out
     weighed = ct * out
     share = out * np.add.reduce(weighed, axis, keepdims=True)
     return np.subtract(weighed, share, out=weighed) if type(weighed) is np.ndarray else weighed - share
