@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wengert.native import jobs
-from wengert.native.builder import Builder, Function, Table, Value, external, native, program, template
+from wengert.native.builder import Builder
 from wengert.native.engine import machine_code
+from wengert.native.functions import Function, Table, external, native
+from wengert.native.program import program, template
 from wengert.native.structs import (
     BOOL,
     F64,
@@ -30,6 +32,7 @@ from wengert.native.structs import (
     Struct,
     Vector,
 )
+from wengert.native.values import Value
 
 PAIR = Struct("Pair", first=I32, second=I64)
 

@@ -28,10 +28,11 @@ from wengert.kernel.schedule import chosen
 from wengert.kernel.tiling import scheduled
 from wengert.native import entry as entries
 from wengert.native import native_entry
-from wengert.native.builder import Builder, Function, Value, external, native, program
+from wengert.native.builder import Builder
 from wengert.native.callee import Callee
 from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
 from wengert.native.engine import emit_object, host, linked, loaded, machine_code
+from wengert.native.functions import Function, external, native
 from wengert.native.kinds import (
     AnyKind,
     ArrayKind,
@@ -45,9 +46,11 @@ from wengert.native.kinds import (
 )
 from wengert.native.memory import room
 from wengert.native.native_entry import NativeEntry, NativeVariant
+from wengert.native.program import program
 from wengert.native.structs import F64, I8, I64, VOID, Pointer
 from wengert.native.tables import KERNEL, MANY_VARIANTS
 from wengert.native.team import team_of
+from wengert.native.values import Value
 
 PYTHON = "python"
 REAL = np.dtype(float)

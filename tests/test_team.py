@@ -30,10 +30,13 @@ from wengert.core.complaints import at_users_line
 from wengert.core.primitive import PRIMITIVES
 from wengert.errors import UsageError
 from wengert.native import elementwise, engine, inner_loops, jobs, processor, team
-from wengert.native.builder import Builder, Value, native, program
+from wengert.native.builder import Builder
 from wengert.native.elementwise import LARGE, Sharing, shared
+from wengert.native.functions import native
+from wengert.native.program import program
 from wengert.native.structs import I64, VOID, Pointer, Struct
 from wengert.native.team import Team
+from wengert.native.values import Value
 from wengert.traces import operators, plain_sweep
 
 UFUNCS = sorted(

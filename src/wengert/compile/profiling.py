@@ -23,10 +23,12 @@ from wengert.emission.sharing import Sharing
 from wengert.kernel.kernel import Buffer, Program
 from wengert.kernel.schedule import chosen
 from wengert.kernel.tiling import scheduled
-from wengert.native.builder import Builder, Value, external
+from wengert.native.builder import Builder
 from wengert.native.engine import Target, host
 from wengert.native.executable import Executable
+from wengert.native.functions import external
 from wengert.native.structs import I32, I64, Pointer
+from wengert.native.values import Value
 
 __all__ = ["Profile", "Span", "profiled"]
 

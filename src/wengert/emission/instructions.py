@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wengert.native.builder import Builder, Value, element, like
+from wengert.native.builder import Builder
 from wengert.native.engine import Target
-from wengert.native.structs import BOOL, F32, F64, I8, I32, I64, Float, Integer, Scalar, Vector
+from wengert.native.structs import BOOL, F32, F64, I8, I32, I64, Float, Integer, Scalar, Vector, element, like
+from wengert.native.values import Value
 
 __all__ = [
     "INSTRUCTIONS",

@@ -7,12 +7,14 @@ import numpy as np
 from wengert.emission.instructions import in_register
 from wengert.emission.mathematics import Form, body_of, template_of
 from wengert.kernel.functions import FUNCTIONS
-from wengert.native.builder import Builder, Function, Value, like
+from wengert.native.builder import Builder
 from wengert.native.engine import Target
+from wengert.native.functions import Function
 from wengert.native.inner_loops import INNER_LOOP
 from wengert.native.jobs import ALL, clear_conditions, met_conditions, raise_conditions
 from wengert.native.processor import CONDITIONS
-from wengert.native.structs import BOOL, I32, Array, vector_of
+from wengert.native.structs import BOOL, I32, Array, like, vector_of
+from wengert.native.values import Value
 
 __all__ = ["LOOP", "inner_loop"]
 

@@ -14,11 +14,13 @@ from wengert.emission.rows import Found, anonymous, kernel_function, kernel_job,
 from wengert.emission.sharing import Step, steps
 from wengert.emission.vectors import Module
 from wengert.kernel.kernel import Buffer, Program
-from wengert.native import builder
-from wengert.native.builder import Builder, Function, Value
+from wengert.native.builder import Builder
 from wengert.native.engine import Target
+from wengert.native.functions import Function
 from wengert.native.jobs import SHARED
+from wengert.native.program import program
 from wengert.native.structs import I8, POINTER, VOID, Array, Pointer, Signature
+from wengert.native.values import Value
 
 __all__ = ["RUN", "Emission", "Emitted", "Places", "emitted"]
 
@@ -80,7 +82,7 @@ class Emission:
 
     def emitted(self) -> Emitted:
         """Return the text, and the memory that it needs."""
-        text = builder.program(Function("run", RUN, self.run, ("addresses", "memory", "team")))
+        text = program(Function("run", RUN, self.run, ("addresses", "memory", "team")))
         return Emitted(text, self.arena, tuple(sorted(self.module.outside)))
 
     def used(self, step: Step, order: tuple[str, ...]) -> list[str]:

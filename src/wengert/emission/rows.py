@@ -11,9 +11,11 @@ from wengert.emission.sharing import Step
 from wengert.emission.stages import Span, identity, write_stage
 from wengert.emission.vectors import Frame, Index, Module, moved
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
-from wengert.native.builder import Builder, Function, Value
+from wengert.native.builder import Builder
+from wengert.native.functions import Function
 from wengert.native.jobs import JOB
 from wengert.native.structs import BOOL, I8, POINTER, VOID, Pointer, Signature, vector_of
+from wengert.native.values import Value
 
 __all__ = ["Found", "anonymous", "kernel_function", "kernel_job", "row_bytes", "write_kernel"]
 

@@ -12,8 +12,8 @@ from wengert.emission.instructions import Case, in_register, instructions_of, li
 from wengert.emission.tails import Clean, Condition, Masked, WrittenOut, all_of
 from wengert.emission.vectors import Frame, Index, Values, within
 from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Store, Update
-from wengert.native.builder import Value
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
+from wengert.native.values import Value
 
 __all__ = ["identity", "write_stage"]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from wengert.native.builder import Builder, Value, element, numeric
-from wengert.native.structs import BOOL, I32
+from wengert.native.builder import Builder
+from wengert.native.structs import BOOL, I32, element, numeric
+from wengert.native.values import Value
 
 __all__ = ["Clean", "Condition", "Lanes", "Masked", "WrittenOut", "all_of", "chosen"]
 

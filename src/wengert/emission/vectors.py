@@ -12,9 +12,10 @@ from wengert.emission.plans import Plan, accesses
 from wengert.emission.tails import Condition, Lanes, WrittenOut, all_of, chosen
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage
-from wengert.native.builder import Builder, Value, like
+from wengert.native.builder import Builder
 from wengert.native.engine import Target
-from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
+from wengert.native.structs import BOOL, I8, I64, Type, Vector, like, vector_of
+from wengert.native.values import Value
 
 __all__ = ["Frame", "Index", "Module", "Values", "moved", "within"]
 

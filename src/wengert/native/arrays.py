@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from wengert.native.builder import Builder, Value, native
+from wengert.native.builder import Builder
+from wengert.native.functions import native
 from wengert.native.objects import ALIGNED, ARRAY, CONTIGUOUS
 from wengert.native.structs import I64, Pointer
+from wengert.native.values import Value
 
 __all__ = ["UNSUITABLE", "elements", "has_gaps", "stride"]
 

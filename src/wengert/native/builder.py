@@ -1,4 +1,4 @@
-"""Functions in LLVM's language, written as Python functions: the only module that knows how it is written.
+"""Functions in LLVM's language, written as Python functions: this and `values` alone know how it is written.
 
     @native(I64, Pointer(I64), I64)
     def total(b, numbers, count):
@@ -18,14 +18,13 @@ import functools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
+from wengert.native.functions import BEGIN, MARK, Function, Table, Template, intrinsic, listed
 from wengert.native.structs import (
     BOOL,
     I32,
     I64,
-    POINTER,
     VOID,
     Array,
     Float,
@@ -33,406 +32,27 @@ from wengert.native.structs import (
     Pointer,
     Scalar,
     Signature,
-    Struct,
     Type,
     Vector,
     Void,
+    element,
+    integer,
+    like,
+    numeric,
+    vector,
     vector_of,
 )
+from wengert.native.values import Operand, Value
 
-__all__ = ["Builder", "Function", "Table", "Template", "Value", "external", "native", "program", "template"]
+__all__ = ["Builder", "Loop"]
 
 Conversion = Literal["trunc", "zext", "sext", "fptrunc", "fpext", "fptosi", "fptoui", "sitofp", "uitofp", "bitcast"]
 """How numbers become those of another type: LLVM's names."""
 
-Order = Literal["monotonic", "acquire", "release", "acq_rel", "seq_cst"]
-"""How an atomic operation is ordered among others of its thread: LLVM's names, which are those of C11."""
-
-
-@dataclass(frozen=True, eq=False)
-class Function:
-    """A native function.
-
-    Attributes:
-        name: by which it is called.
-        signature: its type.
-        body: what writes its body; none if the system has it.
-        parameters: their names, if they are not those of the Python function that writes the body.
-        rare: whether it is called so rarely that its callers keep nothing in memory for its sake.
-        convention: LLVM's name of how it is called, which says what registers it leaves alone; none for the usual one.
-    """
-
-    name: str
-    signature: Signature
-    body: Callable[..., None] | None = None
-    parameters: tuple[str, ...] = ()
-    rare: bool = False
-    convention: str = ""
-
-    @property
-    def head(self) -> str:
-        """Its convention, type and name, as definitions and calls have them."""
-        return f"{self.convention} {self.signature.returns} @{self.name}".lstrip()
-
-
-@dataclass(frozen=True)
-class Table:
-    """Constants in memory.
-
-    Attributes:
-        name: of them.
-        scalar: their type.
-        values: the constants.
-    """
-
-    name: str
-    scalar: Scalar
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Template:
-    """Instructions that are written once and pasted into functions often, which is a hundred times as fast.
-
-    Attributes:
-        text: the instructions; `MARK` stands where a name is to become one that the function does not have.
-        results: the types and names of what they give.
-        called: the functions that they call.
-        block: the block that they end in.
-    """
-
-    text: str
-    results: tuple[tuple[Type, str], ...]
-    called: tuple[Function | Table, ...]
-    block: str
-
-
 DOUBLE = struct.Struct(">d")
-MARK = "~"
-BEGIN = f"{MARK}begin"
-
-
-def template(kinds: Sequence[Type], write: Callable[..., Sequence[Value]]) -> Template:
-    """Return what a Python function writes as a template.
-
-    Args:
-        kinds: the types of its arguments.
-        write: what is called with a builder and the arguments, and returns the results.
-    """
-    b = Builder(VOID, MARK)
-    found = write(b, *(Value(b, kind, argument(n)) for n, kind in enumerate(kinds)))
-    assert b.block is not None
-    return Template("\n".join(b.lines), tuple((x.type, x.text) for x in found), tuple(b.called), b.block)
-
-
-def argument(number: int) -> str:
-    """Return what stands for an argument of a template."""
-    return f"%{MARK}argument{number}."
-
-
-def native(returns: Type | Void, *parameters: Type) -> Callable[[Callable[..., None]], Function]:
-    """Make a native function of a Python function that writes it.
-
-    Args:
-        returns: the type of its result.
-        parameters: the types of its arguments, which follow the builder in those of the Python function.
-    """
-    return lambda body: Function(body.__name__, Signature(returns, parameters), body)
-
-
-@functools.cache
-def external(name: str, returns: Type | Void, *parameters: Type) -> Function:
-    """Return a function of the C library or of the processor."""
-    return Function(name, Signature(returns, parameters))
-
-
-def program(*exported: Function) -> str:
-    """Return the text of functions and of all that they call; the others cannot be called from outside."""
-    texts: dict[Function | Table, str] = {}
-    waiting: list[Function | Table] = list(exported)
-    while waiting:
-        function = waiting.pop()
-        if function not in texts:
-            texts[function], called = written(function, exported)
-            waiting.extend(called)
-    names = [function.name for function in texts]
-    if len(set(names)) < len(names):
-        raise TypeError(f"two functions have one name: {sorted(names)}")
-    return "\n".join(texts[function] for function in sorted(texts, key=lambda f: f.name))
-
-
-def written(function: Function | Table, exported: Sequence[Function]) -> tuple[str, list[Function | Table]]:
-    """Return the text of one function, and those that it calls; or that of constants."""
-    if isinstance(function, Table):
-        b = Builder(VOID)
-        values = listed([b.constant(function.scalar, value) for value in function.values])
-        return f"@{function.name} = internal constant [{len(function.values)} x {function.scalar}] [{values}]\n", []
-    signature, attributes = function.signature, " cold noinline" if function.rare else ""
-    if function.body is None:
-        return f"declare {function.head}({listed(signature.parameters)}){attributes}\n", []
-    b = Builder(signature.returns)
-    code = function.body.__code__
-    names = function.parameters or code.co_varnames[1 : code.co_argcount]
-    if len(names) != len(signature.parameters):
-        raise TypeError(f"{function.name}: {len(names)} parameters of {len(signature.parameters)} types")
-    parameters = [Value(b, kind, f"%{name}") for kind, name in zip(signature.parameters, names, strict=True)]
-    function.body(b, *parameters)
-    linkage = "" if function in exported else "internal "
-    head = f"define {linkage}{function.head}({listed(parameters)}){attributes} {{\nentry:\n"
-    return head + "\n".join([*b.stacked, *b.finished()]) + "\n}\n", list(b.called)
-
-
-def listed(items: Sequence[object]) -> str:
-    """Return what stands between parentheses."""
-    return ", ".join(map(str, items))
-
-
-class Value:
-    """Be something that native code computes, with its type; prints as LLVM's language has it."""
-
-    __slots__ = ("b", "text", "type")
-
-    def __init__(self, b: Builder, kind: Type, text: str) -> None:
-        self.b = b
-        self.type = kind
-        self.text = text
-
-    def __str__(self) -> str:
-        return f"{self.type.text} {self.text}"
-
-    def __bool__(self) -> bool:
-        raise TypeError("it is not known before the code runs; use `when`, `&` and `|`")
-
-    def __add__(self, other: Operand) -> Value:
-        return self.b.binary("add", self, other)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self.b.binary("sub", self, other)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self.b.binary("mul", self, other)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return self.b.binary("div", self, other)
-
-    def __neg__(self) -> Value:
-        if not isinstance(element(self.type), Float):
-            return self.b.constant(self.type, 0) - self
-        return self.b.new(self.type, f"fneg {self}")
-
-    def __floordiv__(self, other: Operand) -> Value:
-        return self.b.binary("udiv", self, other)
-
-    def __mod__(self, other: Operand) -> Value:
-        return self.b.binary("urem", self, other)
-
-    def __and__(self, other: Operand) -> Value:
-        return self.b.binary("and", self, other)
-
-    def __or__(self, other: Operand) -> Value:
-        return self.b.binary("or", self, other)
-
-    __radd__, __rmul__, __rand__, __ror__ = __add__, __mul__, __and__, __or__
-
-    def __rsub__(self, other: Operand) -> Value:
-        return self.b.constant(self.type, other) - self
-
-    def __lt__(self, other: Operand) -> Value:
-        return self.b.compare("slt", self, other)
-
-    def __le__(self, other: Operand) -> Value:
-        return self.b.compare("sle", self, other)
-
-    def __gt__(self, other: Operand) -> Value:
-        return self.b.compare("sgt", self, other)
-
-    def __ge__(self, other: Operand) -> Value:
-        return self.b.compare("sge", self, other)
-
-    def equals(self, other: Operand) -> Value:
-        """Whether two numbers or addresses are the same."""
-        return self.b.compare("eq", self, other)
-
-    def differs(self, other: Operand) -> Value:
-        """Whether two numbers or addresses are not the same."""
-        return self.b.compare("ne", self, other)
-
-    def widened(self, kind: Integer) -> Value:
-        """Return the same number in more bits; it must not be negative."""
-        if not isinstance(self.type, Integer) or self.type.bits >= kind.bits:
-            raise TypeError(f"{self.type!r} cannot be widened to {kind!r}")
-        return self.b.new(kind, f"zext {self} to {kind}")
-
-    def to(self, target: Type) -> Value:
-        """Return an address as that of something of another type."""
-        self.pointee()
-        return Value(self.b, Pointer(target), self.text)
-
-    def field(self, name: str) -> Value:
-        """Return the address of a structure's field; of an array's first element, if the field is one."""
-        struct = self.pointee()
-        if not isinstance(struct, Struct) or name not in struct.fields:
-            raise TypeError(f"{struct!r} has no field {name!r}")
-        kind = struct.fields[name]
-        target = Pointer(kind.element if isinstance(kind, Array) else kind)
-        return self.b.new(target, f"getelementptr i8, {self}, i64 {struct.offset(name)}", name)
-
-    def at(self, index: Operand) -> Value:
-        """Return the address of an element, counted from the one that this is the address of."""
-        return self.b.new(self.type, f"getelementptr {self.pointee()}, {self}, {self.b.operand(index, I64)}")
-
-    def get(self, name: str) -> Value:
-        """Load a field."""
-        return self.field(name).load()
-
-    def set(self, name: str, value: Operand) -> None:
-        """Store a field."""
-        self.field(name).store(value)
-
-    def load(self, order: Order | None = None) -> Value:
-        """Load what is at this address; atomically, if an order is given."""
-        kind = self.stored()
-        if order is None:
-            return self.b.new(kind, f"load {kind}, {self}, align {size(kind)}")
-        return self.b.new(kind, f"load atomic {kind}, {self} {order}, align {size(kind)}")
-
-    def store(self, value: Operand, order: Order | None = None) -> None:
-        """Store a value at this address; atomically, if an order is given."""
-        kind = self.stored()
-        stored = self.b.operand(value, kind)
-        if order is None:
-            self.b.put(f"store {stored}, {self}, align {size(kind)}")
-        else:
-            self.b.put(f"store atomic {stored}, {self} {order}, align {size(kind)}")
-
-    def load_where(self, mask: Value) -> Value:
-        """Load those numbers of a vector for which a mask is set; the others are zero and are not touched."""
-        kind = self.stored()
-        zero = self.b.constant(kind, 0)
-        return self.b.intrinsic("masked.load", kind, self.as_address(), size(kind), mask, zero, of=(kind, POINTER))
-
-    def store_where(self, value: Value, mask: Value) -> None:
-        """Store those numbers of a vector for which a mask is set."""
-        of = self.stored(), POINTER
-        self.b.do_intrinsic("masked.store", value, self.as_address(), size(value.type), mask, of=of)
-
-    def gather(self, indices: Value, mask: Value) -> Value:
-        """Load the numbers at several indices from this address, where a mask is set; the others are zero."""
-        count = vector(indices.type).count
-        kind, addresses = Vector(numeric(self.stored()), count), self.addresses(indices)
-        zero = self.b.constant(kind, 0)
-        of = kind, addresses.type
-        return self.b.intrinsic("masked.gather", kind, addresses, size(kind), mask, zero, of=of)
-
-    def scatter(self, value: Value, indices: Value, mask: Value) -> None:
-        """Store numbers at several indices from this address, where a mask is set."""
-        addresses = self.addresses(indices)
-        of = value.type, addresses.type
-        self.b.do_intrinsic("masked.scatter", value, addresses, size(value.type), mask, of=of)
-
-    def addresses(self, indices: Value) -> Value:
-        """Return the addresses of several elements, counted from the one that this is the address of."""
-        kind = Vector(POINTER, vector(indices.type).count)
-        return self.b.new(kind, f"getelementptr {self.pointee()}, {self}, {indices}")
-
-    def as_address(self) -> Value:
-        """Return an address as that of anything."""
-        return Value(self.b, POINTER, self.text)
-
-    def fetch_add(self, value: Operand, order: Order) -> Value:
-        """Add to the number at this address, atomically; return what was there before."""
-        return self.update("add", value, order)
-
-    def fetch_or(self, value: Operand, order: Order) -> Value:
-        """Set bits of the number at this address, atomically; return what was there before."""
-        return self.update("or", value, order)
-
-    def update(self, operation: str, value: Operand, order: Order) -> Value:
-        """Combine the number at this address with another, atomically."""
-        kind = self.stored()
-        return self.b.new(kind, f"atomicrmw {operation} {self}, {self.b.operand(value, integer(kind))} {order}")
-
-    def compare_exchange(self, old: Operand, new: Operand, order: Order) -> Value:
-        """Store `new` at this address if `old` is there, atomically; return whether it was."""
-        kind = integer(self.stored())
-        operands = f"{self.b.operand(old, kind)}, {self.b.operand(new, kind)}"
-        pair = self.b.name()
-        self.b.put(f"{pair} = cmpxchg {self}, {operands} {order} {order}")
-        return self.b.new(BOOL, f"extractvalue {{ {kind}, i1 }} {pair}, 1")
-
-    def pointee(self) -> Type | Signature | None:
-        """Return the type of what this is the address of."""
-        if not isinstance(self.type, Pointer):
-            raise TypeError(f"{self.type!r} is no address")
-        return self.type.to
-
-    def stored(self) -> Integer | Float | Pointer | Vector:
-        """Return the type of the number, the address or the vector that this is the address of."""
-        kind = self.pointee()
-        if not isinstance(kind, Integer | Float | Pointer | Vector):
-            raise TypeError(f"{kind!r} is no number and no address")
-        return kind
-
-
-Operand = Value | Function | float | None
-"""What may be given where a value of a known type is needed: a number, None for no address, a function for its own."""
-
-
-def integer(kind: Type) -> Integer:
-    """Return a type that must be one of integers."""
-    if not isinstance(kind, Integer):
-        raise TypeError(f"{kind!r} is no number")
-    return kind
-
-
-def numeric(kind: Type) -> Scalar:
-    """Return a type that must be one of numbers."""
-    if not isinstance(kind, Integer | Float):
-        raise TypeError(f"{kind!r} is no number")
-    return kind
-
-
-def vector(kind: Type) -> Vector:
-    """Return a type that must be one of vectors."""
-    if not isinstance(kind, Vector):
-        raise TypeError(f"{kind!r} is no vector")
-    return kind
-
-
-def element(kind: Type) -> Type:
-    """Return the type of a vector's elements; other types as they are."""
-    return kind.element if isinstance(kind, Vector) else kind
-
-
-def like(kind: Type, scalar: Scalar) -> Type:
-    """Return a type of other numbers: of as many, if it is a vector."""
-    return vector_of(scalar, kind.count) if isinstance(kind, Vector) else scalar
-
-
-def size(kind: Type) -> int:
-    """Return the bytes of a number or an address, or of a vector's element: its alignment."""
-    kind = element(kind)
-    return kind.bits // 8 if isinstance(kind, Integer | Float) else 8
-
-
 FLOATING = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv", "rem": "frem"}
 ORDERED = {"slt": "olt", "sle": "ole", "sgt": "ogt", "sge": "oge", "eq": "oeq", "ne": "une"}
 """LLVM's names of operations on integers that floating-point numbers have as well."""
-
-
-def suffix(kind: Type) -> str:
-    """Return what the names of LLVM's functions end in that exist for many types."""
-    if isinstance(kind, Vector):
-        return f"v{kind.count}{suffix(kind.element)}"
-    if isinstance(kind, Float):
-        return f"f{kind.bits}"
-    return f"i{integer(kind).bits}" if not isinstance(kind, Pointer) else "p0"
-
-
-@functools.cache
-def intrinsic(name: str, of: tuple[Type, ...], returns: Type | Void, parameters: tuple[Type, ...]) -> Function:
-    """Return one of LLVM's functions that exist for many types."""
-    return external(".".join(["llvm", name, *map(suffix, of)]), returns, *parameters)
 
 
 class Loop:

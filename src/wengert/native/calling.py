@@ -8,11 +8,13 @@ what was found in containers, which other threads could empty.
 
 from __future__ import annotations
 
-from wengert.native.builder import Builder, Value, external, native
+from wengert.native.builder import Builder
+from wengert.native.functions import external, native
 from wengert.native.objects import ARRAY, DTYPE, OBJECT
 from wengert.native.processor import LINE
 from wengert.native.structs import BOOL, F64, I8, I32, I64, POINTER, VOID, Pointer
 from wengert.native.tables import ENTRY, FRAME, MANY_VARIANTS, NODE, VARIANT, Way
+from wengert.native.values import Value
 
 __all__ = ["call", "insert"]
 

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import signal as signals
 
-from wengert.native.builder import Builder, Value, external, native
+from wengert.native.builder import Builder
+from wengert.native.functions import external, native
 from wengert.native.processor import CONDITIONS, MACHINE
 from wengert.native.structs import BOOL, I8, I32, I64, POINTER, VOID, Array, OwnLine, Pointer, Signature, Struct
+from wengert.native.values import Value
 
 __all__ = ["IDLE", "JOB", "PLACE", "REFUSED", "RUNNING", "SHARED", "dispatch", "linger"]
 

@@ -207,8 +207,8 @@ native_code = functools.cache(NativeCode)
 
 def written() -> str:
     """Return the text of the native functions; what it is written with is loaded only if it is needed."""
-    from wengert.native.builder import program
     from wengert.native.calling import call, insert
+    from wengert.native.program import program
 
     return program(call, insert)
 

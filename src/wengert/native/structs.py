@@ -16,7 +16,7 @@ from wengert.native.processor import LINE
 __all__ = [
     *("BOOL", "F32", "F64", "I8", "I32", "I64", "POINTER", "VOID"),
     *("Array", "Float", "Integer", "OwnLine", "Pointer", "Scalar", "Signature", "Struct", "Type", "Vector", "Void"),
-    "vector_of",
+    *("element", "integer", "like", "numeric", "size", "suffix", "vector", "vector_of"),
 ]
 
 INTEGERS: dict[int, Any] = {
@@ -223,3 +223,52 @@ def padding(members: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return the unused bytes, if any, after which members reach the end of a cache line."""
     unused = -ctypes.sizeof(structure("Members", members)) % LINE
     return [(f"unused{len(members)}", ctypes.c_int8 * unused)] if unused else []
+
+
+# Questions about types
+
+
+def integer(kind: Type) -> Integer:
+    """Return a type that must be one of integers."""
+    if not isinstance(kind, Integer):
+        raise TypeError(f"{kind!r} is no number")
+    return kind
+
+
+def numeric(kind: Type) -> Scalar:
+    """Return a type that must be one of numbers."""
+    if not isinstance(kind, Integer | Float):
+        raise TypeError(f"{kind!r} is no number")
+    return kind
+
+
+def vector(kind: Type) -> Vector:
+    """Return a type that must be one of vectors."""
+    if not isinstance(kind, Vector):
+        raise TypeError(f"{kind!r} is no vector")
+    return kind
+
+
+def element(kind: Type) -> Type:
+    """Return the type of a vector's elements; other types as they are."""
+    return kind.element if isinstance(kind, Vector) else kind
+
+
+def like(kind: Type, scalar: Scalar) -> Type:
+    """Return a type of other numbers: of as many, if it is a vector."""
+    return vector_of(scalar, kind.count) if isinstance(kind, Vector) else scalar
+
+
+def size(kind: Type) -> int:
+    """Return the bytes of a number or an address, or of a vector's element: its alignment."""
+    kind = element(kind)
+    return kind.bits // 8 if isinstance(kind, Integer | Float) else 8
+
+
+def suffix(kind: Type) -> str:
+    """Return what the names of LLVM's functions end in that exist for many types."""
+    if isinstance(kind, Vector):
+        return f"v{kind.count}{suffix(kind.element)}"
+    if isinstance(kind, Float):
+        return f"f{kind.bits}"
+    return f"i{integer(kind).bits}" if not isinstance(kind, Pointer) else "p0"

@@ -12,9 +12,9 @@ import os
 import time
 
 from wengert.native import jobs
-from wengert.native.builder import program
 from wengert.native.engine import machine_code
 from wengert.native.processor import LINE, MACHINE, MACHINES
+from wengert.native.program import program
 
 __all__ = ["Team", "team_of"]
 

@@ -1,0 +1,106 @@
+"""Native functions, constants and templates: what programs are made of."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from wengert.native.structs import Scalar, Signature, Type, Void, suffix
+
+__all__ = ["BEGIN", "MARK", "Function", "Table", "Template", "argument", "external", "intrinsic", "listed", "native"]
+
+MARK = "~"
+"""What stands in the text of a template where names begin that are to become those of a function."""
+BEGIN = f"{MARK}begin"
+"""The block that a template begins in."""
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A native function.
+
+    Attributes:
+        name: by which it is called.
+        signature: its type.
+        body: what writes its body; none if the system has it.
+        parameters: their names, if they are not those of the Python function that writes the body.
+        rare: whether it is called so rarely that its callers keep nothing in memory for its sake.
+        convention: LLVM's name of how it is called, which says what registers it leaves alone; none for the usual one.
+    """
+
+    name: str
+    signature: Signature
+    body: Callable[..., None] | None = None
+    parameters: tuple[str, ...] = ()
+    rare: bool = False
+    convention: str = ""
+
+    @property
+    def head(self) -> str:
+        """Its convention, type and name, as definitions and calls have them."""
+        return f"{self.convention} {self.signature.returns} @{self.name}".lstrip()
+
+
+@dataclass(frozen=True)
+class Table:
+    """Constants in memory.
+
+    Attributes:
+        name: of them.
+        scalar: their type.
+        values: the constants.
+    """
+
+    name: str
+    scalar: Scalar
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Template:
+    """Instructions that are written once and pasted into functions often, which is a hundred times as fast.
+
+    Attributes:
+        text: the instructions; `MARK` stands where a name is to become one that the function does not have.
+        results: the types and names of what they give.
+        called: the functions that they call.
+        block: the block that they end in.
+    """
+
+    text: str
+    results: tuple[tuple[Type, str], ...]
+    called: tuple[Function | Table, ...]
+    block: str
+
+
+def argument(number: int) -> str:
+    """Return what stands for an argument of a template."""
+    return f"%{MARK}argument{number}."
+
+
+def native(returns: Type | Void, *parameters: Type) -> Callable[[Callable[..., None]], Function]:
+    """Make a native function of a Python function that writes it.
+
+    Args:
+        returns: the type of its result.
+        parameters: the types of its arguments, which follow the builder in those of the Python function.
+    """
+    return lambda body: Function(body.__name__, Signature(returns, parameters), body)
+
+
+@functools.cache
+def external(name: str, returns: Type | Void, *parameters: Type) -> Function:
+    """Return a function of the C library or of the processor."""
+    return Function(name, Signature(returns, parameters))
+
+
+@functools.cache
+def intrinsic(name: str, of: tuple[Type, ...], returns: Type | Void, parameters: tuple[Type, ...]) -> Function:
+    """Return one of LLVM's functions that exist for many types."""
+    return external(".".join(["llvm", name, *map(suffix, of)]), returns, *parameters)
+
+
+def listed(items: Sequence[object]) -> str:
+    """Return what stands between parentheses."""
+    return ", ".join(map(str, items))
