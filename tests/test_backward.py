@@ -806,3 +806,46 @@ def test_a_gradient_that_is_given_as_a_cotangent_is_read_before_it_grows(window:
     np.testing.assert_array_equal(x.grad, np.array([1.0, 2.0]) + given)
     np.testing.assert_array_equal(y.grad, np.array([10.0, 20.0]) + given)
     np.testing.assert_array_equal(z.grad, given)
+
+
+PASSED_ON = {
+    "x[:, None]": lambda x, y: x[:, None],
+    "reshape": lambda x, y: np.reshape(x, (50, -1)),
+    "ravel of .T": lambda x, y: np.ravel(np.reshape(x, (50, -1)).T),
+    "expand_dims": lambda x, y: np.expand_dims(x, 0),
+    "reversed": lambda x, y: x[::-1],
+    "sum": lambda x, y: x + y,
+    "concatenate": lambda x, y: np.concatenate((x, y)),
+    "stack": lambda x, y: np.stack((x, y), -1),
+    "copy": lambda x, y: np.copy(x),
+    "picked": lambda x, y: np.stack((x, y))[:, np.arange(5000)[::-1]],
+    "written": lambda x, y: write_zeros(x * 1.0),
+    "chosen": lambda x, y: np.maximum(x, y - 1.0),
+}
+
+
+def write_zeros(x: Any) -> Any:
+    """Write zeros into a part."""
+    x[np.array([3, 1])] = 0.0
+    return x
+
+
+@pytest.mark.parametrize("form", [np.asarray, wg.tensor, wg.asarray, lambda given: wg.tensor(given)[:]])
+@pytest.mark.parametrize("function", PASSED_ON.values(), ids=PASSED_ON)
+def test_nothing_that_a_sweep_touches_is_written_to_with_another(function: Any, form: Any) -> None:
+    """Seed, gradients of leaves, what is retained and what hooks keep: a write to one changes none of the others."""
+    x, y = (wg.tensor(np.arange(5000.0) + i, requires_grad=True) for i in range(2))
+    for times in (1, 2):
+        kept: list[Any] = []
+        result = function(x, y)
+        result.retain_grad()
+        result.register_hook(kept.append)
+        given = form(np.ones(result.shape))
+        result.backward(given)
+        things = [given, x.grad, result.grad, *kept, *([y.grad] if y.grad is not None else [])]
+        before = [np.array(thing) for thing in things]
+        for i, thing in enumerate(things):
+            thing[...] = 7.0
+            for j, other in enumerate(things):
+                assert j == i or np.array_equal(other, before[j]), (times, i, j)
+            thing[...] = before[i]

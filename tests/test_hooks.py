@@ -475,3 +475,16 @@ def test_a_failing_pack_hook_leaves_the_mode_as_it_was() -> None:
         np.exp(x)
     (g,) = autograd.grad(np.exp(x), x)
     assert g.tolist() == [np.exp(1.0)]
+
+
+def test_what_a_hook_keeps_is_not_changed_by_writes_to_an_array_that_another_returned() -> None:
+    array, kept = np.ones(5000), []
+    x = wg.tensor(np.zeros(5000), requires_grad=True)
+    y = x[::-1]
+    z = np.reshape(y, (50, 100))
+    y.register_hook(kept.append)
+    z.register_hook(lambda ct: array.reshape(50, 100))
+    z.backward(np.zeros((50, 100)))
+    array[:] = 7.0
+    for found in (kept[0], x.grad):
+        np.testing.assert_array_equal(found, np.ones(5000))

@@ -30,6 +30,7 @@ __all__ = [
     "may_overwrite",
     "own",
     "own_memory",
+    "read_only",
     "take",
 ]
 
@@ -123,6 +124,13 @@ def fixed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     True
     """
     return fixed_copy(array) if may_change(array) else array
+
+
+def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return a window on an array through which nobody writes, by which others know that it is not theirs."""
+    window = array.view()
+    window.flags.writeable = False
+    return window
 
 
 def may_change(array: np.ndarray[Any, Any]) -> bool:

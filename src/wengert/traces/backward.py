@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
-from wengert.core.memory import may_overwrite, own
+from wengert.core.memory import BORROWED, may_overwrite, own, read_only
 from wengert.core.tensor import Tensor, constant_tensor, unwrapped
-from wengert.core.views import current
+from wengert.core.views import base_and_path, current
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.traces.modes import enable_grad, no_grad
 from wengert.traces.plain_sweep import Sweep
@@ -227,7 +227,10 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
     if create_graph:
         return tensor
     value = tensor._value if tensor._trace is None else tensor.detach()._value
-    return value if value.dtype == dtype else value.astype(dtype)
+    if value.dtype != dtype:
+        return value.astype(dtype)
+    borrowed = type(given) is not Tensor or base_and_path(given)[0]._kept is BORROWED
+    return read_only(value) if borrowed and type(value) is np.ndarray else value
 
 
 def accumulate(run: Sweep, received: Sequence[tuple[Node, Any]], given: Sequence[Any], create_graph: bool) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert.core.cotangent import match_dtype
 from wengert.core.dispatch import as_tensor
+from wengert.core.memory import BORROWED, may_change, read_only
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.core.views import share
 from wengert.errors import ShapeError, UsageError, describe
@@ -138,6 +139,8 @@ def visible(ct: Any) -> Any:
         return None
     if ct.dtype.kind == "c":
         return constant_tensor(ct.conj())
+    if type(ct) is np.ndarray and not ct.flags.writeable and may_change(ct):  # an array of the user's
+        return constant_tensor(ct.copy())
     return share(constant_tensor(ct))
 
 
@@ -148,7 +151,10 @@ def plain(new: Any, lifted: bool) -> Any:
     tensor = as_tensor(new)
     if tensor.dtype.kind == "c":
         tensor = tensor.conj()
-    return tensor if lifted else tensor.detach()._value
+    if lifted:
+        return tensor
+    value = tensor.detach()._value
+    return read_only(value) if tensor._kept is BORROWED and type(value) is np.ndarray else value
 
 
 def hooks_of(node: Node) -> Hooks:
