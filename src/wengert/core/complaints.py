@@ -25,7 +25,7 @@ from wengert._unregistered import UNREGISTERED, require_warning, unregister
 from wengert.core.cache import Cache
 from wengert.core.source import PACKAGE_PREFIX, Position, caller, position_of
 
-__all__ = ["SETTINGS", "at_users_line", "attributed", "kinds_raised", "returned", "strict", "warned"]
+__all__ = ["SETTINGS", "at_users_line", "attributed", "kinds_raised", "raising", "returned", "strict", "warned"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 unregister(globals())  # `at_users_line` meets what stops
@@ -89,6 +89,16 @@ def attributing(settings: Any) -> Any:
 def kinds_raised(settings: Any) -> frozenset[str]:
     """Return the kinds of errors about numbers that the present settings, which are these, raise."""
     return frozenset(kind for kind, mode in np.geterr().items() if mode == "raise")
+
+
+@functools.lru_cache(maxsize=32)
+def raising(settings: Any) -> Any:
+    """Return the present settings with errors in the place of warnings: for what can be done again, and warn then."""
+    warned = {kind: "raise" for kind, mode in np.geterr().items() if mode == "warn"}
+    if SETTINGS is None or not warned:
+        return settings
+    with np.errstate(**warned):  # type: ignore[arg-type]  # the keys are those of errstate
+        return SETTINGS.get()
 
 
 def attributed() -> tuple[Token[Any], Any] | None:

@@ -222,15 +222,14 @@ def as_tensor(value: Any) -> Tensor:
     """Return a value as a Tensor: itself, or a constant around its array. Python numbers become arrays without axes."""
     if type(value) is Tensor:
         return value if type(value._value) is ndarray else strengthened(value)
+    if type(value) is ndarray and value.dtype.kind in "biufc":
+        tensor = constant_tensor(value)
+        tensor._kept = BORROWED if may_change(value) else True
+        return tensor if value.flags.writeable else forbid_writes(tensor)
     if isinstance(value, list | tuple):  # there may be Tensors in it, whose gradients are kept
         return array_of("asarray", FUNCTIONS[np.array], value)  # type: ignore[no-any-return]  # a Tensor
     array = plain_array("asarray", value)
     if holds_objects(value):
         return constant_tensor(read_objects("asarray", value))
-    whole = type(value) is np.ndarray or array.dtype.kind == "O"  # an object comes out of its array as what it was
-    tensor = constant_tensor(checked("asarray", array if whole else array[()]))
-    if type(value) is np.ndarray:
-        tensor._kept = BORROWED if may_change(value) else True
-        if not value.flags.writeable:
-            forbid_writes(tensor)
-    return tensor
+    is_object = array.dtype.kind == "O"  # which comes out of its array as what it was
+    return constant_tensor(checked("asarray", array if is_object else array[()]))

@@ -20,8 +20,8 @@ Axis: TypeAlias = "int | Sequence[int] | None"
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """What a NumPy function (or ufunc) does with Tensors: filled by `implements`, used by protocols and methods."""
 DIRECT: dict[Any, Callable[..., Any] | None] = {}
-"""Short ways of ufuncs, for operands alone, around the third of a microsecond that options take; they give
-`NotImplemented` for operands that are for `FUNCTIONS` to look at."""
+"""Short ways of ufuncs, for operands alone, around the third of a microsecond that options take, and of functions that
+NumPy computes itself of plain Tensors; they give `NotImplemented` for operands that are for `FUNCTIONS` to look at."""
 RAISED = (FloatingPointError, RuntimeWarning)
 """What NumPy raises about numbers where `numpy.errstate` or a filter of warnings asks for errors."""
 
@@ -226,6 +226,8 @@ class ArrayMethods(Members):
         where: ArrayLike = True,
     ) -> Tensor:
         """Return the mean along the axes."""
+        if out is None:  # likewise
+            return FUNCTIONS[np.mean](self, axis, dtype, None, keepdims, where=where)  # type: ignore[no-any-return]  # as `call` does
         return call(np.mean, self, axis, dtype, out, keepdims, where=where)
 
     def min(
@@ -292,6 +294,8 @@ class ArrayMethods(Members):
         where: ArrayLike = True,
     ) -> Tensor:
         """Return the sum along the axes."""
+        if out is None:  # so that nothing is to be carried out
+            return FUNCTIONS[np.sum](self, axis, dtype, None, keepdims, initial, where)  # type: ignore[no-any-return]  # as `call` does
         return call(np.sum, self, axis, dtype, out, keepdims, initial, where)
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:

@@ -454,6 +454,10 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if len(types) > 1 and any(map(decides_functions, types)):
             return NotImplemented
+        if self._trace is None and (direct := DIRECT.get(func)) is not None:
+            result = direct(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         function = FUNCTIONS.get(func)
         if function is None and known_later():
             return self.__array_function__(func, types, args, kwargs)

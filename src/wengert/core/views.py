@@ -236,28 +236,22 @@ def resolved(function: Callable[..., Any], *operands: Any) -> Any:
     """
     values: list[Any] = []
     for operand in operands:
-        if type(operand) is Tensor:
-            trace = operand._trace
-            if trace is ALIAS:
-                view = operand._value
-                if view.base._trace is not None:
-                    return resolved_for_trace(function, operands)
-                operand = view.current()
-            elif trace is not None:
-                return resolved_for_trace(function, operands)
+        if type(operand) is Tensor and (trace := operand._trace) is not None:
+            if trace is not ALIAS or operand._value.base._trace is not None:
+                break  # what belongs to a trace may be kept
+            operand = operand._value.current()
         values.append(operand)
-    return function(*values)
-
-
-def resolved_for_trace(function: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """Do the same where some operand belongs to a trace, which may keep what it operates on."""
+    else:
+        return function(*values)
     views: list[tuple[Tensor, Tensor]] = []
-    values: list[Any] = []
+    values = []
     for operand in operands:
         if type(operand) is Tensor and operand._trace is ALIAS:
             view = operand._value
-            operand = view.current()
-            base = view.base
+            base, operand = view.base, view.found
+            if base._value is not view.base_value or base._node is not view.base_node or type(operand) is not Tensor:
+                operand = view.current()
+                base = view.base
             if base._kept is BORROWED or is_mutated(base):
                 operand = detached_buffer(operand)
             else:

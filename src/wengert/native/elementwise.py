@@ -181,7 +181,8 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
     def compute(x: Any, y: Any = None, out: Any = None) -> Any:
         sharing = SHARING
         if sharing.native is None:
-            sharing.ask()
+            if sharing.asked < TRIAL:
+                sharing.ask()
         else:
             like = x if type(x) is ndarray else y
             dtype = like.dtype

@@ -23,6 +23,7 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     _indexing,
     _joining,
     _padding,
+    _plain,
     _polynomials,
     _queries,
     _reductions,
@@ -39,6 +40,7 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
 from wengert.numpy._left_out import NUMPYS_OWN, named_on_demand
 from wengert.numpy._namespace import function_names, plain_names, public_function
 
+_plain.enter()
 _OBJECTS = {**plain_names(), "lib": lib, "vectorize": _application.vectorize, **_grids.OBJECTS}
 _FUNCTIONS = frozenset(function_names()) - _OBJECTS.keys()
 _LATER = ("fft", "linalg")  # which take a tenth of the import

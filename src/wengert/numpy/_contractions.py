@@ -94,7 +94,14 @@ def generalised(primitive: Primitive) -> Callable[..., Any]:
             result = moved_back(result, axes[2])
         return with_out(name, result, out)
 
-    return of_two(getattr(np, name))(function)
+    found = of_two(getattr(np, name))(function)
+
+    def direct(x: Any, y: Any) -> Any:
+        """Return the product of operands that are arrays; NotImplemented for others."""
+        return found.of_two(x, y) if type(x) in RAW_TYPES and type(y) in RAW_TYPES else NotImplemented  # type: ignore[attr-defined]  # given above
+
+    found.direct = direct  # type: ignore[attr-defined]  # as those of other ufuncs have
+    return found
 
 
 matmul = implements(np.matmul)(generalised(contractions.matmul))
@@ -177,7 +184,8 @@ def kron(a: Any, b: Any) -> Any:
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Return the sum of products over given axes; see `numpy.tensordot`."""
-    x, y = array("tensordot", a), array("tensordot", b)
+    x = a if type(a) is Tensor else array("tensordot", a)
+    y = b if type(b) is Tensor else array("tensordot", b)
     chosen = contracted_axes(axes, x.ndim, y.ndim)
     left = [x.shape[axis] for axis in chosen[0]]
     right = [y.shape[axis] for axis in chosen[1]]
@@ -233,7 +241,7 @@ def last(x: Any, axis: int) -> Any:
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
     """Return the Einstein sum of operands; see `numpy.einsum`."""
     subscripts, found = einsum_operands(operands)
-    arrays = [array("einsum", x) for x in found]
+    arrays = [x if type(x) is Tensor else array("einsum", x) for x in found]
     primitive = sums.einsum_one if len(arrays) == 1 else sums.einsum
     if out is None and optimize is False and not options:
         params = {"subscripts": subscripts, "optimize": False}

@@ -9,6 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements, weakened
 from wengert.core.order import is_scalar
+from wengert.core.plain import computed
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, GraphError, describe
@@ -29,8 +30,11 @@ copied = single_function(conversion.copy)
 @implements(np.astype)
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """Return the elements converted to another dtype; see `numpy.astype`."""
-    tensor = as_tensor(x)
     dtype = np.dtype(dtype)
+    plain = type(x) is Tensor and x._trace is None and copy and dtype.kind in "biufc"
+    if plain and (found := computed(np.ndarray.astype, x, dtype)) is not None:
+        return found
+    tensor = as_tensor(x)
     if dtype == tensor.dtype and not copy:
         return tensor
     if dtype.kind not in "biufc" and innermost_trace(tensor) is not None:
@@ -64,6 +68,8 @@ def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
     """Return a copy, as an array; see `numpy.copy`."""
+    if type(a) is Tensor and a._trace is None and (found := computed(np.ndarray.copy, a, order)) is not None:
+        return found
     x = as_tensor(a)
     return x[...] if is_scalar(x) else copy_method(x, order)
 
@@ -71,6 +77,8 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
 @implements("copy")
 def copy_method(x: Tensor, order: str) -> Any:
     """Return a copy: of a scalar a scalar, of an array without axes an array."""
+    if x._trace is None and (found := computed(np.ndarray.copy, x, order)) is not None:
+        return found
     return array_as(x, copied(x, {"order": order}))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import implements
+from wengert.core.plain import enter_by_numpy
 from wengert.core.primitive import Primitive
 from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
@@ -215,3 +216,10 @@ def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """Return the frequencies of half a spectrum; see `numpy.fft.rfftfreq`."""
     count = count_of("rfftfreq", n)
     return np.arange(count // 2 + 1) * (1.0 / (count * d))
+
+
+enter_by_numpy(
+    *(np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft, np.fft.fft2, np.fft.irfft2),
+    *(np.fft.rfft2, np.fft.fftn, np.fft.ifftn, np.fft.rfftn, np.fft.irfftn),
+    most=1,
+)

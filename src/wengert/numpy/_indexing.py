@@ -11,6 +11,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.methods import RAISED, carry_out
 from wengert.core.order import is_scalar, strides_of
+from wengert.core.plain import computed
 from wengert.core.tensor import Tensor, concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._out import with_out
@@ -44,6 +45,10 @@ def whole(name: str, indices: Any) -> Any:
 @implements(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
     """Return the elements at indices along an axis; see `numpy.take`."""
+    if type(a) is Tensor and a._trace is None and out is None and mode == "raise" and type(indices) is np.ndarray:
+        found = computed(np.take, a, indices, axis)
+        if found is not None:
+            return found
     x = as_tensor(a)
     if axis is None:
         x, axis = flattened(x), 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import as_tensor, implements
+from wengert.core.plain import computed, joined
 from wengert.core.tensor import Tensor, concrete, constant_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
@@ -25,6 +26,7 @@ __all__ = ["concatenate", "pick"]
 
 # Joining
 
+SEQUENCES = (tuple, list)
 concatenating = several_function(joining.concatenate)
 piled = several_function(joining.stack)
 
@@ -39,7 +41,11 @@ def concatenate(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Tensor:
     """Return arrays joined along an axis; see `numpy.concatenate`."""
-    xs = operands("concatenate", arrays)
+    first = arrays[0] if type(arrays) in SEQUENCES and arrays else None
+    plain = type(first) is Tensor and first._trace is None and out is None and dtype is None and casting == "same_kind"
+    if plain and (found := joined(np.concatenate, arrays, axis)) is not None:
+        return found
+    xs = [x if type(x) is Tensor else array_operand("concatenate", x) for x in arrays]
     if axis is None:
         xs, axis = [ravel(x) for x in xs], 0
     shapes = [x.shape for x in xs]
@@ -52,6 +58,10 @@ def concatenate(
 @implements(np.stack)
 def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor:
     """Return arrays joined along a new axis; see `numpy.stack`."""
+    first = arrays[0] if type(arrays) in SEQUENCES and arrays else None
+    plain = type(first) is Tensor and first._trace is None and out is None and dtype is None and casting == "same_kind"
+    if plain and (found := joined(stacked, arrays, axis)) is not None:
+        return found
     xs = operands("stack", arrays)
     shapes = {x.shape for x in xs}
     if len(shapes) != 1:
@@ -68,9 +78,23 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
     return result if out is None else with_out("stack", result, out)
 
 
+def stacked(arrays: Sequence[Any], axis: Any) -> Any:
+    """Evaluate `stack`, which compares the shapes as it joins."""
+    return joining.pile(*arrays, axis=normalize_axis_index(axis, arrays[0].ndim + 1), dtype=None, casting="same_kind")
+
+
+def joined_rows(arrays: Sequence[Any]) -> Any:
+    """Evaluate `hstack` of arrays with axes."""
+    return np.concatenate(arrays, 0 if arrays[0].ndim == 1 else 1)
+
+
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor:
     """Return arrays joined along their second axis, or their only one; see `numpy.hstack`."""
+    first = tup[0] if type(tup) in SEQUENCES and tup else None
+    plain = type(first) is Tensor and first._trace is None and dtype is None and casting == "same_kind"
+    if plain and (found := joined(joined_rows, tup)) is not None:
+        return found
     xs = operands("hstack", tup)
     ranks = [x.ndim for x in xs]
     if 0 in ranks:
@@ -81,6 +105,10 @@ def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor
 @implements(np.vstack)
 def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor:
     """Return arrays joined as rows; see `numpy.vstack`."""
+    first = tup[0] if type(tup) in SEQUENCES and tup else None
+    plain = type(first) is Tensor and first._trace is None and dtype is None and casting == "same_kind"
+    if plain and (found := joined(np.vstack, tup)) is not None:
+        return found
     return concatenate([np.atleast_2d(x) for x in operands("vstack", tup)], 0, dtype=dtype, casting=casting)
 
 
@@ -151,6 +179,9 @@ rolled = single_function(joining.roll)
 @implements(np.tile)
 def tile(A: Any, reps: Any) -> Tensor:  # noqa: N803 - NumPy's name
     """Return an array repeated along each axis; see `numpy.tile`."""
+    plain = type(A) is Tensor and A._trace is None and type(reps) in (int, tuple)
+    if plain and (found := computed(np.tile, A, reps)) is not None:
+        return found
     x = array_operand("tile", A)
     counts = as_shape(reps)
     ndim = max(x.ndim, len(counts))
@@ -162,6 +193,9 @@ def tile(A: Any, reps: Any) -> Tensor:  # noqa: N803 - NumPy's name
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     """Return an array with each element repeated; see `numpy.repeat`."""
+    plain = type(a) is Tensor and a._trace is None and type(repeats) is int
+    if plain and (found := computed(np.repeat, a, repeats, axis)) is not None:
+        return found
     x = array_operand("repeat", a)
     x = x if x.ndim else np.atleast_1d(x)
     x, along = flat_or_along("repeat", x, axis)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, implements
+from wengert.core.plain import enter_by_numpy
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
@@ -256,3 +257,8 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
         )
     inverse = inv(np.reshape(x, (math.prod(x.shape[ind:]), -1)))
     return np.reshape(inverse, (*x.shape[ind:], *x.shape[:ind]))
+
+
+enter_by_numpy(np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.svd, np.linalg.svdvals)
+enter_by_numpy(np.linalg.det, np.linalg.inv, np.linalg.matrix_rank, np.linalg.pinv, np.linalg.slogdet, np.linalg.solve)
+enter_by_numpy(np.linalg.cholesky, np.linalg.qr, np.linalg.tensorinv, np.linalg.tensorsolve)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import implements
+from wengert.core.plain import enter_by_numpy
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy import _contractions
 from wengert.numpy._contractions import array
@@ -146,3 +147,6 @@ def matrix_power(a: Any, n: int) -> Any:
         if n:
             x = x @ x
     return result
+
+
+enter_by_numpy(np.linalg.tensordot, np.linalg.vecdot)

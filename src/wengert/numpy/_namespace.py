@@ -11,6 +11,7 @@ import numpy as np
 
 from wengert._tree import flatten
 from wengert.core.dispatch import as_tensor
+from wengert.core.plain import BY_NUMPY, by_numpy
 from wengert.core.signatures import MISSING
 from wengert.core.tensor import FUNCTIONS, Tensor
 from wengert.traces.recorders import REAL
@@ -128,7 +129,10 @@ def public_function(module: Any, name: str) -> Callable[..., Any]:
     meaning = FUNCTIONS[function]
     found = PUBLIC.get(id(meaning))
     if found is None:
-        found = in_form_of(function, returns_tensors(meaning)) if name in LIKE else returns_tensors(meaning)
+        outside = function in BY_NUMPY and not BY_NUMPY[function].inside
+        found = by_numpy(function, meaning, wrapped) if outside else returns_tensors(meaning)
+        if name in LIKE:
+            found = in_form_of(function, found)
         known = numpys_signature(function)
         if known is not None:
             found.__signature__ = known  # type: ignore[attr-defined]  # for help()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import implements
+from wengert.core.plain import enter_by_numpy
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import describe
 from wengert.numpy._contractions import array
@@ -134,3 +135,6 @@ def condition_by_inverse(x: Any, order: Any) -> Any:
         if x.ndim == 2:
             return np.full((), np.inf, x.real.dtype)[()]
     return np.reshape(np.stack([condition_by_inverse(m, order) for m in x.reshape((-1, *x.shape[-2:]))]), x.shape[:-2])
+
+
+enter_by_numpy(np.linalg.matrix_norm, np.linalg.norm, np.linalg.vector_norm, most=1)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from wengert.core.dispatch import applied, apply, as_tensor, implements
+from wengert.core.plain import computed
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
 from wengert.numpy._out import dtype_within, with_out
@@ -81,8 +82,12 @@ def sum(
     where: Any = True,
 ) -> Tensor:
     """Return the sum over axes; see `numpy.sum`."""
-    x = as_tensor(a)
+    x = a if type(a) is Tensor else as_tensor(a)
     if dtype is None and out is None and initial is None and where is True:
+        if x._trace is None and type(value := x._value) is np.ndarray:
+            found = computed(reductions.ADD, x, axes(axis, value.ndim, of_ufunc=True), None, None, flag(keepdims))
+            if found is not None:
+                return found
         return compact_sum(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     initial, where = given(initial), given(where, True)
@@ -203,6 +208,10 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Ten
 
 def truth(name: str, ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Tensor:
     """Reduce truth values."""
+    if type(a) is Tensor and a._trace is None and out is None and where is True and type(a._value) is np.ndarray:
+        along = axes(axis, a._value.ndim, of_ufunc=True)
+        if (found := computed(ufunc.reduce, a, along, None, None, flag(keepdims))) is not None:
+            return found
     x = as_tensor(a)
     params = {"ufunc": ufunc, **params_of(x, axis, keepdims, of_ufunc=True)}
     result = reduce_with(reductions.constant_reduce, x, params, where=given(where, True))

@@ -11,7 +11,9 @@ import numpy as np
 
 from wengert._refusals import refusal
 from wengert.core.aval import is_number
+from wengert.core.choose import either
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.plain import joined
 from wengert.core.tensor import Tensor, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
@@ -23,8 +25,15 @@ from wengert.traces.recorders import several_function
 __all__ = ["clip", "flattened", "in_range"]
 
 
+TAKEN = (Tensor, float)
+"""Types of operands that need no look."""
 choose_where = several_function(selection.where)
 limit = several_function(selection.clip)
+
+
+def chosen_of(operands: Sequence[Any]) -> Any:
+    """Evaluate `where`."""
+    return either(*operands)
 
 
 @implements(np.where)
@@ -32,7 +41,15 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return elements of x where the condition holds and of y elsewhere; see `numpy.where`."""
     if x is None and y is None:
         return nonzero(condition)
-    return choose_where((operand("where", condition), operand("where", x), operand("where", y)), {})
+    plain = (type(x) is not Tensor or x._trace is None) and (type(y) is not Tensor or y._trace is None)
+    if plain and (found := joined(chosen_of, (condition, x, y))) is not None:
+        return found
+    operands = (
+        condition if type(condition) is Tensor else operand("where", condition),
+        x if type(x) is Tensor else operand("where", x),
+        y if type(y) in TAKEN else operand("where", y),
+    )
+    return choose_where(operands, {})
 
 
 @implements(np.clip)

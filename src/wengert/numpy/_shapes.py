@@ -15,6 +15,7 @@ from wengert.core.dispatch import applied, apply, as_tensor, implements, strengt
 from wengert.core.memory import forbid_writes
 from wengert.core.methods import call
 from wengert.core.order import axes_of_iteration, is_scalar
+from wengert.core.plain import computed
 from wengert.core.recording import SPECIAL
 from wengert.core.requirements import as_order, shown
 from wengert.core.sharing import part_of
@@ -363,6 +364,10 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     """Return a view with some axes at other places; see `numpy.moveaxis`."""
     x = a if type(a) is Tensor else array_operand("moveaxis", a)
+    if type(source) is int and type(destination) is int:
+        order = list(range(x.ndim))
+        order.insert(normalize_axis_index(destination, x.ndim), order.pop(normalize_axis_index(source, x.ndim)))
+        return permuted(x, {"axes": tuple(order)})
     sources = normalize_axis_tuple(source, x.ndim, "source")
     places = normalize_axis_tuple(destination, x.ndim, "destination")
     if len(sources) != len(places):
@@ -471,6 +476,9 @@ def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
 @implements(np.trace)
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the sum of a diagonal; see `numpy.trace`."""
+    plain = type(a) is Tensor and a._trace is None and dtype is None and out is None
+    if plain and (found := computed(np.trace, a, offset, axis1, axis2)) is not None:
+        return found
     x = require_ndim("trace", array_operand("trace", a), 2)
     if dtype is None and out is None:
         first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)

@@ -11,6 +11,7 @@ import numpy as np
 from wengert.core.complaints import at_users_line
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.methods import call
+from wengert.core.plain import by_itself
 from wengert.core.primitive import Primitive
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor, is_concrete, raw
@@ -287,6 +288,10 @@ def cov(
     dtype: Any = None,
 ) -> Tensor:
     """Return the covariance matrix of variables; see `numpy.cov`."""
+    if rowvar is True and bias is False and ddof is None and fweights is None and aweights is None and dtype is None:
+        result = by_itself(np.cov, m) if y is None else by_itself(np.cov, m, y)
+        if result is not NotImplemented:
+            return result  # type: ignore[no-any-return]  # a Tensor
     x = as_tensor(m)
     other = None if y is None else as_tensor(y)
     for given_array in (x, other):
@@ -350,6 +355,9 @@ def clipped(x: Tensor) -> Tensor:
 @implements(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """Return the correlation coefficients of variables; see `numpy.corrcoef`."""
+    result = by_itself(np.corrcoef, x) if y is None and rowvar is True and dtype is None else NotImplemented
+    if result is not NotImplemented:
+        return result  # type: ignore[no-any-return]  # a Tensor
     found = cov(x, y, rowvar, dtype=dtype)
     if not found.ndim:
         return found / found

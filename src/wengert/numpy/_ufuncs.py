@@ -31,7 +31,7 @@ from wengert.traces.operators import (
     reflected_operator,
     unary_function,
 )
-from wengert.traces.parts import read_part, write_part
+from wengert.traces.parts import read_part, replace_plain, write_part
 from wengert.traces.recorders import REAL
 
 __all__ = ["OF_UFUNCS", "in_place", "install", "through_function", "ufunc_function"]
@@ -75,12 +75,11 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
         if type(x) is Tensor:
             if is_direct(y):
                 return compact_binary(x, y)  # type: ignore[misc]  # there is one where this is called
-        elif (
-            type(y) is Tensor
-            and is_direct(x)
-            and (type(y._value) is ndarray or (type(y._value) is np.float64 and type(x) is ndarray))
-        ):
-            return reflected(y, x)  # type: ignore[misc]  # it is there as the other is
+        elif type(y) is Tensor and type(x) is ndarray:
+            if x.dtype.kind in REAL and (type(y._value) is ndarray or type(y._value) is np.float64):
+                return reflected(y, x)  # type: ignore[misc]  # it is there as the other is
+        elif type(y) is Tensor and is_direct(x) and type(y._value) is ndarray:
+            return reflected(y, x)  # type: ignore[misc]  # likewise
         elif name in OPERATOR_OF and are_scalars(x, y) and is_operator(*caller()):
             return getattr(y, OPERATOR_OF[name])(x)
         return NotImplemented
@@ -129,6 +128,10 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
     return function
 
 
+OPERANDS = frozenset({Tensor, ndarray, float, int})
+"""Types of operands with which the result is new; that of a stranger's method may be somebody's."""
+
+
 def in_place(name: str, operate: Callable[[Any, Any], Any]) -> Callable[[Tensor, Any], Any]:
     """Return the in-place form of a binary operator."""
 
@@ -138,6 +141,8 @@ def in_place(name: str, operate: Callable[[Any, Any], Any]) -> Callable[[Tensor,
         except RAISED:
             carry_out(operator_in_place, self, other)
             raise
+        if type(other) in OPERANDS and type(result) is Tensor and result._trace is None and replace_plain(self, result):
+            return self
         if result is NotImplemented or is_scalar(self):
             return result
         decided = self._trace is None or not may_be_scalar(self)

@@ -208,9 +208,13 @@ def along_normal(ct: Any) -> Any:
 NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
 
 
+FEW = 10_000
+"""Elements up to which NumPy's `cross` takes longer than ours."""
+
+
 def crossed(x: Any, y: Any) -> Any:
-    """Return the products of vectors of space: of real ndarrays with NumPy's bits in a fifth of its time."""
-    if not are_real(x, y) or x.shape[-1] != 3 or y.shape[-1] != 3:
+    """Return the products of vectors of space: of few real ones with NumPy's bits in a fifth of its time."""
+    if not are_real(x, y) or x.shape[-1] != 3 or y.shape[-1] != 3 or x.size > FEW:
         return np.cross(x, y)
     found = x.take(NEXT, -1) * y.take(LAST, -1)
     found -= x.take(LAST, -1) * y.take(NEXT, -1)

@@ -229,11 +229,12 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
             return general(a, b)
         y = a._value
         if trace is None:
-            if WATCHES or (type(y) is ndarray and y.size >= LARGE):
+            if WATCHES:
                 return general(a, b)
             result = new_tensor()
+            large = type(y) is ndarray and y.size >= LARGE and (kind is not ndarray or b.shape == y.shape)
             try:
-                result._value = compute(b, y)
+                result._value = compute_large(b, y) if large else compute(b, y)
             except (ArithmeticError, ValueError):
                 return general(a, b)
             except TypeError as error:

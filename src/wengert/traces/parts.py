@@ -208,7 +208,10 @@ def is_array_index(entry: Any) -> bool:
 def gathering_index(index: Any) -> tuple[Any, ...] | None:
     """Return an index with ndarrays of integers or booleans as a tuple; None if it is anything else."""
     entries = index if type(index) is tuple else (index,)
-    return entries if all(is_array_index(entry) or is_plain(entry) for entry in entries) else None
+    for entry in entries:
+        if not is_array_index(entry) and not is_plain(entry):
+            return None
+    return entries
 
 
 def lent_index(index: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -375,7 +378,7 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     if type(value) is Tensor:
         other = value._trace
         if other is not None:
-            if other is ALIAS and value._value.base is target and value._value.path == path_to(entries):
+            if other is ALIAS and value._value.base is target and is_at(value._value, entries):
                 return  # the second half of `target[index] += ...`, whose first half has written through the view
             right = value._node
             if trace is None:
@@ -417,9 +420,38 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
     target._node = node
 
 
-def path_to(entries: tuple[Any, ...] | None) -> Path:
-    """Return the path of the view of a part."""
-    return ((getitem, (("index", entries),)),)
+def is_at(view: Derivation, entries: tuple[Any, ...] | None) -> bool:
+    """Tell whether a view is that of the part of its base at an index."""
+    if type(view) is PartOf and not view.earlier:
+        return view.index == entries
+    return view.path == ((getitem, (("index", entries),)),)
+
+
+def replace_plain(target: Tensor, result: Tensor) -> bool:
+    """Let a plain array hold a plain result that nobody else has, and tell whether that was possible so shortly."""
+    trace, new = target._trace, result._value
+    if WATCHES or SHARES or type(new) is not ndarray:
+        return False
+    if trace is None:
+        old = target._value
+        fits = type(old) is ndarray and new.dtype is old.dtype and new.shape == old.shape and new.strides == old.strides
+        if not fits or hasattr(target, "_fixed"):
+            return False
+        target._value, target._kept = new, result._kept
+        return True
+    if trace is not ALIAS:
+        return False
+    view = target._value
+    base = view.base
+    buffer = base._value
+    if base._trace is not None or buffer is not view.base_value or not may_overwrite(buffer, base._kept):
+        return False
+    window = view.current()._value
+    if new.dtype is not window.dtype or new.shape != window.shape or not window.flags.writeable:
+        return False
+    window[...] = new
+    base._mutated = True
+    return True
 
 
 def write_through(view: Tensor, value: Any) -> None:

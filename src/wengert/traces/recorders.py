@@ -19,7 +19,7 @@ from wengert.core.paths import Path, extended
 from wengert.core.primitive import Primitive
 from wengert.core.recording import SPECIAL
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor, constant_tensor, new_tensor, unwrapped, wrapped_constant
+from wengert.core.tensor import Tensor, constant_tensor, make_tensor, new_tensor, unwrapped, wrapped_constant
 from wengert.core.views import ALIAS, Derivation, is_window, path_of, resolved, window_on, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
@@ -215,16 +215,15 @@ def several_function(
             if kind is Tensor:
                 plain = False
                 own = x._trace
-                if own is not None:
-                    if own is not trace:
-                        if own is ALIAS:
-                            return resolved(lambda *xs: operate(xs, params), *operands)
-                        if type(own) is Batch:
-                            return several_lanes(primitive, own, operands, params)
-                        if not own.fast or trace is not None:
-                            return apply(primitive, *operands, **params)
-                        trace = own
-                    node = x._node
+                if own is not None and own is not trace:
+                    if own is ALIAS:
+                        return resolved(lambda *xs: operate(xs, params), *operands)
+                    if type(own) is Batch:
+                        return several_lanes(primitive, own, operands, params)
+                    if not own.fast or trace is not None:
+                        return apply(primitive, *operands, **params)
+                    trace = own
+                node = x._node
                 x = x._value
                 kind = type(x)
             if kind is not ndarray and kind is not float64 and not (takes_numbers and kind is float):
@@ -303,6 +302,13 @@ def pair_function(compute: Callable[[Any, Any], Any], general: Operator) -> Oper
                 result._trace = result._node = None
                 result._kept = False
                 return result
+        elif type(a) is ndarray and type(b) is Tensor and b._trace is None and not WATCHES:
+            y = b._value
+            if type(y) is ndarray and a.dtype.kind in REAL:
+                try:
+                    return make_tensor(compute(a, y), None, None)
+                except (TypeError, ValueError):  # which says more there; or warns
+                    return general(a, b)
         return general(a, b)
 
     return operate

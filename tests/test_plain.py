@@ -1,0 +1,198 @@
+"""Plain Tensors: what NumPy computes of them itself, in memory of its own, and what goes the general way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wengert as wg
+import wengert.numpy as wnp
+from tests.cases import together
+from wengert.core.plain import BY_NUMPY
+from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.errors import WengertError
+
+MATRIX = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]])
+VECTOR = np.array([0.3, -1.2, 2.0, 0.7])
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "corrcoef": lambda xp, x, _v: xp.corrcoef(x),
+    "cov": lambda xp, x, _v: xp.cov(x, rowvar=False),
+    "quantile": lambda xp, _x, v: xp.quantile(v, 0.3),
+    "trapezoid": lambda xp, _x, v: xp.trapezoid(v, dx=0.5),
+    "slogdet": lambda xp, x, _v: xp.linalg.slogdet(x)[1],
+    "solve": lambda xp, x, v: xp.linalg.solve(x, v[:3]),
+    "svd": lambda xp, x, _v: xp.linalg.svd(x)[1],
+    "tensordot": lambda xp, x, _v: xp.tensordot(x, x, 1),
+    "einsum": lambda xp, x, _v: xp.einsum("ij,kj->ik", x, x),
+    "kron": lambda xp, x, v: xp.kron(x, v),
+    "norm": lambda xp, x, _v: xp.linalg.norm(x, axis=1),
+    "convolve": lambda xp, _x, v: xp.convolve(v, v, "same"),
+    "unique": lambda xp, _x, v: xp.unique(v, return_counts=True)[1],
+    "insert": lambda xp, _x, v: xp.insert(v, 2, 0.5),
+    "concatenate": lambda xp, _x, v: xp.concatenate([v, v[1:]]),
+    "stack": lambda xp, _x, v: xp.stack((v, v), axis=-1),
+    "hstack": lambda xp, x, _v: xp.hstack((x, x)),
+    "where": lambda xp, _x, v: xp.where(v > 0.0, v, 0.0),
+    "sort": lambda xp, x, _v: xp.sort(x, 0),
+    "take": lambda xp, _x, v: xp.take(v, np.array([2, 0])),
+    "repeat": lambda xp, x, _v: xp.repeat(x, 2, 1),
+    "tile": lambda xp, x, _v: xp.tile(x, (2, 1)),
+    "trace": lambda xp, x, _v: xp.trace(x, 1),
+    "any": lambda xp, x, _v: xp.any(x > 4.0, axis=0),
+    "rfft": lambda _xp, _x, v: np.fft.rfft(v),
+    "interp": lambda xp, _x, v: xp.interp(v, xp.asarray([-2.0, 0.0, 3.0]), xp.asarray([1.0, 2.0, 0.0])),
+}
+
+
+@together("name", sorted(CALLS))
+def test_values_are_numpys_whether_or_not_something_is_differentiated(name: str) -> None:
+    call = CALLS[name]
+    expected = call(np, MATRIX, VECTOR)
+    for grads in (False, True):
+        x, v = (wg.tensor(a.copy(), requires_grad=grads) for a in (MATRIX, VECTOR))
+        found = call(wnp, x, v)
+        assert type(found) is Tensor
+        assert found.dtype == expected.dtype
+        assert found.shape == np.shape(expected)
+        np.testing.assert_array_equal(found.detach(), expected)
+    plain = call(wnp, wg.tensor(MATRIX), wg.tensor(VECTOR)[...])  # a view
+    np.testing.assert_array_equal(plain, expected)
+    if plain.ndim:
+        plain[...] = 0  # in memory of its own
+
+
+@together("name", sorted(CALLS))
+def test_operands_stay_as_they_are(name: str) -> None:
+    x, v = wg.tensor(MATRIX), wg.tensor(VECTOR)
+    result = CALLS[name](wnp, x, v)
+    if result.ndim:
+        result[...] = 7
+    np.testing.assert_array_equal(x, MATRIX)
+    np.testing.assert_array_equal(v, VECTOR)
+
+
+def test_numpys_own_names_and_those_of_the_library_give_the_same_types() -> None:
+    x = wg.tensor(MATRIX)
+    for found in (np.linalg.eigh(x), wnp.linalg.eigh(x)):
+        assert type(found).__name__ == "EighResult"
+        assert all(type(item) is Tensor for item in found)
+    assert type(np.corrcoef(MATRIX)) is np.ndarray
+    assert type(wnp.corrcoef(MATRIX)) is Tensor
+
+
+def test_what_may_be_a_view_of_an_operand_goes_the_general_way() -> None:
+    x = wg.tensor(MATRIX)
+    turned = wnp.einsum("ij->ji", x)
+    grids = wnp.meshgrid(x[0], x[1], copy=False)
+    x[0, 1] = 9.0
+    assert turned[1, 0] == 9.0
+    assert grids[0][0, 1] == 9.0
+
+
+def test_operands_are_not_overwritten_where_numpy_would_do_so() -> None:
+    v = wg.tensor(VECTOR)
+    assert wnp.median(v, overwrite_input=True) == wnp.quantile(v, 0.5, None, None, True) == np.median(VECTOR)
+    np.testing.assert_array_equal(v, VECTOR)
+
+
+def test_results_are_written_to_out() -> None:
+    v, out = wg.tensor(VECTOR), wg.tensor(np.zeros(()))
+    assert wnp.median(v, None, out) is out
+    assert out == np.median(VECTOR)
+
+
+def test_an_operand_that_is_differentiated_is_found_at_any_place() -> None:
+    x, y = wg.tensor(VECTOR), wg.tensor(VECTOR, requires_grad=True)
+    for found in (wnp.convolve(x, y), wnp.concatenate([x, y]), wnp.where(VECTOR > 0, x, y), wnp.stack([x, y])):
+        assert found.requires_grad
+
+
+@together(
+    "call",
+    [
+        lambda x: wnp.trapezoid(x * 1e308, dx=1e10),
+        lambda x: wnp.corrcoef(wnp.zeros((2, 3)) * x[:3]),
+        lambda x: wnp.sum(x * 1e308 + 1e308),
+    ],
+)
+def test_warnings_name_the_users_line(call: Callable[..., Any]) -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call(wg.tensor(np.abs(VECTOR)))
+    assert found
+    assert all(warning.filename == __file__ for warning in found)
+
+
+def test_operators_with_many_elements_on_the_right() -> None:
+    a = np.linspace(0.5, 2.0, 90_000).reshape(300, 300)
+    x = wg.tensor(a)
+    for found, expected in ((2.0 * x, 2.0 * a), (a[::-1] - x, a[::-1] - a), (a[0] / x, a[0] / a), (1 - x, 1 - a)):
+        assert type(found) is Tensor
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_errors_are_those_of_the_general_way() -> None:
+    x = wg.tensor(VECTOR)
+    with pytest.raises(WengertError, match=r"tensordot: shapes \(4,\) and \(3,\)"):
+        wnp.tensordot(x, x[1:], 1)
+    with pytest.raises(np.linalg.LinAlgError):
+        wnp.linalg.inv(wg.tensor(np.zeros((2, 2))))
+
+
+def test_those_that_numpy_computes_have_a_meaning() -> None:
+    assert BY_NUMPY.keys() <= FUNCTIONS.keys()
+
+
+# Views whose Tensors are made when they are asked for
+
+
+def test_a_view_that_nobody_has_looked_at_follows_its_base() -> None:
+    base = wg.tensor(np.zeros(4))
+    views = base[1:], base.reshape(2, 2), base[:, None], base[1:][1:], base.reshape(2, 2).T
+    assert views[4].shape == (2, 2)
+    base[2] = 1.0
+    base *= 2.0  # another buffer
+    base[3] = 5.0
+    expected = np.array([0.0, 0.0, 2.0, 5.0])
+    for view, wanted in zip(
+        views,
+        (expected[1:], expected.reshape(2, 2), expected[:, None], expected[2:], expected.reshape(2, 2).T),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(view, wanted)
+
+
+def test_gradients_follow_a_view_that_was_taken_before_anything_was_differentiated() -> None:
+    base, w = wg.tensor(np.zeros(4)), wg.tensor(np.array([1.0, 2.0]), requires_grad=True)
+    part, column = base[1:3], base[:, None]
+    base[1:3] = w * 3.0
+    (part.sum() + 10.0 * column.sum()).backward()
+    np.testing.assert_array_equal(w.grad, [33.0, 33.0])
+
+
+def test_long_chains_of_views_are_views_of_the_base() -> None:
+    base = wg.tensor(np.arange(200.0))
+    view = base
+    for _ in range(150):
+        view = view[1:]
+    view[0] = -1.0
+    assert base[150] == -1.0
+    assert view.shape == (50,)
+
+
+def test_in_place_operators_on_plain_arrays_reach_views_and_respect_those_who_rely_on_them() -> None:
+    x, w = wg.tensor(np.ones(3)), wg.tensor(np.full(3, 2.0), requires_grad=True)
+    view, other = x[1:], x.detach()
+    y = (x * w).sum()
+    x *= 5.0
+    x[::2] += 1.0
+    view -= 0.5
+    np.testing.assert_array_equal(x, [6.0, 4.5, 5.5])
+    np.testing.assert_array_equal(other, np.ones(3))
+    y.backward()
+    np.testing.assert_array_equal(w.grad, np.ones(3))
