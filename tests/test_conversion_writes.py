@@ -1182,6 +1182,46 @@ def what_each_iteration_sets_was_written_to(x):
     return last["p"] * k["p"]
 
 
+@program
+def the_first_iteration_writes_to_a_list_with_another_name(x):
+    a = [x[0], x[1]]
+    r = a
+    while a[0] < 5:
+        a[1] = a[1] + x[0]
+        a = [a[0] + 1, a[1]]
+    return r[1] + 10 * a[1]
+
+
+@program
+def the_first_iteration_reads_what_another_name_wrote_to(x):
+    a = Record(x[0])
+    r = a
+    while a.a < 5:
+        r.a = r.a * x[1]
+        a = Record(a.a + 1)
+    return r.a + 10 * a.a
+
+
+@program
+def one_name_of_two_gets_another_dictionary_and_is_read(x):
+    s = {"p": x[0]}
+    r = s
+    if x[0] > 1:
+        s = {"p": x[1] * 3}
+    return s["p"] * r["p"]
+
+
+@program
+def a_parameter_gets_another_dictionary_and_is_written_to(x):
+    def grown(p):
+        if x[0] > 1:
+            p = {"a": x[1]}
+        p["a"] = p["a"] + x[0]
+        return p["a"]
+
+    return grown({"a": x[0] * x[1]})
+
+
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_writes_reach_what_they_reach_in_python(function):
     value, gradient = float(function(POINT.copy())), differences(function, POINT)
@@ -1423,6 +1463,32 @@ def one_of_two_dictionaries(x):
     if x[0] > 1:
         a = b
     return a["v"]
+
+
+TWINS = (
+    "if: a write to a dict that has two names, or is another dict, as a traced value decides; it must be known which "
+    "one a write changes. Copy it before, or write to it under one name."
+)
+
+
+@refused(TWINS, "if x[0] > 1:")
+def a_dictionary_that_may_have_two_names(x):
+    s = {"p": x[0]}
+    r = s
+    if x[0] > 1:
+        s = {"p": x[1]}
+    s["p"] = s["p"] * 7
+    return r["p"]
+
+
+@refused(TWINS, "if x[0] > 1:")
+def a_dictionary_that_another_one_may_be(x):
+    s = {"p": x[0]}
+    r = s
+    if x[0] > 1:
+        s = {"p": x[1]}
+    r["p"] = r["p"] * 7
+    return s["p"]
 
 
 @pytest.mark.parametrize(("function", "text", "line"), REFUSALS)

@@ -18,7 +18,18 @@ from wengert.control.places import UNBOUND
 from wengert.core.source import caller, position_of
 from wengert.errors import GraphError, describe
 
-__all__ = ["Attributes", "Bytes", "Cell", "Contents", "Holder", "Variables", "content_of", "holder_of", "is_users"]
+__all__ = [
+    "Attributes",
+    "Bytes",
+    "Cell",
+    "Contents",
+    "Holder",
+    "Randomness",
+    "Variables",
+    "content_of",
+    "holder_of",
+    "is_users",
+]
 
 Contents = dict[Any, Any]
 

@@ -98,6 +98,7 @@ def choice_of(test: Any, heap: Heap, regions: Sequence[Region], note: Note) -> t
     for handle, text in lost.values():
         lose(handle, text)
     relate(results)
+    merged.keep_apart(test)
     return (), found
 
 

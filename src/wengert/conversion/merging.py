@@ -17,6 +17,7 @@ from wengert.control.heap import Heap, is_plain
 from wengert.control.holders import Attributes, Bytes, Contents, Holder, holder_of
 from wengert.control.places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros_as
+from wengert.control.twins import keep_apart
 from wengert.conversion.regions import (
     Note,
     Region,
@@ -55,6 +56,7 @@ class Merge:
         left: which branches return from the function for sure, so that nobody reads what its variables hold after them.
         taken: how to get the values that have been merged, by their identities in both branches.
         compared: the identities of objects whose attributes are being compared.
+        twins: containers and objects that were there before, with what stands for them or for new ones.
         arrays: the positions of outputs that stand for one of two arrays, with these.
         plain: how often the branches leave the memory of an ndarray, by the identity of its owner.
         replaced: in how many places an ndarray gives way to what the branch taken gives, by identity.
@@ -68,6 +70,7 @@ class Merge:
         self.avals: list[Aval] = []
         self.taken: dict[tuple[int, int], Take] = {}
         self.compared: set[tuple[int, int]] = set()
+        self.twins: list[tuple[Any, Any]] = []
         self.arrays: list[tuple[int, Pair]] = []
         left = [x for region in regions for value in region.left() for x in leaves_of(value)]
         self.plain = Counter(map(owner_of, filter(is_plain, left)))
@@ -166,10 +169,30 @@ class Merge:
         if attributes is not None:
             entries = {key: self.value(place, both) for key, both in attributes.items()}
             kind = type(pair[0])
-            return once(lambda results: with_attributes(kind, {key: take(results) for key, take in entries.items()}))
+            return self.new(
+                pair, lambda results: with_attributes(kind, {key: take(results) for key, take in entries.items()})
+            )
         one, other, structure = self.aligned(pair)
         takes = [self.leaf(leaves) for leaves in zip(one, other, strict=True)]
-        return once(lambda results: unflatten(structure, [take(results) for take in takes]))
+        return self.new(pair, lambda results: unflatten(structure, [take(results) for take in takes]))
+
+    def new(self, pair: Pair, take: Take) -> Take:
+        """Return how to get what stands for two containers or objects, one of which may have been there before."""
+        found: list[Any] = []
+        olds, twins = [x for x in pair if id(x) in self.heap.holders], self.twins
+
+        def taken(results: list[Any]) -> Any:  # holds neither the merge nor arrays, which would outlive the statement
+            if not found:
+                found.append(take(results))
+                twins.extend((old, found[0]) for old in olds)
+            return found[0]
+
+        return taken
+
+    def keep_apart(self, test: Any) -> None:
+        """Let what was there before and what stands for it stay as they are, if the former has another name."""
+        for old, new in self.twins:
+            keep_apart(old, new, self.heap.around, test, self.note)
 
     def aligned(self, pair: Pair) -> tuple[list[Any], list[Any], Any]:
         """Return what each branch leaves of a value, taken apart alike."""
@@ -347,18 +370,6 @@ def with_attributes(kind: Any, attributes: Mapping[str, Any]) -> Any:
     found = kind.__new__(kind)
     Attributes(found, "").restore(dict(attributes))
     return found
-
-
-def once(take: Take) -> Take:
-    """Return how to get a value that several places hold: the same for all of them."""
-    found: list[Any] = []
-
-    def taken(results: list[Any]) -> Any:
-        if not found:
-            found.append(take(results))
-        return found[0]
-
-    return taken
 
 
 def in_order(position: int, strides: Strides, results: list[Any]) -> Any:

@@ -220,7 +220,9 @@ def traced(
                 watch.adopt(handle, stage.input(aval_of(handle), "", strides_of(handle)))
             for handle, text in heap.lost.values():
                 lose(handle, text)
-            region.finish(run(), watch)
+            result = run()
+            stage.require_steady()
+            region.finish(result, watch)
     finally:
         stage.end()
         heap.restore()

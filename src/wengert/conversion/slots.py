@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, unflatten
+from wengert.control.holders import Contents, Holder, holder_of
 from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros_as
 from wengert.conversion.aliases import Carried
@@ -40,6 +41,8 @@ class Slot:
         undefined: what it holds at the beginning of an iteration if it is not handed on.
         ways: how the leaves may lie in memory, as the first or as what an iteration leaves.
         expected: whether what is carried is only expected so far.
+        begun: the container or object that it holds at the beginning of an iteration, with its contents.
+        wrote: whether the iteration changed that, or what was there before the loop.
         late: whether each iteration sets the variable, which has no value before the loop, before it reads it.
     """
 
@@ -54,6 +57,8 @@ class Slot:
         self.carried: list[Aval | None] = []
         self.inputs: list[tuple[Tensor, Any] | None] = []
         self.ways: dict[int, frozenset[Strides]] = {}
+        self.begun: tuple[Holder, Contents] | None = None
+        self.wrote = False
         if is_undefined(self.value):
             self.undefined = self.value if isinstance(self.value, Undefined) else self.missing()
 
@@ -101,6 +106,17 @@ class Slot:
             self.leaves, self.carried, self.inputs = [], [], []
         return numbers
 
+    def look(self, region: Region) -> None:
+        """Find out whether an iteration has changed the container or object that it began with."""
+        self.wrote = id(self.value) in region.contents or (
+            self.begun is not None and self.begun[0].differs(self.begun[1], self.begun[0].contents())
+        )
+
+    @property
+    def replaces(self) -> bool:
+        """Whether iterations hand on other containers or objects than the one that was there before the loop."""
+        return self.begun is not None and self.undefined is None and bool(self.avals)
+
     def replace(self, tensors: Mapping[int, Tensor]) -> None:
         """Hold Tensors that have taken the place of ndarrays."""
         self.value = self.place.read()
@@ -136,7 +152,10 @@ class Slot:
             ]
             self.inputs = [None if x is None else (x, x._value) for x in starts]
             leaves = [old if x is None else x for old, x in zip(self.leaves, starts, strict=True)]
-            self.place.write(self.undefined if self.late else unflatten(self.structure, leaves))
+            begun = unflatten(self.structure, leaves)
+            holder = None if is_array(begun) else holder_of(begun, "")
+            self.begun = None if holder is None else (holder, holder.contents())
+            self.place.write(self.undefined if self.late else begun)
 
     def grow(self, found: Any, region: Region, certain: bool) -> bool:
         """Take in what an iteration leaves in the place; tell whether another one has to be traced.

@@ -17,6 +17,7 @@ from wengert.control.loop_operands import LoopSpec
 from wengert.control.places import UNBOUND, Site
 from wengert.control.staged import with_common_constants
 from wengert.control.subgraphs import row_of
+from wengert.control.twins import has_other_name, keep_apart
 from wengert.conversion.aliases import Aliases, Carried
 from wengert.conversion.branches import and_, choose
 from wengert.conversion.regions import (
@@ -149,6 +150,8 @@ class StagedLoop:
         error = None
         try:
             self.region = self.iteration()
+            for slot in self.slots.values():
+                slot.look(self.region)
         except WengertError as raised:
             error = raised
         if error is None and refusals_noted() == count:
@@ -271,13 +274,19 @@ class StagedLoop:
         """Tell whether the first iteration writes to an array that others may hold too, which later ones do not.
 
         The variable that holds it before the loop gets another one in each iteration. Or the variable sees what the
-        first iteration writes to that array by another road.
+        first iteration writes to that array by another road. So it is with containers and objects.
         """
+        if any(slot.wrote and self.other_name(slot) for slot in self.slots.values() if slot.replaces):
+            return True
         written = [x for x in self.handles if id(x) in self.written]
         olds = [base for leaf in self.carried() if (base := self.aliases.base(leaf.old)) is not None]
         return not self.written <= {id(x) for x in self.region.written} or any(
             may_share(old, x) for old in olds for x in written
         )
+
+    def other_name(self, slot: Slot) -> bool:
+        """Tell whether the container or object that a place holds before the loop has another name."""
+        return has_other_name(slot.value, self.heap.around, slot.place)
 
     def iteration(self) -> Region:
         """Trace one iteration."""
@@ -321,6 +330,9 @@ class StagedLoop:
         rest = iter(results)
         leaves = self.carried()
         carried = [x for slot in slots for x in slot.finish([next(rest) for _ in slot.avals])]
+        for slot in slots:
+            if slot.replaces and not self.certain:
+                keep_apart(slot.value, slot.place.read(), self.heap.around, carried[0], self.note)
         for handle, result in zip(written, rest, strict=True):
             rebind(handle, result)
         for handle, text in self.heap.lost.values():

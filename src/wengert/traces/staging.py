@@ -53,10 +53,12 @@ class Stage(Transient):
     The value slot of a Tensor of this trace holds its variable. Tensors of older traces that the function captures
     become further inputs, in `captured`, so that gradients reach them; arrays become literals. Variables in `written`
     are those that transformations inside were given and their functions wrote to; `plain` stand for ndarrays that
-    Tensors of the trace may be.
+    Tensors of the trace may be; `steady` raise if what must stay as it is has been changed.
     """
 
-    __slots__ = ("captured", "constants", "equations", "inputs", "place", "plain", "raised", "settings", "written")
+    __slots__ = (
+        *("captured", "constants", "equations", "inputs", "place", "plain", "raised", "settings", "steady", "written"),
+    )
     concrete: ClassVar[bool] = False
     staged: ClassVar[bool] = True
     remedy: ClassVar[str] = "Return it from the function"
@@ -70,6 +72,7 @@ class Stage(Transient):
         self.written: set[Variable] = set()
         self.constants: dict[Hashable, tuple[np.ndarray[Any, Any], Any]] = {}
         self.plain: dict[int, Tensor] = {}
+        self.steady: list[Callable[[], None]] = []
         self.settings = None if SETTINGS is None else SETTINGS.get()
         self.raised = kinds_raised(self.settings)
 
@@ -226,6 +229,11 @@ class Stage(Transient):
             handle._trace.require_unwritten()
         return Graph((*self.inputs, *(item.variable for item in captured)), self.equations, found)
 
+    def require_steady(self) -> None:
+        """Raise if what must stay as it is has been changed; before anything is put back."""
+        for require in self.steady:
+            require()
+
     def captured_tensors(self) -> list[Tensor]:
         """Return the Tensors that the last inputs of the graph stand for."""
         return [item.tensor for item in self.captured.values()]
@@ -272,6 +280,7 @@ def staged(
         inputs = [stage.input(aval, name or "", strides) for aval, name, strides in rows]
         with inputs_for(stage, outside):
             outputs = list(map(output_of, function(inputs)))
+            stage.require_steady()
         graph = stage.graph(outputs)
     finally:
         stage.end()
