@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -106,8 +107,8 @@ def wrapped(result: Any) -> Any:
     return result
 
 
-OF_NUMPY = (np, np.linalg, np.fft)
-"""The modules of which docstrings tell about derivatives."""
+OF_NUMPY = ("numpy", "numpy.linalg", "numpy.fft")
+"""The modules of which docstrings tell about derivatives; the last is loaded when it is first asked for."""
 PUBLIC: dict[int, Callable[..., Any]] = {}
 """The public functions made so far, by the identity of what they mean: NumPy has two names for some."""
 
@@ -138,7 +139,8 @@ def public_function(module: Any, name: str) -> Callable[..., Any]:
             found.__signature__ = known  # type: ignore[attr-defined]  # for help()
         if isinstance(function, np.ufunc):
             attach_methods(found, function)
-        numpys = next((owner for owner in OF_NUMPY if vars(owner).get(name) is function), None)
+        loaded = [sys.modules[owner] for owner in OF_NUMPY if owner in sys.modules]
+        numpys = next((owner for owner in loaded if vars(owner).get(name) is function), None)
         if numpys is not None:  # SciPy has some of NumPy's own, too
             from wengert.numpy._derivatives import described  # whose tables cost as much as a module of functions
 
