@@ -1,7 +1,7 @@
 """Write docs/benchmarks.md from the files that `python -m benchmarks <suite> --json <file>` wrote.
 
-Run `python -m tools.benchmark_page eager.json operations.json programs.json transforms.json tracing.json import.json
-jit.json` after measuring in a quiet moment, and read the difference before you commit it.
+Run `python -m tools.benchmark_page eager.json operations.json programs.json routines.json transforms.json tracing.json
+import.json jit.json` after measuring in a quiet moment, and read the difference before you commit it.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ __all__ = [
     "half_lower",
     "lapack",
     "lower",
+    "mask_of",
     "on_diagonal",
     "over_stacks",
     "upper",

@@ -11,7 +11,17 @@ from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
-from wengert.primitives.matrices import adjoint, conj, diagonal_of, half_lower, lower, on_diagonal, over_stacks, upper
+from wengert.primitives.matrices import (
+    adjoint,
+    conj,
+    diagonal_of,
+    half_lower,
+    lower,
+    mask_of,
+    on_diagonal,
+    over_stacks,
+    upper,
+)
 from wengert.primitives.triangular import triangular_solution
 
 Tangents = Sequence[Any]
@@ -34,11 +44,15 @@ def tall_gradient(q: Any, r: Any, g_q: Any, g_r: Any) -> Any:
     L. Lehmann, Algorithmic differentiation of linear algebra functions with application in optimum experimental design,
     2010, section 3; with real diagonals of R, as LAPACK gives them, also of complex matrices.)
     """
-    product = -(adjoint(q) @ g_q)
-    if g_r is not None:
-        product = product + g_r @ adjoint(r)
-    half = adjoint(half_lower(adjoint(product)))
-    return over_adjoint(g_q + q @ (half + adjoint(half)), r)
+    return over_adjoint(g_q + q @ hermitian_of_upper(g_r @ adjoint(r) - adjoint(q) @ g_q), r)
+
+
+def hermitian_of_upper(x: Any) -> Any:
+    """Return the Hermitian matrices with these upper triangles, of which diagonals count by their real parts."""
+    if x.dtype.kind == "c":
+        half = adjoint(half_lower(adjoint(x)))
+        return half + adjoint(half)
+    return np.where(mask_of(x, -1), x.mT, x)
 
 
 def tall_tangents(q: Any, r: Any, change: Any) -> tuple[Any, Any, Any]:

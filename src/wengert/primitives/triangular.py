@@ -52,6 +52,8 @@ def evaluate_solve_triangular(
 def triangular_solution(a: Any, b: Any, *, trans: int = 0, lower: bool = True, unit_diagonal: bool = False) -> Any:
     """Return the solution of op(A) X = B, where op is nothing, the transpose (1) or the adjoint (2)."""
     params = {"trans": trans, "lower": lower, "unit_diagonal": unit_diagonal, "check_finite": False}
+    if type(a) is np.ndarray and type(b) is np.ndarray:
+        return evaluate_solve_triangular(a, b, **params)  # type: ignore[arg-type]  # of several types
     return apply(solve_triangular, a, b, **params)
 
 
