@@ -38,6 +38,8 @@ def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: bool | None = None, like: Any = None
 ) -> Any:
     """Return data as a Tensor, without copying where possible; see `numpy.asarray`."""
+    if type(a) is np.ndarray and dtype is None and order is None and not copy:
+        return as_tensor(a)
     return array(a, dtype, copy=copy, order=order)
 
 

@@ -13,14 +13,14 @@ from wengert._refusals import refusal
 from wengert.core.aval import is_number
 from wengert.core.choose import either
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.plain import joined
-from wengert.core.tensor import Tensor, is_concrete
+from wengert.core.tensor import Tensor, constant_tensor, is_concrete
+from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
 from wengert.numpy._out import with_out
 from wengert.primitives import elementwise, selection
 from wengert.traces.operators import operand
-from wengert.traces.recorders import several_function
+from wengert.traces.recorders import REAL, several_function
 
 __all__ = ["clip", "flattened", "in_range"]
 
@@ -31,9 +31,22 @@ choose_where = several_function(selection.where)
 limit = several_function(selection.clip)
 
 
-def chosen_of(operands: Sequence[Any]) -> Any:
-    """Evaluate `where`."""
-    return either(*operands)
+def plain_where(condition: Any, x: Any, y: Any) -> Tensor | None:
+    """Return elements of an array and of a plain Tensor or a number; None where these or the condition are others."""
+    mask = condition._value if type(condition) is Tensor and condition._trace is None else condition
+    other = y._value if type(y) is Tensor and y._trace is None else y
+    if (
+        type(x) is not np.ndarray
+        or type(mask) is not np.ndarray
+        or (type(other) is not float and (type(other) is not np.ndarray or (other is y and y.dtype.kind not in REAL)))
+        or (mask is condition and mask.dtype.kind not in REAL)
+        or WATCHES
+    ):
+        return None
+    try:
+        return constant_tensor(either(mask, x, other))
+    except ValueError:  # of which more is said elsewhere
+        return None
 
 
 @implements(np.where)
@@ -41,8 +54,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return elements of x where the condition holds and of y elsewhere; see `numpy.where`."""
     if x is None and y is None:
         return nonzero(condition)
-    plain = (type(x) is not Tensor or x._trace is None) and (type(y) is not Tensor or y._trace is None)
-    if plain and (found := joined(chosen_of, (condition, x, y))) is not None:
+    if type(x) is Tensor and x._trace is None and (found := plain_where(condition, x._value, y)) is not None:
         return found
     operands = (
         condition if type(condition) is Tensor else operand("where", condition),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy import ndarray
+from numpy import float64, ndarray
 
 from wengert._unregistered import UNREGISTERED, require_warning
 from wengert.core.broadcast import check_broadcast
@@ -71,7 +71,8 @@ def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Ca
     """
 
     def operate(a: Any) -> Any:
-        if type(a) is Tensor and type(a._value) is ndarray and (a._trace is None or a._trace.fast) and not WATCHES:
+        kind = type(a._value) if type(a) is Tensor else None
+        if (kind is ndarray or kind is float64) and (a._trace is None or a._trace.fast) and not WATCHES:
             try:
                 found = compute(a._value)
             except TypeError as error:
