@@ -11,6 +11,7 @@ from wengert.core.contraction import Contraction
 from wengert.core.form import form_of
 from wengert.core.graph import Equation, Graph
 from wengert.kernel.opcodes import OPCODES
+from wengert.native.kinds import MANY_LEAVES
 
 __all__ = ["calls_before", "is_worthwhile"]
 
@@ -21,6 +22,8 @@ EVALUATING = 10.0, 1.0
 """Microseconds of a call that NumPy evaluates, and of each equation."""
 CALLING = 12.0
 """Microseconds to call one of several native parts of a graph."""
+HANDING = 1.5
+"""Microseconds for each array that goes to such a part or comes from it if they are many, which ctypes hands over."""
 PASSING = 0.5e-3
 """Microseconds an element takes that is read from or written to memory."""
 CYCLE = 0.2e-3
@@ -46,8 +49,9 @@ def calls_before(graph: Graph) -> int:
 
 def is_worthwhile(part: Graph) -> bool:
     """Tell whether a part of a graph takes less time natively, as one of several, than if NumPy evaluates it."""
-    passed = sum([size_of(x) for x in (*part.inputs, *part.outputs)])
-    return evaluation_time(part.equations) > CALLING + PASSING * passed
+    arrays = (*part.inputs, *part.outputs)
+    handing = HANDING * len(arrays) if len(arrays) > MANY_LEAVES else 0.0
+    return evaluation_time(part.equations) > CALLING + handing + PASSING * sum(map(size_of, arrays))
 
 
 def evaluation_time(equations: Iterable[Equation]) -> float:
