@@ -175,6 +175,15 @@ def test_gradients_follow_a_view_that_was_taken_before_anything_was_differentiat
     np.testing.assert_array_equal(w.grad, [33.0, 33.0])
 
 
+def test_axes_may_be_tensors_that_change() -> None:
+    x, first, second = wg.tensor(np.zeros((2, 3))), wg.tensor(np.array(0)), wg.tensor(np.array(1))
+    assert wnp.transpose(x, (first, second)).shape == (2, 3)
+    first += 1
+    second -= 1
+    assert wnp.transpose(x, (first, second)).shape == (3, 2)
+    assert wnp.transpose(x, (-1, np.int64(0))).shape == (3, 2)
+
+
 def test_long_chains_of_views_are_views_of_the_base() -> None:
     base = wg.tensor(np.arange(200.0))
     view = base

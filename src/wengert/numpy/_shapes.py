@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -163,6 +164,8 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
     x = a if type(a) is Tensor else array_operand("ravel", a)
     value = x._value
     if order == "C" and type(value) is np.ndarray and value.flags.c_contiguous:
+        if x._trace is None and not WATCHES:
+            return window_on(x, (), shapes.reshape, {"shape": (value.size,), "order": "C"}, value.ravel())
         if (found := reshaped_at_once(x, -1)) is not None:
             return found
         return reshaped(x, {"shape": (x.size,), "order": "C"})
@@ -293,6 +296,18 @@ permuted = single_function(shapes.transpose)
 REVERSED = tuple({"axes": tuple(range(ndim))[::-1]} for ndim in range(65))
 
 
+@functools.lru_cache(maxsize=256, typed=True)
+def permutation(axes: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the parameters of a permutation of axes that NumPy has accepted.
+
+    Raises:
+        TypeError: an axis is a Tensor, say, which may be another number later.
+    """
+    if not all(isinstance(axis, int | np.integer) for axis in axes):
+        raise TypeError(axes)
+    return {"axes": tuple([int(axis) % len(axes) for axis in axes])}
+
+
 @implements("T")
 def reverse(x: Tensor) -> Tensor:
     """Return a view with all axes reversed, as the attribute `T`."""
@@ -311,11 +326,11 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
     value = x._value
     if x._trace is None and type(value) is np.ndarray and type(axes) is tuple and not WATCHES:
         try:
-            out = value.transpose(axes)
+            out, params = value.transpose(axes), permutation(axes)
         except (TypeError, ValueError):  # of which more is said below
             pass
         else:
-            return window_on(x, (), shapes.transpose, {"axes": tuple([int(i) % out.ndim for i in axes])}, out)
+            return window_on(x, (), shapes.transpose, params, out)
     ndim = x.ndim
     order = normalize_axis_tuple(axes, ndim)
     if len(order) != ndim:

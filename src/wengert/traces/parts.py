@@ -209,7 +209,10 @@ def gathering_index(index: Any) -> tuple[Any, ...] | None:
     """Return an index with ndarrays of integers or booleans as a tuple; None if it is anything else."""
     entries = index if type(index) is tuple else (index,)
     for entry in entries:
-        if not is_array_index(entry) and not is_plain(entry):
+        if type(entry) is ndarray:  # as in `is_array_index`
+            if entry.dtype.kind not in "iub" or not entry.ndim:
+                return None
+        elif not is_plain(entry):
             return None
     return entries
 
