@@ -78,8 +78,8 @@ SIGNATURES = {
     "unique_counts": "x, /",
     "unique_inverse": "x, /",
     "unique_values": "x, /",
-    "argsort": "x, /, *, axis, stable",
-    "sort": "x, /, *, axis, stable",
+    "argsort": "x, /, *, axis, descending, stable",
+    "sort": "x, /, *, axis, descending, stable",
     "cumulative_prod": "x, /, *, axis, dtype, include_initial",
     "cumulative_sum": "x, /, *, axis, dtype, include_initial",
     "max": "x, /, *, axis, keepdims",
@@ -174,7 +174,7 @@ def test_constants_and_the_description_of_the_namespace() -> None:
     assert wnp.__array_api_version__ == "2024.12"
     info = wnp.__array_namespace_info__()
     assert info.default_device() == "cpu"
-    assert info.devices() == ["cpu"]
+    assert list(info.devices()) == ["cpu"]
     assert info.default_dtypes()["real floating"] == np.float64
     assert info.dtypes(kind="complex floating") == {"complex64": np.complex64, "complex128": np.complex128}
     assert info.capabilities()["boolean indexing"] is True

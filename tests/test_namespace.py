@@ -225,3 +225,25 @@ def test_writing_nothing_changes_nothing() -> None:
     np.put(x, [0, 1], [])
     np.fill_diagonal(x, [])
     assert np.array_equal(x, np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array([2.0, np.nan, 3.0, -1.0, 3.0]),
+        np.array([[3, 1, 2], [-128, 127, 0]], np.int8),
+        np.array([3, 0, 255], np.uint8),
+        np.array([True, False, True]),
+        np.array([1 + 1j, 2.0, 1 - 1j]),
+    ],
+)
+def test_from_the_largest_to_the_smallest(x: Any) -> None:
+    order = wnp.argsort(x, descending=True)
+    found = wnp.sort(x, descending=True).numpy()
+    np.testing.assert_array_equal(np.take_along_axis(x, order.numpy(), -1), found)
+    missing = np.isnan(found)
+    reals = np.where(missing, -np.inf, found.real.astype(float))
+    assert np.all(np.diff(reals) <= 0)
+    np.testing.assert_array_equal(np.sort(found), np.sort(x))
+    if x.dtype.kind == "f":
+        np.testing.assert_array_equal(wg.grad(lambda x: wnp.sort(x, descending=True)[0] ** 2)(x), [0, 0, 6, 0, 0])

@@ -379,7 +379,7 @@ LEGITIMATE = re.compile(
     "loop of ufunc|ufunc '|inhomogeneous|only integers, slices|arrays used as indices|setting an array element"
     "|could not convert string|unsupported operand|not supported between instances|can't multiply sequence"
     r"|Plain\(\)|must be a string or a real number|must be a string, a bytes-like|cannot be interpreted as an integer"
-    "|positional arguments? but|takes at most|out of bounds for axis|using the string multiply ufunc"
+    "|positional arguments? but|takes at most|expected at most|out of bounds for axis|using the string multiply ufunc"
     "|only integer scalar arrays|too large to convert to C|can only convert an array of size 1|an integer is required"
     "|to a NumPy dtype|Field elements must be|Tuple must have size|entry not a 2- or 3- tuple"
     "|at most 63 and a sign are needed"

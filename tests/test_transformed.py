@@ -8,6 +8,7 @@ import multiprocessing
 import pickle
 import pydoc
 import re
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -92,7 +93,8 @@ def test_they_look_like_the_function(name: str) -> None:
     assert inspect.signature(made) == inspect.signature(area)
     assert (made.__name__, made.__doc__, made.__module__) == ("area", "Return an area.", __name__)
     shown = pydoc.plain(pydoc.render_doc(made))
-    assert "area(x: 'float', y: 'float' = 2.0, *, scale: 'float' = 1.0) -> 'float'" in shown
+    if sys.version_info[:2] != (3, 13) or not isinstance(made, partial):  # which takes partial objects for no routines
+        assert "area(x: 'float', y: 'float' = 2.0, *, scale: 'float' = 1.0) -> 'float'" in shown
     assert "Return an area." in shown
     assert re.match(rf"<{name}\(area\)", repr(made))
     assert copy.copy(made) is made

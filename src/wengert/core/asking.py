@@ -51,7 +51,7 @@ EXPRESSIONS = {
     ),
     r"\bnext\(|\bfilter\(": "Use numpy.where, or index with numpy.argmax of the condition",
     r" in [(\[{]": "Compare with == and combine with |, or use numpy.isin",
-    r"^f[\"']|[\"'] % |\.format\(": "Return it, and write it into text outside of the function",
+    r"^f[\"']|^\{|[\"'] % |\.format\(": "Return it, and write it into text outside of the function",
 }
 STATEMENTS = {
     r"^assert\b": "Check it outside of the function, with what the function returns beside its result",

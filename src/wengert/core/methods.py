@@ -168,10 +168,16 @@ class ArrayMethods(Members):
         return call(np.argmin, self, axis, out, keepdims=keepdims)
 
     def argsort(
-        self, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None
+        self,
+        axis: int | None = -1,
+        kind: Any = None,
+        order: Any = None,
+        *,
+        stable: bool | None = None,
+        descending: bool | None = None,
     ) -> Tensor:
         """Return the indices that sort along an axis."""
-        return call(np.argsort, self, axis, kind, order, stable=stable)
+        return call(np.argsort, self, axis, kind, order, stable=stable, descending=descending)
 
     def clip(
         self, min: ArrayLike | None = None, max: ArrayLike | None = None, out: Any = None, **options: Any
@@ -333,9 +339,17 @@ class ArrayMethods(Members):
         """Return a copy of the elements along one axis."""
         return call(np.copy, call(np.ravel, self, order=order))
 
-    def sort(self, axis: int = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> None:
+    def sort(
+        self,
+        axis: int = -1,
+        kind: Any = None,
+        order: Any = None,
+        *,
+        stable: bool | None = None,
+        descending: bool | None = None,
+    ) -> None:
         """Sort along an axis, in place."""
-        self[...] = call(np.sort, self, axis, kind, order, stable=stable)
+        self[...] = call(np.sort, self, axis, kind, order, stable=stable, descending=descending)
 
     def argpartition(self, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Tensor:
         """Return the indices that partition along an axis."""

@@ -16,7 +16,7 @@ from wengert.numpy._matrices import known, matrices, square
 from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, triangular
 from wengert.traces.recorders import several_function, single_function
 
-__all__ = ["inv", "svdvals", "with_residuals"]
+__all__ = ["inv", "real_if_all_are", "svdvals", "with_residuals"]
 
 inverted = single_function(linear_algebra.inv)
 determined = single_function(linear_algebra.det)
@@ -122,18 +122,23 @@ def real_if_all_are(given: Any, *results: Any) -> tuple[Any, ...]:
     return tuple([x.real for x in results])
 
 
+def as_numpy_has_them(given: Any, *results: Any) -> tuple[Any, ...]:
+    """Return complex results as NumPy does: as real ones where they can be, before its version 2.5."""
+    return results if np.lib.NumpyVersion(np.__version__) >= "2.5.0" else real_if_all_are(given, *results)
+
+
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
     """Return eigenvalues and eigenvectors of square matrices; see `numpy.linalg.eig`."""
     x = finite("eig", known("eig", a))
-    return EigResult(*real_if_all_are(x, *apply(spectra.eig, x)))
+    return EigResult(*as_numpy_has_them(x, *apply(spectra.eig, x)))
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
     """Return the eigenvalues of square matrices; see `numpy.linalg.eigvals`."""
     x = finite("eigvals", known("eigvals", a))
-    return real_if_all_are(x, apply(spectra.eigvals, x))[0]
+    return as_numpy_has_them(x, apply(spectra.eigvals, x))[0]
 
 
 @implements(np.linalg.svd)

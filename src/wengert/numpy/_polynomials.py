@@ -12,6 +12,7 @@ from wengert.core.dispatch import as_tensor, implements
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import concrete, is_concrete
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._linalg import real_if_all_are
 
 __all__: list[str] = []
 
@@ -156,6 +157,7 @@ def roots(p: Any) -> Any:
     if count:
         below = np.diag(np.ones(count - 1, x.dtype), -1)[1:]
         found = np.linalg.eigvals(np.concatenate([(-x[1:] / x[0])[None], below]))
+        (found,) = real_if_all_are(x, found) if found.dtype.kind == "c" else (found,)
     return np.concatenate([found, np.zeros(at_zero, found.dtype)])
 
 

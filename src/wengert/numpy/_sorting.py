@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -47,9 +47,27 @@ sorted_along = single_function(sorting.sort)
 order_along = single_function(sorting.argsort)
 
 
+def falling(x: Tensor) -> Any:
+    """Return numbers that are sorted as these are from the largest to the smallest, NaN staying last."""
+    return np.invert(x) if x.dtype.kind in "biu" else np.negative(x)
+
+
 @implements(np.sort)
-def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None) -> Tensor:
+def sort(
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: bool | None = None,
+    descending: bool | None = None,
+) -> Tensor:
     """Return the elements sorted along an axis; see `numpy.sort`."""
+    if descending:
+        x, axis = along(a, axis)
+        return cast(
+            Tensor, np.take_along_axis(cast(Any, x), cast(Any, argsort(x, axis, None, order, descending=True)), axis)
+        )
     plain = type(a) is Tensor and a._trace is None and kind is None and order is None and stable is None
     if plain and (found := computed(np.sort, a, axis)) is not None:
         return found
@@ -60,9 +78,19 @@ def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, 
 
 @implements(np.argsort)
 def argsort(
-    a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: bool | None = None
+    a: Any,
+    axis: int | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: bool | None = None,
+    descending: bool | None = None,
 ) -> Tensor:
     """Return the indices that sort along an axis; see `numpy.argsort`."""
+    if descending:
+        refuse_fields("argsort", order)
+        x, axis = along_row(a, axis)
+        return order_along(falling(x), {"axis": axis, "kind": "stable", "stable": None})
     plain = type(a) is Tensor and a._trace is None and kind is None and order is None and stable is None
     if plain and (found := computed(np.argsort, a, axis)) is not None:
         return found

@@ -106,7 +106,7 @@ def evaluate_lstsq(a: Any, b: Any, *, rcond: float, check_finite: bool) -> Any:
         x, residuals, rank, s = linalg.lstsq(a, b, cond=rcond, check_finite=check_finite)
         if a.shape[0] > a.shape[1] and not residuals.size:
             residuals = np.zeros(b.shape[1], s.dtype)  # SciPy's empty ones are complex if the solution is
-        return x, residuals, np.asarray(rank, np.int32), s
+        return x, residuals.real, np.asarray(rank, np.int32), s
 
     return over_stacks(solve, (2, 2), a, b)
 

@@ -51,7 +51,7 @@ def widths_of(points: Any) -> Any:
 
 def evaluate_slopes(x: Any, xp: Any, fp: Any) -> Any:
     """Evaluate the slopes of the polygon at x: those of the segment that starts there, and 0 outside."""
-    if xp.shape[0] == 1:
+    if xp.shape[0] < 2:
         return np.zeros_like(x)
     j, inside = segments(x, xp)
     slope = ((fp[1:] - fp[:-1]) / widths_of(xp))[j]
@@ -77,6 +77,8 @@ def vjp_interp(ct: Any, _out: Any, x: Any, xp: Any, fp: Any) -> tuple[Any, Any, 
 
     At a point of the polygon the segment that starts there counts, at the last point the one that ends there.
     """
+    if not fp.shape[0]:  # at no places
+        return None, None, None
     if fp.shape[0] == 1:
         return None, None, ct.sum().reshape(1)
     j, inside = segments(x, xp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,22 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 @implements(scipy.linalg.cho_factor)
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Return the Cholesky factor of a matrix, the other triangle as it was; see `scipy.linalg.cho_factor`."""
+    """Return the Cholesky factor of a matrix; see `scipy.linalg.cho_factor`.
+
+    The other triangle is as it was, or 0 from SciPy 1.18 on.
+    """
     x = square("cho_factor", a)
     factor = apply(triangular.scipy_cholesky, x, upper=not lower, check_finite=bool(check_finite))
+    if clears_triangle():
+        return factor, lower
     inside = np.tri(x.shape[-1], dtype=bool)
     return np.where(inside if lower else inside.T, factor, x), lower
+
+
+@functools.cache
+def clears_triangle() -> bool:
+    """Tell whether SciPy's `cho_factor` gives 0 for the other triangle."""
+    return bool(scipy.linalg.cho_factor(np.array([[4.0, 1.0], [1.0, 4.0]]))[0][1, 0] == 0)
 
 
 @implements(scipy.linalg.cho_solve)

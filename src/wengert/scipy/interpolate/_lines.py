@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import as_tensor
@@ -131,5 +132,8 @@ class interp1d:  # noqa: N801 - SciPy's name
             return np.interp(x, self.x, self.y)
         j = np.clip(np.searchsorted(self.x, x), 1, self.x.shape[0] - 1)
         low, high = self.y[j - 1], self.y[j]
-        slope = (high - low) / beside(self.x[j] - self.x[j - 1], low)
-        return slope * beside(x - self.x[j - 1], low) + low
+        length = self.x[j] - self.x[j - 1]
+        if np.lib.NumpyVersion(scipy.__version__) >= "1.18.0":
+            weights = (x - self.x[j - 1]) / length, (self.x[j] - x) / length
+            return beside(weights[0], low) * high + beside(weights[1], low) * low
+        return (high - low) / beside(length, low) * beside(x - self.x[j - 1], low) + low
