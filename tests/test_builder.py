@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from wengert.native import jobs
 from wengert.native.builder import Builder
-from wengert.native.engine import machine_code
 from wengert.native.functions import Function, Table, external, native
+from wengert.native.loader import machine_code
 from wengert.native.program import program, template
 from wengert.native.structs import (
     BOOL,

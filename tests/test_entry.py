@@ -31,7 +31,7 @@ from wengert.native import native_entry
 from wengert.native.builder import Builder
 from wengert.native.callee import Callee
 from wengert.native.ctypes_entry import CtypesEntry, CtypesVariant
-from wengert.native.engine import emit_object, host, linked, loaded, machine_code
+from wengert.native.engine import emit_object, host, linked
 from wengert.native.functions import Function, external, native
 from wengert.native.kinds import (
     AnyKind,
@@ -44,6 +44,7 @@ from wengert.native.kinds import (
     kind_of,
     leaves,
 )
+from wengert.native.loader import loaded, machine_code
 from wengert.native.memory import room
 from wengert.native.native_entry import NativeEntry, NativeVariant
 from wengert.native.program import program

@@ -17,8 +17,8 @@ import pytest
 from wengert.errors import FileFormatError
 from wengert.native import elf
 from wengert.native.elf import AARCH64, FORMATS, X86_64, Image
-from wengert.native.engine import emit_object, host, linked, loaded, loaded_by_llvm
-from wengert.native.loader import Code, load
+from wengert.native.engine import emit_object, host, linked, loaded_by_llvm
+from wengert.native.loader import Code, load, loaded
 from wengert.native.processor import MACHINE
 
 TEXT = """
@@ -174,7 +174,7 @@ def test_what_is_loaded_by_hand_needs_no_llvm(image: bytes, tmp_path: Path) -> N
     path.write_bytes(linked(image))
     program = (
         "import ctypes, pathlib, sys\n"
-        "from wengert.native.engine import loaded\n"
+        "from wengert.native.loader import loaded\n"
         "code = loaded(pathlib.Path(sys.argv[1]).read_bytes(), {'given': 1})\n"
         "print(ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.addresses['thrice'])(14))\n"
         "print([name for name in sys.modules if name.startswith('llvmlite') or name == 'wengert.native.elf'])\n"

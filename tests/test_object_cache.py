@@ -63,6 +63,21 @@ def test_the_surroundings_name_sources_llvm_and_processor(tmp_path: Path) -> Non
     assert cache.sources(str(tmp_path)) != before
 
 
+def test_what_an_installer_wrote_stands_for_the_sources(tmp_path: Path) -> None:
+    folder = tmp_path / "site-packages" / "wengert"
+    folder.mkdir(parents=True)
+    assert cache.installed(str(folder)) is None
+    record = folder.parent / "wengert-1.0.dist-info" / "RECORD"
+    record.parent.mkdir()
+    assert cache.installed(str(folder)) is None
+    record.write_text("one")
+    before = cache.installed(str(folder))
+    assert before is not None
+    record.write_text("another")
+    assert cache.installed(str(folder)) not in (None, before)
+    assert cache.installed(str(tmp_path / "src" / "wengert")) is None  # which one may edit
+
+
 def test_damaged_entries_are_not_used() -> None:
     rng = random.Random(0)
     whole = cache.sealed("name", rng.randbytes(200))

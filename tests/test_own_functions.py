@@ -74,8 +74,8 @@ def test_without_llvm_numpy_computes(own: None, monkeypatch: pytest.MonkeyPatch)
         raise ImportError("llvmlite")
 
     monkeypatch.setattr(SHARING, "own", absent)
-    monkeypatch.setattr("wengert.native.engine.kept_object", lambda _, write: write())
-    monkeypatch.setattr("wengert.native.engine.FUNCTIONS", {})
+    monkeypatch.setattr("wengert.native.loader.kept_object", lambda _, write: write())
+    monkeypatch.setattr("wengert.native.loader.FUNCTIONS", {})
     np.testing.assert_array_equal(fresh("sin")(X), np.sin(X))
 
 

@@ -29,7 +29,7 @@ from wengert.core import evaluation
 from wengert.core.complaints import at_users_line
 from wengert.core.primitive import PRIMITIVES
 from wengert.errors import UsageError
-from wengert.native import elementwise, engine, inner_loops, jobs, processor, team
+from wengert.native import elementwise, inner_loops, jobs, loader, processor, team
 from wengert.native.builder import Builder
 from wengert.native.elementwise import LARGE, Sharing, shared
 from wengert.native.functions import native
@@ -183,7 +183,7 @@ def mark(b: Builder, argument: Value, first: Value, last: Value) -> None:
 @pytest.mark.parametrize(("count", "grain"), [(1, 1), (3, 1), (4, 1), (5, 1), (100, 7), (1000, 100), (1003, 10)])
 def test_a_job_of_any_kind_is_done_once(count: int, grain: int, crew: Counting) -> None:
     done = (ctypes.c_int64 * count)()
-    function = engine.machine_code(program(mark), (mark.name,))[mark.name]
+    function = loader.machine_code(program(mark), (mark.name,))[mark.name]
     marks = MARKS.ctype(ctypes.addressof(done), function, crew.place.value, 0)
     for rounds in range(1, 20):
         raised = team.team_of(3).run(function, ctypes.addressof(marks), count, grain)

@@ -16,10 +16,10 @@ from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
 from wengert.compile.segments import Segments, converted
 from wengert.core.graph import Graph, Variable, evaluate
-from wengert.native.engine import kept_function
 from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable, Image
 from wengert.native.kinds import MANY_LEAVES, Kind, kind_of, leaves, with_leaves
+from wengert.native.loader import kept_function
 
 __all__ = ["Compiled", "GraphFunction"]
 
@@ -94,7 +94,7 @@ def calls_to_wait(graph: Graph) -> int:
 class GraphFunction(Entry):
     """Be a graph as a function of arrays and numbers of the types of its inputs, compiled when that is worth it.
 
-    Where one program computes all of it, calls are native from the next one with arguments of some kinds on.
+    Where one program computes all of it, calls are native from the third one with arguments of some kinds on.
 
     Args:
         graph: the graph.

@@ -14,9 +14,10 @@ from wengert.emission.instructions import Case, in_memory, instructions_of, regi
 from wengert.emission.large import LOOP, inner_loop
 from wengert.emission.mathematics import Form, is_rare, rare_of
 from wengert.native.builder import Builder
-from wengert.native.engine import Target, emit_object, host, kept_function, linked, loaded
+from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.functions import Function
 from wengert.native.jobs import JOB, REFUSED, SHARED
+from wengert.native.loader import kept_function, loaded
 from wengert.native.program import program
 from wengert.native.structs import I8, I64, POINTER, VOID, Pointer, Signature, vector_of
 from wengert.native.values import Value

@@ -1,30 +1,18 @@
-"""Machine code from LLVM, kept on disk: the only module that talks to the code generator."""
+"""Machine code from LLVM: the only module that talks to the code generator."""
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from wengert._records import Record
 from wengert._unstopped import UNSTOPPED
-from wengert.native.cache import object_cache
-from wengert.native.loader import Code, c_library, is_linked, load
+from wengert.native.loader import Code
 from wengert.native.processor import MACHINE
 
-__all__ = [
-    "Target",
-    "emit_assembly",
-    "emit_object",
-    "host",
-    "kept_function",
-    "kept_object",
-    "linked",
-    "loaded",
-    "machine_code",
-]
+__all__ = ["Target", "emit_assembly", "emit_object", "host", "linked", "loaded_by_llvm"]
 
 
 class Target(Record):
@@ -107,16 +95,6 @@ def emit_assembly(text: str, target: Target) -> str:
             return str(machine(target).emit_assembly(module))
 
 
-def address_of(name: str) -> int:
-    """Return the address of a function of Python's or of the C library.
-
-    Raises:
-        AttributeError: there is none.
-    """
-    library = ctypes.pythonapi if name.startswith("Py") else c_library()
-    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-
-
 def linked(image: bytes) -> bytes:
     """Return object code as it is kept: where its format is known, only what needs to be known when it is loaded.
 
@@ -130,24 +108,6 @@ def linked(image: bytes) -> bytes:
 
     is_known = sys.platform == "linux" and image.startswith(elf.MAGIC) and MACHINE in elf.FORMATS
     return elf.linked(image, MACHINE).packed() if is_known else image
-
-
-def loaded(image: bytes, external: Mapping[str, int] | None = None, others: Callable[[str], int] = address_of) -> Code:
-    """Bring object code for this machine into memory.
-
-    Args:
-        image: what `linked` gave, now or in another process.
-        external: addresses of functions that it calls, by name.
-        others: gives those of others, Python's and the C library's by default.
-
-    Raises:
-        AttributeError: the system lacks a function that the code calls.
-        ImportError, OSError, RuntimeError: there is no memory for code, or LLVM is needed and absent.
-    """
-    known = external or {}
-    if is_linked(image):
-        return load(image, lambda name: known[name] if name in known else others(name))
-    return loaded_by_llvm(image, known)
 
 
 def loaded_by_llvm(image: bytes, external: Mapping[str, int]) -> Code:
@@ -174,64 +134,3 @@ class Addresses(dict[str, int]):
 
     def __missing__(self, name: str) -> int:
         return int(self.engine.get_function_address(name))
-
-
-def kept_object(key: str, write: Callable[[], str]) -> bytes:
-    """Return object code for this machine that is known by a key: from the cache, or made now and kept there.
-
-    Args:
-        key: what the text depends on, beside Wengert's own sources.
-        write: returns the text of the module.
-
-    Raises:
-        ImportError, RuntimeError: there is no LLVM, or it refuses the text.
-    """
-    cache = object_cache()
-    image = cache.get(key)
-    if image is None:
-        image = linked(emit_object(write(), host()))
-        cache.put(key, image)
-    return image
-
-
-FUNCTIONS: dict[str, int] = {}
-"""The addresses of functions that programs call and do not have, by their names."""
-
-
-def kept_function(name: str, write: Callable[[str], str]) -> int:
-    """Return the address of a function that programs call and do not have; it is compiled once, or found in the cache.
-
-    Args:
-        name: of the function.
-        write: gives the text of a module that has the function of a name.
-
-    Raises:
-        AttributeError, ImportError, OSError, RuntimeError: it cannot be had here.
-    """
-    address = FUNCTIONS.get(name)
-    if address is None:
-        image = kept_object(f"function {name}", lambda: write(name))
-        code = loaded(image, others=lambda other: kept_function(other, write) if "." in other else address_of(other))
-        code.stay()  # programs that call it may run until the very end of the process
-        address = FUNCTIONS[name] = code.addresses[name]
-    return address
-
-
-@functools.cache
-def machine_code(text: str, functions: tuple[str, ...]) -> dict[str, int]:
-    """Compile LLVM's language for this machine, or take it from the cache, once; it stays until the process ends.
-
-    Args:
-        text: a module.
-        functions: the functions wanted.
-
-    Returns:
-        Their addresses.
-
-    Raises:
-        AttributeError, ImportError, OSError, RuntimeError: the system lacks a function that the text calls, or LLVM is
-            absent or cannot compile it here.
-    """
-    code = loaded(kept_object(text, lambda: text))
-    code.stay()  # threads may be in it until the very end of the process
-    return {function: code.addresses[function] for function in functions}

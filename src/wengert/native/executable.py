@@ -13,9 +13,9 @@ from wengert._cached import cached
 from wengert._records import Record
 from wengert.native.callee import Callee
 from wengert.native.elementwise import SHARING
-from wengert.native.engine import loaded
 from wengert.native.entry import Entry, Variant
 from wengert.native.kinds import MANY_LEAVES, ArrayKind, ContainerKind
+from wengert.native.loader import loaded
 from wengert.native.memory import room
 
 __all__ = ["Executable", "Image"]

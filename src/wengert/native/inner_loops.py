@@ -11,8 +11,8 @@ import numpy as np
 from wengert.native import jobs
 from wengert.native.arrays import UNSUITABLE, elements, has_gaps, stride
 from wengert.native.builder import Builder
-from wengert.native.engine import kept_function, machine_code
 from wengert.native.functions import native
+from wengert.native.loader import kept_function, machine_code
 from wengert.native.objects import ARRAY, HEAD
 from wengert.native.program import program
 from wengert.native.structs import I8, I32, I64, POINTER, VOID, Array, Pointer, Signature, Struct

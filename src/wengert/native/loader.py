@@ -1,4 +1,4 @@
-"""Code that was linked, brought into this process without LLVM.
+"""Code that was kept, brought into this process without LLVM; what is not kept is made, which loads LLVM.
 
 It is written into memory that is then made executable and never writable again. On AArch64, Linux makes new code
 visible to the processor when memory becomes executable.
@@ -10,12 +10,13 @@ import ctypes
 import functools
 import marshal
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from wengert._records import Record
+from wengert.native.cache import object_cache
 
-__all__ = ["Code", "Linked", "c_library", "is_linked", "load"]
+__all__ = ["Code", "Linked", "c_library", "kept_function", "kept_object", "load", "loaded", "machine_code"]
 
 MAGIC = b"Wengert code\n"
 ADDRESS = struct.Struct("<Q")
@@ -135,3 +136,99 @@ def mapped(code: Linked, external: Callable[[str], int]) -> Code:
         ADDRESS.pack_into(content, place, external(name))
     memory.hold(content)
     return Code({name: memory.address + place for name, place in code.functions}, memory)
+
+
+def address_of(name: str) -> int:
+    """Return the address of a function of Python's or of the C library.
+
+    Raises:
+        AttributeError: there is none.
+    """
+    library = ctypes.pythonapi if name.startswith("Py") else c_library()
+    try:
+        return ctypes.addressof(ctypes.c_char.in_dll(library, name))  # a sixth of the time of a function of ctypes
+    except ValueError:
+        raise AttributeError(f"{name}: the system has no such function") from None
+
+
+def loaded(image: bytes, external: Mapping[str, int] | None = None, others: Callable[[str], int] = address_of) -> Code:
+    """Bring object code for this machine into memory.
+
+    Args:
+        image: what `linked` gave, now or in another process.
+        external: addresses of functions that it calls, by name.
+        others: gives those of others, Python's and the C library's by default.
+
+    Raises:
+        AttributeError: the system lacks a function that the code calls.
+        ImportError, OSError, RuntimeError: there is no memory for code, or LLVM is needed and absent.
+    """
+    known = external or {}
+    if is_linked(image):
+        return load(image, lambda name: known[name] if name in known else others(name))
+    from wengert.native.engine import loaded_by_llvm
+
+    return loaded_by_llvm(image, known)
+
+
+def kept_object(key: str, write: Callable[[], str]) -> bytes:
+    """Return object code for this machine that is known by a key: from the cache, or made now and kept there.
+
+    Args:
+        key: what the text depends on, beside Wengert's own sources.
+        write: returns the text of the module.
+
+    Raises:
+        ImportError, RuntimeError: there is no LLVM, or it refuses the text.
+    """
+    cache = object_cache()
+    image = cache.get(key)
+    if image is None:
+        from wengert.native.engine import emit_object, host, linked
+
+        image = linked(emit_object(write(), host()))
+        cache.put(key, image)
+    return image
+
+
+FUNCTIONS: dict[str, int] = {}
+"""The addresses of functions that programs call and do not have, by their names."""
+
+
+def kept_function(name: str, write: Callable[[str], str]) -> int:
+    """Return the address of a function that programs call and do not have; it is compiled once, or found in the cache.
+
+    Args:
+        name: of the function.
+        write: gives the text of a module that has the function of a name.
+
+    Raises:
+        AttributeError, ImportError, OSError, RuntimeError: it cannot be had here.
+    """
+    address = FUNCTIONS.get(name)
+    if address is None:
+        image = kept_object(f"function {name}", lambda: write(name))
+        code = loaded(image, others=lambda other: kept_function(other, write) if "." in other else address_of(other))
+        code.stay()  # programs that call it may run until the very end of the process
+        address = FUNCTIONS[name] = code.addresses[name]
+    return address
+
+
+@functools.cache
+def machine_code(text: str, functions: tuple[str, ...]) -> dict[str, int]:
+    """Compile LLVM's language for this machine, or take it from the cache, once; it stays until the process ends.
+
+    Args:
+        text: a module.
+        functions: the functions wanted.
+
+    Returns:
+        Their addresses.
+
+    Raises:
+        AttributeError, ImportError, OSError, RuntimeError: the system lacks a function that the text calls, or LLVM is
+            absent or cannot compile it here.
+    """
+    code = loaded(kept_object(text, lambda: text))
+    code.stay()  # threads may be in it until the very end of the process
+    return {function: code.addresses[function] for function in functions}

@@ -192,7 +192,7 @@ class NativeCode:
     """
 
     def __init__(self) -> None:
-        from wengert.native.engine import kept_object, loaded
+        from wengert.native.loader import kept_object, loaded
 
         key = f"the entry of {sys.implementation.cache_tag}, NumPy {np.__version__}"
         code = loaded(kept_object(key, written), {name: numpy_function(name) for name in NUMPY_FUNCTIONS})

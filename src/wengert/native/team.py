@@ -12,7 +12,7 @@ import os
 import time
 
 from wengert.native import jobs
-from wengert.native.engine import machine_code
+from wengert.native.loader import machine_code
 from wengert.native.processor import LINE, MACHINE, MACHINES
 from wengert.native.program import program
 

@@ -136,7 +136,9 @@ class Jitted(Entry, Generic[P, R]):
             returned(entered)
         example = next((A_TENSOR for x in given if type(x) is Tensor), None)
         if example is None and form.is_native:
-            form.offer_to(self, self.kinds(args, kwargs), tuple(kwargs))
+            if form.called:
+                form.offer_to(self, self.kinds(args, kwargs), tuple(kwargs))
+            form.called = True
         visible = len(results) - len(form.donated)
         for position, index in form.donated:
             write_back(given[position], results[index])

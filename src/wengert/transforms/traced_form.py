@@ -46,7 +46,10 @@ class TracedForm:
         donated: pairs of (input, output): arguments that the function wrote to, and their last value.
         written: the positions of the arguments that it wrote to, and where it did.
         merged: the positions of the results that share memory with others only since equal equations were merged.
+        called: whether native code has computed it: what lets it be called without Python takes longer than a call.
     """
+
+    called = False
 
     written: Mapping[int, Position | None] = MappingProxyType({})
     merged: frozenset[int] = frozenset()
