@@ -109,6 +109,8 @@ def wrapped(result: Any) -> Any:
 
 OF_NUMPY = ("numpy", "numpy.linalg", "numpy.fft")
 """The modules of which docstrings tell about derivatives; the last is loaded when it is first asked for."""
+NEWER = ("descending",)
+"""Parameters that NumPy 2.5 has added."""
 PUBLIC: dict[int, Callable[..., Any]] = {}
 """The public functions made so far, by the identity of what they mean: NumPy has two names for some."""
 
@@ -124,6 +126,17 @@ def function_names(module: Any = np) -> list[str]:
     return sorted([name for name, x in found if callable(x) and not isinstance(x, type) and x in FUNCTIONS])
 
 
+def with_newer(known: inspect.Signature, meaning: Callable[..., Any]) -> inspect.Signature:
+    """Return a signature of NumPy's with the keywords that its later versions have and ours has, too."""
+    own = getattr(meaning, "__kwdefaults__", None) or {}
+    newer = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=own[name])
+        for name in NEWER
+        if name in own and name not in known.parameters
+    ]
+    return known.replace(parameters=[*known.parameters.values(), *newer]) if newer else known
+
+
 def public_function(module: Any, name: str) -> Callable[..., Any]:
     """Return what a name of NumPy's means for Tensors, which it always returns."""
     function = getattr(module, name)
@@ -136,7 +149,7 @@ def public_function(module: Any, name: str) -> Callable[..., Any]:
             found = in_form_of(function, found)
         known = numpys_signature(function)
         if known is not None:
-            found.__signature__ = known  # type: ignore[attr-defined]  # for help()
+            found.__signature__ = with_newer(known, meaning)  # type: ignore[attr-defined]  # for help()
         if isinstance(function, np.ufunc):
             attach_methods(found, function)
         loaded = [sys.modules[owner] for owner in OF_NUMPY if owner in sys.modules]
