@@ -19,8 +19,12 @@ SHAPES: dict[str, tuple[float, ...]] = {
     "chi2": (3.4,),
     "f": (5.2, 7.1),
     "gamma": (2.6,),
+    "genextreme": (0.2,),
+    "genpareto": (0.15,),
     "invgamma": (3.3,),
+    "invgauss": (1.4,),
     "lognorm": (0.7,),
+    "loguniform": (0.4, 2.9),
     "pareto": (2.6,),
     "t": (4.5,),
     "truncnorm": (-0.7, 1.9),
@@ -38,6 +42,8 @@ CONTINUOUS = [name for name in CONTINUOUS if name not in DISCRETE]
 POINTS = np.array([-3.0, -0.5, 0.3, 0.7, 1.0, 1.7, 2.5, 9.0, np.nan, np.inf, -np.inf])
 NUMBERS = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 1.5, 6.0])
 PROBABILITIES = np.array([0.0, 0.1, 0.5, 0.9, 1.0, 1.1, np.nan, 1e-12])
+WITHOUT_QUANTILES = ("vonmises", "invgauss")
+SIGNED = ("genextreme", "genpareto")
 MOMENTS = ("entropy", "mean", "var", "std")
 
 GENERATOR = np.random.default_rng(1)
@@ -66,13 +72,37 @@ def test_continuous(name: str) -> None:
     for method in ("logpdf", "pdf", "logcdf", "cdf", "sf", "logsf"):
         require_same(name, method, POINTS, *shapes, **where)
         require_same(name, method, 0.8, *shapes, 0.1, np.array([1.0, 0.0, -1.0]))
-    if name != "vonmises":
+    if name not in WITHOUT_QUANTILES:
         for method in ("ppf", "isf"):
             require_same(name, method, PROBABILITIES, *shapes, **where)
     for method in MOMENTS:
         require_same(name, method, *shapes, **where)
     if shapes:
-        require_same(name, "pdf", POINTS, *[-9.0 for _ in shapes])
+        require_same(name, "pdf", POINTS, *[np.inf if name in SIGNED else -9.0 for _ in shapes])
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_extremes_with_shapes_of_either_sign_and_zero(name: str) -> None:
+    c = np.array([-1.5, -0.3, -1e-9, 0.0, 1e-9, 0.01, 0.3, 1.0, 1.4])
+    for method in ("logpdf", "pdf", "logcdf", "cdf", "sf", "logsf"):
+        require_same(name, method, POINTS[:, np.newaxis], c)
+    for method in ("ppf", "isf"):
+        require_same(name, method, PROBABILITIES[:, np.newaxis], c)
+    for method in MOMENTS:
+        require_same(name, method, c[(np.abs(c) > 0.1) | (c == 0)])  # SciPy's lose half of the digits between
+    distribution = getattr(ws, name)
+    for value in (-0.3, 0.0, 0.3):
+        point, shape = np.array(0.8), np.array(value)
+        both = lambda x, c: distribution.logpdf(x, c) + distribution.cdf(x, c) + distribution.ppf(x, c)
+        check_grads(both, (point, shape), order=2)
+        check_grads(lambda c: distribution.mean(c) + distribution.var(c) + distribution.entropy(c), (shape,), order=2)
+    assert np.all(np.isfinite(wg.grad(lambda c: np.sum(distribution.cdf(np.array([[-9.0], [9.0]]), c)))(c)))
+
+
+def test_entropies_of_inverse_gaussian_numbers_of_any_mean() -> None:
+    mu = np.array([1e-4, 0.03, 0.039, 0.041, 0.05, 1.0, 50.0])
+    require_same("invgauss", "entropy", mu)
+    assert np.all(np.isfinite(wg.grad(lambda mu: np.sum(ws.invgauss.entropy(mu)))(mu)))
 
 
 @pytest.mark.parametrize("name", DISCRETE)
@@ -97,7 +127,7 @@ def test_derivatives(name: str) -> None:
         point, inside = (np.array(0.9), np.array(1.3)), np.array(1.9 if name == "pareto" else 0.7)
         both = lambda x, *p: distribution.logpdf(x, *p) + distribution.cdf(x, *p) + distribution.entropy(*p)
         check_grads(both, (inside + 1.0, *shapes, *point), order=2)
-        if name != "vonmises":
+        if name not in WITHOUT_QUANTILES:
             check_grads(distribution.ppf, (np.array(0.4), *shapes, *point), order=2)
 
 
@@ -228,3 +258,29 @@ def test_distributions_have_the_methods_that_scipy_gives_them() -> None:
     for name, missing in (("multinomial", "pdf"), ("dirichlet", "pmf"), ("wishart", "pmf")):
         assert not hasattr(getattr(ws, name), missing)
         assert not hasattr(getattr(ss, name), missing)
+
+
+# Samples
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_statistics_of_samples(axis: Any) -> None:
+    shares, others = np.abs(ROOT), np.abs(OTHER)
+    pairs: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("zscore", (ROOT,), {"axis": axis}),
+        ("zscore", (ROOT,), {"axis": axis, "ddof": 1}),
+        ("entropy", (shares,), {"axis": axis}),
+        ("entropy", (shares, others, 2), {"axis": axis, "keepdims": True}),
+    ]
+    for name, args, options in pairs:
+        function = getattr(ws, name)
+        found = function(*args, **options)
+        assert type(found) is wg.Tensor
+        np.testing.assert_allclose(found.numpy(), getattr(ss, name)(*args, **options), rtol=1e-13, atol=1e-15)
+        of = [x for x in args if type(x) is np.ndarray]
+        check_grads(lambda *x, f=function, a=args, o=options: f(*x, *a[len(x) :], **o), tuple(of), order=2)
+    assert np.all(np.isnan(ws.zscore(np.full(3, 2.5))))
+    with pytest.raises(UsageError, match=r"zscore: nan_policy='omit'; 'propagate' is needed\. Leave NaN out first"):
+        ws.zscore(ROOT, nan_policy="omit")
+    with pytest.raises(UsageError, match=r"entropy: base=-2; a positive number is needed\. Pass 2 for bits"):
+        ws.entropy(shares, base=-2)

@@ -101,8 +101,9 @@ placed
 fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn
 """,
     "scipy.stats": """
-cauchy chi2 expon f geom gumbel_l gumbel_r halfnorm invgamma laplace logistic lognorm multinomial multivariate_normal
-multivariate_t nbinom pareto t truncnorm vonmises weibull_min wishart
+cauchy chi2 entropy expon f genextreme genpareto geom gumbel_l gumbel_r halfcauchy halfnorm invgamma invgauss laplace
+logistic lognorm loguniform maxwell multinomial multivariate_normal multivariate_t nbinom pareto rayleigh t truncnorm
+vonmises weibull_min wishart zscore
 """,
     "scipy.signal": """
 convolve2d correlate2d deconvolve detrend fftconvolve filtfilt lfilter lfilter_zi lfiltic medfilt oaconvolve resample

@@ -18,6 +18,8 @@ __all__ = ["CONTINUOUS"]
 LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)
 EULER = float(np.euler_gamma)
+LOG_GAMMA = sp.zeta(np.arange(2.0, 22)) * (-1) ** np.arange(2.0, 22) / np.arange(2.0, 22)
+"""Coefficients of the powers from 2 of the logarithm of gamma(1 + x); that of x is `-EULER`."""
 
 Value = Any
 
@@ -54,6 +56,79 @@ def f_var(n: Value, m: Value) -> Value:
     return either(there, 2 * m * m * (n + m - 2) / (n * (m - 2) * (m - 2) * (m - 4)), np.inf)
 
 
+def log_ratio(c: Value, x: Value) -> Value:
+    """Return log(1 + c x) / c, and x where c is 0, with the derivatives of a smooth function there."""
+    product = c * either((c == 0) & np.isinf(x), 0.0, x)
+    small = np.abs(product) < 0.1
+    near = x * sp.hyp2f1(1.0, 1.0, 2.0, -either(small, product, 0.0))
+    return either(small, near, np.log1p(either(small, 0.0, product)) / either(small, 1.0, c))
+
+
+def genextreme_logpdf(x: Value, c: Value) -> Value:
+    """Return the logarithm of the density, at the end of the support that of SciPy."""
+    power = log_ratio(-c, x)
+    end = np.isinf(power)
+    inner = -either(end, 0.0, power)
+    return either(end, either(c == 1, 0.0, -np.inf), (1 - c) * inner - np.exp(inner))
+
+
+def genextreme_mean(c: Value) -> Value:
+    """Return the mean."""
+    there = c >= -1
+    c = either(there, c, 1.0)
+    small = np.abs(c) < 0.05
+    series = np.polyval(LOG_GAMMA[::-1], either(small, c, 0.0)) * c - EULER
+    ratio = either(small, series, sp.gammaln(c + 1) / either(small, 1.0, c))
+    return either(there, -ratio * sp.exprel(ratio * c), np.nan)
+
+
+def genextreme_var(c: Value) -> Value:
+    """Return the variance."""
+    there = c >= -0.5
+    c = either(there, c, 1.0)
+    small = np.abs(c) < 0.05
+    series = np.polyval((LOG_GAMMA * (2 ** np.arange(2.0, 22) - 2))[::-1], either(small, c, 0.0))
+    ratio = either(small, series, (sp.gammaln(2 * c + 1) - 2 * sp.gammaln(c + 1)) / either(small, 1.0, c) ** 2)
+    return either(there, sp.gamma(c + 1) ** 2 * ratio * sp.exprel(ratio * c * c), np.nan)
+
+
+def genpareto_var(c: Value) -> Value:
+    """Return the variance."""
+    there = c < 0.5
+    c = either(there, c, 0.0)
+    return either(there, 1 / (1 - c) ** 2 / (1 - 2 * c), np.nan)
+
+
+def invgauss_tails(x: Value, mu: Value) -> tuple[Value, Value]:
+    """Return a normal number whose tail both probabilities have, and the logarithm of what is added to them."""
+    root = np.sqrt(x)
+    return (x / mu - 1) / root, 2 / mu + sp.log_ndtr(-(x / mu + 1) / root)
+
+
+def invgauss_logcdf(x: Value, mu: Value) -> Value:
+    """Return the logarithm of the distribution function."""
+    at, more = invgauss_tails(x, mu)
+    found = sp.log_ndtr(at)
+    return found + np.log1p(np.exp(more - found))
+
+
+def invgauss_logsf(x: Value, mu: Value) -> Value:
+    """Return the logarithm of the probability of more than x."""
+    at, less = invgauss_tails(x, mu)
+    found = sp.log_ndtr(-at)
+    return found + np.log1p(-np.exp(less - found))
+
+
+def invgauss_entropy(mu: Value) -> Value:
+    """Return the entropy, with the exponential integral by its asymptotic series where that is better."""
+    rate = 2 / mu
+    far = rate > 50
+    near = either(far, 1.0, rate)
+    series = np.polyval(sp.factorial(np.arange(20))[::-1], -1 / either(far, rate, 50.0)) / rate
+    scaled = either(far, series, np.exp(near) * sp.exp1(near))
+    return 0.5 * (1 + LOG_TWO_PI + 3 * np.log(mu)) - 1.5 * scaled
+
+
 def invgamma_var(a: Value) -> Value:
     """Return the variance."""
     there = a > 2
@@ -83,6 +158,12 @@ def logistic_logpdf(x: Value) -> Value:
     """Return the logarithm of the density."""
     y = -np.abs(x)
     return y - 2.0 * np.log1p(np.exp(y))
+
+
+def loguniform_var(a: Value, b: Value) -> Value:
+    """Return the variance."""
+    width = np.log(b) - np.log(a)
+    return (b - a) * (b + a) / (2 * width) - ((b - a) / width) ** 2
 
 
 def pareto_var(b: Value) -> Value:
@@ -262,6 +343,41 @@ CONTINUOUS = {
             var=lambda a: a,
         ),
         Continuous(
+            "genextreme",
+            shapes=("c",),
+            sample=(1.0,),
+            valid=np.isfinite,
+            lower=lambda c: either(c < 0, 1.0 / either(c < 0, c, -1.0), -np.inf),
+            upper=lambda c: either(c > 0, 1.0 / either(c > 0, c, 1.0), np.inf),
+            open_below=True,
+            logpdf=genextreme_logpdf,
+            logcdf=lambda x, c: -np.exp(-log_ratio(-c, x)),
+            cdf=lambda x, c: np.exp(-np.exp(-log_ratio(-c, x))),
+            sf=lambda x, c: -np.expm1(-np.exp(-log_ratio(-c, x))),
+            ppf=lambda q, c: -sp.boxcox(-np.log(q), c),
+            isf=lambda q, c: -sp.boxcox(-np.log1p(-q), c),
+            entropy=lambda c: EULER * (1 - c) + 1,
+            mean=genextreme_mean,
+            var=genextreme_var,
+        ),
+        Continuous(
+            "genpareto",
+            shapes=("c",),
+            sample=(1.0,),
+            valid=np.isfinite,
+            lower=0.0,
+            upper=lambda c: either(c < 0, -1.0 / either(c < 0, c, -1.0), np.inf),
+            logpdf=lambda x, c: -(c + 1) * log_ratio(c, x),
+            cdf=lambda x, c: -np.expm1(-log_ratio(c, x)),
+            sf=lambda x, c: np.exp(-log_ratio(c, x)),
+            logsf=lambda x, c: -log_ratio(c, x),
+            ppf=lambda q, c: -sp.boxcox1p(-q, -c),
+            isf=lambda q, c: -sp.boxcox(q, -c),
+            entropy=lambda c: 1 + c,
+            mean=lambda c: either(c < 1, 1 / (1 - either(c < 1, c, 0.0)), np.inf),
+            var=genpareto_var,
+        ),
+        Continuous(
             "gumbel_l",
             logpdf=lambda x: x - np.exp(x),
             cdf=lambda x: -np.expm1(-np.exp(x)),
@@ -284,6 +400,18 @@ CONTINUOUS = {
             entropy=lambda: EULER + 1.0,
             mean=lambda: EULER,
             var=lambda: math.pi**2 / 6,
+        ),
+        Continuous(
+            "halfcauchy",
+            lower=0.0,
+            logpdf=lambda x: math.log(2.0 / math.pi) - np.log1p(x * x),
+            cdf=lambda x: 2.0 / math.pi * np.arctan(x),
+            sf=lambda x: 2.0 / math.pi * np.arctan2(1.0, x),
+            ppf=lambda q: np.tan(math.pi / 2 * q),
+            isf=lambda q: 1.0 / np.tan(math.pi * q / 2),
+            entropy=lambda: math.log(2 * math.pi),
+            mean=lambda: math.inf,
+            var=lambda: math.inf,
         ),
         Continuous(
             "halfnorm",
@@ -312,6 +440,21 @@ CONTINUOUS = {
             entropy=lambda a: a - (a + 1.0) * sp.digamma(a) + sp.gammaln(a),
             mean=lambda a: either(a > 1, 1.0 / either(a > 1, a - 1, 1.0), np.inf),
             var=invgamma_var,
+        ),
+        Continuous(
+            "invgauss",
+            shapes=("mu",),
+            sample=(1.0,),
+            lower=0.0,
+            open_below=True,
+            logpdf=lambda x, mu: -0.5 * LOG_TWO_PI - 1.5 * np.log(x) - 0.5 * (np.sqrt(x) / mu - 1 / np.sqrt(x)) ** 2,
+            cdf=lambda x, mu: np.exp(invgauss_logcdf(x, mu)),
+            sf=lambda x, mu: np.exp(invgauss_logsf(x, mu)),
+            logcdf=invgauss_logcdf,
+            logsf=invgauss_logsf,
+            entropy=invgauss_entropy,
+            mean=lambda mu: mu,
+            var=lambda mu: mu**3,
         ),
         Continuous(
             "laplace",
@@ -353,6 +496,32 @@ CONTINUOUS = {
             var=lambda s: np.exp(s * s) * np.expm1(s * s),
         ),
         Continuous(
+            "loguniform",
+            shapes=("a", "b"),
+            sample=(1.0, 2.0),
+            valid=lambda a, b: (a > 0) & (a < b),
+            lower=lambda a, _b: a,
+            upper=lambda _a, b: b,
+            logpdf=lambda x, a, b: -np.log(x) - np.log(np.log(b) - np.log(a)),
+            cdf=lambda x, a, b: (np.log(x) - np.log(a)) / (np.log(b) - np.log(a)),
+            ppf=lambda q, a, b: np.exp(np.log(a) + q * (np.log(b) - np.log(a))),
+            entropy=lambda a, b: 0.5 * (np.log(a) + np.log(b)) + np.log(np.log(b) - np.log(a)),
+            mean=lambda a, b: (b - a) / (np.log(b) - np.log(a)),
+            var=loguniform_var,
+        ),
+        Continuous(
+            "maxwell",
+            lower=0.0,
+            logpdf=lambda x: 0.5 * math.log(2.0 / math.pi) + 2 * np.log(x) - 0.5 * x * x,
+            cdf=lambda x: sp.gammainc(1.5, x * x / 2.0),
+            sf=lambda x: sp.gammaincc(1.5, x * x / 2.0),
+            ppf=lambda q: np.sqrt(2 * sp.gammaincinv(1.5, q)),
+            isf=lambda q: np.sqrt(2 * sp.gammainccinv(1.5, q)),
+            entropy=lambda: EULER + 0.5 * LOG_TWO_PI - 0.5,
+            mean=lambda: 2 * math.sqrt(2.0 / math.pi),
+            var=lambda: 3 - 8 / math.pi,
+        ),
+        Continuous(
             "norm",
             symmetric=True,
             logpdf=norm_logpdf,
@@ -377,6 +546,19 @@ CONTINUOUS = {
             entropy=lambda b: 1 + 1.0 / b - np.log(b),
             mean=lambda b: either(b > 1, b / either(b > 1, b - 1, 1.0), np.inf),
             var=pareto_var,
+        ),
+        Continuous(
+            "rayleigh",
+            lower=0.0,
+            logpdf=lambda x: either(np.isinf(x), -np.inf, np.log(x) - 0.5 * x * x),
+            cdf=lambda x: -np.expm1(-0.5 * x * x),
+            sf=lambda x: np.exp(-0.5 * x * x),
+            logsf=lambda x: -0.5 * x * x,
+            ppf=lambda q: np.sqrt(-2 * np.log1p(-q)),
+            isf=lambda q: np.sqrt(-2 * np.log(q)),
+            entropy=lambda: EULER / 2.0 + 1 - 0.5 * LOG_TWO,
+            mean=lambda: math.sqrt(math.pi / 2),
+            var=lambda: (4 - math.pi) / 2,
         ),
         Continuous(
             "t",

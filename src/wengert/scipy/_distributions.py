@@ -328,8 +328,12 @@ def is_infinite(end: Any) -> bool:
 
 
 def inner(lower: Any, upper: Any) -> Any:
-    """Return a point inside of a support with an end."""
-    return lower + 1.0 if is_infinite(upper) else upper - 1.0 if is_infinite(lower) else (lower + upper) / 2
+    """Return a point inside of a support with an end, which may be infinite for some parameters only."""
+    if is_infinite(upper):
+        return lower + 1.0
+    below, above = np.isinf(lower), np.isinf(upper)
+    lower, upper = either(below, 0.0, lower), either(above, 0.0, upper)
+    return either(below | above, lower + upper + (1.0 * above - below), (lower + upper) / 2)
 
 
 class Discrete(Distribution):

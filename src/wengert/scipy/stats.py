@@ -3,6 +3,7 @@
 Each has SciPy's parameters, and of its methods those for which there are formulas, which return Tensors: `logpdf` and
 `pdf`, or for whole numbers `logpmf` and `pmf`; `logcdf`, `cdf`, `sf`, `logsf`, `ppf`, `isf`, `entropy`, `mean`, `var`,
 `std`. `rvs` takes a key of `wengert.random`, and its numbers are differentiable in the parameters.
+`zscore` and `entropy` are functions, of samples and of probabilities.
 
 >>> import wengert as wg
 >>> from wengert.scipy import stats
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from wengert.scipy._continuous import CONTINUOUS
 from wengert.scipy._discrete import DISCRETE
 from wengert.scipy._multivariate import MULTIVARIATE
+from wengert.scipy._samples import SAMPLES
 
-_EXPORTED: dict[str, Any] = {**CONTINUOUS, **DISCRETE, **MULTIVARIATE}
+_EXPORTED: dict[str, Any] = {**CONTINUOUS, **DISCRETE, **MULTIVARIATE, **SAMPLES}
 __all__ = sorted(_EXPORTED)
 globals().update(_EXPORTED)
 

@@ -1,0 +1,62 @@
+"""Statistics of samples, as in SciPy: `zscore` and `entropy`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+
+from wengert.core.dispatch import as_tensor
+from wengert.errors import UsageError, describe
+from wengert.scipy._distributions import numbers
+
+__all__ = ["SAMPLES"]
+
+
+def require_propagated(name: str, nan_policy: str) -> None:
+    """Raise an error unless NaN is to be treated as any number.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if nan_policy != "propagate":
+        given, needed = f"nan_policy={nan_policy!r}", "'propagate' is needed"
+        raise UsageError(describe(name, given, needed, "Leave NaN out first, with numpy.where or by indexing"))
+
+
+def zscore(a: Any, axis: Any = 0, ddof: float = 0, nan_policy: str = "propagate") -> Any:
+    """Return by how many standard deviations each number differs from the mean; NaN where all are equal."""
+    require_propagated("zscore", nan_policy)
+    (a,) = numbers("zscore", a)
+    mean = np.mean(a, axis=axis, keepdims=True)
+    spread = np.std(a, axis=axis, ddof=ddof, keepdims=True)
+    equal = spread <= np.abs(np.finfo(np.float64).eps * mean)
+    return as_tensor(np.where(equal, np.nan, (a - mean) / np.where(equal, 1.0, spread)))
+
+
+def entropy(
+    pk: Any,
+    qk: Any = None,
+    base: float | None = None,
+    axis: Any = 0,
+    *,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
+) -> Any:
+    """Return the entropy of probabilities, or that relative to others; both are divided by their sums.
+
+    Raises:
+        UsageError: the base is not positive, or NaN is to be left out.
+    """
+    require_propagated("entropy", nan_policy)
+    if base is not None and base <= 0:
+        raise UsageError(describe("entropy", f"base={base!r}", "a positive number is needed", "Pass 2 for bits"))
+    shares = [] if qk is None else numbers("entropy", qk)
+    shares = [x / np.sum(x, axis=axis, keepdims=True) for x in (*numbers("entropy", pk), *shares)]
+    found = np.sum((sp.entr if qk is None else sp.rel_entr)(*shares), axis=axis, keepdims=keepdims)
+    return as_tensor(found if base is None else found / math.log(base))
+
+
+SAMPLES = {function.__name__: function for function in (entropy, zscore)}
