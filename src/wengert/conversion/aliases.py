@@ -118,8 +118,8 @@ def shares_any(base: Tensor, others: Sequence[Tensor]) -> bool:
 
 def holders_outside(base: Tensor, region: Region) -> list[Tensor]:
     """Return the Tensors that a piece did not make and that may share memory with one."""
-    found = [r() for memory in SHARES.get(id(base), ()) for r in memory.holders.values()]
-    return [x for x in (base, *found) if x is not None and not region.made(x) and not stands_for_own(x, region)]
+    found = [x for memory in SHARES.get(id(base), ()) for x, _ in memory.held()]
+    return [x for x in (base, *found) if not region.made(x) and not stands_for_own(x, region)]
 
 
 def stands_for_own(handle: Tensor, region: Region) -> bool:

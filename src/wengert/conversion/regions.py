@@ -275,8 +275,7 @@ def ordered(value: Any, strides: Strides) -> Any:
 def enter(result: Tensor, memory: Memory, share: Share) -> None:
     """Let a traced result have a memory; the ndarrays that others know it as must stay as they are from now on."""
     hold(result, memory, share)
-    holders = [reference() for reference in memory.holders.values()]
-    plain = {id(x): x for x in holders if x is not None and type(x._trace) is Plain}
+    plain = {id(x): x for x, _ in memory.held() if type(x._trace) is Plain}
     value: Any = result
     while type(value) is Tensor:
         if isinstance(value._trace, Stage):

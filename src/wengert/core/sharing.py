@@ -4,10 +4,15 @@ After `y = a if c else b`, `y` is the memory of `a` where `c` holds, and that of
 hold their memories, each with the truth that it is theirs. A write to a handle reaches every other one that has a
 memory in common with it, where both truths hold; where nobody knows whether they do, or only a part is shared, the
 other is lost: its use raises. What may be an ndarray, which no traced write reaches, is not written to at all.
+
+Handles are forgotten by garbage collections, which happen in the middle of anything, in any thread: between the line
+that finds a memory and the one that lets another handle hold it, say.
 """
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
@@ -23,6 +28,7 @@ from wengert.core.watch import Lost, Undo, is_over, lose, rebound, snapshot
 from wengert.errors import GraphError, describe
 
 __all__ = [
+    "HOLDING",
     "SHARES",
     "Memory",
     "PartPlace",
@@ -37,19 +43,6 @@ __all__ = [
     "reach_sharers",
     "shared_with",
 ]
-
-
-class Memory:
-    """Be memory that several handles may stand for.
-
-    Attributes:
-        holders: these, by identity.
-    """
-
-    __slots__ = ("holders",)
-
-    def __init__(self) -> None:
-        self.holders: dict[int, weakref.ref[Tensor]] = {}
 
 
 class PartPlace(NamedTuple):
@@ -76,6 +69,31 @@ class Share(NamedTuple):
     truth: Any = True
     text: str = ""
     place: PartPlace | None = None
+
+
+class Memory:
+    """Be memory that several handles may stand for.
+
+    Attributes:
+        holders: these, by identity, with how each has it; one that is left alone stays, for who may hold it later.
+    """
+
+    __slots__ = ("holders",)
+
+    def __init__(self) -> None:
+        self.holders: dict[int, Holder] = {}
+
+    def held(self) -> list[tuple[Tensor, Share]]:
+        """Return the handles that have it, with how each does."""
+        holders = list(self.holders.values())  # in one step, as nothing is that a collection can interrupt
+        return [(handle, share) for reference, share in holders if (handle := reference()) is not None]
+
+
+class Holder(NamedTuple):
+    """Hold a handle that has a memory, and how."""
+
+    reference: weakref.ref[Tensor]
+    share: Share
 
 
 class Plain(Trace):
@@ -106,35 +124,67 @@ class Plain(Trace):
 
 
 SHARES: dict[int, dict[Memory, Share]] = {}
-"""The memories of the handles that may share some, by the handle's identity."""
+"""The memories of the handles that may share some, by the handle's identity.
+
+The dictionary of a handle is replaced, and never changed: what goes through one goes on to its end.
+"""
+
+HOLDING = threading.RLock()
+"""Held while a handle gets a memory, or one that is left alone with it loses it."""
+
+if hasattr(os, "register_at_fork"):  # nobody would ever release it in a process that was forked meanwhile
+    os.register_at_fork(before=HOLDING.acquire, after_in_parent=HOLDING.release, after_in_child=HOLDING.release)
 
 
 def hold(handle: Tensor, memory: Memory, share: Share) -> None:
-    """Let a handle have a memory."""
+    """Let a handle have a memory, and one that was left alone with it have it again."""
     identity = id(handle)
-    SHARES.setdefault(identity, {})[memory] = share
-    memory.holders[identity] = weakref.ref(handle, partial(forget, identity))  # a collection here calls `forget`
+    holder = Holder(weakref.ref(handle, partial(forget, identity)), share)
+    with HOLDING:
+        memory.holders[identity] = holder
+        for one, its in memory.held() if len(memory.holders) == 2 else [(handle, share)]:
+            SHARES[id(one)] = {**SHARES.get(id(one), {}), memory: its}
 
 
 def forget(identity: int, _: weakref.ref[Tensor]) -> None:
-    """Take out a handle that is no more, and the memories that only one is left to have."""
+    """Take out a handle that is no more, and the memories that only one is left to have.
+
+    Garbage collections call this, so that it must not wait for another thread. Where one is at work a handle keeps a
+    memory of its own, which takes time and nothing else.
+    """
     for memory in SHARES.pop(identity, ()):
-        holders = memory.holders
-        holders.pop(identity, None)
-        if len(holders) == 1:
-            (last,) = holders
-            left = SHARES.get(last, {})
-            left.pop(memory, None)
-            if not left:
-                SHARES.pop(last, None)
+        memory.holders.pop(identity, None)
+        if len(memory.holders) == 1 and HOLDING.acquire(blocking=False):
+            try:
+                leave_alone(memory)
+            finally:
+                HOLDING.release()
+
+
+def leave_alone(memory: Memory) -> None:
+    """Take a memory from the only handle that has it, if that is so."""
+    left = memory.held()  # which are not forgotten meanwhile
+    if len(left) == 1:
+        last = id(left[0][0])
+        shares = {one: share for one, share in SHARES.get(last, {}).items() if one is not memory}
+        if shares:
+            SHARES[last] = shares
+        else:
+            SHARES.pop(last, None)
 
 
 def memories_of(handle: Tensor) -> dict[Memory, Share]:
-    """Return the memories of a handle that owns its memory, among them its own, which it has not if it is a scalar."""
+    """Return the memories of a handle that owns its memory, among them its own, which it has not if it is a scalar.
+
+    It may be left alone with them at any time, and has them again as soon as another handle holds them.
+    """
     own = Share(None, scalar_text()) if may_be_scalar(handle) else Share()
-    if not any(share.truth is own.truth for share in SHARES.get(id(handle), {}).values()):
-        hold(handle, Memory(), own)
-    return SHARES[id(handle)]
+    found = SHARES.get(id(handle), {})
+    if any(share.truth is own.truth for share in found.values()):
+        return found
+    memory = Memory()
+    hold(handle, memory, own)
+    return {**found, memory: own}
 
 
 def scalar_text() -> str:
@@ -153,7 +203,7 @@ def scalar_text() -> str:
 def after(handle: Tensor) -> Tensor:
     """Return what an in-place operator leaves of a scalar or an array: another scalar, or the array."""
     found = snapshot(handle)
-    for memory, share in list(memories_of(handle).items()):
+    for memory, share in memories_of(handle).items():
         hold(found, memory, share)
     return found
 
@@ -207,13 +257,11 @@ def sharers(handle: Tensor) -> list[tuple[Tensor, list[tuple[Share, Share]]]]:
     """Return the handles that share memory with one, each with how both have each of the memories."""
     found: dict[int, tuple[Tensor, list[tuple[Share, Share]]]] = {}
     for memory, mine in SHARES.get(id(handle), {}).items():
-        for identity, reference in list(memory.holders.items()):
-            other = reference()
-            if other is None or other is handle or is_over(other):
+        for other, theirs in memory.held():
+            if other is handle or is_over(other):
                 continue
-            theirs = SHARES[identity][memory]
             if not is_over(mine.truth) and not is_over(theirs.truth):
-                found.setdefault(identity, (other, []))[1].append((mine, theirs))
+                found.setdefault(id(other), (other, []))[1].append((mine, theirs))
     return list(found.values())
 
 
