@@ -14,6 +14,7 @@ import pytest
 import scipy.optimize
 
 import wengert as wg
+from tests.cases import together
 from wengert import optim, tree
 from wengert.errors import DtypeError, FileFormatError, GraphError, ShapeError, UsageError
 
@@ -102,6 +103,29 @@ def test_bounds_and_constraints_of_containers() -> None:
     inside = scipy.optimize.NonlinearConstraint(lambda p: np.sum(p["w"] ** 2), -np.inf, 1.0)
     found = optim.minimize(loss, start, constraints=[inside], method="trust-constr", tol=1e-8)
     np.testing.assert_allclose(found.x["w"], math.sqrt(0.5), atol=1e-3)
+
+
+SIDES: dict[str, tuple[Any, Any, Any]] = {
+    "numbers": (np.zeros(3), (0.0, 2.0), [1.0, 2.0, 2.0]),
+    "arrays": (np.zeros(3), (np.zeros(3), np.array([0.5, 1.0, 4.0])), [0.5, 1.0, 3.0]),
+    "lists": (np.zeros(3), ([0, 0, 0], [0.5, 1, 4]), [0.5, 1.0, 3.0]),
+    "a number and a list": (np.zeros(2), [0, [0.5, 1]], [0.5, 1.0]),
+    "a number and an array": (np.zeros(2), (-np.inf, np.array([0.5, 1.0])), [0.5, 1.0]),
+    "pairs": (np.zeros(2), ((None, 0.5), (0, 1)), [0.5, 1.0]),
+    "lists of two are pairs": (np.zeros(2), ([0, 0.5], [0, 1]), [0.5, 1.0]),
+    "a number's": (0.0, (0.0, 0.5), 0.5),
+    "a number's pair": (0.0, [(0.0, 0.5)], 0.5),
+    "a matrix'": (np.zeros((2, 2)), (0.0, np.array([[0.5, 1.0], [2.0, 2.0]])), [[0.5, 1.0], [2.0, 2.0]]),
+    "SciPy's": (np.zeros(2), scipy.optimize.Bounds(0.0, [0.5, 1.0]), [0.5, 1.0]),
+}
+
+
+@together("name", SIDES)
+def test_bounds_of_arrays_and_numbers(name: str) -> None:
+    start, bounds, expected = SIDES[name]
+    free = 1.0 + np.arange(np.size(start)).reshape(np.shape(start))
+    found = optim.minimize(lambda x: np.sum((x - free) ** 2), start, bounds=bounds)
+    np.testing.assert_allclose(found.x, expected, atol=1e-5)
 
 
 def test_callbacks_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
@@ -333,6 +357,17 @@ def test_damaged_files_are_refused() -> None:
             lambda: optim.minimize(lambda p: p["a"], {"a": 1.0}, bounds=([0.0], 1.0)),
             UsageError,
             "optim.minimize: bounds of other containers than x0; a pair of lowest and highest values",
+        ),
+        (
+            lambda: optim.minimize(np.sum, np.zeros(2), bounds=(np.zeros(2), np.ones(2))),
+            UsageError,
+            "optim.minimize: two arrays for the bounds of two numbers; what tells whether they are lowest and highest "
+            "values, or a pair for each number, is needed. Pass scipy.optimize.Bounds",
+        ),
+        (
+            lambda: optim.minimize(np.sum, np.zeros(2), bounds=(0.0, np.ones(3))),
+            ShapeError,
+            r"optim.minimize: bounds of shape \(3,\) for x0 of shape \(2,\); a number or that shape is needed. Build",
         ),
         (
             lambda: optim.root(lambda x: x[:1], [1.0, 2.0]),

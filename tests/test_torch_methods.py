@@ -10,6 +10,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
+from wengert.autograd import OTHERWISE as AUTOGRAD_OTHERWISE
 from wengert.errors import DtypeError
 from wengert.numpy._torch_methods import METHODS, OTHERWISE, Otherwise
 
@@ -24,11 +25,17 @@ CALLS: dict[str, tuple[Any, Any]] = {
     "norm": (lambda x: x.norm(), lambda x: np.sqrt(np.sum(x**2))),
     "norm of order 1": (lambda x: x.norm(1), lambda x: np.sum(abs(x))),
     "norm along an axis": (lambda x: x.norm(dim=1, keepdim=True), lambda x: np.linalg.norm(x, axis=1, keepdims=True)),
+    "norm by NumPy's names": (
+        lambda x: x.norm(axis=1, keepdims=True),
+        lambda x: np.linalg.norm(x, axis=1, keepdims=True),
+    ),
     "norm along axes": (lambda x: x.norm(3, dim=(0, 1)), lambda x: np.sum(abs(x) ** 3) ** (1 / 3)),
     "norm kept": (lambda x: x.norm("fro", (0, 1), True), lambda x: np.sqrt(np.sum(x**2))[None, None]),
     "norm of a scalar": (lambda x: x[0, 1].norm(), lambda x: abs(x[0, 1])),
     "softmax": (lambda x: x.softmax(-1), lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True)),
     "softmax by name": (lambda x: x.softmax(dim=0), lambda x: np.exp(x) / np.exp(x).sum(0)),
+    "softmax by NumPy's name": (lambda x: x.softmax(axis=0), lambda x: np.exp(x) / np.exp(x).sum(0)),
+    "log_softmax by NumPy's name": (lambda x: x.log_softmax(axis=0), lambda x: x - np.log(np.exp(x).sum(0))),
     "log_softmax": (lambda x: x.log_softmax(0), lambda x: x - np.log(np.exp(x).sum(0))),
     "sigmoid": (lambda x: x.sigmoid(), lambda x: 1 / (1 + np.exp(-x))),
     "add": (lambda x: x.add(x, alpha=2), lambda x: 3 * x),
@@ -153,3 +160,15 @@ def test_arrays_are_made_in_the_form_of_anything() -> None:
     np.testing.assert_array_equal(wg.vmap(wg.jacobian(powers))(np.array([2.0]))[0], slope)
     powers(x)[3].backward()
     assert x.grad == 12.0
+
+
+def test_an_option_by_both_names_is_an_error() -> None:
+    with pytest.raises(TypeError, match="multiple values for keyword argument 'dim'"):
+        wg.tensor(X).norm(axis=0, dim=1)
+
+
+@together("name", AUTOGRAD_OTHERWISE)
+def test_names_of_pytorchs_autograd_say_how_the_same_is_written(name: str) -> None:
+    text = f"module 'wengert.autograd' has no attribute {name!r}; write {AUTOGRAD_OTHERWISE[name]}"
+    with pytest.raises(AttributeError, match="^" + re.escape(text) + "$"):
+        getattr(wg.autograd, name)

@@ -1,5 +1,7 @@
 """The tape API, with the names PyTorch users know."""
 
+from typing import TYPE_CHECKING, NoReturn
+
 from wengert.traces.backward import backward, grad
 from wengert.traces.context import Context
 from wengert.traces.function import Function
@@ -32,3 +34,22 @@ __all__ = [
     "saved_tensors_hooks",
     "set_grad_enabled",
 ]
+
+if not TYPE_CHECKING:  # checkers know the names
+
+    def __getattr__(name: str) -> NoReturn:
+        written = f"; write {OTHERWISE[name]}" if name in OTHERWISE else ""
+        raise AttributeError(f"module 'wengert.autograd' has no attribute {name!r}{written}")
+
+
+OTHERWISE = {
+    "Variable": "wengert.tensor(data, requires_grad=True)",
+    "forward_ad": "wengert.jvp",
+    "functional": "wengert.jacobian, hessian, hvp, jvp and vjp by their names",
+    "gradcheck": "wengert.testing.check_grads",
+    "gradgradcheck": "wengert.testing.check_grads(f, x, order=2)",
+    "graph": "wengert.autograd.saved_tensors_hooks",
+    "profiler": "wengert.jit(f).lower(x).profile()",
+    "set_detect_anomaly": "with wengert.autograd.detect_anomaly()",
+}
+"""What is written here for names of PyTorch."""

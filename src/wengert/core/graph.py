@@ -55,6 +55,8 @@ class Equation:
     >>> (equation,) = wg.graph.trace(lambda x: x * 2.0)(1.0).equations
     >>> equation.primitive.name, equation.inputs[1], equation.outputs[0].dtype
     ('multiply', 2.0, dtype('float64'))
+    >>> equation
+    <equation multiply: float, float -> float>
     """
 
     __slots__ = ("inputs", "origin", "outputs", "params", "primitive")
@@ -78,6 +80,10 @@ class Equation:
         """The source position; worked out only when it is asked for."""
         origin = self.origin
         return origin if origin is None or isinstance(origin, Position) else position_of(*origin)
+
+    def __repr__(self) -> str:
+        given = ", ".join(aval_text(x if type(x) is Variable else aval_of(x)) for x in self.inputs)
+        return f"<equation {self.primitive.name}: {given} -> {', '.join(map(aval_text, self.outputs))}>"
 
     def using(self, inputs: tuple[Any, ...]) -> Equation:
         """Return the same equation of other operands."""

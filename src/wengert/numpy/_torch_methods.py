@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, cast
 
 import numpy as np
@@ -85,6 +86,7 @@ OTHERWISE: dict[str, str] = {
     "data": "x.detach(), or write into x under wengert.no_grad()",
     "deg2rad": "np.deg2rad(x)",
     "det": "np.linalg.det(x)",
+    "detach_": "x = x.detach()",
     "diag": "np.diag(x)",
     "diff": "np.diff(x)",
     "digamma": "wengert.scipy.special.digamma(x)",
@@ -261,6 +263,22 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     return self.reshape(*shape, copy=False) if shape else self[...]
 
 
+NAMES = {"axis": "dim", "keepdims": "keepdim"}
+"""PyTorch's names of options, by NumPy's."""
+
+
+def with_axis(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a method of PyTorch's that knows NumPy's names of its options, too."""
+
+    @wraps(method)
+    def either(self: Tensor, *args: Any, **options: Any) -> Tensor:
+        renamed = {NAMES[key]: options.pop(key) for key in tuple(options) if key in NAMES}
+        return method(self, *args, **renamed, **options)
+
+    return either
+
+
+@with_axis
 def norm(self: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Return the norm of order `p` of all elements, or along axes, as PyTorch has it: no matrix norms but "fro".
 
@@ -288,11 +306,13 @@ def special(name: str) -> Callable[..., Any]:
     return getattr(functions, name)  # type: ignore[no-any-return]  # a function
 
 
+@with_axis
 def softmax(self: Tensor, dim: Any) -> Tensor:
     """Return the exponentials divided by their sum along an axis."""
     return cast(Tensor, special("softmax")(self, dim))
 
 
+@with_axis
 def log_softmax(self: Tensor, dim: Any) -> Tensor:
     """Return the logarithm of `softmax`."""
     return cast(Tensor, special("log_softmax")(self, dim))

@@ -116,13 +116,18 @@ class Problem:
                 found[key] = self.back(found[key])
         return found
 
-    def limits(self, bounds: Any) -> Any:
-        """Return bounds as SciPy takes them: its own, or a pair of lowest and highest values."""
-        if bounds is None or flatten(self.example)[1] is None:
-            return bounds
+    def limits(self, bounds: Any, *, pairs: bool = False) -> Any:
+        """Return bounds as SciPy takes them: its own, or a pair of lowest and highest values.
+
+        Args:
+            bounds: the user's.
+            pairs: whether SciPy's own are a pair for each number, not a pair of vectors.
+        """
         from scipy.optimize import Bounds
 
-        if isinstance(bounds, Bounds):
+        if bounds is None or isinstance(bounds, Bounds):
+            return bounds
+        if flatten(self.example)[1] is None and not (pairs and self.are_sides(bounds)):
             return bounds
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:
             raise UsageError(
@@ -135,10 +140,31 @@ class Problem:
             )
         return Bounds(self.side(bounds[0]), self.side(bounds[1]))
 
+    def are_sides(self, bounds: Any) -> bool:
+        """Tell whether bounds of a number or an array are lowest and highest values, not SciPy's pair for each number.
+
+        Two things without a number among them could be either where there are two numbers: then they are SciPy's,
+        unless they are arrays, as lowest and highest values mostly are and pairs mostly are not.
+        """
+        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+            return False
+        if self.start.size != 2 or any(isinstance(x, int | float | np.number) for x in bounds):
+            return True
+        if not any(isinstance(x, np.ndarray | Tensor) for x in bounds):
+            return False
+        raise UsageError(
+            describe(
+                self.name,
+                "two arrays for the bounds of two numbers",
+                "what tells whether they are lowest and highest values, or a pair for each number, is needed",
+                "Pass scipy.optimize.Bounds(lowest, highest), or a list of tuples",
+            )
+        )
+
     def side(self, limit: Any) -> Vector:
         """Return lowest or highest values as a vector."""
         leaves, structure = flatten(self.example)
-        given, other = flatten(limit)
+        given, other = flatten(np.array(limit, dtype=float) if structure is None and is_array(limit) else limit)
         if other is None:
             given = given * len(leaves)
         elif other != structure:
@@ -150,7 +176,18 @@ class Problem:
                     "Build both like x0",
                 )
             )
-        wide = [np.broadcast_to(x, np.shape(leaf)) for x, leaf in zip(given, leaves, strict=True)]
+        shapes = [(np.shape(x), np.shape(leaf)) for x, leaf in zip(given, leaves, strict=True)]
+        for shape, needed in shapes:
+            if shape not in ((), needed):
+                raise ShapeError(
+                    describe(
+                        self.name,
+                        f"bounds of shape {shape} for x0 of shape {needed}",
+                        "a number or that shape is needed",
+                        "Build them like x0",
+                    )
+                )
+        wide = [np.broadcast_to(x, shape) for x, (_, shape) in zip(given, shapes, strict=True)]
         return np.array(tree.ravel(unflatten(structure, [np.array(x, float) for x in wide]))[0])
 
     def constraint(self, given: Any) -> Any:
@@ -227,8 +264,8 @@ def minimize(
         x0: where to start: an array, a number, or containers of floats. Lists of numbers are arrays, as in SciPy.
         args: further arguments.
         method: SciPy's name of a method.
-        bounds: as in SciPy if `x0` is an array; otherwise a pair of lowest and highest values, each a number or a
-            container like `x0`.
+        bounds: a pair of lowest and highest values, each a number or a container like `x0`; or as in SciPy if `x0` is
+            an array. (Of two numbers, two lists are SciPy's pairs, and two arrays are refused.)
         constraints: as in SciPy, their functions of a container like `x0`; derivatives are filled in.
         tol: as in SciPy.
         callback: is called after each iteration, with a container like `x0`, or SciPy's result by the name of
@@ -241,7 +278,8 @@ def minimize(
         SciPy's result: `x` in the containers of `x0`, `fun`, `jac`, `success`, `message`, `nit` and others.
 
     Raises:
-        UsageError: bounds do not fit.
+        UsageError: bounds are none, are of other containers, or could be read in two ways.
+        ShapeError: bounds have another shape than `x0`.
         DtypeError: `fun` cannot be called, or `x0` has leaves that are no real numbers.
 
     >>> def banana(p):
@@ -267,7 +305,7 @@ def minimize(
         problem.value if name in WITHOUT_GRADIENT else problem.value_and_gradient,
         problem.start,
         method=method,
-        bounds=problem.limits(bounds),
+        bounds=problem.limits(bounds, pairs=True),
         constraints=[problem.constraint(c) for c in many],
         tol=tol,
         callback=reporter(problem, callback, progress),
