@@ -12,6 +12,7 @@ import scipy.stats as ss
 import wengert as wg
 import wengert.scipy.stats as ws
 from wengert.errors import ShapeError, UsageError
+from wengert.numpy._left_out import LEFT_OUT
 from wengert.testing import check_grads
 
 SHAPES: dict[str, tuple[float, ...]] = {
@@ -284,3 +285,10 @@ def test_statistics_of_samples(axis: Any) -> None:
         ws.zscore(ROOT, nan_policy="omit")
     with pytest.raises(UsageError, match=r"entropy: base=-2; a positive number is needed\. Pass 2 for bits"):
         ws.entropy(shares, base=-2)
+
+
+def test_every_name_is_there_or_left_out_for_a_reason() -> None:
+    assert set(ss.__all__) - set(ws.__all__) - set(LEFT_OUT["scipy.stats"]) == set()
+    assert not set(ws.__all__) & set(LEFT_OUT["scipy.stats"])
+    with pytest.raises(AttributeError, match=r"^scipy.stats.gaussian_kde has no derivative in Wengert; write the mean"):
+        ws.gaussian_kde  # noqa: B018 - asking is the test

@@ -21,6 +21,9 @@ import scipy.fft
 import scipy.linalg
 import scipy.optimize
 import scipy.sparse
+import scipy.spatial
+import scipy.special
+import scipy.stats
 from numpy._core.overrides import array_function_dispatch
 
 import wengert as wg
@@ -349,21 +352,34 @@ def test_libraries_that_ask_for_elements_are_known_by_name() -> None:
     assert str(error.value) == ASARRAY.format("asarray", (2,), action)
 
 
+USE = "Use wengert.scipy.{}, or declare a rule by wengert.custom_rule"
+WRITE = "Write it with NumPy's functions, for there is no wengert.scipy.{}, or declare a rule by wengert.custom_rule"
+
+
 @together(
     "function, action",
     [
         (
             scipy.linalg.expm,
-            "Use wengert.scipy.linalg, which has SciPy's names, or declare a rule by wengert.custom_rule",
+            "Use wengert.scipy.linalg.expm, or declare a rule by wengert.custom_rule",
         ),
         (
             scipy.linalg.inv,
-            "Use wengert.scipy.linalg, which has SciPy's names, or declare a rule by wengert.custom_rule",
+            "Use wengert.scipy.linalg.inv, or declare a rule by wengert.custom_rule",
         ),
         (
             lambda x: scipy.linalg.solve_triangular(x, x),  # a decorator asks
-            "Use wengert.scipy, which has SciPy's names, or declare a rule by wengert.custom_rule",
+            "Use wengert.scipy.linalg.solve_triangular, or declare a rule by wengert.custom_rule",
         ),
+        (lambda x: scipy.stats.norm(loc=x).logpdf(2.0), USE.format("stats.norm")),
+        (lambda x: scipy.stats.norm.logpdf(x), USE.format("stats.norm")),
+        (lambda x: scipy.spatial.distance.cdist(x, x), USE.format("spatial.distance.cdist")),
+        (lambda x: scipy.stats.zscore(x), USE.format("stats.zscore")),
+        (lambda x: scipy.stats.nakagami.pdf(x, 1.0), WRITE.format("stats.nakagami")),
+        (lambda x: scipy.stats.gaussian_kde(x), WRITE.format("stats.gaussian_kde")),
+        (lambda x: scipy.special.perm(x, 2), WRITE.format("special.perm")),
+        (lambda x: scipy.special.sph_harm_y(1, 1, x, x), WRITE.format("special.sph_harm_y")),
+        (lambda x: scipy.linalg.schur(x), WRITE.format("linalg.schur")),
         (lambda x: scipy.fft.dct(x[0]), "Use numpy.fft"),
         (
             lambda x: scipy.optimize.rosen(x[0]),
@@ -378,6 +394,13 @@ def test_functions_of_scipy_that_take_no_tensors_say_which_do(function: Any, act
     text = str(error.value)
     assert text.startswith("asarray: a Tensor of shape (2")
     assert text.endswith(ASARRAY.format("", "", action).partition("silently")[2])
+
+
+def test_functions_that_numpy_vectorizes_say_which_does_it_for_tensors() -> None:
+    twice = np.vectorize(lambda y: 2 * y)
+    for transformation in (wg.jit, wg.grad):
+        with pytest.raises(GraphError, match=r"^vectorize: a Tensor of shape \(2,\) .* Write wengert.numpy.vectorize"):
+            transformation(lambda x: twice(x).sum())(np.ones(2))
 
 
 def test_errors_that_c_code_goes_on_after_are_told() -> None:

@@ -35,7 +35,7 @@ LIKELY = (
 """Modules of which the first that has a name is most likely meant; the others follow."""
 PLACES_HEAD = '''"""Where public names are, for errors that say so; `python -m tools.public_names` writes this."""
 
-__all__ = ["PLACES"]
+__all__ = ["PLACES", "SCIPYS"]
 
 '''
 HEAD = """# Public names
@@ -100,7 +100,15 @@ def places() -> str:
         known.update(names)
         if names:
             lines.append(f'    "{module}": """\n{textwrap.fill(" ".join(names), 120)}\n""",\n')
-    return PLACES_HEAD + "PLACES = {\n" + "".join(lines) + "}\n"
+    return PLACES_HEAD + "PLACES = {\n" + "".join(lines) + "}\n" + scipys()
+
+
+def scipys() -> str:
+    """Return the text about all names under SciPy's paths, those that are elsewhere, too, included."""
+    modules = sorted(name.removeprefix("wengert.") for name in MODULES if name.startswith("wengert.scipy."))
+    found = {module: " ".join(sorted(importlib.import_module(f"wengert.{module}").__all__)) for module in modules}
+    lines = [f'    "{module}": """\n{textwrap.fill(names, 120)}\n""",\n' for module, names in found.items()]
+    return "SCIPYS = {\n" + "".join(lines) + "}\n"
 
 
 def main() -> None:

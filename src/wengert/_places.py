@@ -1,6 +1,6 @@
 """Where public names are, for errors that say so; `python -m tools.public_names` writes this."""
 
-__all__ = ["PLACES"]
+__all__ = ["PLACES", "SCIPYS"]
 
 PLACES = {
     "numpy": """
@@ -130,5 +130,51 @@ cdist pdist squareform
 """,
     "nn": """
 functional
+""",
+}
+SCIPYS = {
+    "scipy.integrate": """
+cumulative_trapezoid fixed_quad romb simpson trapezoid
+""",
+    "scipy.interpolate": """
+Akima1DInterpolator BSpline BarycentricInterpolator CubicHermiteSpline CubicSpline InterpolatedUnivariateSpline
+KroghInterpolator PPoly PchipInterpolator RectBivariateSpline RegularGridInterpolator barycentric_interpolate interp1d
+interpn krogh_interpolate make_interp_spline make_lsq_spline pchip pchip_interpolate splantider splder splev splint
+splrep
+""",
+    "scipy.linalg": """
+LinAlgError LinAlgWarning block_diag cho_factor cho_solve cholesky circulant coshm cosm det dft eig eigh eigvals
+eigvalsh expm fractional_matrix_power hadamard hankel helmert hilbert inv invhilbert invpascal khatri_rao logm lstsq lu
+lu_factor lu_solve norm orthogonal_procrustes pascal pinv polar qr sinhm sinm solve solve_banded
+solve_continuous_lyapunov solve_discrete_lyapunov solve_lyapunov solve_sylvester solve_toeplitz solve_triangular sqrtm
+svd svdvals tanhm tanm toeplitz
+""",
+    "scipy.ndimage": """
+affine_transform convolve convolve1d correlate correlate1d gaussian_filter gaussian_filter1d laplace map_coordinates
+prewitt rotate shift sobel spline_filter spline_filter1d uniform_filter uniform_filter1d zoom
+""",
+    "scipy.signal": """
+convolve convolve2d correlate correlate2d deconvolve detrend fftconvolve filtfilt hilbert lfilter lfilter_zi lfiltic
+medfilt oaconvolve resample resample_poly savgol_coeffs savgol_filter sosfilt sosfilt_zi sosfiltfilt upfirdn
+""",
+    "scipy.spatial.distance": """
+cdist pdist squareform
+""",
+    "scipy.special": """
+airy beta betainc betaincc betainccinv betaincinv betaln binom boxcox boxcox1p cbrt chdtr chdtrc chdtri comb cosdg cosm1
+cotdg dawsn digamma ellipe ellipeinc ellipk ellipkinc ellipkm1 entr erf erfc erfcinv erfcx erfi erfinv eval_chebyc
+eval_chebys eval_chebyt eval_chebyu eval_gegenbauer eval_genlaguerre eval_hermite eval_hermitenorm eval_jacobi
+eval_laguerre eval_legendre eval_sh_chebyt eval_sh_chebyu eval_sh_legendre exp1 exp10 exp2 expi expit expm1 expn exprel
+factorial fdtr fdtrc fdtri fresnel gamma gammainc gammaincc gammainccinv gammaincinv gammaln gammasgn gdtr gdtrc hankel1
+hankel2 huber hyp0f1 hyp1f1 hyp2f1 hyperu i0 i0e i1 i1e inv_boxcox inv_boxcox1p iv ive j0 j1 jn jv jve k0 k0e k1 k1e
+kl_div kn kv kve lambertw log1p log_expit log_ndtr log_softmax loggamma logit logsumexp modstruve multigammaln ndtr
+ndtri ndtri_exp owens_t pdtr pdtrc poch polygamma powm1 pseudo_huber psi rel_entr rgamma round shichi sici sinc sindg
+softmax softplus spence spherical_in spherical_jn spherical_kn spherical_yn stdtr stdtrit struve tandg wofz wrightomega
+xlog1py xlogy y0 y1 yn yv yve zeta
+""",
+    "scipy.stats": """
+bernoulli beta binom categorical cauchy chi2 dirichlet entropy expon f gamma genextreme genpareto geom gumbel_l gumbel_r
+halfcauchy halfnorm invgamma invgauss laplace logistic lognorm loguniform maxwell multinomial multivariate_normal
+multivariate_t nbinom norm pareto poisson rayleigh t truncnorm uniform vonmises weibull_min wishart zscore
 """,
 }

@@ -7,6 +7,7 @@ nothing of Tensors. Frames are looked at when a refusal is written, so nobody pa
 from __future__ import annotations
 
 import re
+import sys
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ SOLVE = (
     "Write what is minimised with NumPy's functions, or let it solve with wengert.stop_gradient(x) and take steps of "
     "Newton's method from what it finds, which have the derivatives"
 )
+MIRRORED = ("interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
 LIBRARIES = {
     "pandas": "Take the numbers of the Series or DataFrame first, with .to_numpy()",
     "scipy.sparse": (
@@ -37,10 +39,9 @@ LIBRARIES = {
     "scipy.optimize": SOLVE,
     "wengert.optim": SOLVE,
     **{
-        f"scipy.{name}": f"Use wengert.scipy.{name}, which has SciPy's names, or declare a rule by wengert.custom_rule"
-        for name in ("interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
+        package: f"Use wengert.{package}, where it has the function, or declare a rule by wengert.custom_rule"
+        for package in (*(f"scipy.{name}" for name in MIRRORED), "scipy")
     },
-    "scipy": "Use wengert.scipy, which has SciPy's names, or declare a rule by wengert.custom_rule",
 }
 """What to do where a package asks for the elements of what its own objects are combined with."""
 
@@ -70,11 +71,12 @@ def remedy_by_source(code: CodeType, offset: int) -> str | None:
 
 
 class Asked(NamedTuple):
-    """Describe who asks: the name of the function, what to write instead, and the user's line."""
+    """Describe who asks: the name of the function, what to write instead, the user's line, whether a library asks."""
 
     name: str
     action: str
     position: Position
+    by_library: bool = False
 
 
 def asked_for_array(frame: FrameType | None) -> Asked | None:
@@ -83,20 +85,57 @@ def asked_for_array(frame: FrameType | None) -> Asked | None:
     Args:
         frame: the one that asks; that of the user is further out.
     """
-    known, through = "", False
+    known, through, vectorized = "", False, False
+    outermost: FrameType | None = None
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         package = next((x for x in LIBRARIES if module == x or module.startswith(f"{x}.")), "")
         if not package and not is_own(frame.f_code.co_filename):
             position = position_of(frame.f_code, frame.f_lasti)
-            if known:
-                return Asked("asarray", LIBRARIES[known], position)
+            if known and outermost is not None:
+                called = use_at(frame.f_code, frame.f_lasti).called
+                return Asked("asarray", scipys_remedy(known, outermost, called) or LIBRARIES[known], position, True)
+            if vectorized:
+                return Asked("vectorize", "Write wengert.numpy.vectorize", position)
             return None if through else asked_by_line(frame, position)
         if package and (package != "scipy" or not known):  # parts that the others share, such as decorators
             known = package
+        if package:
+            outermost = frame
+        if module.startswith("numpy.") and frame.f_code.co_qualname == "vectorize.__call__":
+            vectorized = True
         through = through or frame.f_code.co_filename.startswith(PACKAGE_PREFIX)
         frame = frame.f_back
     return None
+
+
+def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
+    """Return whether there is another function for the one of SciPy's that asks; None if that has no public name.
+
+    Args:
+        package: the package that asks.
+        frame: that of the function that the user calls.
+        called: how the user calls it.
+    """
+    from wengert._places import SCIPYS
+
+    if package != "scipy" and package.removeprefix("scipy.") not in MIRRORED:
+        return None
+    own = frame.f_locals.get("self")
+    distribution = getattr(getattr(own, "dist", own), "name", None)  # of those that are frozen, too
+    for name in (distribution, called, frame.f_code.co_name, frame.f_code.co_qualname.partition(".")[0]):
+        for module, names in SCIPYS.items():
+            if name in public_names(module) and module.startswith(package):
+                rule = "declare a rule by wengert.custom_rule"
+                if name in names.split():
+                    return f"Use wengert.{module}.{name}, or {rule}"
+                return f"Write it with NumPy's functions, for there is no wengert.{module}.{name}, or {rule}"
+    return None
+
+
+def public_names(module: str) -> frozenset[str]:
+    """Return the public names of a module, none of one that is not imported."""
+    return frozenset(getattr(sys.modules.get(module), "__all__", ()))
 
 
 def asked_for_product(frame: FrameType | None) -> bool:
@@ -111,7 +150,7 @@ def asked_for_product(frame: FrameType | None) -> bool:
 def library_that_asks(frame: FrameType | None) -> str | None:
     """Return what to write instead where a library asks for a number; None if it is the user's program that does."""
     asked = asked_for_array(frame)
-    return None if asked is None or asked.action not in LIBRARIES.values() else asked.action
+    return asked.action if asked is not None and asked.by_library else None
 
 
 def asked_by_line(frame: FrameType, position: Position) -> Asked | None:

@@ -266,7 +266,7 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
 
     def _require_plain(self, name: str, asked: Asked | None = None) -> None:
         if innermost_trace(self) is not None:
-            name, action, position = asked or (name, "Use functions of wengert.numpy", None)
+            name, action, position = asked[:3] if asked else (name, "Use functions of wengert.numpy", None)
             if position is not None and is_staged(self):
                 needed = "a plain value is needed, because an ndarray holds numbers"
                 raise TracedTruthError(describe(name, f"{self._shown()} ({position})", needed, action))

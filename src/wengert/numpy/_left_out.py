@@ -140,11 +140,86 @@ SCIPY_INTERPOLATE: Mapping[str, str] = {
     **because("use numpy.linalg.solve with the matrix of the kernel", "RBFInterpolator Rbf"),
 }
 
+SCIPY_STATS: Mapping[str, str] = {
+    **because(
+        "it belongs to SciPy's own code",
+        "BootstrapMethod ConstantInputWarning DegenerateDataWarning FitError MonteCarloMethod NearConstantInputWarning "
+        "PermutationMethod test",
+    ),
+    **because(
+        "it is an old name of a module of SciPy's",
+        "biasedurn distributions kde morestats mstats_basic mstats_extras mvn stats",
+    ),
+    **because("masks are forgotten by its arithmetic; use numpy.where, or where= of reductions", "mstats"),
+    **because(
+        "it makes distributions of functions or samples; write logpdf and cdf with NumPy's functions",
+        "Binomial CensoredData Covariance Logistic Mixture Normal Uniform abs exp log make_distribution "
+        "order_statistic rv_continuous rv_discrete rv_histogram truncate",
+    ),
+    **because("write the mean of norm.pdf over the samples with numpy.mean", "gaussian_kde"),
+    **because("it is another name of loguniform", "reciprocal"),
+    **because("use gamma with that shape", "erlang"),
+    **because("use invgauss with mu=1", "wald"),
+    **because("use lognorm with s=1", "gibrat"),
+    **because(
+        "no formulas are written for the distribution; write its logpdf with NumPy's functions",
+        "alpha anglit arcsine argus betabinom betanbinom betaprime boltzmann bradford burr burr12 chi cosine "
+        "crystalball dgamma dirichlet_multinomial dlaplace dpareto_lognorm dweibull exponnorm exponpow exponweib "
+        "fatiguelife fisk foldcauchy foldnorm gausshyper genexpon gengamma genhalflogistic genhyperbolic geninvgauss "
+        "genlogistic gennorm gompertz halfgennorm halflogistic hypergeom hypsecant invweibull invwishart irwinhall "
+        "jf_skew_t johnsonsb johnsonsu kappa3 kappa4 ksone kstwo kstwobign landau laplace_asymmetric levy levy_l "
+        "levy_stable loggamma loglaplace logser lomax matrix_normal matrix_t mielke moyal multivariate_hypergeom "
+        "nakagami ncf nchypergeom_fisher nchypergeom_wallenius nct ncx2 nhypergeom normal_inverse_gamma norminvgauss "
+        "pearson3 planck poisson_binom powerlaw powerlognorm powernorm randint rdist recipinvgauss rel_breitwigner "
+        "rice semicircular skellam skewcauchy skewnorm studentized_range trapezoid triang truncexpon truncpareto "
+        "truncweibull_min tukeylambda vonmises_fisher vonmises_line weibull_max wrapcauchy yulesimon zipf zipfian",
+    ),
+    **because(
+        "it draws random numbers; use wengert.random",
+        "ortho_group qmc random_correlation random_table sobol_indices special_ortho_group uniform_direction "
+        "unitary_group",
+    ),
+    **because(
+        "its p-value is a table's or a simulation's; call SciPy's own on plain arrays",
+        "alexandergovern anderson anderson_ksamp ansari barnard_exact bartlett binomtest boschloo_exact brunnermunzel "
+        "bws_test chatterjeexi chi2_contingency chisquare combine_pvalues contingency cramervonmises "
+        "cramervonmises_2samp dunnett epps_singleton_2samp f_oneway false_discovery_control fisher_exact fligner "
+        "friedmanchisquare goodness_of_fit jarque_bera kruskal ks_1samp ks_2samp kstest kurtosistest levene logrank "
+        "mannwhitneyu median_test monte_carlo_test mood multiscale_graphcorr normaltest page_trend_test "
+        "permutation_test poisson_means_test power power_divergence quantile_test ranksums shapiro skewtest "
+        "ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tukey_hsd wilcoxon",
+    ),
+    **because(
+        "it counts or ranks, and is constant between jumps; call SciPy's own on plain arrays",
+        "binned_statistic binned_statistic_2d binned_statistic_dd cumfreq ecdf kendalltau mode percentileofscore "
+        "rankdata relfreq somersd spearmanr spearmanrho tiecorrect weightedtau",
+    ),
+    **because(
+        "it searches or draws by its samples; use wengert.optim.minimize with the likelihood",
+        "bayes_mvs bootstrap boxcox_normmax boxcox_normplot fit mvsdist ppcc_max ppcc_plot probplot yeojohnson "
+        "yeojohnson_normmax yeojohnson_normplot",
+    ),
+    **because("use wengert.scipy.special.boxcox, and write the likelihood with it", "boxcox boxcox_llf yeojohnson_llf"),
+    **because("use numpy.corrcoef, or numpy.polyfit with degree 1", "linregress pearsonr pointbiserialr"),
+    **because("use numpy.quantile", "iqr median_abs_deviation quantile scoreatpercentile"),
+    **because(
+        "use numpy.sort, and cut or combine what it gives",
+        "differential_entropy energy_distance lmoment siegelslopes sigmaclip theilslopes trim1 trim_mean trimboth "
+        "wasserstein_distance wasserstein_distance_nd",
+    ),
+    **because(
+        "write it with numpy.mean, numpy.var, numpy.exp and numpy.log",
+        "circmean circstd circvar describe directional_stats expectile gmean gstd gzscore hmean kstat kstatvar "
+        "kurtosis moment obrientransform pmean sem skew tmax tmean tmin tsem tstd tvar variation zmap",
+    ),
+}
+
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     "numpy": NUMPY,
     "scipy.interpolate": SCIPY_INTERPOLATE,
     "scipy.linalg": SCIPY_LINALG,
     "scipy.special": SCIPY_SPECIAL,
+    "scipy.stats": SCIPY_STATS,
 }
 """For each namespace the names that are not in it, with the reason."""
 

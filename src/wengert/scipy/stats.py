@@ -13,6 +13,7 @@ Each has SciPy's parameters, and of its methods those for which there are formul
 
 from typing import TYPE_CHECKING, Any
 
+from wengert.numpy._left_out import named_on_demand
 from wengert.scipy._continuous import CONTINUOUS
 from wengert.scipy._discrete import DISCRETE
 from wengert.scipy._multivariate import MULTIVARIATE
@@ -25,6 +26,9 @@ globals().update(_EXPORTED)
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = named_on_demand("scipy.stats")
 
 
 def __dir__() -> list[str]:
