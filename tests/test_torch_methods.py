@@ -172,3 +172,31 @@ def test_names_of_pytorchs_autograd_say_how_the_same_is_written(name: str) -> No
     text = f"module 'wengert.autograd' has no attribute {name!r}; write {AUTOGRAD_OTHERWISE[name]}"
     with pytest.raises(AttributeError, match="^" + re.escape(text) + "$"):
         getattr(wg.autograd, name)
+
+
+@pytest.mark.parametrize(
+    ("call", "written"),
+    [
+        (lambda x: x.max(dim=0), "axis= for dim="),
+        (lambda x: np.sum(x, dim=0), "axis= for dim="),
+        (lambda x: wg.numpy.linalg.norm(x, dim=0), "axis= for dim="),
+        (lambda x: wg.nn.functional.softmax(x, dim=0), "axis= for dim="),
+        (lambda x: x.mean(axis=0, keepdim=True), "keepdims= for keepdim="),
+        (lambda x: x.var(unbiased=False), "ddof=1 (True) or ddof=0 (False) for unbiased="),
+    ],
+)
+def test_parameters_of_pytorchs_say_what_they_are_called(call: Any, written: str) -> None:
+    note = f"Functions and methods of Wengert have NumPy's parameters: write {written}."
+    for transformation in (wg.grad, wg.jit, wg.vmap, lambda f: wg.jit(wg.grad(f))):
+        with pytest.raises(TypeError, match="got an unexpected keyword argument") as error:
+            transformation(lambda x: call(x).sum())(np.ones((2, 2)))
+        assert error.value.__notes__ == [note]
+
+
+def test_parameters_of_the_users_own_functions_are_no_concern() -> None:
+    def own(x: Any) -> Any:
+        return x
+
+    with pytest.raises(TypeError, match="got an unexpected keyword argument") as error:
+        wg.grad(lambda x: own(x, dim=0))(1.0)  # type: ignore[call-arg]  # that is the mistake
+    assert not hasattr(error.value, "__notes__")

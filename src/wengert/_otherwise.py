@@ -1,6 +1,6 @@
 """What is written here for names of PyTorch and JAX that are not, for errors that say so."""
 
-__all__ = ["OTHERWISE"]
+__all__ = ["OTHERWISE", "PARAMETERS"]
 
 OTHERWISE = {
     # PyTorch
@@ -58,3 +58,11 @@ OTHERWISE = {
     "xla_computation": "wengert.jit(f).lower(x)",
 }
 """What to write, by the name."""
+
+PARAMETERS = {
+    "dim": "axis=",
+    "dims": "axis=",
+    "keepdim": "keepdims=",
+    "unbiased": "ddof=1 (True) or ddof=0 (False)",
+}
+"""Likewise for parameters of functions and methods."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 from wengert.core.source import is_own
 from wengert.errors import DtypeError, describe
 
-__all__ = ["MISSING", "NONE", "called_with"]
+__all__ = ["MISSING", "NONE", "called_with", "say_parameter"]
+
+UNEXPECTED = re.compile(r"(\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'")
 
 NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -88,3 +91,19 @@ def refused_by(
         empty = inspect.Parameter.empty
         return inspect.Signature([p.replace(annotation=empty) for p in signature.parameters.values()])
     return None
+
+
+def say_parameter(error: TypeError) -> None:
+    """Add to Python's error about a parameter of PyTorch's how the library's functions call it."""
+    from wengert._otherwise import PARAMETERS
+    from wengert._places import PLACES
+
+    found = UNEXPECTED.match(str(error))
+    if found is None or found[3] not in PARAMETERS:
+        return
+    if found[1] == "Tensor." or any(found[2] in names.split() for names in PLACES.values()):
+        note = (
+            f"Functions and methods of Wengert have NumPy's parameters: write {PARAMETERS[found[3]]} for {found[3]}=."
+        )
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)

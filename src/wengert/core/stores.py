@@ -13,6 +13,7 @@ from typing import Any
 
 from wengert._refusals import REFUSALS
 from wengert.core.complaints import attributed, returned
+from wengert.core.signatures import say_parameter
 from wengert.core.source import names_beside, use_at
 from wengert.errors import GraphError, WengertError, describe
 
@@ -111,6 +112,9 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
         if noted:
             raise caught(noted[0])
         return found
+    except TypeError as error:
+        say_parameter(error)
+        raise
     except (SystemError, ValueError) as error:
         if isinstance(error.__cause__, WengertError):
             raise error.__cause__.with_traceback(error.__traceback__) from None
