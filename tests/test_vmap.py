@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import pickle
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -754,3 +755,30 @@ def test_weighted_quantiles_of_lanes() -> None:
         gradient = wg.grad(lambda x, w, f=quantiles: np.sum(f(x, w) ** 2))
         found = wg.vmap(gradient, (0, None))(lanes, weights[1])
         np.testing.assert_allclose(found[1], gradient(lanes[1], weights[1]), rtol=1e-14)
+
+
+def test_counts_of_all_lanes_are_taken_at_once() -> None:
+    rng = np.random.default_rng(0)
+    numbers, weights = rng.integers(0, 5, (6, 9)), rng.normal(size=(6, 9))
+    numbers[:, 0] = 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # none says that it runs lane by lane
+        found = wg.vmap(wg.numpy.bincount)(numbers, weights)
+        shared = wg.vmap(wg.numpy.bincount, in_axes=(0, None))(numbers, weights[0])
+        fixed = wg.vmap(wg.numpy.bincount, in_axes=(None, 0))(numbers[0], weights)
+        times = wg.vmap(lambda n: wg.numpy.bincount(n, minlength=7))(numbers)
+        slopes = wg.vmap(wg.grad(lambda w, n: np.sum(wg.numpy.bincount(n, w) ** 3)))(weights, numbers)
+    np.testing.assert_array_equal(found, [np.bincount(n, w) for n, w in zip(numbers, weights, strict=True)])
+    np.testing.assert_array_equal(shared, [np.bincount(n, weights[0]) for n in numbers])
+    np.testing.assert_array_equal(fixed, [np.bincount(numbers[0], w) for w in weights])
+    np.testing.assert_array_equal(times, [np.bincount(n, minlength=7) for n in numbers])
+    np.testing.assert_allclose(slopes, [3 * row[n] ** 2 for n, row in zip(numbers, found, strict=True)])
+
+
+def test_counts_of_lanes_refuse_what_numpy_refuses() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="negative"):  # and does not count it in the lane before
+            wg.vmap(lambda n: wg.numpy.bincount(n, minlength=3))(np.array([[0, 1], [1, -1]]))
+        with pytest.raises(ShapeError, match="in different lanes; one shape for all lanes is needed"):
+            wg.vmap(wg.numpy.bincount)(np.array([[0, 1], [2, 1]]))

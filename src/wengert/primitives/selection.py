@@ -9,6 +9,7 @@ import numpy as np
 from numpy import ndarray
 
 from wengert.core.aval import Aval
+from wengert.core.batching import lead
 from wengert.core.choose import chosen, either, unchosen
 from wengert.core.cotangent import match_dtype, silenced
 from wengert.core.declare import constant, elementwise, linear
@@ -149,8 +150,34 @@ def occurrence_counts(x: Any, *, minlength: int) -> Any:
     return np.bincount(x, None, minlength)
 
 
-bincount = linear("bincount", sums, transpose=gather_counts, form=Selection(COUNT_INSTEAD, decides=1))
-occurrences = constant("occurrences", occurrence_counts, form=Selection(COUNT_INSTEAD, function="bincount"))
+class Counting(Selection):
+    """Counts of numbers, the last operand: of all lanes at once, those of each lane behind those of the one before."""
+
+    def batch(
+        self,
+        primitive: Primitive,
+        size: int,
+        operands: Sequence[Any],
+        batched: Sequence[bool],
+        params: Mapping[str, Any],
+    ) -> Any:
+        """Count all lanes at once; lane by lane where they have several lengths, or NumPy refuses a number."""
+        given = operands[-1]
+        if not isinstance(given, np.ndarray) or given.size == 0 or given.min() < 0:
+            return NotImplemented
+        lanes = given if batched[-1] else np.broadcast_to(given, (size, *given.shape))
+        lengths = np.maximum(lanes.max(axis=1) + 1, params["minlength"])
+        if (lengths != lengths[0]).any():
+            return NotImplemented
+        length = int(lengths[0])
+        places = lanes + length * np.arange(size)[:, None]
+        flat = [lead(x, flag, size).reshape(-1) for x, flag in zip(operands[:-1], batched[:-1], strict=True)]
+        found = apply(primitive, *flat, places.reshape(-1), minlength=size * length)
+        return found.reshape((size, length))
+
+
+bincount = linear("bincount", sums, transpose=gather_counts, form=Counting(COUNT_INSTEAD, decides=1))
+occurrences = constant("occurrences", occurrence_counts, form=Counting(COUNT_INSTEAD, function="bincount"))
 
 
 def occupied(x: Any, *, bins: Any, range: Any) -> Any:
