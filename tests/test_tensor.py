@@ -374,6 +374,8 @@ WRITE = "Write it with NumPy's functions, for there is no wengert.scipy.{}, or d
         (lambda x: scipy.stats.norm(loc=x).logpdf(2.0), USE.format("stats.norm")),
         (lambda x: scipy.stats.norm.logpdf(x), USE.format("stats.norm")),
         (lambda x: scipy.spatial.distance.cdist(x, x), USE.format("spatial.distance.cdist")),
+        (lambda x: scipy.stats.multivariate_normal.logpdf(x, x[0]), USE.format("stats.multivariate_normal")),
+        (lambda x: scipy.stats.multivariate_normal([0, 0]).pdf(x), USE.format("stats.multivariate_normal")),
         (lambda x: scipy.stats.zscore(x), USE.format("stats.zscore")),
         (lambda x: scipy.stats.nakagami.pdf(x, 1.0), WRITE.format("stats.nakagami")),
         (lambda x: scipy.stats.gaussian_kde(x), WRITE.format("stats.gaussian_kde")),

@@ -123,7 +123,8 @@ def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
         return None
     own = frame.f_locals.get("self")
     distribution = getattr(getattr(own, "dist", own), "name", None)  # of those that are frozen, too
-    for name in (distribution, called, frame.f_code.co_name, frame.f_code.co_qualname.partition(".")[0]):
+    kind = frame.f_code.co_qualname.partition(".")[0].removesuffix("_gen").removesuffix("_frozen")
+    for name in (distribution, called, frame.f_code.co_name, kind):
         for module, names in SCIPYS.items():
             if name in public_names(module) and module.startswith(package):
                 rule = "declare a rule by wengert.custom_rule"
