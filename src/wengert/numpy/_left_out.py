@@ -191,8 +191,8 @@ SCIPY_STATS: Mapping[str, str] = {
     ),
     **because(
         "it counts or ranks, and is constant between jumps; call SciPy's own on plain arrays",
-        "binned_statistic binned_statistic_2d binned_statistic_dd cumfreq ecdf kendalltau mode percentileofscore "
-        "rankdata relfreq somersd spearmanr spearmanrho tiecorrect weightedtau",
+        "binned_statistic binned_statistic_2d binned_statistic_dd cumfreq ecdf estimated_cdf kendalltau mode "
+        "percentileofscore rankdata relfreq somersd spearmanr spearmanrho tiecorrect weightedtau",
     ),
     **because(
         "it searches or draws by its samples; use wengert.optim.minimize with the likelihood",
