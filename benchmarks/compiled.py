@@ -23,6 +23,8 @@ __all__ = ["cases"]
 Function = Callable[..., Any]
 SHORT = 2e-3
 """Seconds below which a call is repeated, so that the clock does not count."""
+PREPARING = 2
+"""Calls after the first one that may take longer than later ones: here those up to the native entry."""
 ROUNDS_OF_COMPILING = 3
 
 
@@ -56,7 +58,9 @@ def flat(result: Any) -> list[Any]:
 
 
 def repeated(function: Callable[[], object]) -> Program:
-    """Return a program that takes the mean time of a call."""
+    """Return a program that takes the mean time of a call, later ones than those that prepare the others."""
+    for _ in range(PREPARING):
+        function()
     start = time.perf_counter()
     function()
     times = max(1, int(SHORT / (time.perf_counter() - start)))
