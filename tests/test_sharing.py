@@ -82,6 +82,15 @@ def with_crowd(count: int) -> wg.Tensor:
     return found
 
 
+@pytest.fixture(autouse=True)
+def collections_of_what_a_test_makes() -> Iterator[None]:
+    """Leave out of garbage collections what is there before: after thousands of tests one takes half a second."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 def at_any_allocation(prepare: Callable[[], Any], run: Callable[[Any], Any], check: Callable[[Any], None]) -> None:
     """Run something many times, with a garbage collection at another one of its allocations each time."""
     threshold = gc.get_threshold()

@@ -622,9 +622,9 @@ def test_where_the_system_has_no_threads_to_spare_one_does_all() -> None:
         "from wengert.native import jobs\n"
         "from wengert.native.elementwise import SHARING\n"
         "SHARING.start(); SHARING.threads = 3; SHARING.start()\n"  # another team, without workers yet
-        "pages = int(open('/proc/self/statm').read().split()[0])\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + 5_000_000,) * 2)\n"  # less than a stack
         "x = np.ones(100_000)\n"
+        "pages = int(open('/proc/self/statm').read().split()[0])\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + 3_000_000,) * 2)\n"  # less than a stack
         "print(float(np.sum(wg.asarray(x) * 2.0)), jobs.SHARED.view(SHARING.place.value).threads)\n"
     )
     done = in_a_process(program)
