@@ -322,7 +322,6 @@ def test_a_pipe_that_is_closed_early():
 
 
 def test_profile(capsys, tmp_path):
-    pytest.importorskip("llvmlite")
     (tmp_path / "profiled.py").write_text("import numpy as np\ndef loss(x, n):\n    return np.sum(np.exp(x) / n)\n")
     function = f"{tmp_path / 'profiled.py'}:loss"
     assert main(["profile", function, "--shapes", "100,3", "int64[3]", "--calls", "2"]) == 0
@@ -333,7 +332,6 @@ def test_profile(capsys, tmp_path):
 
 
 def test_doctor(capsys, monkeypatch):
-    pytest.importorskip("llvmlite")
     monkeypatch.setattr(_config, "NATIVE", True)
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()

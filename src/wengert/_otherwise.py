@@ -1,6 +1,25 @@
 """What is written here for names of PyTorch and JAX that are not, for errors that say so."""
 
-__all__ = ["OTHERWISE", "PARAMETERS"]
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+__all__ = ["OTHERWISE", "PARAMETERS", "absent"]
+
+
+def absent(module: str, otherwise: Mapping[str, str]) -> Callable[[str], NoReturn]:
+    """Return the `__getattr__` of a module: its error tells what to write for the names of a table.
+
+    >>> absent("wengert.tree", {"all": "all(leaves)"})("all")
+    Traceback (most recent call last):
+    AttributeError: module 'wengert.tree' has no attribute 'all'; write all(leaves)
+    """
+
+    def refuse(name: str) -> NoReturn:
+        written = f"; write {otherwise[name]}" if name in otherwise else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{written}")
+
+    return refuse
+
 
 OTHERWISE = {
     # PyTorch

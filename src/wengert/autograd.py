@@ -1,7 +1,8 @@
 """The tape API, with the names PyTorch users know."""
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from wengert._otherwise import absent
 from wengert.traces.backward import backward, grad
 from wengert.traces.context import Context
 from wengert.traces.function import Function
@@ -35,13 +36,6 @@ __all__ = [
     "set_grad_enabled",
 ]
 
-if not TYPE_CHECKING:  # checkers know the names
-
-    def __getattr__(name: str) -> NoReturn:
-        written = f"; write {OTHERWISE[name]}" if name in OTHERWISE else ""
-        raise AttributeError(f"module 'wengert.autograd' has no attribute {name!r}{written}")
-
-
 OTHERWISE = {
     "Variable": "wengert.tensor(data, requires_grad=True)",
     "forward_ad": "wengert.jvp",
@@ -53,3 +47,6 @@ OTHERWISE = {
     "set_detect_anomaly": "with wengert.autograd.detect_anomaly()",
 }
 """What is written here for names of PyTorch."""
+
+if not TYPE_CHECKING:  # checkers know the names
+    __getattr__ = absent("wengert.autograd", OTHERWISE)

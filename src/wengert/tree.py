@@ -21,24 +21,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from wengert import _tree
+from wengert._otherwise import absent
 from wengert.core.aval import aval_of
 from wengert.core.requirements import as_items, require_callable
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe, placed
 
 __all__ = ["Structure", "leaves", "map", "ravel", "register", "static", "structure"]
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> NoReturn:
-        written = f"; write {OTHERWISE[name]}" if name in OTHERWISE else ""
-        raise AttributeError(f"module 'wengert.tree' has no attribute {name!r}{written}")
-
 
 OTHERWISE = {
     "all": "all(wengert.tree.leaves(x))",
@@ -48,6 +42,10 @@ OTHERWISE = {
     "unflatten": "structure.unflatten(leaves), with what wengert.tree.structure gave",
 }
 """What is written here for names of JAX."""
+
+if not TYPE_CHECKING:  # checkers know the names
+    __getattr__ = absent("wengert.tree", OTHERWISE)
+
 Kind = TypeVar("Kind", bound=type[Any])
 IsLeaf = Callable[[Any], bool] | None
 

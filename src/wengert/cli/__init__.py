@@ -1,4 +1,4 @@
-"""The command line: explain derivatives, draw graphs, train a small network, look after the kept machine code."""
+"""The command line: explain derivatives, draw and time graphs, train a small network, look after native code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import importlib.metadata
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from wengert.errors import UsageError, WengertError, describe
@@ -121,58 +121,41 @@ def make_parser() -> Parser:
     parser.set_defaults(run=lambda _: print_help(parser))
     commands = parser.add_subparsers(title="commands", metavar="command")
 
-    grad = commands.add_parser(
-        "grad", help="list how a formula and its gradient are computed", description=GRAD, formatter_class=raw
-    )
+    def add(name: str, what: str, description: str, run: Callable[[Any], int]) -> argparse.ArgumentParser:
+        """Return the parser of a command."""
+        command = commands.add_parser(name, help=what, description=description, formatter_class=raw)
+        command.set_defaults(run=run)
+        return command
+
+    grad = add("grad", "list how a formula and its gradient are computed", GRAD, run_grad)
     add_formula(grad)
     grad.add_argument("--order", type=positive, default=1, metavar="N", help="print derivatives up to this order, too")
     grad.add_argument("--mode", choices=("forward", "reverse"), default="reverse", help="reverse if not given")
     grad.add_argument("--picture", metavar="PATH", help="draw the graph of the derivative: an .html or .svg file")
-    grad.set_defaults(run=run_grad)
 
-    comparing = commands.add_parser(
-        "compare", help="compare the ways to a derivative", description=COMPARE, formatter_class=raw
-    )
-    add_formula(comparing)
-    comparing.set_defaults(run=run_compare)
+    add_formula(add("compare", "compare the ways to a derivative", COMPARE, run_compare))
 
-    graph = commands.add_parser("graph", help="draw the graph of a function", description=GRAPH, formatter_class=raw)
+    graph = add("graph", "draw the graph of a function", GRAPH, run_graph)
     add_function(graph)
     graph.add_argument("--output", metavar="PATH", help="an .html or .svg file (default: ./<function>.html)")
-    graph.set_defaults(run=run_graph)
 
-    demo = commands.add_parser(
-        "demo", help="train a small network on handwritten digits", description=DEMO, formatter_class=raw
-    )
+    demo = add("demo", "train a small network on handwritten digits", DEMO, run_demo)
     how = demo.add_mutually_exclusive_group()
     how.add_argument("--eager", action="store_true", help="run operation by operation (the default)")
     how.add_argument("--jit", action="store_true", help="trace the loss once, and run it and its gradient as graphs")
     demo.add_argument("--epochs", type=positive, default=30, metavar="N", help="passes over the images (default: 30)")
-    demo.add_argument(
-        "--picture",
-        default="misclassified-digits.png",
-        metavar="PATH",
-        help="where the picture is written (default: ./misclassified-digits.png)",
-    )
-    demo.set_defaults(run=run_demo)
+    default = "misclassified-digits.png"
+    where = f"where the picture is written (default: ./{default})"
+    demo.add_argument("--picture", default=default, metavar="PATH", help=where)
 
-    cache = commands.add_parser(
-        "cache", help="tell about, or remove, the machine code kept on disk", description=CACHE, formatter_class=raw
-    )
+    cache = add("cache", "tell about, or remove, the machine code kept on disk", CACHE, run_cache)
     cache.add_argument("what", choices=("info", "clear"), help="tell how much there is; remove it")
-    cache.set_defaults(run=run_cache)
 
-    profile = commands.add_parser(
-        "profile", help="time the kernels of a function", description=PROFILE, formatter_class=raw
-    )
+    profile = add("profile", "time the kernels of a function", PROFILE, run_profile)
     add_function(profile)
-    profile.add_argument(
-        "--calls", type=positive, default=20, metavar="N", help="of which medians are told (default: 20)"
-    )
-    profile.set_defaults(run=run_profile)
+    profile.add_argument("--calls", type=positive, default=20, metavar="N", help="how often it runs (default: 20)")
 
-    doctor = commands.add_parser("doctor", help="tell whether all works here", description=DOCTOR, formatter_class=raw)
-    doctor.set_defaults(run=run_doctor)
+    add("doctor", "tell whether all works here", DOCTOR, run_doctor)
     return parser
 
 

@@ -15,8 +15,9 @@ array([[[[45., 54.],
          [81., 90.]]]])
 """
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from wengert._otherwise import absent
 from wengert.nn.functional._activations import (
     elu,
     gelu,
@@ -136,6 +137,4 @@ if not TYPE_CHECKING:
         "unfold": "np.lib.stride_tricks.sliding_window_view(x, lengths, axes)",
     }
 
-    def __getattr__(name: str) -> NoReturn:
-        written = f"; write {_OTHERWISE[name]}" if name in _OTHERWISE else ""
-        raise AttributeError(f"module 'wengert.nn.functional' has no attribute {name!r}{written}")
+    __getattr__ = absent("wengert.nn.functional", _OTHERWISE)
