@@ -620,12 +620,13 @@ def test_mutated_files_are_refused_or_give_a_checked_graph(tmp_path):
         "print(*t.fuzz(3_000), t.peak_of_this_process())"
     )
     root = Path(__file__).resolve().parent.parent
+    package = Path(wg.__file__).parent.parent  # the one tested here, whatever is installed
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{package}", "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert done.returncode == 0, done.stderr
     refused, loaded, peak = map(int, done.stdout.split())
