@@ -15,7 +15,7 @@ from scipy import special
 import wengert as wg
 from tests.samples.base import normal
 from wengert import extend
-from wengert.core.methods import FUNCTIONS
+from wengert.core.meanings import FUNCTIONS
 from wengert.core.primitive import PRIMITIVES
 from wengert.errors import RegistrationError
 from wengert.testing import check_grads

@@ -181,6 +181,23 @@ def test_private_names_stay_in_their_module(module):
     assert not borrowed, "\n".join(borrowed)
 
 
+READERS = {"wengert.core.tensor", "wengert.core.dispatch", "wengert.numpy._namespace", "wengert.cli.formulas"}
+"""NumPy's protocols, what enters functions for them, and what asks which there are to make public names of them."""
+
+
+@together("module", MODULES)
+def test_what_functions_mean_is_looked_up_for_numpys_protocols_alone(module):
+    taken = "wengert.core.meanings", "wengert.core.tensor"
+    read = [
+        f"{module}:{node.lineno} imports FUNCTIONS; import the function that is called"
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.ImportFrom) and node.module in taken and module not in READERS
+        for alias in node.names
+        if alias.name == "FUNCTIONS"
+    ]
+    assert not read, "\n".join(read)
+
+
 @together("module", MODULES)
 def test_what_checkers_are_told_to_ignore_has_a_reason(module):
     """Values that are `Any` and returned as what they are need none: NumPy's dispatch has no types."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
-from wengert.core.methods import ArrayMethods
+from wengert.numpy._methods import ArrayMethods
 
 X = np.array([[0.7, -1.3, 2.1], [1.5, 0.2, -0.4]])
 METHODS = [name for name, method in vars(ArrayMethods).items() if inspect.isfunction(method) and name[0] != "_"]

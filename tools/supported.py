@@ -24,7 +24,7 @@ from tests.samples.running import representatives
 from tools import public_names
 from wengert.compile.passes import inlined
 from wengert.compile.segments import segmented
-from wengert.core.methods import FUNCTIONS
+from wengert.core.meanings import FUNCTIONS
 from wengert.errors import WengertError
 from wengert.numpy._derivatives import NOTHING
 from wengert.numpy._namespace import plain_names

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.samples.base import Sample, fixed, normal, positive, sample, spaced, uniform
-from wengert.primitives.reductions import sum_of_cotangents
+from wengert.core.cotangent import sum_over
 
 MASK = fixed(np.array([[True, False, True, True], [False, True, True, False], [True, True, False, False]]))
 HOLES = np.array([[0.3, np.nan, -1.2, 0.4], [np.nan, np.nan, np.nan, np.nan], [0.7, 0.1, 2.0, np.nan]])
@@ -54,12 +54,12 @@ SAMPLES = [
     sample("sum", np.add.reduce, normal(2, 3)),
     sample("sum", np.add.reduce, normal(2, 3), axis=None, keepdims=True),
     sample("sum", lambda x: x.sum(axis=1, keepdims=True), normal(2, 3)),
-    sample("sum", sum_of_cotangents, normal(2, 3), axis=(0,)),
-    sample("sum", sum_of_cotangents, normal(37, 2), axis=(0,)),
-    sample("sum", sum_of_cotangents, normal(2, 35, 1), axis=(1,)),
-    sample("sum", sum_of_cotangents, normal(5, 7, 2), axis=(0, 1)),
-    sample("sum", sum_of_cotangents, normal(2, 3, 2), axis=(0, 2)),
-    sample("sum", sum_of_cotangents, normal(18, 2) + 1j * normal(18, 2, seed=1), axis=(0,)),
+    sample("sum", sum_over, normal(2, 3), axis=(0,)),
+    sample("sum", sum_over, normal(37, 2), axis=(0,)),
+    sample("sum", sum_over, normal(2, 35, 1), axis=(1,)),
+    sample("sum", sum_over, normal(5, 7, 2), axis=(0, 1)),
+    sample("sum", sum_over, normal(2, 3, 2), axis=(0, 2)),
+    sample("sum", sum_over, normal(18, 2) + 1j * normal(18, 2, seed=1), axis=(0,)),
     sample("sum_from", lambda x, y: np.sum(x, axis=0, initial=y), normal(2, 3), np.array(0.3)),
     sample("sum_from", lambda x, y: np.add.reduce(x, initial=y), normal(4), np.array(0.3)),
     sample("sum_from", lambda x, m: np.sum(x, axis=1, initial=2.5, where=m), normal(3, 4), MASK),

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from wengert.core.aval import UNKNOWN
-from wengert.core.tensor import FUNCTIONS, Tensor, is_staged, raw
+from wengert.core.dispatch import apply
+from wengert.core.primitive import PRIMITIVES
+from wengert.core.tensor import Tensor, is_staged, raw
 from wengert.native.elementwise import LARGE, shared
 
-__all__ = ["add_shared", "has_no_nan", "match_dtype", "silenced", "strong_zero", "sum_over", "unbroadcast"]
+__all__ = ["add_shared", "guard", "has_no_nan", "match_dtype", "strong_zero", "sum_over", "unbroadcast"]
 
 FEW = 16
 DOUBLE = np.dtype(np.float64)
@@ -39,7 +41,7 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
     extra = len(have) - len(shape)
     stretched = [i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1]
     axes = (*range(extra), *stretched)
-    summed = ct if not axes else FUNCTIONS[sum_over](ct, axes) if type(ct) is Tensor else sum_over(ct, axes)
+    summed = sum_over(ct, axes) if axes else ct
     if summed.shape == shape:
         return summed
     if summed.size == math.prod(shape):
@@ -48,7 +50,7 @@ def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
 
 
 def sum_over(x: Any, axis: tuple[int, ...]) -> Any:
-    """Return the sum of an ndarray over axes (from 0, in ascending order), adding pairwise along whichever they are.
+    """Return the sum over axes (from 0, in ascending order), adding pairwise along whichever they are.
 
     NumPy adds pairwise along the last axis and one by one along others: a million tenths of float32 come to
     100,958. Halving the array over and over is also up to 30 times faster where rows are short.
@@ -57,6 +59,8 @@ def sum_over(x: Any, axis: tuple[int, ...]) -> Any:
     >>> sum_over(np.ones((100, 2)), (0,))
     array([100., 100.])
     """
+    if type(x) is Tensor:
+        return apply(PRIMITIVES["sum"], x, axis=axis, keepdims=False, accurate=True)
     if math.prod([x.shape[i] for i in axis]) <= FEW or x.dtype.kind not in "fc":
         return x.sum(axis=axis)
     for first, last in reversed(neighbours(axis)):
@@ -120,9 +124,12 @@ def has_no_nan(r: Any) -> bool:
     return (type(r) is float64 or type(r) is float32) and bool(r == r)
 
 
-def silenced(x: Any, r: Any, t: Any) -> Any:
-    """Return x, and 0 for elements where the rule of a singular primitive came out as r, NaN, although t is 0."""
-    return np.where((r != r) & (t == 0), np.zeros((), x.dtype), x)
+def guard(x: Any, r: Any, t: Any) -> Any:
+    """Return x, and 0 for elements where the rule of a singular primitive came out as r, NaN, although t is 0.
+
+    That is a primitive, closed under differentiation: a linear one that chooses elements of its first operand.
+    """
+    return apply(PRIMITIVES["guarded"], x, r, t)
 
 
 def strong_zero(rule: Callable[..., Any], regular: Callable[..., bool] | None = None) -> Callable[..., Any]:
@@ -147,6 +154,6 @@ def strong_zero(rule: Callable[..., Any], regular: Callable[..., bool] | None = 
             return r
         if UNKNOWN in r.shape:  # a sequence of a loop: its cotangents are only passed on
             return r
-        return FUNCTIONS[silenced](r, r, t) if type(r) is Tensor else silenced(r, r, t)
+        return guard(r, r, t)
 
     return guarded

@@ -24,6 +24,7 @@ __all__ = [
     "applied",
     "apply",
     "as_tensor",
+    "assembled",
     "checked",
     "conformed",
     "counted",
@@ -227,9 +228,28 @@ def as_tensor(value: Any) -> Tensor:
         tensor._kept = BORROWED if may_change(value) else True
         return tensor if value.flags.writeable else forbid_writes(tensor)
     if isinstance(value, list | tuple):  # there may be Tensors in it, whose gradients are kept
-        return array_of("asarray", FUNCTIONS[np.array], value)  # type: ignore[no-any-return]  # a Tensor
+        return array_of("asarray", tensor_of_lists, value)  # type: ignore[no-any-return]  # a Tensor
     array = plain_array("asarray", value)
     if holds_objects(value):
         return constant_tensor(read_objects("asarray", value))
     is_object = array.dtype.kind == "O"  # which comes out of its array as what it was
     return constant_tensor(checked("asarray", array if is_object else array[()]))
+
+
+def tensor_of_lists(data: Any) -> Tensor:
+    """Return nested lists as a Tensor; those in them keep their gradients."""
+    found = assembled(data)
+    if type(found) is Tensor:
+        return found
+    made = np.array(data)
+    return as_tensor(made) if made.dtype.kind == "O" else constant_tensor(checked("array", made))
+
+
+def assembled(data: Any) -> Any:
+    """Return nested lists as a Tensor if there are Tensors in them; other data as they are."""
+    if not isinstance(data, list | tuple):
+        return data
+    items = [assembled(item) for item in data]
+    if not any(type(item) is Tensor for item in items):
+        return data
+    return np.stack([as_tensor(item) for item in items])

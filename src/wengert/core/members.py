@@ -1,4 +1,4 @@
-"""What modules above give to Tensors, for type checkers: operators, indexing, the tape API, methods that work in place.
+"""What modules above give to Tensors, for type checkers: operators, indexing, the tape API, methods.
 
 Those modules set the members on `Tensor` when they are imported. At run time the class here is empty.
 """
@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     import numpy as np
 
     from wengert.core.tensor import Tensor
+    from wengert.numpy._methods import ArrayMethods
+else:
+    ArrayMethods = object
 
 __all__ = ["ArrayLike", "Members"]
 
 ArrayLike: TypeAlias = Any
 
 
-class Members:
+class Members(ArrayMethods):
     """Declare the members of Tensors that other modules define."""
 
     __slots__ = ()
@@ -30,6 +33,8 @@ class Members:
             """The NumPy dtype of the elements."""
 
         # The tape API (see wengert.traces.members)
+
+        _set_shape: Callable[[Any], None]
 
         @property
         def grad(self) -> Tensor | None:

@@ -18,9 +18,9 @@ from wengert._tree import flatten, unflatten
 from wengert.core.asking import Asked, asked_for_array, asked_for_product, library_that_asks, remedy_by_source
 from wengert.core.aval import NUMBERS, is_differentiable, strong
 from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
-from wengert.core.members import ArrayLike
+from wengert.core.meanings import DIRECT, FUNCTIONS, RAISED, carry_out
+from wengert.core.members import ArrayLike, Members
 from wengert.core.memory import BORROWED, forbid_writes, keep, may_change
-from wengert.core.methods import DIRECT, FUNCTIONS, RAISED, ArrayMethods, call, carry_out
 from wengert.core.source import caller, position_of
 from wengert.core.stores import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
@@ -55,8 +55,6 @@ LATER: dict[str, str] = {}
 
 ndarray = np.ndarray
 LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
-STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
-"""The versions of the array API standard that `wengert.numpy` conforms to."""
 DECIDED_BY = "Choose with wengert.numpy.where, or use wengert.jit(wengert.vmap(function)), which converts branches"
 
 
@@ -76,7 +74,7 @@ class MadeByFunctions(type):
 
 
 @final
-class Tensor(ArrayMethods, metaclass=MadeByFunctions):
+class Tensor(Members, metaclass=MadeByFunctions):
     """Hold an array together with what a trace knows about it.
 
     Make one with `wengert.tensor` or `wengert.asarray`. It behaves as a NumPy array; while it is being
@@ -127,7 +125,7 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
 
     @shape.setter
     def shape(self, value: Any) -> None:
-        FUNCTIONS["shape"](self, value)
+        self._set_shape(value)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -192,12 +190,6 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
                 describe("to_device", f"device {device!r:.40}", "'cpu' is needed", "Leave the Tensor where it is")
             )
         return self
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        if api_version not in (None, *STANDARDS):
-            needed = f"one of {', '.join(STANDARDS)} is needed"
-            raise UsageError(describe("__array_namespace__", f"api_version={api_version!r}", needed, "Leave it out"))
-        return FUNCTIONS["__array_namespace__"]()
 
     # Leaving the library
 
@@ -317,9 +309,6 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
             )
         return operator.index(self._concrete("index"))
 
-    def __round__(self, ndigits: Any = None) -> Any:
-        return FUNCTIONS["__round__"](self, ndigits)
-
     def __float__(self) -> float:
         self._refuse_silent_cut("float", sys._getframe(1))
         return float(self._concrete("float"))
@@ -416,13 +405,13 @@ class Tensor(ArrayMethods, metaclass=MadeByFunctions):
         return restore, (value if is_scalar else np.array(value), state)
 
     def __copy__(self) -> Tensor:
-        return call("copy", self, "K")
+        return self.copy("K")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         found = current(self)
         if found._trace is None or found._trace.is_leaf(found):
             return restore(*self.__reduce__()[1])
-        return call("copy", self, "K")
+        return self.copy("K")
 
     # NumPy's protocols
 

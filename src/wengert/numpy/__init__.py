@@ -4,12 +4,10 @@ Every function has NumPy's signature, takes Tensors, arrays and numbers, and ret
 what `numpy.` functions do when they are given Tensors.
 """
 
-import sys
 from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import implements
 from wengert.numpy import (  # noqa: F401 - they enter their functions
     _accumulations,
     _application,
@@ -22,6 +20,7 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     _in_place,
     _indexing,
     _joining,
+    _methods,
     _padding,
     _plain,
     _polynomials,
@@ -47,7 +46,6 @@ _LATER = ("fft", "linalg")  # which take a tenth of the import
 __all__ = sorted([*_OBJECTS, *_FUNCTIONS, *_LATER])
 __array_api_version__ = "2024.12"
 __array_namespace_info__ = np.__array_namespace_info__  # dtypes and devices are NumPy's
-implements("__array_namespace__")(lambda: sys.modules[__name__])
 globals().update(_OBJECTS)
 
 _others = named_on_demand("numpy", NUMPYS_OWN, _LATER)

@@ -14,7 +14,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, GraphError, describe
 from wengert.numpy._naming import documented
-from wengert.numpy._order import laid_as, laid_out
+from wengert.numpy._order import array_as, laid_as, laid_out
 from wengert.numpy._out import replace, with_out
 from wengert.primitives import conversion, elementwise, shapes
 from wengert.traces.operators import operand
@@ -24,7 +24,6 @@ __all__: list[str] = []
 
 
 converted = single_function(conversion.astype)
-copied = single_function(conversion.copy)
 
 
 @implements(np.astype)
@@ -49,7 +48,6 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     return array_as(tensor, converted(tensor, {"dtype": dtype}))
 
 
-@implements("astype")
 def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -> Any:
     """Return the elements converted to another dtype, as NumPy's method does."""
     if casting != "unsafe" and not np.can_cast(x.dtype, dtype, casting):
@@ -63,33 +61,6 @@ def astype_method(x: Tensor, dtype: Any, order: str, casting: Any, copy: bool) -
         )
     result = astype(x, dtype, copy=copy)
     return laid_out("astype", result, order)
-
-
-@implements(np.copy)
-def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
-    """Return a copy, as an array; see `numpy.copy`."""
-    if type(a) is Tensor and a._trace is None and (found := computed(np.ndarray.copy, a, order)) is not None:
-        return found
-    x = as_tensor(a)
-    return x[...] if is_scalar(x) else copy_method(x, order)
-
-
-@implements("copy")
-def copy_method(x: Tensor, order: str) -> Any:
-    """Return a copy: of a scalar a scalar, of an array without axes an array."""
-    if x._trace is None and (found := computed(np.ndarray.copy, x, order)) is not None:
-        return found
-    return array_as(x, copied(x, {"order": order}))
-
-
-def array_as(x: Tensor, result: Tensor) -> Tensor:
-    """Return a scalar newly computed from an array without axes, which may be held as one, as such an array."""
-    trace = result._trace
-    if isinstance(result._value, np.generic) and (trace is None or trace.fast):
-        if hasattr(x, "_array"):
-            result._array = ()
-        return result
-    return result[...] if not x.ndim and is_scalar(result) and not is_scalar(x) else result
 
 
 # Complex numbers

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak
+from wengert.core.dispatch import apply, as_tensor, assembled, checked, implements, is_weak
 from wengert.core.order import is_scalar
 from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
@@ -21,16 +21,6 @@ __all__: list[str] = []
 
 
 # From data
-
-
-def assembled(data: Any) -> Any:
-    """Return nested lists as a Tensor if there are Tensors in them; other data as they are."""
-    if not isinstance(data, list | tuple):
-        return data
-    items = [assembled(item) for item in data]
-    if not any(type(item) is Tensor for item in items):
-        return data
-    return np.stack([as_tensor(item) for item in items])
 
 
 @implements(np.asarray, np.asanyarray)

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import as_tensor, implements
-from wengert.core.methods import call
 from wengert.core.plain import by_itself
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as
-from wengert.numpy._reductions import given
+from wengert.numpy._reductions import given, sum
+from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations
 from wengert.traces.recorders import single_function
 
@@ -58,7 +58,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         x = np.concatenate(parts, axis=axis)  # type: ignore[assignment]  # it is a Tensor
     for _ in range(n):
         if x.dtype.kind == "b":
-            x = call(np.not_equal, along(x, axis, 1, None), along(x, axis, None, -1))
+            x = OF_UFUNCS[np.not_equal](along(x, axis, 1, None), along(x, axis, None, -1))
         elif x.shape[axis] < 2:
             return along(x, axis, 1, None)
         else:
@@ -218,4 +218,4 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
         else:
             widths = diff(points, axis=axis)
     panels = widths * (along(heights, at, 1, None) + along(heights, at, None, -1)) / 2.0
-    return call(np.sum, panels, axis)
+    return sum(panels, axis)

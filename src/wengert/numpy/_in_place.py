@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
-from wengert.core.methods import RAISED, carry_out
+from wengert.core.meanings import RAISED, carry_out
 from wengert.core.tensor import Tensor
 from wengert.numpy._out import replace
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.methods import RAISED, carry_out
+from wengert.core.meanings import RAISED, carry_out
 from wengert.core.order import is_scalar, strides_of
 from wengert.core.plain import computed
 from wengert.core.tensor import Tensor, concrete
@@ -124,14 +124,12 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     set_flat(a, in_range("put", indices, a.size, mode), v)
 
 
-@implements("put")
 def put_method(x: Tensor, indices: Any, values: Any, mode: str) -> None:
     """Set elements by flat index, in place; of a scalar nothing, as NumPy's method does."""
     if not is_scalar(x):
         put(x, indices, values, mode)
 
 
-@implements("fill")
 def fill_method(x: Tensor, value: Any) -> None:
     """Set every element to a number; of a scalar nothing, as NumPy's method does."""
     if np.ndim(value):

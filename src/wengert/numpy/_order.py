@@ -6,21 +6,50 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply
-from wengert.core.methods import call
-from wengert.core.order import arranged, example, permuted, strides_of, ways_of
+from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.order import arranged, example, is_scalar, permuted, strides_of, ways_of
+from wengert.core.plain import computed
 from wengert.core.requirements import as_order
 from wengert.core.sharing import part_of
 from wengert.core.tensor import Tensor
 from wengert.core.views import base_and_path, undecided_text
 from wengert.primitives import barriers, conversion
+from wengert.traces.recorders import single_function
 
-__all__ = ["laid_as", "laid_out", "layouts_of"]
+__all__ = ["array_as", "copy", "copy_method", "laid_as", "laid_out", "layouts_of"]
+
+copied = single_function(conversion.copy)
 
 
 def layouts_of(x: Tensor) -> list[Any]:
     """Return an array for each way in which a Tensor (one lane of it, in a batch) may lie in memory, for its flags."""
     return [np.asarray(example(x.shape, way, x.dtype)) for way in ways_of(strides_of(x))]
+
+
+@implements(np.copy)
+def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
+    """Return a copy, as an array; see `numpy.copy`."""
+    if type(a) is Tensor and a._trace is None and (found := computed(np.ndarray.copy, a, order)) is not None:
+        return found
+    x = as_tensor(a)
+    return x[...] if is_scalar(x) else copy_method(x, order)
+
+
+def copy_method(x: Tensor, order: str) -> Any:
+    """Return a copy: of a scalar a scalar, of an array without axes an array."""
+    if x._trace is None and (found := computed(np.ndarray.copy, x, order)) is not None:
+        return found
+    return array_as(x, copied(x, {"order": order}))
+
+
+def array_as(x: Tensor, result: Tensor) -> Tensor:
+    """Return a scalar newly computed from an array without axes, which may be held as one, as such an array."""
+    trace = result._trace
+    if isinstance(result._value, np.generic) and (trace is None or trace.fast):
+        if hasattr(x, "_array"):
+            result._array = ()
+        return result
+    return result[...] if not x.ndim and is_scalar(result) and not is_scalar(x) else result
 
 
 def laid_out(name: str, x: Tensor, order: Any) -> Tensor:
@@ -35,7 +64,7 @@ def laid_out(name: str, x: Tensor, order: Any) -> Tensor:
     lies = [one.c_contiguous if wanted == "C" else one.f_contiguous for one in flags]
     if all(lies):
         return x
-    copied = call(np.copy, x, order=wanted)
+    copied = copy(x, wanted)
     if any(lies):
         part_of(base_and_path(x)[0], copied, None, undecided_text(name))
     return copied

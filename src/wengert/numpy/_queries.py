@@ -34,7 +34,6 @@ def size(a: Any, axis: Any = None) -> int:
     return int(np.size(abstract(as_tensor(a)), axis))
 
 
-@implements("__round__")
 def rounded(x: Tensor, ndigits: Any) -> Any:
     """Round as NumPy's scalars do: to a Python integer, which no gradient follows, or to a scalar; arrays do not."""
     if not is_scalar(x):

@@ -14,7 +14,6 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from wengert._refusals import refusal
 from wengert.core.dispatch import applied, apply, as_tensor, implements, strengthened
 from wengert.core.memory import forbid_writes
-from wengert.core.methods import call
 from wengert.core.order import axes_of_iteration, is_scalar
 from wengert.core.plain import computed
 from wengert.core.recording import SPECIAL
@@ -25,7 +24,7 @@ from wengert.core.tensor import Tensor, constant_tensor, is_staged, raw
 from wengert.core.views import ALIAS, base_and_path, is_window, undecided_text, window_on
 from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
-from wengert.numpy._order import layouts_of
+from wengert.numpy._order import copy, layouts_of
 from wengert.numpy._out import with_out
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
@@ -150,7 +149,6 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     return applied(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)
 
 
-@implements("reshape")
 def reshape_method(x: Tensor, shape: Any) -> Tensor:
     """Return the elements in another shape, in C order."""
     if (found := reshaped_at_once(x, shape)) is not None:
@@ -179,7 +177,7 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
     contiguous = [one.f_contiguous if chosen == "F" else one.c_contiguous for one in flags]
     if all(contiguous):
         return result
-    copied = call(np.copy, result)
+    copied = copy(result)
     if any(contiguous):
         part_of(base, copied, None, undecided_text("ravel"))
     return copied
@@ -308,7 +306,6 @@ def permutation(axes: tuple[Any, ...]) -> dict[str, Any]:
     return {"axes": tuple([int(axis) % len(axes) for axis in axes])}
 
 
-@implements("T")
 def reverse(x: Tensor) -> Tensor:
     """Return a view with all axes reversed, as the attribute `T`."""
     value = x._value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -135,8 +136,8 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     return apply(sorting.lexsort, *columns, axis=normalize_axis_index(axis, rank) - rank)
 
 
-def extreme(function: Any, primitive: Primitive) -> None:
-    """Enter a function that returns the place of an extreme element."""
+def extreme(function: Any, primitive: Primitive) -> Callable[..., Tensor]:
+    """Enter and return a function that returns the place of an extreme element."""
     found = single_function(primitive)
 
     @implements(function)
@@ -148,9 +149,11 @@ def extreme(function: Any, primitive: Primitive) -> None:
             result = result.reshape((1,) * as_tensor(a).ndim)
         return result if out is None else with_out(function.__name__, result, out)
 
+    return place
 
-extreme(np.argmax, sorting.argmax)
-extreme(np.argmin, sorting.argmin)
+
+argmax = extreme(np.argmax, sorting.argmax)
+argmin = extreme(np.argmin, sorting.argmin)
 extreme(np.nanargmax, sorting.nanargmax)
 extreme(np.nanargmin, sorting.nanargmin)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from wengert.core.complaints import at_users_line
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.methods import call
 from wengert.core.plain import by_itself
 from wengert.core.primitive import Primitive
 from wengert.core.source import user_stacklevel
@@ -347,9 +346,7 @@ def covariance(rows: Any, ddof: int, fweights: Any, aweights: Any) -> Tensor:
 
 def clipped(x: Tensor) -> Tensor:
     """Limit the real and imaginary parts to between -1 and 1."""
-    if x.dtype.kind == "c":
-        return call(np.clip, x.real, -1, 1) + 1j * call(np.clip, x.imag, -1, 1)
-    return call(np.clip, x, -1, 1)
+    return x.real.clip(-1, 1) + 1j * x.imag.clip(-1, 1) if x.dtype.kind == "c" else x.clip(-1, 1)
 
 
 @implements(np.corrcoef)

@@ -12,9 +12,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, describe
+from wengert.numpy import _contractions, _conversion
 from wengert.numpy._in_place import BINARY, UNARY, scaled
+from wengert.numpy._ufuncs import OF_UFUNCS
 
 __all__: list[str] = []
 
@@ -198,11 +200,24 @@ class Otherwise:
         raise AttributeError(self.text)
 
 
+OWN: dict[Any, Callable[..., Any]] = {
+    **OF_UFUNCS,
+    np.inner: _contractions.inner,
+    np.kron: _contractions.kron,
+    np.matmul: _contractions.matmul,
+    np.nan_to_num: _conversion.nan_to_num,
+    np.outer: _contractions.outer,
+    np.round: _conversion.round,
+}
+"""The functions that are NumPy's for Tensors."""
+
+
 def method_of(name: str, function: Any) -> Callable[..., Tensor]:
-    """Return a method that calls a function of NumPy's with the Tensor first."""
+    """Return a method that calls what is a function of NumPy's for Tensors, with the Tensor first."""
+    own = OWN[function]
 
     def method(self: Tensor, *args: Any) -> Any:
-        return FUNCTIONS[function](self, *args)
+        return own(self, *args)
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"

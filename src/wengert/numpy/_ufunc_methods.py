@@ -14,11 +14,11 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert._refusals import refusal
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.methods import call
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.tensor import Tensor, concrete
 from wengert.errors import UsageError, describe
 from wengert.numpy._accumulations import accumulated
+from wengert.numpy._joining import stack
 from wengert.numpy._out import dtype_within, with_out
 from wengert.numpy._reductions import Params, axes, flag, given, max, min, params_of, prod, reduce_with, sum
 from wengert.numpy._ufuncs import OF_UFUNCS
@@ -145,7 +145,7 @@ def reduceat_of(ufunc: np.ufunc, reduce: Reduce) -> Callable[..., Any]:
         rows = np.moveaxis(x, along, 0)
         stops = [*starts[1:], len(rows)]
         parts = [reduce(rows[i : j if j > i else i + 1], dtype=dtype) for i, j in zip(starts, stops, strict=True)]
-        return with_out(name, call(np.stack, parts, along), out)
+        return with_out(name, stack(parts, along), out)
 
     return reduceat
 

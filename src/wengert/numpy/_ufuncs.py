@@ -13,7 +13,7 @@ from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
 from wengert.core.kinds import Constant, Elementwise
-from wengert.core.methods import RAISED, carry_out
+from wengert.core.meanings import RAISED, carry_out
 from wengert.core.order import is_scalar, may_be_scalar
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.sharing import after
@@ -202,6 +202,9 @@ def sign(x: Any, *args: Any, **options: Any) -> Any:
     x = operand("sign", x)
     of_complex = x.dtype.kind == "c" if isinstance(x, Tensor | np.ndarray | np.generic) else isinstance(x, complex)
     return (_sign_of_complex if of_complex else _sign_of_real)(x, *args, **options)
+
+
+OF_UFUNCS[np.sign] = sign
 
 
 COMPACT: dict[str, tuple[Elementwise, Callable[[Any, Any], Any]]] = {

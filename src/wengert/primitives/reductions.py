@@ -17,9 +17,8 @@ from wengert.core.aval import Aval
 from wengert.core.choose import chosen
 from wengert.core.cotangent import has_no_nan, match_dtype, sum_over, unbroadcast
 from wengert.core.declare import constant, linear, opaque
-from wengert.core.dispatch import apply, implements
 from wengert.core.form import Reduction
-from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.core.tensor import Tensor
 from wengert.primitives.accumulations import accumulate_vjp
 
 __all__ = ["ADD", "Axes", "Names", "count_along", "options_of", "repeated_along", "restore_axes", "restored_shape"]
@@ -56,7 +55,7 @@ def repeated_along(ct: Any, shape: tuple[int, ...], axis: Axes, keepdims: bool) 
         return ct
     if type(ct) is Tensor:
         whole = len(axis) == len(shape)
-        return FUNCTIONS[np.broadcast_to](ct if whole else restore_axes(ct, shape, axis, keepdims), shape)
+        return np.broadcast_to(ct if whole else restore_axes(ct, shape, axis, keepdims), shape)
     if len(axis) == len(shape):
         return np.ndarray(shape, ct.dtype, ct, 0, (0,) * len(shape))
     if not ct.flags.c_contiguous:
@@ -107,12 +106,6 @@ sum_ = linear(
     transpose=transpose_sum,
     form=Reduction(np.add, ("where",)),
 )
-
-
-@implements(sum_over)
-def sum_of_cotangents(x: Any, axis: Axes) -> Any:
-    """Return the sum over axes of a Tensor."""
-    return apply(sum_, x, axis=axis, keepdims=False, accurate=True)
 
 
 def evaluate_sum_from(x: Any, initial: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = None) -> Any:

@@ -11,9 +11,9 @@ from numpy import ndarray
 from wengert.core.aval import Aval
 from wengert.core.batching import lead
 from wengert.core.choose import chosen, either, unchosen
-from wengert.core.cotangent import match_dtype, silenced
+from wengert.core.cotangent import guard, match_dtype
 from wengert.core.declare import constant, elementwise, linear
-from wengert.core.dispatch import apply, implements
+from wengert.core.dispatch import apply
 from wengert.core.form import Pointwise, Selection
 from wengert.core.primitive import Primitive
 from wengert.primitives.elementwise import choice
@@ -33,10 +33,9 @@ where = elementwise(
 # The strong zero of singular primitives (ADR 0006): a selection that is closed under differentiation
 
 
-@implements(silenced)
-def guard(x: Any, r: Any, t: Any) -> Any:
-    """Return x, and 0 for elements where r is NaN although t is 0."""
-    return apply(guarded, x, r, t)
+def evaluate_guarded(x: Any, r: Any, t: Any) -> Any:
+    """Evaluate `guarded`."""
+    return np.where((r != r) & (t == 0), np.zeros((), x.dtype), x)
 
 
 def transpose_guarded(ct: Any, _aval: Aval, r: Any, t: Any) -> Any:
@@ -44,7 +43,7 @@ def transpose_guarded(ct: Any, _aval: Aval, r: Any, t: Any) -> Any:
     return guard(ct, r, t)
 
 
-guarded = linear("guarded", silenced, transpose=transpose_guarded, form=Pointwise(), fresh=True)
+guarded = linear("guarded", evaluate_guarded, transpose=transpose_guarded, form=Pointwise(), fresh=True)
 
 
 def clip_value(t: Any, out: Any, x: Any, low: Any, high: Any) -> Any:

@@ -10,7 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from scipy.special._ufuncs import _lambertw
 
 from wengert.core.dispatch import apply, implements
-from wengert.core.tensor import FUNCTIONS, Tensor, is_concrete, raw
+from wengert.core.tensor import Tensor, is_concrete, raw
 from wengert.numpy._contractions import array
 from wengert.numpy._naming import documented
 from wengert.numpy._reductions import axes
@@ -25,11 +25,12 @@ sum_exponentials = single_function(sums.logsumexp)
 normalise = single_function(sums.softmax)
 normalise_log = single_function(sums.log_softmax)
 
-for _ufunc, _primitive in OF_SCIPY.items():
-    implements(_ufunc)(ufunc_function(_ufunc, _primitive, "scipy.special"))
+OF_UFUNCS = {ufunc: ufunc_function(ufunc, primitive, "scipy.special") for ufunc, primitive in OF_SCIPY.items()}
+for _ufunc, _function in OF_UFUNCS.items():
+    implements(_ufunc)(_function)
 
-zeta_of_two = FUNCTIONS[sp._ufuncs._zeta]
-riemann_zeta = FUNCTIONS[sp._ufuncs._riemann_zeta]
+zeta_of_two = OF_UFUNCS[sp._ufuncs._zeta]
+riemann_zeta = OF_UFUNCS[sp._ufuncs._riemann_zeta]
 
 
 @implements(sp.zeta)

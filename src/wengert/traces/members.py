@@ -7,7 +7,6 @@ from typing import Any
 
 from wengert.core.dispatch import applied, as_tensor
 from wengert.core.memory import keep, own_memory
-from wengert.core.methods import FUNCTIONS
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.requirements import require_callable, require_flag
 from wengert.core.source import caller, position_of
@@ -98,9 +97,6 @@ def _set_shape(self: Tensor, shape: Any) -> None:
         given = f"a Tensor of shape {self.shape} whose elements lie apart or in another order"
         raise AttributeError(describe("shape", given, "elements side by side are needed", "Use reshape, which copies"))
     reshape_in_place(self, reshaped)
-
-
-FUNCTIONS["shape"] = _set_shape
 
 
 def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
@@ -284,6 +280,7 @@ def _register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], N
 
 
 MEMBERS: dict[str, Any] = {
+    "_set_shape": _set_shape,
     "requires_grad": property(_get_requires_grad, _set_requires_grad),
     "grad": property(_get_grad, _set_grad),
     "is_leaf": property(_is_leaf),

@@ -1,49 +1,53 @@
-"""NumPy's attributes and methods of Tensors: each is the function of the same name, found in a table."""
+"""NumPy's attributes and methods of Tensors: each is the function of the same name."""
 
 from __future__ import annotations
 
+import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from wengert.core.members import ArrayLike, Members
-from wengert.errors import DtypeError, describe
+from wengert.core.meanings import RAISED, carry_out
+from wengert.core.tensor import Tensor
+from wengert.errors import DtypeError, UsageError, describe
+from wengert.numpy import (
+    _accumulations,
+    _contractions,
+    _conversion,
+    _indexing,
+    _joining,
+    _order,
+    _queries,
+    _reductions,
+    _selection,
+    _shapes,
+    _sorting,
+    _statistics,
+)
+from wengert.numpy._ufuncs import OF_UFUNCS
 
 if TYPE_CHECKING:
-    from wengert.core.tensor import Tensor
+    from wengert.core.members import ArrayLike
 
-__all__ = ["DIRECT", "FUNCTIONS", "RAISED", "ArrayMethods", "call", "carry_out"]
+__all__ = ["ArrayMethods"]
 
+STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
+"""The versions of the array API standard that `wengert.numpy` conforms to."""
 Axis: TypeAlias = "int | Sequence[int] | None"
-
-FUNCTIONS: dict[Any, Callable[..., Any]] = {}
-"""What a NumPy function (or ufunc) does with Tensors: filled by `implements`, used by protocols and methods."""
-DIRECT: dict[Any, Callable[..., Any] | None] = {}
-"""Short ways of ufuncs, for operands alone, around the third of a microsecond that options take, and of functions that
-NumPy computes itself of plain Tensors; they give `NotImplemented` for operands that are for `FUNCTIONS` to look at."""
-RAISED = (FloatingPointError, RuntimeWarning)
-"""What NumPy raises about numbers where `numpy.errstate` or a filter of warnings asks for errors."""
+conjugate = OF_UFUNCS[np.conjugate]
 
 
-def call(function: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """Call what a NumPy function means for Tensors."""
-    meaning = FUNCTIONS[function]
+def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Tensor:
+    """Call a function; what it is told to write to holds its result, whatever NumPy raises about numbers."""
     try:
-        result: Tensor = meaning(*args, **kwargs)
+        result: Tensor = function(*args, **kwargs)
     except RAISED:
-        carry_out(meaning, *args, **kwargs)
+        carry_out(function, *args, **kwargs)
         raise
     return result
-
-
-def carry_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Call a function once more, without the error about numbers that it ended with.
-
-    NumPy raises it when all is computed, so what is written to (by `out=` or in place) holds the results.
-    """
-    with np.errstate(all="ignore"):
-        function(*args, **kwargs)
 
 
 class FlatElements:
@@ -60,61 +64,67 @@ class FlatElements:
 
     def __next__(self) -> Tensor:
         if self._elements is None:
-            self._elements = iter(call(np.ravel, self._tensor))
+            self._elements = iter(_shapes.ravel(self._tensor))
         return next(self._elements)
 
     def __len__(self) -> int:
         return int(self._tensor.size)
 
     def __getitem__(self, index: Any) -> Tensor:
-        return call(np.copy, call(np.ravel, self._tensor)[index])
+        return _order.copy(_shapes.ravel(self._tensor)[index])
 
     def __setitem__(self, index: Any, value: ArrayLike) -> None:
-        elements = call(np.copy, call(np.ravel, self._tensor))
+        elements = _order.copy(_shapes.ravel(self._tensor))
         if isinstance(index, slice):  # whose places take the elements of the value in turn, whatever its shape
-            call(np.put, elements, np.arange(len(elements))[index], value)
+            call(_indexing.put, elements, np.arange(len(elements))[index], value)
         else:
             elements[index] = value
-        self._tensor[...] = call(np.reshape, elements, self._tensor.shape)
+        self._tensor[...] = _shapes.reshape(elements, self._tensor.shape)
 
 
-class ArrayMethods(Members):
-    """Give Tensors what they share with ndarrays; the class itself holds nothing."""
-
-    __slots__ = ()
+class ArrayMethods:
+    """Hold what Tensors share with ndarrays; Tensors themselves get it below."""
 
     @property
-    def T(self) -> Tensor:  # noqa: N802 - NumPy's name
+    def T(self: Any) -> Tensor:  # noqa: N802 - NumPy's name
         """The transpose: all axes reversed."""
-        transposed: Tensor = FUNCTIONS["T"](self)
-        return transposed
+        return _shapes.reverse(self)
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The matrix transpose: the last two axes exchanged."""
-        return call(np.matrix_transpose, self)
+        return call(_shapes.matrix_transpose, self)
 
     @property
     def real(self) -> Tensor:
         """The real part."""
-        return call(np.real, self)
+        return call(_conversion.real, self)
 
     @real.setter
     def real(self, value: ArrayLike) -> None:
-        call(np.real, self)[...] = value
+        _conversion.real(self)[...] = value
 
     @property
     def imag(self) -> Tensor:
         """The imaginary part."""
-        return call(np.imag, self)
+        return call(_conversion.imag, self)
 
     @imag.setter
-    def imag(self, value: ArrayLike) -> None:
+    def imag(self: Any, value: ArrayLike) -> None:
         if self.dtype.kind != "c":
             raise DtypeError(
                 describe("imag", f"dtype {self.dtype}", "a complex dtype is needed to set it", "Use .astype(complex)")
             )
-        call(np.imag, self)[...] = value
+        _conversion.imag(self)[...] = value
+
+    def __round__(self: Any, ndigits: Any = None) -> Any:
+        return _queries.rounded(self, ndigits)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        if api_version not in (None, *STANDARDS):
+            needed = f"one of {', '.join(STANDARDS)} is needed"
+            raise UsageError(describe("__array_namespace__", f"api_version={api_version!r}", needed, "Leave it out"))
+        return sys.modules["wengert.numpy"]
 
     @property
     def flat(self) -> FlatElements:
@@ -129,43 +139,43 @@ class ArrayMethods(Members):
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> Tensor:
         """Return the elements converted to another dtype."""
-        return call("astype", self, dtype, order, casting, copy)
+        return call(_conversion.astype_method, self, dtype, order, casting, copy)
 
     def copy(self, order: str = "C") -> Tensor:
         """Return a copy, with the gradient following; `order` is the memory layout, as in NumPy."""
-        return call("copy", self, order)
+        return call(_order.copy_method, self, order)
 
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
+    def reshape(self: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
         """Return the elements in another shape."""
         lengths = shape[0] if len(shape) == 1 else shape
         if order == "C" and copy is None:
-            return FUNCTIONS["reshape"](self, lengths)  # type: ignore[no-any-return]  # as `call` does
-        return FUNCTIONS[np.reshape](self, lengths, order, copy=copy)  # type: ignore[no-any-return]  # as `call` does
+            return _shapes.reshape_method(self, lengths)
+        return _shapes.reshape(self, lengths, order, copy=copy)
 
     def transpose(self, *axes: Any) -> Tensor:
         """Return the Tensor with its axes permuted, reversed by default."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or None)
-        return call(np.transpose, self, order)
+        return _shapes.transpose(self, order)
 
     def fill(self, value: ArrayLike) -> None:
         """Set every element to a number; nothing of a scalar, which is no array, as in NumPy."""
-        call("fill", self, value)
+        call(_indexing.fill_method, self, value)
 
     def all(self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Tensor:
         """Tell whether all elements along the axes are true."""
-        return call(np.all, self, axis, out, keepdims, where=where)
+        return call(_reductions.all, self, axis, out, keepdims, where=where)
 
     def any(self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Tensor:
         """Tell whether any element along the axes is true."""
-        return call(np.any, self, axis, out, keepdims, where=where)
+        return call(_reductions.any, self, axis, out, keepdims, where=where)
 
     def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
         """Return the index of the greatest element."""
-        return call(np.argmax, self, axis, out, keepdims=keepdims)
+        return call(_sorting.argmax, self, axis, out, keepdims=keepdims)
 
     def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
         """Return the index of the least element."""
-        return call(np.argmin, self, axis, out, keepdims=keepdims)
+        return call(_sorting.argmin, self, axis, out, keepdims=keepdims)
 
     def argsort(
         self,
@@ -177,19 +187,19 @@ class ArrayMethods(Members):
         descending: bool | None = None,
     ) -> Tensor:
         """Return the indices that sort along an axis."""
-        return call(np.argsort, self, axis, kind, order, stable=stable, descending=descending)
+        return _sorting.argsort(self, axis, kind, order, stable=stable, descending=descending)
 
     def clip(
         self, min: ArrayLike | None = None, max: ArrayLike | None = None, out: Any = None, **options: Any
     ) -> Tensor:
         """Return the elements limited to an interval."""
-        return call(np.clip, self, min=min, max=max, out=out, **options)
+        return call(_selection.clip, self, min=min, max=max, out=out, **options)
 
-    def conj(self) -> Tensor:
+    def conj(self: Any) -> Tensor:
         """Return the complex conjugate; of real numbers, the Tensor itself."""
-        if self.dtype.kind == "b" and cast("Tensor", self).weak:  # Python's is an integer
-            return +self
-        return call(np.conjugate, self) if self.dtype.kind == "c" else cast("Tensor", self)
+        if self.dtype.kind == "b" and self.weak:  # Python's is an integer
+            return call(operator.pos, self)
+        return call(conjugate, self) if self.dtype.kind == "c" else self
 
     def conjugate(self) -> Tensor:
         """Return the complex conjugate; of real numbers, the Tensor itself."""
@@ -197,19 +207,19 @@ class ArrayMethods(Members):
 
     def cumprod(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
         """Return the cumulative products."""
-        return call(np.cumprod, self, axis, dtype, out)
+        return call(_accumulations.cumprod, self, axis, dtype, out)
 
     def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
         """Return the cumulative sums."""
-        return call(np.cumsum, self, axis, dtype, out)
+        return call(_accumulations.cumsum, self, axis, dtype, out)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Return a diagonal."""
-        return call(np.diagonal, self, offset=offset, axis1=axis1, axis2=axis2)
+        return _shapes.diagonal(self, offset=offset, axis1=axis1, axis2=axis2)
 
     def dot(self, other: ArrayLike, out: Any = None) -> Tensor:
         """Return the dot product with another array."""
-        return call(np.dot, self, other, out)
+        return call(_contractions.dot, self, other, out)
 
     def max(
         self,
@@ -220,7 +230,7 @@ class ArrayMethods(Members):
         where: ArrayLike = True,
     ) -> Tensor:
         """Return the greatest element along the axes."""
-        return call(np.max, self, axis, out, keepdims, initial, where)
+        return call(_reductions.max, self, axis, out, keepdims, initial, where)
 
     def mean(
         self,
@@ -232,9 +242,9 @@ class ArrayMethods(Members):
         where: ArrayLike = True,
     ) -> Tensor:
         """Return the mean along the axes."""
-        if out is None:  # likewise
-            return FUNCTIONS[np.mean](self, axis, dtype, None, keepdims, where=where)  # type: ignore[no-any-return]  # as `call` does
-        return call(np.mean, self, axis, dtype, out, keepdims, where=where)
+        if out is None:
+            return _reductions.mean(self, axis, dtype, None, keepdims, where=where)
+        return call(_reductions.mean, self, axis, dtype, out, keepdims, where=where)
 
     def min(
         self,
@@ -245,7 +255,7 @@ class ArrayMethods(Members):
         where: ArrayLike = True,
     ) -> Tensor:
         """Return the least element along the axes."""
-        return call(np.min, self, axis, out, keepdims, initial, where)
+        return call(_reductions.min, self, axis, out, keepdims, initial, where)
 
     def prod(
         self,
@@ -257,23 +267,23 @@ class ArrayMethods(Members):
         where: ArrayLike = True,
     ) -> Tensor:
         """Return the product along the axes."""
-        return call(np.prod, self, axis, dtype, out, keepdims, initial, where)
+        return call(_reductions.prod, self, axis, dtype, out, keepdims, initial, where)
 
     def ravel(self, order: str = "C") -> Tensor:
         """Return the elements along one axis, as a view where possible."""
-        return call(np.ravel, self, order=order)
+        return _shapes.ravel(self, order=order)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
         """Return each element repeated."""
-        return call(np.repeat, self, repeats, axis=axis)
+        return _joining.repeat(self, repeats, axis=axis)
 
     def round(self, decimals: int = 0, out: Any = None) -> Tensor:
         """Return the elements rounded."""
-        return call(np.round, self, decimals, out)
+        return call(_conversion.round, self, decimals, out)
 
     def squeeze(self, axis: Axis = None) -> Tensor:
         """Return the Tensor without axes of length one."""
-        return call(np.squeeze, self, axis=axis)
+        return _shapes.squeeze(self, axis=axis)
 
     def std(
         self,
@@ -288,7 +298,7 @@ class ArrayMethods(Members):
     ) -> Tensor:
         """Return the standard deviation along the axes."""
         options = {} if mean is None else {"mean": mean}
-        return call(np.std, self, axis, dtype, out, ddof, keepdims, where=where, **options)
+        return call(_statistics.std, self, axis, dtype, out, ddof, keepdims, where=where, **options)
 
     def sum(
         self,
@@ -300,21 +310,21 @@ class ArrayMethods(Members):
         where: ArrayLike = True,
     ) -> Tensor:
         """Return the sum along the axes."""
-        if out is None:  # so that nothing is to be carried out
-            return FUNCTIONS[np.sum](self, axis, dtype, None, keepdims, initial, where)  # type: ignore[no-any-return]  # as `call` does
-        return call(np.sum, self, axis, dtype, out, keepdims, initial, where)
+        if out is None:
+            return _reductions.sum(self, axis, dtype, None, keepdims, initial, where)
+        return call(_reductions.sum, self, axis, dtype, out, keepdims, initial, where)
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Return the Tensor with two axes exchanged."""
-        return call(np.swapaxes, self, axis1, axis2)
+        return _shapes.swapaxes(self, axis1, axis2)
 
     def take(self, indices: ArrayLike, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
         """Return the elements at indices along an axis."""
-        return call(np.take, self, indices, axis, out, mode)
+        return call(_indexing.take, self, indices, axis, out, mode)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Tensor:
         """Return the sum of a diagonal."""
-        return call(np.trace, self, offset, axis1, axis2, dtype, out)
+        return call(_shapes.trace, self, offset, axis1, axis2, dtype, out)
 
     def var(
         self,
@@ -329,18 +339,18 @@ class ArrayMethods(Members):
     ) -> Tensor:
         """Return the variance along the axes."""
         options = {} if mean is None else {"mean": mean}
-        return call(np.var, self, axis, dtype, out, ddof, keepdims, where=where, **options)
+        return call(_statistics.var, self, axis, dtype, out, ddof, keepdims, where=where, **options)
 
-    def nonzero(self) -> Tensor:
+    def nonzero(self) -> tuple[Tensor, ...]:
         """Return the indices of the elements that are not zero."""
-        return call(np.nonzero, self)
+        return _selection.nonzero(self)
 
     def flatten(self, order: str = "C") -> Tensor:
         """Return a copy of the elements along one axis."""
-        return call(np.copy, call(np.ravel, self, order=order))
+        return _order.copy(_shapes.ravel(self, order=order))
 
     def sort(
-        self,
+        self: Any,
         axis: int = -1,
         kind: Any = None,
         order: Any = None,
@@ -349,33 +359,35 @@ class ArrayMethods(Members):
         descending: bool | None = None,
     ) -> None:
         """Sort along an axis, in place."""
-        self[...] = call(np.sort, self, axis, kind, order, stable=stable, descending=descending)
+        self[...] = _sorting.sort(self, axis, kind, order, stable=stable, descending=descending)
 
     def argpartition(self, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Tensor:
         """Return the indices that partition along an axis."""
-        return call(np.argpartition, self, kth, axis, kind, order)
+        return call(_sorting.argpartition, self, kth, axis, kind, order)
 
     def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Tensor:
         """Return elements of the choices, picked by the elements of this Tensor."""
-        return call(np.choose, self, choices, out, mode)
+        return call(_selection.choose, self, choices, out, mode)
 
     def compress(self, condition: ArrayLike, axis: int | None = None, out: Any = None) -> Tensor:
         """Return the elements along an axis where a condition holds."""
-        return call(np.compress, condition, self, axis, out)
+        return call(_selection.compress, condition, self, axis, out)
 
     def searchsorted(self, v: ArrayLike, side: Any = "left", sorter: Any = None) -> Tensor:
         """Return where values belong in this sorted Tensor."""
-        return call(np.searchsorted, self, v, side, sorter)
+        return call(_sorting.searchsorted, self, v, side, sorter)
 
-    def partition(self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+    def partition(self: Any, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
         """Partition along an axis, in place."""
-        self[...] = call(np.partition, self, kth, axis, kind, order)
+        self[...] = _sorting.partition(self, kth, axis, kind, order)
 
     def put(self, indices: ArrayLike, values: ArrayLike, mode: str = "raise") -> None:
         """Set elements by flat index, in place; nothing of a scalar, which is no array, as in NumPy."""
-        call("put", self, indices, values, mode)
+        call(_indexing.put_method, self, indices, values, mode)
 
 
-for _name, _method in vars(ArrayMethods).items():
-    if callable(_method):
-        _method.__qualname__ = f"Tensor.{_name}"  # what Python's errors about arguments call it
+for _name, _member in vars(ArrayMethods).items():
+    if isinstance(_member, FunctionType):
+        _member.__qualname__ = f"Tensor.{_name}"  # what Python's errors about arguments call it
+    if isinstance(_member, FunctionType | property):
+        setattr(Tensor, _name, _member)

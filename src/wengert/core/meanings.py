@@ -1,0 +1,27 @@
+"""What NumPy's functions mean for Tensors: the tables that its protocols look at, and nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["DIRECT", "FUNCTIONS", "RAISED", "carry_out"]
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+"""What a NumPy function (or ufunc) does with Tensors: filled by `implements`, used by NumPy's protocols."""
+DIRECT: dict[Any, Callable[..., Any] | None] = {}
+"""Short ways of ufuncs, for operands alone, around the third of a microsecond that options take, and of functions that
+NumPy computes itself of plain Tensors; they give `NotImplemented` for operands that are for `FUNCTIONS` to look at."""
+RAISED = (FloatingPointError, RuntimeWarning)
+"""What NumPy raises about numbers where `numpy.errstate` or a filter of warnings asks for errors."""
+
+
+def carry_out(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Call a function once more, without the error about numbers that it ended with.
+
+    NumPy raises it when all is computed, so what is written to (by `out=` or in place) holds the results.
+    """
+    with np.errstate(all="ignore"):
+        function(*args, **kwargs)
