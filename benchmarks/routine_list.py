@@ -65,7 +65,12 @@ def normal_of_torch() -> Callable[..., Any]:
 
 def softmax_of(module: str, name: str) -> Load:
     """Return what loads a softmax of PyTorch, for the last axis."""
-    return lambda: lambda x: getattr(importlib.import_module(module), name)(x, -1)
+
+    def loaded() -> Callable[..., Any]:
+        function = getattr(importlib.import_module(module), name)
+        return lambda x: function(x, -1)
+
+    return loaded
 
 
 def over_rows(load: Load, axis: str = "axis") -> Load:

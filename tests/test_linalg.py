@@ -124,6 +124,72 @@ def test_spaces_of_repeated_eigenvalues_have_gradients() -> None:
     np.testing.assert_allclose(wg.grad(loss)(a), wg.grad(loss)(split), atol=2e-5)
 
 
+def orthogonal(count: int, kind: Any) -> Any:
+    """Return a random unitary matrix of a dtype, in double precision."""
+    generator = np.random.default_rng(count)
+    real, imaginary = generator.normal(size=(2, count, count))
+    return np.linalg.qr(real + 1j * imaginary if np.dtype(kind).kind == "c" else real)[0]
+
+
+@pytest.mark.parametrize("kind", "fdFD")
+@pytest.mark.parametrize("count", [2, 40])
+def test_repeated_eigenvalues_are_found_though_they_come_out_some_roundings_apart(kind: str, count: int) -> None:
+    w = np.repeat(np.random.default_rng(0).uniform(1, 2, count // 2), 2)
+    u, v = orthogonal(count, kind), np.roll(orthogonal(count, kind), 1, axis=0)
+    weights = np.random.default_rng(1).normal(size=(count, count))
+    tolerance = 300 * np.finfo(kind).eps * count
+
+    def of_hermitian(a: Any) -> Any:
+        found, vectors = np.linalg.eigh(a)
+        return np.sum(weights.astype(kind) * ((vectors * np.exp(found)) @ np.conj(vectors.T))).real
+
+    def of_singular(a: Any) -> Any:
+        left, found, right = np.linalg.svd(a)
+        return np.sum(weights.astype(kind) * ((left * found**3) @ right)).real
+
+    a = ((u * w) @ np.conj(u.T)).astype(kind)
+    slopes = np.exp(w)  # within clusters; else quotients of differences
+    gaps = np.subtract.outer(w, w)
+    slopes = np.where(gaps == 0, slopes[:, None], np.subtract.outer(slopes, slopes) / np.where(gaps == 0, 1, gaps))
+    right = u @ (slopes * (np.conj(u.T) @ ((weights + weights.T) / 2) @ u)) @ np.conj(u.T)
+    found = wg.grad(of_hermitian)(a).astype(right.dtype)
+    found = (found + np.conj(found.T)) / 2
+    np.testing.assert_allclose(np.conj(found), right, atol=tolerance * np.abs(right).max())
+    b = ((u * w) @ np.conj(v.T)).astype(kind)
+    b_weights = weights.astype(kind)
+    right = wg.grad(lambda b: np.sum(b_weights * (b @ np.conj(b.T) @ b)).real)(b)
+    np.testing.assert_allclose(wg.grad(of_singular)(b), right, atol=tolerance * np.abs(right).max())
+
+
+@pytest.mark.parametrize("kind", "fd")
+@pytest.mark.parametrize("name", ["eigh", "svd"])
+def test_eigenvalues_that_differ_by_more_than_their_errors_have_vectors_with_gradients(kind: str, name: str) -> None:
+    count, gap = 100, 200 * np.finfo(kind).eps
+    w = 1 + gap * np.arange(count)
+    u = orthogonal(count, "d")
+    a = ((u * w) @ (u.T if name == "eigh" else np.eye(count))).astype(kind)
+    weights = np.random.default_rng(1).normal(size=(count, count)).astype(kind)
+
+    def loss(a: Any) -> Any:
+        return np.sum(weights * (np.linalg.eigh(a)[1] if name == "eigh" else np.linalg.svd(a)[0]))
+
+    sizes = np.abs(wg.grad(loss)(a)).max() * gap  # they turn by the change of the matrix over gaps
+    assert 0.1 < sizes < 10
+
+
+def test_repeated_eigenvalues_of_square_matrices_are_found_by_the_errors_of_their_own() -> None:
+    generator = np.random.default_rng(3)
+    for count in (3, 10, 30):
+        v = generator.normal(size=(count, count))
+        v[:, 0] = v[:, -1] + 1e-3 * v[:, 0]  # condition numbers of some thousands
+        w = np.arange(count) + 1.0
+        a = (v * np.where(w == 2, 3, w)) @ np.linalg.inv(v) + 0j
+        with pytest.raises(np.linalg.LinAlgError, match="a repeated eigenvalue"):
+            wg.grad(lambda a: np.sum(np.linalg.eig(a)[1][0].real))(a)
+        distinct = (v * w) @ np.linalg.inv(v) + 0j
+        assert np.isfinite(wg.grad(lambda a: np.sum(np.linalg.eig(a)[1][0].real))(distinct)).all()
+
+
 GAUGE = {
     "some of them": lambda a: np.sum(WEIGHTS[:2, :2] * np.linalg.eigh(symmetric(a))[1][:2, :1]),
     "singular vectors": lambda a: np.sum(WEIGHTS[:, :2] * np.linalg.svd(a)[0][:, 1:]),

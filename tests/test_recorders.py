@@ -39,6 +39,29 @@ def test_writes_to_an_ndarray_that_was_an_operand_do_not_reach_the_gradient(func
     np.testing.assert_array_equal(*gradients)
 
 
+@pytest.mark.parametrize("name", ["eigh", "svd", "qr", "slogdet"])
+def test_functions_of_several_results_record_one_operation(name):
+    function, a = getattr(np.linalg, name), np.diag([3.0, 1.0, 2.0]) + 0.25
+    x = leaf(a)
+    y = x * 1.0
+    results = function(y)
+    y[...] = np.nan  # the operand was saved, and is not overwritten
+    assert type(results) is type(function(a))
+    used = results[1]
+    used.retain_grad()
+    seen = []
+    used.register_hook(lambda ct: seen.append(ct))
+    autograd.backward(list(results[1:]), [np.ones(r.shape) for r in results[1:]])
+    expected = wg.vjp(function, a)[1](
+        type(results)(np.zeros(results[0].shape), *[np.ones(r.shape) for r in results[1:]])
+    )
+    np.testing.assert_allclose(x.grad, expected[0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(used.grad, np.ones(used.shape))
+    assert len(seen) == 1
+    with wg.no_grad():
+        assert not function(x)[1].requires_grad
+
+
 @pytest.mark.parametrize("index", [np.array([2, 0, 2]), np.array([True, False, True])])
 def test_writes_to_an_index_do_not_reach_the_gradient(index):
     x, places = leaf([1.0, 2.0, 3.0]), index.copy()

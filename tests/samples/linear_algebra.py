@@ -15,7 +15,7 @@ from tests.samples.base import Sample, fixed, normal, positive, sample
 from wengert.core.dispatch import apply
 from wengert.primitives.least_squares import residuals_of_full_rank
 from wengert.primitives.lu import permutation
-from wengert.primitives.spectra import cluster_share, divided
+from wengert.primitives.spectra import cluster_share, divided, sensitivity
 
 
 def solution_and_residuals(found: Any) -> Any:
@@ -143,6 +143,13 @@ spectra: list[Sample] = [
     sample("inv", np.linalg.cond, triangle(3), p=1),
     sample("divided", lambda x, w: apply(divided, x, w, sign=-1, strict=True), normal(3, 3), normal(3)),
     sample("divided", lambda x, w: apply(divided, x, w, sign=1, strict=False), normal(2, 2), positive(2)),
+    sample(
+        "sensitivity_of_eigenvalues",
+        lambda a, v: apply(sensitivity, a, v),
+        normal(3, 3),
+        normal(3, 3),
+        order=0,
+    ),
     sample(
         "cluster_share",
         lambda x, g, w: apply(cluster_share, x, g, w, values="used"),

@@ -14,7 +14,7 @@ from wengert.errors import UsageError, describe
 from wengert.numpy._contractions import array
 from wengert.numpy._matrices import known, matrices, square
 from wengert.primitives import least_squares, linear_algebra, orthogonal, spectra, triangular
-from wengert.traces.recorders import several_function, single_function
+from wengert.traces.recorders import results_function, several_function, single_function
 
 __all__ = ["inv", "real_if_all_are", "svdvals", "with_residuals"]
 
@@ -32,6 +32,11 @@ EighResult: Any = type(np.linalg.eigh(ONE))
 EigResult: Any = type(np.linalg.eig(ONE))
 SVDResult: Any = type(np.linalg.svd(ONE))
 QRResult: Any = type(np.linalg.qr(ONE))
+
+logarithm_of_determinant = results_function(linear_algebra.slogdet, SlogdetResult)
+hermitian_vectors = results_function(spectra.eigh, EighResult)
+singular_vectors = results_function(spectra.svd, SVDResult)
+orthogonal_and_triangular = results_function(orthogonal.qr, QRResult)
 
 
 # Inverses and determinants
@@ -58,7 +63,7 @@ def det(a: Any) -> Any:
 @implements(np.linalg.slogdet)
 def slogdet(a: Any) -> Any:
     """Return the sign and the logarithm of the absolute value of the determinant; see `numpy.linalg.slogdet`."""
-    return SlogdetResult(*apply(linear_algebra.slogdet, square("slogdet", a)))
+    return logarithm_of_determinant(square("slogdet", a), {})
 
 
 # Decompositions
@@ -91,13 +96,13 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     if mode not in ("reduced", "complete"):
         needed = "'reduced', 'complete' or 'r' is needed"
         raise UsageError(describe("qr", f"mode={mode!r:.40}", needed, "Leave it out for 'reduced'"))
-    return QRResult(*apply(orthogonal.qr, x, mode=mode))
+    return orthogonal_and_triangular(x, {"mode": mode})
 
 
 @implements(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803 - NumPy's name
     """Return eigenvalues and eigenvectors of Hermitian matrices; see `numpy.linalg.eigh`."""
-    return EighResult(*apply(spectra.eigh, square("eigh", a), uplo=triangle("eigh", UPLO)))
+    return hermitian_vectors(square("eigh", a), {"uplo": triangle("eigh", UPLO)})
 
 
 @implements(np.linalg.eigvalsh)
@@ -149,7 +154,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     x = matrices("svd", a)
     if not compute_uv:
         return singular_values(x, {})
-    return SVDResult(*apply(spectra.svd, x, full_matrices=bool(full_matrices)))
+    return singular_vectors(x, {"full_matrices": bool(full_matrices)})
 
 
 def hermitian_svd(x: Any, compute_uv: bool) -> Any:

@@ -21,6 +21,7 @@ __all__ = [
     "filled",
     "folded",
     "half_lower",
+    "identity_of",
     "lapack",
     "lower",
     "mask_of",
@@ -88,9 +89,24 @@ def diagonal_of(x: Any) -> Any:
     return np.diagonal(x, axis1=-2, axis2=-1)
 
 
+def made_identity(count: int, dtype: str) -> Any:
+    """Return an identity matrix, for nobody to write to."""
+    found = np.eye(count, dtype=dtype)
+    found.flags.writeable = False
+    return found
+
+
+remembered_identity = functools.lru_cache(maxsize=256)(made_identity)
+
+
+def identity_of(count: int, dtype: str) -> Any:
+    """Return an identity matrix."""
+    return (remembered_identity if count <= REMEMBERED else made_identity)(count, dtype)
+
+
 def on_diagonal(x: Any) -> Any:
     """Return matrices with these diagonals."""
-    return x[..., None] * np.eye(x.shape[-1], dtype=x.dtype)
+    return x[..., None] * identity_of(x.shape[-1], x.dtype.char)
 
 
 # LAPACK

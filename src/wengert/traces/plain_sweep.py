@@ -243,7 +243,7 @@ class Sweep:
             if self.wanted is not None and node in self.wanted:
                 self.captured[node], owns = ct, False
             if isinstance(node, Output):
-                self.collect(node, ct)
+                self.collect(node, ct, owns)
             else:
                 self.pull(node, ct, owns)
 
@@ -330,8 +330,8 @@ class Sweep:
 
     @speaks_for("node")
     def pull_record(self, node: Record, ct: Any, owns: bool) -> None:
-        """Run the vjp of an operation of any form with one result; its nodes stand for the avals of its operands."""
-        if node.unpack is not None or type(ct) is list:
+        """Run the vjp of an operation of any form; its nodes stand for the avals of its operands."""
+        if node.unpack is not None:
             self.pull(node, ct, owns)
             return
         out, operands, parents, params = node.out, node.operands, node.inputs, node.keywords
@@ -578,7 +578,7 @@ class Sweep:
                 self.add(parent, c, fresh and (c is not ct or node.primitive.kind == "linear"))
 
     @speaks_for("node")
-    def collect(self, node: Output, ct: Any) -> None:
+    def collect(self, node: Output, ct: Any, _owns: bool) -> None:
         """Put the cotangent of one output into the list that its operation's node waits for."""
         source = node.source
         if source not in self.cts:
@@ -591,6 +591,7 @@ class Sweep:
     pulls: ClassVar[dict[type[Node], Callable[..., None]]] = {
         Single: pull_single,
         Record: pull_record,
+        Output: collect,
         Part: pull_part,
         Written: pull_written,
         Scattered: pull_scattered,

@@ -20,12 +20,13 @@ from wengert.core.primitive import Primitive
 from wengert.core.recording import SPECIAL
 from wengert.core.source import caller
 from wengert.core.tensor import Tensor, constant_tensor, make_tensor, new_tensor, unwrapped, wrapped_constant
+from wengert.core.trace import Trace
 from wengert.core.views import ALIAS, Derivation, is_window, path_of, resolved, window_on, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
-from wengert.traces.tape import CREATED, Node, Record, Single
+from wengert.traces.tape import CREATED, Node, Output, Record, Single
 
-__all__ = ["REAL", "pair_function", "recorded_view", "several_function", "single_function"]
+__all__ = ["REAL", "pair_function", "recorded_view", "results_function", "several_function", "single_function"]
 
 unregister(globals())  # what would warn goes by `apply`, and warns there
 Operator = Callable[[Any, Any], Any]
@@ -99,6 +100,65 @@ def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
         return result
 
     return operate
+
+
+def results_function(primitive: Primitive, together: Callable[..., Any]) -> Callable[[Any, Params], Any]:
+    """Return a function of the operand and the parameters of a primitive with several results.
+
+    Args:
+        primitive: the operation, whose results have memory of their own.
+        together: what makes one of the results, NumPy's named tuple for example.
+    """
+    evaluate = primitive.strict
+    keeps_out, keeps = primitive.saved(ONE)
+    keeps_x = keeps(0)
+
+    def operate(a: Any, params: Params) -> Any:
+        x = a._value if type(a) is Tensor else None
+        if type(x) is not ndarray or (trace := a._trace) is None or not trace.fast or SPECIAL or WATCHES:
+            return together(*apply(primitive, a, **params))
+        try:
+            outs = evaluate(x, **params)
+        except TypeError as error:
+            require_warning(error)
+            return together(*apply(primitive, a, **params))
+        record = Record()
+        record.number = next(CREATED)
+        record.primitive = primitive
+        record.shape = ()
+        record.dtype = x.dtype
+        record.hooks = record.unpack = None
+        record.inputs = (a._node,)
+        record.keywords = params
+        record.code, record.offset = caller(3)
+        if keeps_x:
+            a._kept = True
+        record.operands = (x,) if keeps_x else (None,)
+        record.out = outs if keeps_out else None
+        return together(*[one_of_several(record, i, out, trace, keeps_out) for i, out in enumerate(outs)])
+
+    return operate
+
+
+def one_of_several(record: Record, index: int, out: Any, trace: Trace, kept: bool) -> Tensor:
+    """Return one of the results of what was recorded."""
+    if out.dtype.kind not in "fc":
+        return wrapped_constant(out)
+    node = Output()
+    node.number = next(CREATED)
+    node.primitive = record.primitive
+    node.shape = out.shape
+    node.dtype = out.dtype
+    node.code, node.offset = record.code, record.offset
+    node.hooks = None
+    node.source = record
+    node.index = index
+    result = new_tensor()
+    result._value = out
+    result._trace = trace
+    result._node = node
+    result._kept = kept
+    return result
 
 
 def single_view(primitive: Primitive) -> Callable[[Tensor, Params], Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.dispatch import as_tensor
 from wengert.errors import UsageError, describe
-from wengert.scipy import special
+from wengert.scipy import _special, special
 
 __all__ = [
     "elu",
@@ -200,7 +200,7 @@ def log_softmax(input: Any, axis: int = -1) -> Any:
     >>> log_softmax([0.0, 0.0])
     tensor([-0.69314718, -0.69314718])
     """
-    return special.log_softmax(as_tensor(input), axis=axis)
+    return _special.log_softmax(as_tensor(input), axis)
 
 
 def softmax(input: Any, axis: int = -1) -> Any:
@@ -209,4 +209,4 @@ def softmax(input: Any, axis: int = -1) -> Any:
     >>> softmax([0.0, 0.0])
     tensor([0.5, 0.5])
     """
-    return special.softmax(as_tensor(input), axis=axis)
+    return _special.softmax(as_tensor(input), axis)

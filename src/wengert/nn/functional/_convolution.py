@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,18 @@ def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Le
         raise UsageError(describe(name, given, "a stride of 1 is needed", "Pass the padding as numbers"))
     low = tuple([(span - 1) // 2 for span in spans])
     return low, tuple([span - 1 - a for span, a in zip(spans, low, strict=True)])
+
+
+def places(name: str, kernel: Lengths, stride: Any, padding: Any, dilation: Any) -> dict[str, Lengths]:
+    """Return where windows are, as parameters of the correlation."""
+    rank = len(kernel)
+    steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
+    spans = tuple([(n - 1) * gap + 1 for n, gap in zip(kernel, gaps, strict=True)])
+    low, high = around(name, padding, spans, steps)
+    return {"stride": steps, "dilation": gaps, "spread": (1,) * rank, "low": low, "high": high}
+
+
+places_known = functools.lru_cache(maxsize=256, typed=True)(places)
 
 
 def in_groups(name: str, x: Any, w: Any, groups: int, transposed: bool = False) -> tuple[Any, Any]:
@@ -91,11 +104,11 @@ def convolution(rank: int) -> Callable[..., Any]:
     ) -> Any:
         x, batched = images(name, input, rank)
         x, w = in_groups(name, x, as_tensor(weight), groups)
-        steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
-        spans = tuple([(n - 1) * gap + 1 for n, gap in zip(w.shape[-rank:], gaps, strict=True)])
-        low, high = around(name, padding, spans, steps)
-        found = correlate((x, w), {"stride": steps, "dilation": gaps, "spread": (1,) * rank, "low": low, "high": high})
-        return joined(found, bias, groups, batched)
+        try:
+            params = places_known(name, w.shape[-rank:], stride, padding, dilation)
+        except TypeError:  # lists have no hash
+            params = places(name, w.shape[-rank:], stride, padding, dilation)
+        return joined(correlate((x, w), params), bias, groups, batched)
 
     conv.__name__ = conv.__qualname__ = name
     conv.__doc__ = f"Return the correlation of images with {rank} axes with kernels.{CONVOLUTION}"

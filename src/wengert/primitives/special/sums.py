@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import scipy.special as sp
 
-from wengert.core.cotangent import has_no_nan
 from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
 from wengert.core.form import Reduction
@@ -30,6 +30,11 @@ def largest_along(x: Any, axis: int | Axes) -> Any:
     return found.reshape(*x.shape[:-1], 1)
 
 
+def all_finite(x: Any) -> bool:
+    """Tell whether all elements are finite; of one element Python does in a tenth of the time."""
+    return math.isfinite(x.item()) if x.size == 1 and x.dtype.kind == "f" else bool(np.isfinite(x).all())
+
+
 def evaluate_logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     """Evaluate `logsumexp` with the steps and bits of SciPy's, which take eight times as long by themselves.
 
@@ -39,7 +44,7 @@ def evaluate_logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
         return sp.logsumexp(x, axis=axis, keepdims=keepdims)
     largest = largest_along(x, axis)
     is_largest = x == largest
-    alone = np.count_nonzero(is_largest) == largest.size and not np.isnan(largest).any()
+    alone = np.count_nonzero(is_largest) == largest.size and all_finite(largest)
     with np.errstate(all="ignore"):
         terms = np.subtract(x, largest)
         np.exp(terms, out=terms)
@@ -50,14 +55,14 @@ def evaluate_logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
         else:
             count = ADD(is_largest, axis, x.dtype, None, True)
             out = np.log1p(out / count) + np.log(count) + largest
-        if not has_no_nan(out) or np.isinf(out).any():
+        if not all_finite(out):
             out = np.where(np.isfinite(out), out, np.log(ADD(np.exp(x), axis, None, None, True)))
     return out if keepdims else out.reshape([n for i, n in enumerate(out.shape) if i not in axis])[()]
 
 
 def vjp_of_logsumexp(ct: Any, out: Any, x: Any, *, axis: Axes, keepdims: bool) -> Any:
     """Weight the cotangent by exp(x - out); elements tied at infinity share equally."""
-    if type(out) is not Tensor and type(ct) is not Tensor and type(x) is np.ndarray and np.isfinite(out).all():
+    if type(out) is not Tensor and type(ct) is not Tensor and type(x) is np.ndarray and all_finite(out):
         weights = x - restore_axes(out, x.shape, axis, keepdims)
         np.exp(weights, out=weights)
         weights *= restore_axes(ct, x.shape, axis, keepdims)
@@ -102,8 +107,9 @@ weighted_logsumexp = opaque(
 
 def evaluate_softmax(x: Any, *, axis: int) -> Any:
     """Evaluate `softmax` with the steps of SciPy's."""
-    terms = np.subtract(x, largest_along(x, axis), dtype=None if x.dtype.kind in "fc" else np.float64)
-    np.exp(terms, out=terms)
+    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
+    terms = x - largest_along(x, axis)
+    np.exp(terms, terms)
     terms /= ADD(terms, axis, None, None, True)
     return terms
 
@@ -112,7 +118,7 @@ def evaluate_log_softmax(x: Any, *, axis: int) -> Any:
     """Evaluate `log_softmax` with the steps of SciPy's."""
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     largest = largest_along(x, axis)
-    if np.isfinite(largest).all():  # and sums are at least 1
+    if all_finite(largest):  # and sums are at least 1
         shifted = x - largest
         shifted -= np.log(ADD(np.exp(shifted), axis, None, None, True))
         return shifted
@@ -136,7 +142,10 @@ def log_softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int) -> Any:
     """Multiply by the transpose of 1 - 1 p^T."""
     if type(ct) is np.ndarray is type(out) and ct.dtype is out.dtype:
         share = np.exp(out)
-        share *= np.add.reduce(ct, axis, keepdims=True)
+        if axis == ct.ndim - 1:  # products with ones take a third of the time of sums of short rows
+            share *= np.vecdot(np.ones(ct.shape[-1], ct.dtype), ct)[..., None]
+        else:
+            share *= np.add.reduce(ct, axis, keepdims=True)
         return np.subtract(ct, share, out=share)
     return ct - np.exp(out) * np.add.reduce(ct, axis, keepdims=True)
 
