@@ -24,7 +24,7 @@ import wengert as wg
 from wengert.compile.passes import inlined
 from wengert.compile.segments import segmented
 from wengert.emission.executable import Executable
-from wengert.kernel.schedule import chosen
+from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.native import entry as entries
 from wengert.native import native_entry
@@ -452,7 +452,7 @@ def compiled(way: tuple[Any, Any], fun: Callable[..., Any], *arrays: Any, team: 
     """Return a function of arrays as an entry: its graph as one program of kernels."""
     (part,) = segmented(inlined(wg.graph.trace(fun)(*arrays))).parts
     assert part.program is not None
-    callee = Executable(scheduled(part.program, chosen(part.program)), team=team).callee
+    callee = Executable(scheduled(part.program, schedule_of(part.program)), team=team).callee
     results = [ArrayKind(v.dtype, v.shape) if v.shape else NumberKind(v.dtype.type) for v in part.graph.outputs]
     kinds = [ArrayKind(x.dtype, x.shape) for x in arrays]
     return made(way, way[1].args[0](kinds, ContainerKind(tuple, tuple(results)), callee))
@@ -842,7 +842,7 @@ def test_processes(what: str) -> None:
 
 @pytest.mark.skipif("native" not in WAYS, reason="entries go through ctypes here")
 def test_native_entries_serve_where_all_is_as_it_should_be() -> None:
-    assert entries.chosen() == (NativeEntry, NativeVariant) == (entries.Entry, entries.Variant)
+    assert entries.entry_classes() == (NativeEntry, NativeVariant) == (entries.Entry, entries.Variant)
 
 
 @pytest.mark.parametrize("check", ["check_layout", "check_numbers", "check_types", "check_numpy_functions"])
@@ -851,7 +851,7 @@ def test_entries_go_through_ctypes_where_something_is_different(check: str, monk
         raise RuntimeError("the layout of arrays is unknown")
 
     monkeypatch.setattr(native_entry, check, differs)
-    assert entries.chosen() == (CtypesEntry, CtypesVariant)
+    assert entries.entry_classes() == (CtypesEntry, CtypesVariant)
 
 
 def test_other_interpreters_are_recognized(monkeypatch: pytest.MonkeyPatch) -> None:

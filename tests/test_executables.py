@@ -43,7 +43,7 @@ from tests.test_lowering import (
 from wengert.emission import sharing
 from wengert.emission.executable import Executable
 from wengert.kernel.kernel import Program
-from wengert.kernel.schedule import chosen as schedule_of
+from wengert.kernel.schedule import schedule_of as schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.native.team import team_of
 from wengert.transforms.tracing import trace

@@ -10,7 +10,7 @@ import pytest
 
 import tests.samples  # noqa: F401 - its functions declare primitives when they are first asked for
 import wengert as wg
-from wengert.core.abstract import placed
+from wengert.core.abstract import avals_and_strides
 from wengert.core.aval import Aval
 from wengert.core.form import Form, Reduction, Scan, Selection, form_of
 from wengert.core.labels import Labels, labelled
@@ -93,7 +93,7 @@ def test_a_scan_accumulates_by_its_ufunc(primitive: Primitive) -> None:
 def test_results_of_reductions_take_no_time_to_find() -> None:
     huge = Aval((10**6, 10**6), np.dtype(float))
     for name in ("sum", "max", "prod"):
-        (aval,), order = placed(PRIMITIVES[name], [huge], {"axis": (0,), "keepdims": True})
+        (aval,), order = avals_and_strides(PRIMITIVES[name], [huge], {"axis": (0,), "keepdims": True})
         assert (aval, order) == (Aval((1, 10**6), np.dtype(float)), None)
 
 
@@ -109,19 +109,19 @@ def test_results_of_routines_on_large_stacks_take_no_time_to_find() -> None:
         ("argmin", rows, {"axis": 1}, [(10**9,)]),
         ("difference", rows, {"axis": 1}, [(10**9, 3)]),
     ):
-        avals, order = placed(PRIMITIVES[name], [operand], params)
+        avals, order = avals_and_strides(PRIMITIVES[name], [operand], params)
         assert ([aval.shape for aval in avals], order) == (shapes, None), name
-    assert placed(PRIMITIVES["argmax"], [rows], {"axis": 1})[0][0].dtype == np.intp
+    assert avals_and_strides(PRIMITIVES["argmax"], [rows], {"axis": 1})[0][0].dtype == np.intp
 
 
 def test_selections_ask_where_the_elements_are_known_and_refuse_where_not() -> None:
-    (aval,), _ = placed(PRIMITIVES["nonzero"], [np.array([0.0, 2.0, 3.0])], {})
+    (aval,), _ = avals_and_strides(PRIMITIVES["nonzero"], [np.array([0.0, 2.0, 3.0])], {})
     assert aval.shape == (1, 2)
     for primitive in declared(Selection):
         form: Any = form_of(primitive)
         unknown = [Aval((3,), np.dtype(int))] * (form.decides + 1)
         with pytest.raises(GraphError, match="whose elements are unknown while tracing"):
-            placed(primitive, unknown, {"bins": "auto", "range": None} if form.unless else {})
+            avals_and_strides(primitive, unknown, {"bins": "auto", "range": None} if form.unless else {})
 
 
 def test_a_routine_of_a_user_takes_stacks_of_lanes() -> None:

@@ -24,7 +24,7 @@ from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.kernel import Program, Stage
 from wengert.kernel.printing import text
-from wengert.kernel.schedule import chosen, illegal
+from wengert.kernel.schedule import illegal, schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.transforms.tracing import trace
 
@@ -62,7 +62,7 @@ Call = Callable[[Program, Sequence[Any]], Sequence[Any]]
 def checked(program: Program, arrays: Sequence[Any]) -> Sequence[Any]:
     """Evaluate a program as it is scheduled."""
     assert not findings(program), text(program)
-    schedule = chosen(program)
+    schedule = schedule_of(program)
     assert not illegal(program, schedule)
     found = scheduled(program, schedule)
     assert not findings(found), text(found)

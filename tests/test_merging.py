@@ -16,7 +16,7 @@ from wengert.kernel import spelling
 from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.merging import merged
-from wengert.kernel.spelling import spelled, with_long_lanes
+from wengert.kernel.spelling import spelled_out, with_long_lanes
 from wengert.transforms.tracing import trace
 
 X = np.random.default_rng(0).normal(size=(5, 2, 3))
@@ -74,7 +74,7 @@ def test_random_programs_whose_rows_are_spelled_out(monkeypatch: pytest.MonkeyPa
 @together("seed", range(100))
 def test_random_programs(seed: int) -> None:
     made = random_program(seed)
-    found = merged(spelled(made))
+    found = merged(spelled_out(made))
     assert not findings(found)
     with np.errstate(all="ignore"):
         inputs = inputs_for(made, seed)

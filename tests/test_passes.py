@@ -35,7 +35,7 @@ from wengert.core.trace import next_level
 from wengert.core.views import current
 from wengert.errors import GraphError
 from wengert.primitives.elementwise import add, multiply, negative
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Staging
 from wengert.transforms.tracing import trace
 
 FLOAT = np.dtype(float)
@@ -49,7 +49,7 @@ def _without_floating_point_warnings() -> Iterator[None]:
 
 def staged(function: Callable[..., Any], *examples: Any) -> Graph:
     """Trace a function without running any pass."""
-    stage = Stage(next_level(), "staged")
+    stage = Staging(next_level(), "staged")
     try:
         results = function(*[stage.input(aval_of(x)) for x in examples])
         results = results if isinstance(results, tuple) else (results,)

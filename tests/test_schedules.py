@@ -14,7 +14,7 @@ from wengert.kernel.checking import findings
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Operation, Program, Reduction, Stage
 from wengert.kernel.printing import text
-from wengert.kernel.schedule import Pack, Schedule, chosen, illegal, scanned
+from wengert.kernel.schedule import Pack, Schedule, illegal, scanned, schedule_of
 from wengert.kernel.tiling import scheduled
 
 DOUBLE = np.dtype(float)
@@ -58,7 +58,7 @@ def test_random_schedules_change_no_value(seed: int) -> None:
     program = random_program(seed)
     inputs = inputs_for(program, seed)
     want = evaluate(program, inputs)
-    for schedule in (chosen(program), random_schedule(program, seed)):
+    for schedule in (schedule_of(program), random_schedule(program, seed)):
         assert not illegal(program, schedule)
         found = scheduled(program, schedule)
         assert not findings(found), f"{schedule}\n{text(found)}"
@@ -67,9 +67,9 @@ def test_random_schedules_change_no_value(seed: int) -> None:
 
 
 def test_a_product_is_carried_out_along_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert chosen(PRODUCT).tiles == (1,)  # it is too little for long code
+    assert schedule_of(PRODUCT).tiles == (1,)  # it is too little for long code
     monkeypatch.setattr("wengert.kernel.schedule.LITTLE", 0)
-    schedule = chosen(PRODUCT)
+    schedule = schedule_of(PRODUCT)
     assert schedule == Schedule(((1,),), (4,), (Pack(0, 0, 1),))
     copy, kernel = scheduled(PRODUCT, schedule).kernels
     assert copy.stages[0].extents == (1, TERMS, COLUMNS)
@@ -95,7 +95,7 @@ def test_lanes_do_not_run_along_what_follows_one_from_the_other() -> None:
         stage = Stage((1, 8, 8), (load,), (), (Reduction("add", 0, "scan", (over,), "y", at),))
         buffers = Buffer("x", (8, 8), DOUBLE, "input"), Buffer("y", (8, 8), DOUBLE, "output")
         program = Program(("x",), ("y",), buffers, (Kernel(1, (stage,)),))
-        assert chosen(program).lanes == ((lane,),)
+        assert schedule_of(program).lanes == ((lane,),)
         assert "follow one from the other" in illegal(program, Schedule(((over,),), (1,)))
 
 

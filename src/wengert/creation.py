@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor, checked, plain_array
-from wengert.core.objects import array_of
+from wengert.core.objects import array_of_lists
 from wengert.core.requirements import as_dtype, require_flag
 from wengert.core.tensor import ArrayLike, Tensor, array_tensor, concrete
 
@@ -37,7 +37,7 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
     if isinstance(found, np.ndarray):
         found = plain_array("tensor", found)
     if isinstance(found, list | tuple):
-        found = array_of("tensor", lambda nested: np.array(nested, dtype=dtype), found)
+        found = array_of_lists("tensor", lambda nested: np.array(nested, dtype=dtype), found)
     made = array_tensor(checked("tensor", np.array(found, dtype=dtype)))
     return made.requires_grad_() if requires_grad else made
 

@@ -440,11 +440,11 @@ def choice(key: Any, a: Any, size: Any = None, replace: bool = True, p: Any = No
     array = as_tensor(a)
     length = array.shape[axis] if array.ndim else operator.index(a)
     shape = sized(() if size is None else size)
-    places = chosen(key, length, shape, replace, None if p is None else as_tensor(p))
+    places = chosen_places(key, length, shape, replace, None if p is None else as_tensor(p))
     return np.take(array, places, axis=axis) if array.ndim else places
 
 
-def chosen(key: Any, length: int, shape: tuple[int, ...], replace: bool, p: Any) -> Any:
+def chosen_places(key: Any, length: int, shape: tuple[int, ...], replace: bool, p: Any) -> Any:
     """Return the places of a choice."""
     count = math.prod(shape)
     if p is not None and p.shape != (length,):

@@ -24,7 +24,7 @@ from wengert.graph import trace
 from wengert.kernel.checking import require_sound
 from wengert.kernel.evaluation import evaluate
 from wengert.kernel.kernel import Program as Kernels
-from wengert.kernel.schedule import chosen
+from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
 
 __all__ = ["MODES", "Outcome", "Rejected", "Subject", "outcome", "subject"]
@@ -341,7 +341,7 @@ def kernels(this: Subject) -> None:
 
 def checked(program: Kernels, arrays: Sequence[Any]) -> Sequence[Any]:
     """Evaluate kernels as they are scheduled."""
-    found = scheduled(program, chosen(program))
+    found = scheduled(program, schedule_of(program))
     require_sound(found)
     return evaluate(found, arrays)
 

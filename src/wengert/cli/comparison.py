@@ -118,7 +118,7 @@ class Comparison:
         rows = []
         for name, found in zip(self.names, self.symbolic, strict=True):
             left = f"d/d{name}" + f" along d{name}" * self.directional
-            rows.append(Row(left, found.text, counted(found.operations, "operation", "operations")))
+            rows.append(Row(left, found.text, count_text(found.operations, "operation", "operations")))
         return Section("symbolic", rows, ("before sharing",))
 
     def modes_section(self) -> Section:
@@ -146,8 +146,8 @@ class Comparison:
         rows = [
             row("numeric", best.central, 2 * inputs * value, f"central, h = {best.step:.0e}: {2 * inputs} evaluations"),
             row("symbolic", self.evaluated, shared, f"{written} before sharing"),
-            row("forward mode", moved, forward * inputs, counted(inputs, "pass", "passes")),
-            row("reverse mode", exact, reverse * outputs, counted(outputs, "pass", "passes")),
+            row("forward mode", moved, forward * inputs, count_text(inputs, "pass", "passes")),
+            row("reverse mode", exact, reverse * outputs, count_text(outputs, "pass", "passes")),
         ]
         return Section("compared", rows, ("derivative", "from reverse", "operations", ""))
 
@@ -159,7 +159,7 @@ class Comparison:
     def advice(self) -> str:
         """Return which mode suits the shape."""
         inputs, outputs = self.sizes
-        shape = f"{counted(inputs, 'input', 'inputs')}, {counted(outputs, 'output', 'outputs')}"
+        shape = f"{count_text(inputs, 'input', 'inputs')}, {count_text(outputs, 'output', 'outputs')}"
         if inputs > outputs:
             return f"reverse: {shape}; forward mode takes {inputs / outputs:.3g} times as many passes"
         if inputs < outputs:
@@ -284,10 +284,10 @@ def together(values: Sequence[Any]) -> str:
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def counted(count: int, one: str, many: str) -> str:
+def count_text(count: int, one: str, many: str) -> str:
     """Return a number of things.
 
-    >>> counted(1, "pass", "passes"), counted(3, "pass", "passes")
+    >>> count_text(1, "pass", "passes"), count_text(3, "pass", "passes")
     ('1 pass', '3 passes')
     """
     return f"{count} {one if count == 1 else many}"

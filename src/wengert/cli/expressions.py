@@ -70,15 +70,15 @@ def written(equation: Equation, operands: Sequence[Expression], output: int) -> 
         left, right = operands
         first = enclosed(left, strength + (sign == "**"))
         second = enclosed(right, strength if sign in ("+", "*", "**") else strength + 1)
-        return clipped(f"{first} {sign} {second}", strength, count)
+        return shortened(f"{first} {sign} {second}", strength, count)
     if name in PREFIX and len(operands) == 1:
-        return clipped(PREFIX[name] + enclosed(operands[0], SIGN), SIGN, count)
+        return shortened(PREFIX[name] + enclosed(operands[0], SIGN), SIGN, count)
     shapes = [x.shape if type(x) is Variable else np.shape(x) for x in equation.inputs]
     texts = [enclosed(x, CALL) if name == "getitem" else x.text for x in operands]
     text = formula(name, texts, shapes, params)
     if len(equation.outputs) > 1:
         text = f"{text}[{output}]"
-    return clipped(text, CALL if text.endswith((")", "]")) else 0, count)
+    return shortened(text, CALL if text.endswith((")", "]")) else 0, count)
 
 
 def enclosed(expression: Expression, strength: int) -> str:
@@ -86,6 +86,6 @@ def enclosed(expression: Expression, strength: int) -> str:
     return expression.text if expression.strength >= strength else f"({expression.text})"
 
 
-def clipped(text: str, strength: int, count: int) -> Expression:
+def shortened(text: str, strength: int, count: int) -> Expression:
     """Return an expression without the end of a very long one."""
     return Expression(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...", strength, count)

@@ -146,10 +146,10 @@ def number(text: str) -> Any:
 
 def malformed(text: str, reason: str) -> WengertError:
     """Return the error about a text that is not an expression."""
-    return unusable(f"{clipped(text)!r} ({reason})", "a Python expression is needed", "Correct the formula")
+    return unusable(f"{shortened(text)!r} ({reason})", "a Python expression is needed", "Correct the formula")
 
 
-def clipped(text: str) -> str:
+def shortened(text: str) -> str:
     """Return a text for an error, without the end of a long one."""
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
 
@@ -192,9 +192,9 @@ def refused(node: ast.AST) -> WengertError:
         return unusable("^ in a formula, which is no power in Python", "** is needed", "Write x**2, for instance")
     text = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
     if isinstance(node, ast.IfExp):
-        return unusable(f"{clipped(text)!r} in a formula", "a function is needed", "Write where(condition, x, y)")
+        return unusable(f"{shortened(text)!r} in a formula", "a function is needed", "Write where(condition, x, y)")
     return unusable(
-        f"{clipped(text)!r} in a formula",
+        f"{shortened(text)!r} in a formula",
         "numbers, variables, operators, literal indices and functions such as sum(x, axis=0) are needed",
         "Write it in these terms, or use wengert.explain in Python",
     )
@@ -269,7 +269,7 @@ def require_one_array(node: ast.Call, name: str) -> None:
     """Raise a UsageError where the greatest or least of several values is asked for as in Python."""
     if name in ("max", "min") and len(node.args) > 1 and not isinstance(node.args[1], ast.Constant):
         raise unusable(
-            f"{clipped(ast.unparse(node))!r}", "one array is needed there", f"Write {name}imum(x, y) of two values"
+            f"{shortened(ast.unparse(node))!r}", "one array is needed there", f"Write {name}imum(x, y) of two values"
         )
 
 
@@ -295,7 +295,7 @@ def failed(node: ast.AST, error: Exception) -> WengertError:
     """Return the error about a part of a formula that NumPy could not evaluate."""
     reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     return unusable(
-        f"{clipped(ast.unparse(node))!r} failed ({reason})",
+        f"{shortened(ast.unparse(node))!r} failed ({reason})",
         "operands that NumPy accepts there are needed",
         "Correct the formula or the values",
     )
@@ -328,7 +328,7 @@ def comparison(node: ast.Compare, variables: Variables) -> Any:
     """Return what a comparison gives; of several in a row the meaning for arrays would be a matter of taste."""
     if len(node.ops) > 1:
         raise unusable(
-            f"{clipped(ast.unparse(node))!r}", "one comparison at a time is needed", "Combine two with logical_and"
+            f"{shortened(ast.unparse(node))!r}", "one comparison at a time is needed", "Combine two with logical_and"
         )
     return operate(
         COMPARISONS[type(node.ops[0])], evaluate(node.left, variables), evaluate(node.comparators[0], variables)
@@ -339,7 +339,7 @@ def operate(operation: Callable[..., Any], *operands: Any) -> Any:
     """Apply an operator; between plain numbers in floating point, where nothing takes long or fails."""
     for operand in operands:
         if not isinstance(operand, Tensor | int | float | complex | np.generic):
-            raise TypeError(f"an operator cannot take {clipped(repr(operand))}")
+            raise TypeError(f"an operator cannot take {shortened(repr(operand))}")
     if any(isinstance(operand, Tensor) for operand in operands):
         return operation(*operands)
     return operation(*(np.asarray(operand) * 1.0 for operand in operands)).item()

@@ -143,15 +143,15 @@ def example(text: str) -> Any:
     {'w': (3, 4), 'b': (4,)}
     """
     if not re.search("['\"]", text):
-        return array_of(text)
+        return ones_of(text)
     try:
         tree = ast.literal_eval(text)
     except UNREADABLE:
         raise malformed(text) from None
-    return map_leaves(array_of, tree)
+    return map_leaves(ones_of, tree)
 
 
-def array_of(text: Any) -> Any:
+def ones_of(text: Any) -> Any:
     """Return an array of ones of a shape and dtype."""
     if not isinstance(text, str):
         raise malformed(repr(text))

@@ -16,7 +16,6 @@ from wengert.primitives.index_layout import join_index
 
 __all__ = [
     "MOST_LITERAL",
-    "chosen",
     "difference",
     "gathered",
     "imaginary",
@@ -26,6 +25,7 @@ __all__ = [
     "triangle",
     "view",
     "viewed",
+    "where_known",
     "window_on",
 ]
 
@@ -99,10 +99,10 @@ def arranged(nodes: Nodes, x: Access, shape: Shape, arrange: Callable[[Array], A
     found = gathered(nodes, x, shape, np.maximum(places - 1, 0))
     if (places > 0).all():
         return found
-    return chosen(nodes, places > 0, found, nodes.constant(0, x.node.dtype))
+    return where_known(nodes, places > 0, found, nodes.constant(0, x.node.dtype))
 
 
-def chosen(nodes: Nodes, mask: Array, x: Access, other: Access) -> Access:
+def where_known(nodes: Nodes, mask: Array, x: Access, other: Access) -> Access:
     """Return the elements of one array where a known mask holds, and those of another elsewhere."""
     return nodes.point("select", x.node.dtype, mask.shape, nodes.array(mask), x, other)
 

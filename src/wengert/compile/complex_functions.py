@@ -311,7 +311,7 @@ def power(x: Parts, y: Parts) -> Parts | None:
     return found if exponent > 0 else inverted(found)
 
 
-def each(name: str) -> Callable[[Parts], Scalar]:
+def of_each_part(name: str) -> Callable[[Parts], Scalar]:
     """Return what tells something of both parts."""
 
     def told(x: Parts) -> Scalar:
@@ -369,6 +369,6 @@ EXPRESSIONS: dict[str, Callable[..., Scalar | Parts | None]] = {
     "not_equal": lambda x, y: x[0].differs(y[0]) | x[1].differs(y[1]),
     "isreal": lambda x: x[1].equals(0),
     "iscomplex": lambda x: x[1].differs(0),
-    **{name: each(name) for name in ("isnan", "isinf", "isfinite")},
+    **{name: of_each_part(name) for name in ("isnan", "isinf", "isfinite")},
 }
 """By the names of primitives, in terms of the parts."""

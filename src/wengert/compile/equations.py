@@ -8,7 +8,7 @@ from typing import Any
 
 from wengert.core.graph import Equation, Graph, Variable
 
-__all__ = ["Known", "Pass", "everywhere", "ordered", "renamed", "throughout", "variables"]
+__all__ = ["Known", "Pass", "distinct_variables", "everywhere", "renamed", "throughout", "variables"]
 
 Pass = Callable[[Graph], Graph]
 Known = dict[Variable, Any]
@@ -73,6 +73,6 @@ def variables(items: Iterable[Any]) -> set[Variable]:
     return {x for x in items if type(x) is Variable}
 
 
-def ordered(items: Iterable[Any]) -> list[Variable]:
+def distinct_variables(items: Iterable[Any]) -> list[Variable]:
     """Return the variables among some values, each once, in order."""
     return list(dict.fromkeys(x for x in items if type(x) is Variable))

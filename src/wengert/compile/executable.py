@@ -14,7 +14,7 @@ from wengert.compile.keeping import Keeper
 from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import inlined
-from wengert.compile.segments import Segments, converted
+from wengert.compile.segments import Segments, with_programs
 from wengert.core.graph import Graph, Variable, evaluate
 from wengert.native.entry import Entry, Variant
 from wengert.native.executable import Executable, Image
@@ -38,7 +38,7 @@ class Compiled:
     def __init__(self, graph: Graph) -> None:
         simple = inlined(graph)
         self.merged = merged_results(graph, simple)
-        self.segments = converted(images(Keeper(simple)), lambda image: Executable(image, address_of))
+        self.segments = with_programs(images(Keeper(simple)), lambda image: Executable(image, address_of))
 
     @property
     def whole(self) -> Executable | None:

@@ -6,13 +6,13 @@ import time
 
 from wengert import _config
 from wengert.compile.costs import is_worthwhile
-from wengert.compile.segments import Segments, converted, segmented
+from wengert.compile.segments import Segments, segmented, with_programs
 from wengert.core.graph import Graph
 from wengert.emission.executable import image_of
 from wengert.emission.programs import emitted
 from wengert.kernel.kernel import Program
 from wengert.kernel.printing import text
-from wengert.kernel.schedule import chosen
+from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.native.engine import host
 from wengert.native.executable import Image
@@ -33,13 +33,13 @@ def imaged(graph: Graph) -> Segments[Image]:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
         NotImplementedError: an opcode has no instructions.
     """
-    return converted(segmented(graph, is_worthwhile), machine_code)
+    return with_programs(segmented(graph, is_worthwhile), machine_code)
 
 
 def machine_code(program: Program) -> Image:
     """Return a program as machine code."""
     start = time.perf_counter()
-    program = scheduled(program, chosen(program))
+    program = scheduled(program, schedule_of(program))
     image = image_of(program, emitted(program, host()), host())
     if "kernels" in _config.LOGGED:
         from wengert._logs import say

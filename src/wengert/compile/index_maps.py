@@ -11,7 +11,7 @@ from wengert.core.cache import MOST_KNOWN
 __all__ = [
     "Index",
     "IndexMap",
-    "aligned",
+    "broadcast_map",
     "compose",
     "decomposed",
     "flattened",
@@ -59,7 +59,7 @@ def identity_map(shape: Shape) -> IndexMap:
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def aligned(source: Shape, rank: int) -> IndexMap:
+def broadcast_map(source: Shape, rank: int) -> IndexMap:
     """Return the map by which a space of some rank reads an array that is broadcast to it."""
     shift = rank - len(source)
     return tuple([Index(0, () if n == 1 else ((k + shift, 1),)) for k, n in enumerate(source)])

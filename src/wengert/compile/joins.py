@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.arrangement import MOST_LITERAL, chosen, gathered, inverted, reshaped, window_on
-from wengert.compile.index_maps import Index, aligned, decomposed, identity_map, is_within
+from wengert.compile.arrangement import MOST_LITERAL, gathered, inverted, reshaped, where_known, window_on
+from wengert.compile.index_maps import Index, broadcast_map, decomposed, identity_map, is_within
 from wengert.compile.nodes import Access, Box, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.places import scattered_at
@@ -188,7 +188,7 @@ def written(
 def fitted(given: Shape, extents: Shape) -> tuple[Index, ...]:
     """Return the map by which a window reads a value, which may have more axes, of one element, in front."""
     excess = max(0, len(given) - len(extents))
-    return (*[Index(0)] * excess, *aligned(given[excess:], len(extents)))
+    return (*[Index(0)] * excess, *broadcast_map(given[excess:], len(extents)))
 
 
 def scattered(
@@ -217,7 +217,7 @@ def scattered(
     new = gathered(nodes, spread, part, np.maximum(board - 1, 0)) if size else base
     if add:
         new = nodes.point("add", base.node.dtype, shape, base, new)
-    return chosen(nodes, board > 0, new, base)
+    return where_known(nodes, board > 0, new, base)
 
 
 # The rules

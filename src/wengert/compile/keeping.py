@@ -42,7 +42,7 @@ class Keeper:
     def keep(self, segments: Segments[Image]) -> None:
         """Keep what the graph was compiled to."""
         if self.key is not None:
-            object_cache().put(self.key, marshal.dumps(described(segments)))
+            object_cache().put(self.key, marshal.dumps(plain_data(segments)))
 
 
 def key_of(graph: Graph) -> str | None:
@@ -59,14 +59,14 @@ def variables_of(graph: Graph) -> list[Variable]:
     return [*graph.inputs, *chain.from_iterable([equation.outputs for equation in graph.equations])]
 
 
-def described(segments: Segments[Image]) -> Any:
+def plain_data(segments: Segments[Image]) -> Any:
     """Return segments as plain data."""
     graph = segments.graph
     numbers = {v: n for n, v in enumerate(variables_of(graph))}
     places = {id(equation): n for n, equation in enumerate(graph.equations)}
 
     def numbered(values: Iterable[Any]) -> list[int]:
-        return [numbers[x] if type(x) is Variable else -1 - place_of(x, graph.outputs) for x in values]
+        return [numbers[x] if type(x) is Variable else -1 - index_of(x, graph.outputs) for x in values]
 
     return [
         (
@@ -82,7 +82,7 @@ def described(segments: Segments[Image]) -> Any:
     ]
 
 
-def place_of(value: Any, values: Sequence[Any]) -> int:
+def index_of(value: Any, values: Sequence[Any]) -> int:
     """Return the place of a value that is known."""
     return next(n for n, other in enumerate(values) if other is value)
 

@@ -59,7 +59,7 @@ class Lowering:
         self.graph = graph
         self.nodes = Nodes()
         self.known: dict[Variable, Value] = {}
-        self.uses = counted(graph)
+        self.uses = uses_of(graph)
         self.refused: dict[int, Refused] = {}
 
     def lowered(self) -> Lowered:
@@ -67,7 +67,7 @@ class Lowering:
         for i, variable in enumerate(self.graph.inputs):
             self.give(variable, f"x{i}")
         for i, equation in enumerate(self.graph.equations):
-            found = refusal(equation) or self.equation(equation)
+            found = reason_refused(equation) or self.equation(equation)
             if not isinstance(found, Refused):
                 self.known.update(zip(equation.outputs, found, strict=True))
                 continue
@@ -155,7 +155,7 @@ def permuted(value: Value, shape: Shape, axes: tuple[int, ...]) -> Value:
     return Pair(*[x.through(read) for x in value]) if isinstance(value, Pair) else value.through(read)
 
 
-def counted(graph: Graph) -> dict[Variable, int]:
+def uses_of(graph: Graph) -> dict[Variable, int]:
     """Return how often each variable is used."""
     found: dict[Variable, int] = {}
     for values in (*[equation.inputs for equation in graph.equations], graph.outputs):
@@ -170,7 +170,7 @@ def is_native(aval: Aval) -> bool:
     return (aval.dtype in DTYPES or is_complex(aval)) and min(aval.shape, default=1) > 0
 
 
-def refusal(equation: Equation) -> Refused | None:
+def reason_refused(equation: Equation) -> Refused | None:
     """Return why an equation is refused whatever its rule says; None if it is not."""
     avals = [aval_of(x) for x in (*equation.inputs, *equation.outputs)]
     for aval in avals:

@@ -154,7 +154,7 @@ class Nodes:
             node.axes, node.space, node.boxes = axes, tuple(space), tuple(boxes)
             node.number = len(self.made)
             node.cost = cost_of(node)
-            node.path = path_of(node)
+            node.path = chain_length(node)
             node.heavy = node.path > LONGEST_PATH
             self.made.append(node)
         return node
@@ -251,7 +251,7 @@ def cost_of(node: Node) -> float:
     return {"choice": 1.0, "pieces": 1.0, "gather": float(OPCODES["gather"].cost)}.get(node.kind, 0.0)
 
 
-def path_of(node: Node) -> float:
+def chain_length(node: Node) -> float:
     """Return how long the longest chain of operations is that ends with a node."""
     if node.kind in ("reduce", "scan", "scatter", "buffer", "constant", "index", "row"):
         return 0.0

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.index_maps import aligned
+from wengert.compile.index_maps import broadcast_map
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.scalars import Scalar, convert
 from wengert.core.aval import Aval
@@ -68,7 +68,7 @@ class Call:
         """Return an operand at a point of the result, or of another space, as a value of a dtype."""
         space = self.out.shape if shape is None else shape
         x = self.args[i]
-        read = x.through(aligned(self.shapes[i], len(space))) if x.map else x
+        read = x.through(broadcast_map(self.shapes[i], len(space))) if x.map else x
         return convert(Scalar(self.nodes, read, space), dtype)
 
     def converted(self, i: int, dtype: DType) -> Access:

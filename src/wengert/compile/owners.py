@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from wengert.compile.equations import ordered
+from wengert.compile.equations import distinct_variables
 from wengert.core.graph import Graph, Variable
 
 __all__ = ["merged_results", "sharing_views"]
@@ -35,7 +35,7 @@ def merged_results(before: Graph, after: Graph) -> frozenset[int]:
 
 def sharing_views(graph: Graph) -> list[int]:
     """Return the places of the equations by which results come to share memory with others that are no input's."""
-    owner, arrays = owner_of(graph), [x for x in ordered(graph.outputs) if x.shape]
+    owner, arrays = owner_of(graph), [x for x in distinct_variables(graph.outputs) if x.shape]
     owners = list(map(owner, arrays))
     counts, inputs = Counter(owners), set(graph.inputs)
     sharing = {x for x, own in zip(arrays, owners, strict=True) if counts[own] > 1 and own not in inputs}

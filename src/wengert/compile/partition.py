@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.equations import ordered, variables
+from wengert.compile.equations import distinct_variables, variables
 from wengert.compile.passes import eliminate_dead
 from wengert.core.aval import Aval
 from wengert.core.contraction import Contraction
@@ -74,7 +74,11 @@ def cut(joint: Graph, known: int, outputs: int, at_hand: Flags = (), fixed: Flag
         if fixed is not None and used <= steady:
             steady.update(equation.outputs)
     results = joint.outputs[outputs:]
-    outside = [v for v in ordered(x for items in (*(e.inputs for e in rest), results) for x in items) if v not in late]
+    outside = [
+        v
+        for v in distinct_variables(x for items in (*(e.inputs for e in rest), results) for x in items)
+        if v not in late
+    ]
     least = SMALL if fixed is None else 0
     steady |= near(early, {v for v in outside if v not in steady}, steady | direct, least)
     saved = [v for v in outside if v not in direct and v not in steady]

@@ -37,7 +37,7 @@ BEFORE_LOWERING: tuple[Pass, ...] = (inline_calls, *PIPELINE)
 
 def simplified(graph: Graph) -> Graph:
     """Return a graph of the same values by fewer equations."""
-    graph = passed(graph, PIPELINE)
+    graph = after_passes(graph, PIPELINE)
     settle(graph)
     return graph
 
@@ -53,10 +53,10 @@ def settle(graph: Graph) -> None:
 
 def inlined(graph: Graph) -> Graph:
     """Return a graph of the same values by fewer equations and without calls."""
-    return passed(graph, BEFORE_LOWERING)
+    return after_passes(graph, BEFORE_LOWERING)
 
 
-def passed(graph: Graph, steps: Iterable[Pass]) -> Graph:
+def after_passes(graph: Graph, steps: Iterable[Pass]) -> Graph:
     """Run passes; with `WENGERT_DEBUG=1` check, and with `WENGERT_LOG=passes` print, the graph after each.
 
     Raises:

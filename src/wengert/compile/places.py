@@ -58,7 +58,7 @@ def places_of(call: Call, index: Sequence[Any], first: int) -> Places | Refused:
         length, stride = next(strides)
         if entry is OPERAND:
             at = next(arrays)
-            read = aligned_at(call.shapes[at], before, len(spread))
+            read = broadcast_map_at(call.shapes[at], before, len(spread))
             found = safe(call, at, length).through(read)
             moving = Scalar(call.nodes, found, shape) * stride + moving
         elif type(entry) is int:
@@ -84,7 +84,7 @@ def slice_lengths(entries: Sequence[Any], whole: Shape) -> list[int]:
     return found
 
 
-def aligned_at(source: Shape, before: int, rank: int) -> IndexMap:
+def broadcast_map_at(source: Shape, before: int, rank: int) -> IndexMap:
     """Return the map that reads an array of an index where its axes stand behind others."""
     shift = before + rank - len(source)
     return tuple([Index(0, () if n == 1 else ((k + shift, 1),)) for k, n in enumerate(source)])

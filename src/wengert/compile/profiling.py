@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wengert.compile.equations import ordered
-from wengert.compile.segments import Segment, Segments, converted
+from wengert.compile.equations import distinct_variables
+from wengert.compile.segments import Segment, Segments, with_programs
 from wengert.core.graph import Graph, evaluate
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.executable import image_of
@@ -21,7 +21,7 @@ from wengert.emission.outside import address_of
 from wengert.emission.programs import Emission, Places
 from wengert.emission.sharing import Sharing
 from wengert.kernel.kernel import Buffer, Program
-from wengert.kernel.schedule import chosen
+from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.native.builder import Builder
 from wengert.native.engine import Target, host
@@ -90,7 +90,7 @@ def profiled(segments: Segments[Program], values: Sequence[Any], calls: int) -> 
     Raises:
         ImportError, RuntimeError: LLVM is absent or cannot compile it.
     """
-    timed = converted(one_by_one(segments), Timed)
+    timed = with_programs(one_by_one(segments), Timed)
     runs = [timed_run(timed, values) for _ in range(calls + 1)][1:]
     known = [span for part in timed.parts for span in spans_of(part)]
     medians = [statistics.median(times) for times in zip(*[times for times, _ in runs], strict=True)]
@@ -141,7 +141,7 @@ def alone(part: Segment[Program]) -> list[Segment[Program]]:
     """Return each equation of a segment as a segment; the last one drops what nothing reads later."""
     found = []
     for equation, reason in zip(part.graph.equations, part.reasons, strict=True):
-        graph = Graph(ordered(equation.inputs), (equation,), equation.outputs)
+        graph = Graph(distinct_variables(equation.inputs), (equation,), equation.outputs)
         dropped = part.dropped if equation is part.graph.equations[-1] else ()
         found.append(Segment[Program](graph, None, (reason,), dropped))
     return found
@@ -157,7 +157,7 @@ class Timed:
 
     def __init__(self, program: Program) -> None:
         target = host()
-        program = scheduled(program, chosen(program))
+        program = scheduled(program, schedule_of(program))
         self.costs = [cost_of_kernel(kernel, program, target) for kernel in program.kernels]
         self.kernels = kernels_of_steps(program, target)
         clock = Buffer(CLOCK, (len(self.kernels) + 1, 2), np.dtype(np.int64), "output")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from wengert._records import Record
-from wengert.compile.equations import ordered
+from wengert.compile.equations import distinct_variables
 from wengert.compile.layouts import as_array, as_value
 from wengert.compile.owners import sharing_views
 from wengert.core.graph import Equation, Graph, Variable, evaluate
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wengert.compile.lower import Lowered
     from wengert.kernel.kernel import Program
 
-__all__ = ["Segment", "Segments", "converted", "segmented"]
+__all__ = ["Segment", "Segments", "segmented", "with_programs"]
 
 P = TypeVar("P")
 Q = TypeVar("Q")
@@ -98,7 +98,7 @@ class Segments(Record, Generic[P]):
         return tuple([values[x] if type(x) is Variable else x for x in self.graph.outputs])
 
 
-def converted(segments: Segments[P], convert: Callable[[P], Q]) -> Segments[Q]:
+def with_programs(segments: Segments[P], convert: Callable[[P], Q]) -> Segments[Q]:
     """Return segments whose programs are what others become."""
     programs = [None if part.program is None else convert(part.program) for part in segments.parts]
     parts = [
@@ -126,8 +126,8 @@ def segmented(graph: Graph, least: Callable[[Graph], bool] | None = None) -> Seg
     if not refused and outputs and None not in lowered.inputs and are_apart(outputs):
         return Segments(graph, (Segment(whole, kernels_of(lowered), (), (), is_whole=True),))
     bound = {v for equation in graph.equations for v in equation.outputs}
-    part = part_of(graph.equations, bound.intersection(ordered(outputs)))
-    kept = ordered(outputs)
+    part = subgraph(graph.equations, bound.intersection(distinct_variables(outputs)))
+    kept = distinct_variables(outputs)
     while least is not None and (small := small_parts(part, refused, kept, least)):
         refused |= dict.fromkeys(small, "too little work for a call of native code")
     if refused or not part.outputs:
@@ -191,11 +191,11 @@ def parts_of(
     order = sorted(set(turns))
     needed: dict[Variable, int] = dict.fromkeys(kept, len(order))
     for turn, equation in zip(turns, graph.equations, strict=True):
-        for x in ordered(equation.inputs):
+        for x in distinct_variables(equation.inputs):
             needed[x] = max(needed.get(x, 0), order.index(turn))
     for place, turn in enumerate(order):
         places = [i for i, own in enumerate(turns) if own == turn]
-        part = part_of([graph.equations[i] for i in places], {v for v, last in needed.items() if last > place})
+        part = subgraph([graph.equations[i] for i in places], {v for v, last in needed.items() if last > place})
         yield places, part, tuple([v for v in part.inputs if needed[v] == place])
 
 
@@ -212,8 +212,8 @@ def turns_of(graph: Graph, refused: Mapping[int, str]) -> list[int]:
     return turns
 
 
-def part_of(equations: Sequence[Equation], later: set[Variable]) -> Graph:
+def subgraph(equations: Sequence[Equation], later: set[Variable]) -> Graph:
     """Return a graph of some equations, from what they read to what is read later."""
     own = {v for equation in equations for v in equation.outputs}
-    read = [v for v in ordered(x for equation in equations for x in equation.inputs) if v not in own]
+    read = [v for v in distinct_variables(x for equation in equations for x in equation.inputs) if v not in own]
     return Graph(read, equations, [v for equation in equations for v in equation.outputs if v in later])

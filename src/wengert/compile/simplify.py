@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from wengert.compile.equations import Known, everywhere, renamed
-from wengert.core.abstract import placed
+from wengert.core.abstract import avals_and_strides
 from wengert.core.aval import NUMBERS, aval_of
 from wengert.core.evaluation import evaluated
 from wengert.core.form import is_elementwise
@@ -82,7 +82,7 @@ def lies_as(found: Any, variable: Variable) -> bool:
     if type(found) is Equation:
         if not variable.shape:
             return True
-        order = placed(found.primitive, found.inputs, found.params)[1]
+        order = avals_and_strides(found.primitive, found.inputs, found.params)[1]
         return lie_alike(variable.shape, variable.strides, None if order is None else order[0])
     return type(found) is not Variable or lie_alike(variable.shape, variable.strides, found.strides)
 
@@ -370,7 +370,7 @@ def merge_parts(equation: Equation, definitions: Definitions) -> Any:
     if inner is None:
         return None
     outer = iter(ranges)
-    index = tuple([r if type(r) is int else part_of(r, next(outer)) for r in inner])
+    index = tuple([r if type(r) is int else entry_for(r, next(outer)) for r in inner])
     return Equation(equation.primitive, before.inputs, {"index": index}, equation.outputs, equation.origin)
 
 
@@ -384,7 +384,7 @@ def ranges_of(index: tuple[Any, ...], shape: tuple[int, ...]) -> list[Any] | Non
     return [range(n)[entry] for entry, n in zip(entries, shape, strict=True)]
 
 
-def part_of(places: range, chosen: Any) -> Any:
+def entry_for(places: range, chosen: Any) -> Any:
     """Return the entry of an index that reads some of the places of a range: a number, or a slice."""
     if type(chosen) is int:
         return places[chosen]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from wengert.compile.arrangement import reshaped, viewed
-from wengert.compile.index_maps import Index, aligned, identity_map
+from wengert.compile.index_maps import Index, broadcast_map, identity_map
 from wengert.compile.nodes import BOOL, Access, Nodes, Shape
 from wengert.compile.operands import Call, Found, Refused
 from wengert.compile.pointwise import BOOLEAN
@@ -220,7 +220,7 @@ def variance(call: Call) -> Found:
     x = Scalar(call.nodes, call.args[0], shape)
     center = reduced(call.nodes, "add", x.access, shape, axis)
     kept = tuple([1 if k in axis else n for k, n in enumerate(shape)])
-    center = restored(center, kept, axis).through(aligned(kept, len(shape)))
+    center = restored(center, kept, axis).through(broadcast_map(kept, len(shape)))
     deviation = x - Scalar(call.nodes, center, shape) / float(count)
     total = reduced(call.nodes, "add", (deviation * deviation).access, shape, axis)
     total = restored(total, call.out.shape, axis) if call.params["keepdims"] else total
@@ -238,7 +238,7 @@ def logsumexp(call: Call) -> Found:
     top = restored(reduced(call.nodes, "maximum", x.access, shape, axis), kept, axis)
     largest = Scalar(call.nodes, top, kept)
     finite = select(operate("absolute", largest) < math.inf, largest, 0)
-    there = Scalar(call.nodes, finite.access.through(aligned(kept, len(shape))), shape)
+    there = Scalar(call.nodes, finite.access.through(broadcast_map(kept, len(shape))), shape)
     total = restored(reduced(call.nodes, "add", operate("exp", x - there).access, shape, axis), kept, axis)
     found = finite + operate("log", Scalar(call.nodes, total, kept))
     return reshaped(call.nodes, found.access, kept, call.out.shape)

@@ -15,7 +15,7 @@ from wengert.emission.programs import Emitted, emitted
 from wengert.errors import RangeError, describe
 from wengert.kernel.kernel import Program
 from wengert.kernel.printing import text
-from wengert.kernel.schedule import chosen
+from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled
 from wengert.native.engine import emit_assembly, host
 
@@ -100,7 +100,7 @@ class Translation:
     def programs(self) -> list[Program]:
         """The programs of kernels, in order."""
         found = [part.program for part in self.segments.parts if part.program is not None]
-        return [scheduled(program, chosen(program)) for program in found]
+        return [scheduled(program, schedule_of(program)) for program in found]
 
     @cached
     def emitted(self) -> list[Emitted]:
@@ -112,7 +112,7 @@ class Translation:
         """The kernels as they are scheduled, and the equations that NumPy computes, each with the reason."""
         programs = iter(self.programs)
         parts = [
-            refused(part) if part.program is None else text(next(programs), DIGITS) for part in self.segments.parts
+            refused_text(part) if part.program is None else text(next(programs), DIGITS) for part in self.segments.parts
         ]
         return Listing("\n\n".join(parts))
 
@@ -158,7 +158,7 @@ class Translation:
         return profiled(self.segments, self.values, calls)
 
 
-def refused(part: Segment[Program]) -> str:
+def refused_text(part: Segment[Program]) -> str:
     """Return the equations that NumPy computes as text."""
     pairs = zip(part.graph.equations, part.reasons, strict=True)
     return "\n".join([f"by NumPy: {equation.primitive.name}, {reason}" for equation, reason in pairs])

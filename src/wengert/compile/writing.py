@@ -27,7 +27,7 @@ from wengert.kernel.kernel import (
     Update,
 )
 from wengert.kernel.merging import merged as with_merged_dimensions
-from wengert.kernel.spelling import pruned, spelled, with_long_lanes
+from wengert.kernel.spelling import pruned, spelled_out, with_long_lanes
 
 __all__ = ["program_of"]
 
@@ -52,7 +52,7 @@ def program_of(lowered: Lowered) -> Program:
     kernels = tuple([KernelWriter(memory, group).kernel() for group in groups])
     named = {kind: tuple([b.name for b in memory.buffers.values() if b.kind == kind]) for kind in ("input", "output")}
     program = Program(named["input"], named["output"], tuple(memory.buffers.values()), kernels)
-    return with_merged_dimensions(with_long_lanes(with_merged_dimensions(spelled(program))))
+    return with_merged_dimensions(with_long_lanes(with_merged_dimensions(spelled_out(program))))
 
 
 def given(items: Sequence[Any]) -> list[Any]:
@@ -205,7 +205,7 @@ class StageWriter:
 
     def write(self, root: Root) -> None:
         """Write what computes a root, and its store or reduction."""
-        places = placed(root)
+        places = dimensions_of(root)
         if root.kind == "scatter":
             _, *args = root.node.args
             value, index = [self.value((access.node, compose(access.map, places), ())) for access in args]
@@ -321,7 +321,7 @@ class StageWriter:
         """Write what computes a value from others; return its place."""
         node, read, guard = key
         if node.kind == "choice":
-            return self.chosen(node, [own for _, own in self.reached(node, read)], values)
+            return self.picked(node, [own for _, own in self.reached(node, read)], values)
         if node.kind == "pieces":
             return self.summed(node, [own for _, own in self.reached(node, read)], values)
         if node.kind == "gather":
@@ -341,7 +341,7 @@ class StageWriter:
                 found.append((access, own))
         return found
 
-    def chosen(self, node: Node, guards: list[Guard], values: list[int]) -> int:
+    def picked(self, node: Node, guards: list[Guard], values: list[int]) -> int:
         """Write a choice of values by where the point is."""
         if not values:
             return self.zero(node)
@@ -416,18 +416,18 @@ class FillWriter(StageWriter):
 
     def write(self, root: Root) -> None:
         """Write a copy of what was there before."""
-        places = along(root.node.shape, None)
+        places = dimensions_over(root.node.shape, None)
         start = root.node.args[0]
         value = self.value((start.node, compose(start.map, places), ()))
         self.stores.append(Store(root.buffer, self.affine(flattened(root.node.shape, places)), value))
 
 
-def placed(root: Root) -> IndexMap:
+def dimensions_of(root: Root) -> IndexMap:
     """Return for each dimension of a root's space the dimension of the stage that runs over it."""
-    return along(root.space, root.outer)
+    return dimensions_over(root.space, root.outer)
 
 
-def along(space: Shape, outer: int | None) -> IndexMap:
+def dimensions_over(space: Shape, outer: int | None) -> IndexMap:
     """Return for each dimension of a space the dimension of a stage that runs over it, the rows over one or none."""
     found, at = [], 1
     for k, n in enumerate(space):

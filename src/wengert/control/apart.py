@@ -16,10 +16,10 @@ from wengert.core.tensor import Tensor, is_concrete, raw
 from wengert.core.views import base_and_path
 from wengert.errors import GraphError, UsageError, describe
 from wengert.primitives.index_forms import require_writable_window
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Staging
 from wengert.traces.transient import Transient
 
-__all__ = ["held", "place_of", "require_apart", "standing_for", "written_to"]
+__all__ = ["held", "origin_of", "require_apart", "standing_for", "written_to"]
 
 Written = Mapping[int, Position | None]
 HARD = 1000
@@ -34,10 +34,10 @@ def held(leaves: Sequence[Any]) -> list[Any]:
 def written_to(leaves: Sequence[Any], before: Sequence[Any]) -> Written:
     """Return the positions of the arguments that a function wrote to, and where it did last."""
     changed = [i for i, x in enumerate(leaves) if type(x) is Tensor and x._value is not before[i]]
-    return {i: place_of(leaves[i]) for i in changed}
+    return {i: origin_of(leaves[i]) for i in changed}
 
 
-def place_of(tensor: Tensor) -> Position | None:
+def origin_of(tensor: Tensor) -> Position | None:
     """Return where a value was made, if its trace knows."""
     return position_of(*tensor._trace.made_at(tensor)) if isinstance(tensor._trace, Transient) else None
 
@@ -103,7 +103,7 @@ def note(value: Any) -> None:
     """Let the trace of a function that is being staged know that one inside wrote to its argument."""
     while type(value) is Tensor:
         trace = value._trace
-        if isinstance(trace, Stage):
+        if isinstance(trace, Staging):
             trace.written.add(value._value)
             return
         value = None if trace is None else trace.below(value)

@@ -37,7 +37,7 @@ from wengert.core.tensor import Tensor, is_staged
 from wengert.core.views import base_and_path
 from wengert.errors import GraphError, describe
 from wengert.primitives.indexing import rebind
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Staging
 
 __all__ = ["Call", "call"]
 
@@ -163,7 +163,7 @@ def call(fun: Callable[..., Any], *args: Any) -> Any:
     flat = Flat("call", lambda xs: called_with("call (fun)", fun, "*args", xs), structure)
     written: list[int] = []
     used: list[Equation] = []
-    stages = {owner._trace for owner in owners_of(inputs) if isinstance(owner._trace, Stage)}
+    stages = {owner._trace for owner in owners_of(inputs) if isinstance(owner._trace, Staging)}
     counts = [(stage, len(stage.equations)) for stage in stages]
 
     def inner(*xs: Any) -> list[Any]:

@@ -13,8 +13,8 @@ from wengert.control.branch import branch, chosen_lanes
 from wengert.control.staged import (
     Flat,
     any_staged,
+    as_given,
     check_alike,
-    returned,
     started,
     with_common_constants,
 )
@@ -131,7 +131,7 @@ def run(name: str, function: Function, own: str, operands: Sequence[Any]) -> Any
     found, result_structure = leaves_of_result(applied(name, own, function, unflatten(structure, inside)))
     require_apart(name, leaves, written_to(inside, before))
     tensors = any(type(leaf) is Tensor for leaf in leaves)
-    return unflatten(result_structure, [returned(leaf, tensors or not leaves) for leaf in found])
+    return unflatten(result_structure, [as_given(leaf, tensors or not leaves) for leaf in found])
 
 
 def choose(name: str, index: Any, functions: Sequence[Function], names: Sequence[str], operands: Sequence[Any]) -> Any:

@@ -15,7 +15,7 @@ from wengert.core.source import Position, caller, is_own, position_of
 from wengert.core.tensor import Tensor, is_staged
 from wengert.core.watch import Watch, lost_text, rebound, snapshot
 from wengert.errors import GraphError, describe
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Staging
 
 __all__ = ["Reach", "require_unwritten"]
 
@@ -66,7 +66,7 @@ class Reach:
         for tensor, before in self.tensors:
             trace = tensor._trace
             if differs(tensor, before):
-                place = trace.made_at(tensor) if isinstance(trace, Stage) else None
+                place = trace.made_at(tensor) if isinstance(trace, Staging) else None
                 found.append((f"a Tensor of shape {tensor.shape}", None if place is None else position_of(*place)))
                 rebound(tensor, before)
         self.heap.restore_arrays()

@@ -28,7 +28,7 @@ from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor
 from wengert.core.views import base_and_path
 from wengert.errors import GraphError, describe
 
-__all__ = ["Heap", "is_plain", "tensors_in"]
+__all__ = ["Heap", "is_numeric_array", "tensors_in"]
 
 ATOMS = frozenset(
     (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.float64, np.int64)
@@ -287,7 +287,7 @@ class Heap:
             replaced: in how many places an ndarray gives way to such a traced value, by identity.
         """
         found: dict[int, None] = {}
-        for value in (x for x in values if is_plain(x)):
+        for value in (x for x in values if is_numeric_array(x)):
             for array in self.overlapping(value):
                 identity = id(array.array)
                 sole = array.array is value and sum(x is value for x in values) == 1
@@ -409,7 +409,7 @@ def checksum(array: np.ndarray[Any, Any]) -> int:
     return zlib.crc32(elements.tobytes() if elements.dtype.hasobject else elements.view(np.uint8).data)
 
 
-def is_plain(value: Any) -> bool:
+def is_numeric_array(value: Any) -> bool:
     """Tell whether a value is an ndarray of numbers, which a Tensor could hold."""
     return type(value) is np.ndarray and value.dtype.kind in "biufc"
 

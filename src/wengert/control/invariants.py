@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wengert.compile.equations import ordered, variables
+from wengert.compile.equations import distinct_variables, variables
 from wengert.control.subgraphs import with_extra_inputs
 from wengert.core.graph import Equation, Graph, Variable
 
@@ -33,7 +33,7 @@ def hoisted(equation: Equation, limit: int) -> tuple[list[Equation], dict[Variab
     outside: dict[Variable, Any] = dict(zip(body.inputs, equation.inputs[limit:], strict=True))
     before = [moved_out(inner, outside) for inner in first]
     made = {v for inner in first for v in inner.outputs}
-    used = ordered(x for values in (*(e.inputs for e in kept), body.outputs) for x in values)
+    used = distinct_variables(x for values in (*(e.inputs for e in kept), body.outputs) for x in values)
     needed = [v for v in used if v in made]
     fixed = [i for i in range(carried) if steady[i]]
     moving = [i for i in range(carried) if not steady[i]]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, unflatten
-from wengert.control.staged import any_staged, check_alike, check_containers, returned, started
-from wengert.control.while_loop import CARRIED, emitted, weakness
+from wengert.control.staged import any_staged, as_given, check_alike, check_containers, started
+from wengert.control.while_loop import CARRIED, loop_equation, weakness
 from wengert.core.dispatch import require_plain
 from wengert.core.objects import leaves_of_result
 from wengert.core.requirements import as_whole, require_callable, require_flag, require_number
@@ -97,9 +97,9 @@ def scan(
     if steps > 0 and (whole or not any_staged(given)):
         results = carried_out(step, leaves, arrays, steps, reverse, whole)
     if results is None:  # the function is being traced, or its results have to be known without a step
-        results = emitted("scan", step, None, leaves, structure, length=steps, sequences=arrays, reverse=reverse)
+        results = loop_equation("scan", step, None, leaves, structure, length=steps, sequences=arrays, reverse=reverse)
     tensors = any(type(x) is Tensor for x in given)
-    found = [returned(x, tensors) for x in results]
+    found = [as_given(x, tensors) for x in results]
     return unflatten(structure, found[: len(leaves)]), unflatten(step.left, found[len(leaves) :])
 
 

@@ -21,9 +21,9 @@ from wengert.errors import DtypeError, ShapeError, UsageError, describe
 __all__ = [
     "Flat",
     "any_staged",
+    "as_given",
     "check_alike",
     "check_containers",
-    "returned",
     "started",
     "structure_text",
     "with_common_constants",
@@ -50,7 +50,7 @@ def started(leaves: Sequence[Any]) -> list[Any]:
     return found
 
 
-def returned(leaf: Any, tensors: bool) -> Any:
+def as_given(leaf: Any, tensors: bool) -> Any:
     """Return a result in the form of what was given: plain arrays of their own memory where nothing was a Tensor."""
     if type(leaf) is not Tensor or tensors:
         return leaf

@@ -19,7 +19,7 @@ from wengert.control.sequence import lane_shape, zeros
 from wengert.core.aval import UNKNOWN, Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply
 from wengert.core.graph import Graph, Variable, evaluate
-from wengert.core.order import Strides, joined, row_strides, stacked_strides, strides_of, ways_of
+from wengert.core.order import Strides, row_strides, stacked_strides, strides_among, strides_of, ways_of
 from wengert.core.primitive import Structured
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, is_concrete, is_staged, make_tensor, raw, unwrapped
@@ -97,7 +97,7 @@ def one_of(column: Sequence[Any]) -> Variable:
     """Return what is as the value that is one of several: it lies in memory as any of them may."""
     aval = aval_of(column[0])
     ways = frozenset(way for x in column for way in ways_of(strides_of(x)))
-    return Variable.of(aval, "", joined(aval.shape, aval.dtype.itemsize, ways))
+    return Variable.of(aval, "", strides_among(aval.shape, aval.dtype.itemsize, ways))
 
 
 def row_of(array: Any) -> Variable:
@@ -273,7 +273,7 @@ def select(condition: Any, x: Any, y: Any) -> Any:
     found = np.where(condition, x, y)
     ways = ways_of(strides_of(x)) | ways_of(strides_of(y))
     if len(ways) > 1 and found.ndim:
-        lie_in_ways(found, joined(found.shape, found.dtype.itemsize, ways))
+        lie_in_ways(found, strides_among(found.shape, found.dtype.itemsize, ways))
     return found
 
 

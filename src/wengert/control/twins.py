@@ -18,7 +18,7 @@ from wengert.control.places import HIDDEN, Place
 from wengert.core.source import is_own
 from wengert.core.tensor import Tensor
 from wengert.errors import GraphError, describe
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Staging
 
 __all__ = ["has_other_name", "keep_apart"]
 
@@ -44,7 +44,7 @@ def keep_apart(old: Any, new: Any, heaps: Sequence[Heap], test: Any, note: tuple
 
     value = test
     while type(value) is Tensor:
-        if isinstance(value._trace, Stage):
+        if isinstance(value._trace, Staging):
             value._trace.steady.append(require_unchanged)
         value = value._value
 

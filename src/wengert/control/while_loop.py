@@ -13,9 +13,9 @@ from wengert.control.loop_operands import LoopSpec
 from wengert.control.staged import (
     Flat,
     any_staged,
+    as_given,
     check_alike,
     check_containers,
-    returned,
     started,
     with_common_constants,
 )
@@ -29,7 +29,7 @@ from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, is_concrete, is_staged, raw
 from wengert.errors import DtypeError, ShapeError, describe
 
-__all__ = ["CARRIED", "emitted", "fori_loop", "weakness", "while_loop"]
+__all__ = ["CARRIED", "fori_loop", "loop_equation", "weakness", "while_loop"]
 
 Function = Callable[..., Any]
 
@@ -85,7 +85,7 @@ def while_loop(cond_fun: Function, body_fun: Function, init_val: Any) -> Any:
     while True:
         active = None if any_staged(carried) else cond(*carried)[0]
         if active is None or is_staged(active):
-            return unflatten(structure, emitted("while_loop", body, cond, leaves, structure))
+            return unflatten(structure, loop_equation("while_loop", body, cond, leaves, structure))
         if not np.any(raw(active)):
             return finished(structure, carried, leaves)
         found = (
@@ -131,10 +131,10 @@ def weakness(leaves: Sequence[Any]) -> list[bool]:
 def finished(structure: Any, carried: Sequence[Any], leaves: Sequence[Any]) -> Any:
     """Return what is carried at the end in the form of what was given."""
     tensors = any(type(leaf) is Tensor for leaf in leaves)
-    return unflatten(structure, [returned(leaf, tensors) for leaf in carried])
+    return unflatten(structure, [as_given(leaf, tensors) for leaf in carried])
 
 
-def emitted(
+def loop_equation(
     name: str,
     body: Body,
     cond: Callable[..., list[Any]] | None,
@@ -264,7 +264,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Function, init_val: Any) -> Any:
     for i in range(first, last):
         found = None if any_staged(carried) else body(i, *carried)
         if found is None or any_staged(found):
-            return counted(first, last, body_fun, init_val)
+            return counted_loop(first, last, body_fun, init_val)
         if i == first or body.structure != structure:
             check_alike("fori_loop", CARRIED, (body.structure, structure), (found, carried), weak=weakness(leaves))
         carried = found
@@ -276,8 +276,8 @@ def stepped(body_fun: Function, i: Any, value: Any) -> Any:
     return called_with("fori_loop (body_fun)", body_fun, "i, value", (i, value))
 
 
-def counted(first: int, last: int, body_fun: Function, init_val: Any) -> Any:
+def counted_loop(first: int, last: int, body_fun: Function, init_val: Any) -> Any:
     """Write a loop of known length down as one equation."""
     leaves, structure = flatten((first, init_val))
     step = Flat("fori_loop", lambda s: (s[0] + 1, stepped(body_fun, s[0], s[1])), structure)
-    return unflatten(structure, emitted("fori_loop", step, None, leaves, structure, length=last - first))[1]
+    return unflatten(structure, loop_equation("fori_loop", step, None, leaves, structure, length=last - first))[1]

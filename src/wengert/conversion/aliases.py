@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from wengert.conversion.regions import Region, enter
+from wengert.conversion.regions import TracedRegion, enter
 from wengert.core.order import strides_of
 from wengert.core.sharing import SHARES, Plain, Share, may_share, memories_of, shared_with
 from wengert.core.tensor import Tensor
@@ -65,7 +65,7 @@ class Aliases:
             if one in arrays and other in arrays:
                 shared_with(arrays[one], arrays[other], self.text)
 
-    def grow(self, values: Mapping[Any, Any], region: Region) -> bool:
+    def grow(self, values: Mapping[Any, Any], region: TracedRegion) -> bool:
         """Take in what may share memory among what leaves are, and with Tensors; tell whether there is more."""
         before = len(self.pairs)
         bases = {key: base for key, value in values.items() if (base := self.base(value)) is not None}
@@ -78,7 +78,7 @@ class Aliases:
                 self.pairs.add((one, other))
         return len(self.pairs) > before
 
-    def finish(self, leaves: Sequence[Carried], results: Sequence[Any], region: Region, certain: bool) -> None:
+    def finish(self, leaves: Sequence[Carried], results: Sequence[Any], region: TracedRegion, certain: bool) -> None:
         """Enter which results may share memory, with one another or with a Tensor from before.
 
         Args:
@@ -116,13 +116,13 @@ def shares_any(base: Tensor, others: Sequence[Tensor]) -> bool:
     return any(may_share(base, x) for x in others)
 
 
-def holders_outside(base: Tensor, region: Region) -> list[Tensor]:
+def holders_outside(base: Tensor, region: TracedRegion) -> list[Tensor]:
     """Return the Tensors that a piece did not make and that may share memory with one."""
     found = [x for memory in SHARES.get(id(base), ()) for x, _ in memory.held()]
     return [x for x in (base, *found) if not region.made(x) and not stands_for_own(x, region)]
 
 
-def stands_for_own(handle: Tensor, region: Region) -> bool:
+def stands_for_own(handle: Tensor, region: TracedRegion) -> bool:
     """Tell whether a handle stands for an ndarray that a piece made: each time it is traced there is another."""
     return type(handle._trace) is Plain and not region.heap.overlapping(handle._value)
 

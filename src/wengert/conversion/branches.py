@@ -12,18 +12,19 @@ import numpy as np
 from wengert.control.heap import Heap
 from wengert.control.places import Site, defined
 from wengert.conversion.merging import Merge
-from wengert.conversion.regions import Note, Region, as_truth, is_array, is_traced, operand_of, traced
+from wengert.conversion.regions import Note, TracedRegion, as_truth, is_array, operand_of, traced
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import is_weak, weakened
 from wengert.core.form import is_elementwise
 from wengert.core.source import caller, position_of
+from wengert.core.tensor import is_staged
 from wengert.core.watch import lose
 from wengert.primitives.indexing import rebind
 
 __all__ = ["and_", "compare", "if_exp", "if_stmt", "not_", "or_", "running"]
 
 Thunk = Callable[[], Any]
-Regions: TypeAlias = Mapping[Thunk, Region]
+Regions: TypeAlias = Mapping[Thunk, TracedRegion]
 NO_REGIONS: Regions = MappingProxyType({})
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -44,7 +45,7 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 def if_stmt(test: Any, body: FunctionType, orelse: FunctionType, site: tuple[Any, ...]) -> None:
     """Carry out `if`: as Python does, or as `cond` for a traced test."""
-    if not is_traced(test):
+    if not is_staged(test):
         if test:
             body()
         else:
@@ -74,7 +75,7 @@ def choose(test: Any, heap: Heap, body: Thunk, orelse: Thunk, note: Note, known:
         known = NO_REGIONS
 
 
-def choice_of(test: Any, heap: Heap, regions: Sequence[Region], note: Note) -> tuple[Sequence[int], Any]:
+def choice_of(test: Any, heap: Heap, regions: Sequence[TracedRegion], note: Note) -> tuple[Sequence[int], Any]:
     """Do what `choose` does, or return the ndarrays in whose place Tensors are needed, by identity."""
     arrays = {x: None for region in regions for x in region.arrays}
     if arrays:
@@ -109,8 +110,8 @@ def running(*flags: Any) -> Any:
     """Return whether none of some flags is set."""
     if any(flag is True for flag in flags):
         return False
-    staged = [flag for flag in flags if is_traced(flag)]
-    if any(bool(flag) for flag in flags if not is_traced(flag)):
+    staged = [flag for flag in flags if is_staged(flag)]
+    if any(bool(flag) for flag in flags if not is_staged(flag)):
         return False
     if not staged:
         return True
@@ -122,13 +123,13 @@ def running(*flags: Any) -> Any:
 
 def not_(value: Any) -> Any:
     """Carry out `not`."""
-    return weakened(np.logical_not(as_truth(value))) if is_traced(value) else not value
+    return weakened(np.logical_not(as_truth(value))) if is_staged(value) else not value
 
 
 def and_(value: Any, *rest: Thunk) -> Any:
     """Carry out `and`."""
     for k, thunk in enumerate(rest):
-        if is_traced(value):
+        if is_staged(value):
             return combined(value, lambda: and_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_and)  # noqa: B023 - called at once
         if not value:
             return value
@@ -139,7 +140,7 @@ def and_(value: Any, *rest: Thunk) -> Any:
 def or_(value: Any, *rest: Thunk) -> Any:
     """Carry out `or`."""
     for k, thunk in enumerate(rest):
-        if is_traced(value):
+        if is_staged(value):
             return combined(value, lambda: or_(rest[k](), *rest[k + 1 :]), rest[k:], np.logical_or)  # noqa: B023 - called at once
         if value:
             return value
@@ -171,7 +172,7 @@ def combined(value: Any, rest: Thunk, thunks: Sequence[Thunk], function: Any) ->
 
 def is_truth(value: Any) -> bool:
     """Tell whether a value is one traced boolean."""
-    return is_traced(value) and bool(value.dtype == np.bool_) and value.shape == ()
+    return is_staged(value) and bool(value.dtype == np.bool_) and value.shape == ()
 
 
 def compare(signs: Sequence[str], left: Any, *rest: Thunk) -> Any:
@@ -185,7 +186,7 @@ def compare(signs: Sequence[str], left: Any, *rest: Thunk) -> Any:
 
 def if_exp(test: Any, body: Thunk, orelse: Thunk) -> Any:
     """Carry out a conditional expression."""
-    if not is_traced(test):
+    if not is_staged(test):
         return body() if test else orelse()
     return decided(test, body, orelse, Heap([body, orelse]))
 

@@ -18,11 +18,12 @@ from wengert.conversion import operations
 from wengert.conversion.iterables import CHOICES, ITERATORS, items_of
 from wengert.conversion.loading import bound_to, compiled, is_converted
 from wengert.conversion.ranges import StagedRange
-from wengert.conversion.regions import as_truth, is_traced, one_element
+from wengert.conversion.regions import as_truth, one_element
 from wengert.conversion.rewriting import rewritten
 from wengert.conversion.source import definition_of, refused
 from wengert.core.dispatch import apply, weakened
 from wengert.core.order import is_scalar
+from wengert.core.tensor import is_staged
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.primitives import conversion
 
@@ -205,12 +206,12 @@ def passing(function: Any) -> Callable[..., Any]:
 
 def staged_range(*ends: Any) -> Any:
     """Return a range; one of which an end is traced is for `for` statements."""
-    return StagedRange(*ends) if any(map(is_traced, ends)) else range(*ends)
+    return StagedRange(*ends) if any(map(is_staged, ends)) else range(*ends)
 
 
 def staged_int(*args: Any, **kwargs: Any) -> Any:
     """Return a whole number of Python's."""
-    if len(args) != 1 or kwargs or not is_traced(args[0]):
+    if len(args) != 1 or kwargs or not is_staged(args[0]):
         return int(*args, **kwargs)
     return as_integer(one_element("int", args[0]))
 
@@ -226,12 +227,12 @@ def as_integer(value: Any) -> Any:
 
 def staged_bool(*args: Any) -> Any:
     """Return a truth, as Python has it."""
-    return weakened(as_truth(args[0])) if len(args) == 1 and is_traced(args[0]) else bool(*args)
+    return weakened(as_truth(args[0])) if len(args) == 1 and is_staged(args[0]) else bool(*args)
 
 
 def staged_round(number: Any, ndigits: Any = None) -> Any:
     """Return a rounded number: a whole one of Python's if there is no number of digits."""
-    if ndigits is not None or not is_traced(number) or not is_scalar(number) or number.dtype == np.bool_:
+    if ndigits is not None or not is_staged(number) or not is_scalar(number) or number.dtype == np.bool_:
         return round(number, ndigits)
     return as_integer(np.rint(number))
 

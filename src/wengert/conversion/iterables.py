@@ -10,9 +10,9 @@ import numpy as np
 
 from wengert.control.heap import Heap
 from wengert.conversion.branches import and_, decided, or_
-from wengert.conversion.regions import as_truth, is_traced
+from wengert.conversion.regions import as_truth
 from wengert.core.dispatch import weakened
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, is_staged
 
 __all__ = ["CHOICES", "ITERATORS", "Items", "items_of"]
 
@@ -23,7 +23,7 @@ SIZED = (list, tuple, range, str, bytes, dict, np.ndarray, Tensor)
 
 def larger(test: Any, one: Any, other: Any) -> Any:
     """Return one of two values."""
-    if not is_traced(test):
+    if not is_staged(test):
         return one if test else other
     return decided(test, lambda: one, lambda: other, Heap(()))
 
@@ -38,7 +38,7 @@ def choosing(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
         ranks = items if key is None else list(map(key, items))
         if not items:
             return function(items, **default)
-        if not any(map(is_traced, ranks)):
+        if not any(map(is_staged, ranks)):
             return items[function(range(len(items)), key=ranks.__getitem__)]
         found, rank = items[0], ranks[0]
         for item, other in zip(items[1:], ranks[1:], strict=True):
@@ -52,7 +52,7 @@ def choosing(function: Callable[..., Any], better: Callable[[Any, Any], Any]) ->
 
 def truth(value: Any) -> Any:
     """Return whether Python takes a value for true."""
-    return as_truth(value) if is_traced(value) else bool(value)
+    return as_truth(value) if is_staged(value) else bool(value)
 
 
 def deciding(function: Callable[..., Any], combined: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +60,7 @@ def deciding(function: Callable[..., Any], combined: Callable[..., Any]) -> Call
 
     def decision(*args: Any) -> Any:
         items = args[0] if len(args) == 1 and isinstance(args[0], SIZED) else ()
-        if not any(map(is_traced, items)):
+        if not any(map(is_staged, items)):
             return function(*args)
         first, *rest = tuple(items)
         return weakened(combined(truth(first), *[lambda x=x: truth(x) for x in rest]))

@@ -11,10 +11,10 @@ from wengert.control.places import Site
 from wengert.conversion.branches import and_, choose, running
 from wengert.conversion.iterables import Items
 from wengert.conversion.ranges import StagedRange
-from wengert.conversion.regions import as_truth, is_traced
+from wengert.conversion.regions import as_truth
 from wengert.conversion.staged_loop import Counted, staged_loop
 from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, is_staged
 from wengert.errors import UsageError, describe
 
 __all__ = ["for_stmt", "while_stmt"]
@@ -26,13 +26,13 @@ def while_stmt(test: FunctionType, body: FunctionType, stops: Sequence[str], sit
 
     def go_on() -> Any:
         going = flags.running()
-        if is_traced(going):
+        if is_staged(going):
             return and_(going, test)
         return going and test()
 
     while True:
         going = go_on()
-        if is_traced(going):
+        if is_staged(going):
             staged_loop("while", Site(*site), body, go_on, [body, test])
             return
         if not going:
@@ -46,13 +46,13 @@ def for_stmt(iterable: Any, body: FunctionType, stops: Sequence[str], site: tupl
     if isinstance(iterable, StagedRange):
         counted_loop(Site(*site), body, flags, iterable.count(), iterable.item)
         return
-    if is_traced(iterable) and rolled(iterable, Site(*site), body, flags):
+    if is_staged(iterable) and rolled(iterable, Site(*site), body, flags):
         return
     items = iter(iterable)
     taken = 0
     while True:
         going = flags.running()
-        if is_traced(going):
+        if is_staged(going):
             remaining(iterable, items, taken, Site(*site), body, flags)
             return
         if not going:
@@ -96,7 +96,7 @@ def remaining(iterable: Any, items: Iterator[Any], taken: int, site: Site, body:
     note = ("for", "iterations after a `break`", position_of(*caller()))
     for item in items:
         going = flags.running()
-        if is_traced(going):
+        if is_staged(going):
             choose(as_truth(going), Heap([body], site), lambda: body(item), lambda: None, note)  # noqa: B023 - called at once
         elif going:
             body(item)

@@ -13,22 +13,22 @@ import numpy as np
 
 from wengert._tree import flatten, unflatten
 from wengert.control.cond import cond
-from wengert.control.heap import Heap, is_plain
+from wengert.control.heap import Heap, is_numeric_array
 from wengert.control.holders import Attributes, Bytes, Contents, Holder, holder_of
 from wengert.control.places import RETURNED, UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros_as
 from wengert.control.twins import keep_apart
 from wengert.conversion.regions import (
     Note,
-    Region,
-    aligned,
+    TracedRegion,
     common_strides,
     enter,
     is_array,
     operand_of,
-    ordered,
     same,
     shared_text,
+    taken_alike,
+    with_strides,
 )
 from wengert.core.aval import Aval, aval_of, is_exact, is_number, united
 from wengert.core.order import Strides, is_scalar
@@ -62,7 +62,7 @@ class Merge:
         replaced: in how many places an ndarray gives way to what the branch taken gives, by identity.
     """
 
-    def __init__(self, heap: Heap, regions: Sequence[Region], note: Note) -> None:
+    def __init__(self, heap: Heap, regions: Sequence[TracedRegion], note: Note) -> None:
         self.heap = heap
         self.regions = regions
         self.note = note
@@ -73,7 +73,7 @@ class Merge:
         self.twins: list[tuple[Any, Any]] = []
         self.arrays: list[tuple[int, Pair]] = []
         left = [x for region in regions for value in region.left() for x in leaves_of(value)]
-        self.plain = Counter(map(owner_of, filter(is_plain, left)))
+        self.plain = Counter(map(owner_of, filter(is_numeric_array, left)))
         self.replaced: Counter[int] = Counter()
         flags = [heap.holders[id(cell)] for name, cell in heap.cells.items() if name == RETURNED]
         self.left = [any(region.value(flag, "") is True for flag in flags) for region in regions]
@@ -172,7 +172,7 @@ class Merge:
             return self.new(
                 pair, lambda results: with_attributes(kind, {key: take(results) for key, take in entries.items()})
             )
-        one, other, structure = self.aligned(pair)
+        one, other, structure = self.taken_alike(pair)
         takes = [self.leaf(leaves) for leaves in zip(one, other, strict=True)]
         return self.new(pair, lambda results: unflatten(structure, [take(results) for take in takes]))
 
@@ -194,9 +194,9 @@ class Merge:
         for old, new in self.twins:
             keep_apart(old, new, self.heap.around, test, self.note)
 
-    def aligned(self, pair: Pair) -> tuple[list[Any], list[Any], Any]:
+    def taken_alike(self, pair: Pair) -> tuple[list[Any], list[Any], Any]:
         """Return what each branch leaves of a value, taken apart alike."""
-        return aligned(pair, self.heap.holders, [region.taken_apart for region in self.regions])
+        return taken_alike(pair, self.heap.holders, [region.taken_apart for region in self.regions])
 
     def agree(self, pair: Pair) -> bool:
         """Tell whether two values have the same containers, shapes and dtypes, or are the same."""
@@ -205,7 +205,7 @@ class Merge:
         attributes = self.attributes(pair)
         if attributes is not None:
             return self.attributes_agree(pair, attributes)
-        one, other, _ = self.aligned(pair)
+        one, other, _ = self.taken_alike(pair)
         return all(same(a, b) or common_aval(a, b) is not None for a, b in zip(one, other, strict=True))
 
     def attributes(self, pair: Pair) -> dict[str, Pair] | None:
@@ -221,7 +221,7 @@ class Merge:
         holders = [x for x in (holder_of(x, "") for x in pair) if isinstance(x, Attributes)]
         if len(holders) < len(pair) or all(id(x) in self.heap.holders for x in pair):
             return None
-        if self.aligned(pair)[2] is not None:
+        if self.taken_alike(pair)[2] is not None:
             return None
         one, other = (r.contents.get(id(h.target), h.contents()) for r, h in zip(self.regions, holders, strict=True))
         return {key: (one[key], other[key]) for key in one} if one.keys() == other.keys() else None
@@ -254,7 +254,7 @@ class Merge:
 
     def disposable(self, pair: Pair) -> bool:
         """Tell whether equal constants are in nobody's hands besides, so that either may be taken for both."""
-        return not all(map(is_plain, pair)) or not any(
+        return not all(map(is_numeric_array, pair)) or not any(
             self.heap.overlapping(x) or self.plain[owner_of(x)] > 1 for x in pair
         )
 
@@ -374,11 +374,11 @@ def with_attributes(kind: Any, attributes: Mapping[str, Any]) -> Any:
 
 def in_order(position: int, strides: Strides, results: list[Any]) -> Any:
     """Return a result, which lies in memory as what it is one of does."""
-    results[position] = ordered(results[position], strides)
+    results[position] = with_strides(results[position], strides)
     return results[position]
 
 
-def shares_of(value: Any, region: Region, bases: Counter[int], note: Note) -> dict[Memory, Share]:
+def shares_of(value: Any, region: TracedRegion, bases: Counter[int], note: Note) -> dict[Memory, Share]:
     """Return which memories a value is that a branch leaves, if others may hold them too."""
     if type(value) is not Tensor:
         return {}

@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from wengert.control.places import shown
-from wengert.conversion.regions import is_array, is_traced
+from wengert.conversion.regions import is_array
 from wengert.core.aval import is_number
 from wengert.core.source import caller, position_of
+from wengert.core.tensor import is_staged
 from wengert.errors import TracedTruthError, UsageError, describe
 
 __all__ = ["StagedRange"]
@@ -36,7 +37,7 @@ class StagedRange:
     def count(self) -> Any:
         """Return how many numbers there are."""
         step = self.step
-        if is_traced(step):
+        if is_staged(step):
             up = np.maximum((self.stop - self.start + step - 1) // np.where(step == 0, 1, step), 0)
             down = np.maximum((self.start - self.stop - step - 1) // np.where(step == 0, 1, -step), 0)
             return np.where(step > 0, up, down)

@@ -9,35 +9,35 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from wengert._tree import flatten, is_container
-from wengert.control.heap import Heap, is_plain, tensors_in
+from wengert.control.heap import Heap, is_numeric_array, tensors_in
 from wengert.control.holders import Contents, Holder
 from wengert.control.places import UNBOUND
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import conformed
 from wengert.core.graph import Graph, Variable, evaluate
-from wengert.core.order import Joined, Strides, joined, permuted, strides_of, ways_of
+from wengert.core.order import Joined, Strides, axes_by_stride, strides_among, strides_of, ways_of
 from wengert.core.sharing import Memory, Plain, Share, hold, shared_with
 from wengert.core.tensor import Tensor, is_staged, make_tensor
 from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, current, share
 from wengert.core.watch import Watch, is_over, lose, snapshot
 from wengert.errors import DtypeError, GraphError, WengertError, describe
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Staging
 
 __all__ = [
     "Note",
-    "Region",
-    "aligned",
+    "TracedRegion",
     "as_truth",
     "common_strides",
     "enter",
     "is_array",
     "operand_of",
-    "ordered",
     "same",
     "shared_text",
+    "taken_alike",
     "traced",
     "unchanged",
+    "with_strides",
 ]
 
 
@@ -61,7 +61,7 @@ def same(a: Any, b: Any) -> bool:
 
 def unchanged(a: Any, b: Any) -> bool:
     """Tell whether a place holds what it did; an equal ndarray is another, which a write may tell from the old one."""
-    return a is b or (same(a, b) and not is_plain(a))
+    return a is b or (same(a, b) and not is_numeric_array(a))
 
 
 Note: TypeAlias = tuple[str, str, Any]
@@ -70,7 +70,7 @@ TakeApart: TypeAlias = Callable[[Any, Callable[[Any], bool]], tuple[list[Any], A
 """How to get the leaves of a value, with what is one besides, and its structure."""
 
 
-class Region:
+class TracedRegion:
     """Hold a traced piece of the user's program.
 
     Attributes:
@@ -88,7 +88,7 @@ class Region:
         captured: Tensors from outside that it uses, the last inputs of its graphs.
     """
 
-    def __init__(self, stage: Stage, heap: Heap, note: Note) -> None:
+    def __init__(self, stage: Staging, heap: Heap, note: Note) -> None:
         self.stage = stage
         self.heap = heap
         self.note = note
@@ -150,7 +150,7 @@ class Region:
             value: what it leaves.
             shared: the identities of the ndarrays that others hold too.
         """
-        if not is_plain(value):
+        if not is_numeric_array(value):
             return value
         if any(id(x.array) in shared for x in self.heap.overlapping(value)):
             return self.heap.stand_in(value, self.note)
@@ -199,8 +199,8 @@ def traced(
     note: Note,
     heap: Heap,
     run: Callable[[], Any],
-    begin: Callable[[Stage], Any] | None = None,
-) -> Region:
+    begin: Callable[[Staging], Any] | None = None,
+) -> TracedRegion:
     """Trace a piece of the user's program; what it changes is put back.
 
     Args:
@@ -209,8 +209,8 @@ def traced(
         run: the piece.
         begin: makes inputs before those.
     """
-    stage = Stage(next_level(), note[0])
-    region = Region(stage, heap, note)
+    stage = Staging(next_level(), note[0])
+    region = TracedRegion(stage, heap, note)
     try:
         with with_note(*note), Watch(heap) as watch:
             if begin is not None:
@@ -230,7 +230,9 @@ def traced(
     return region
 
 
-def aligned(pair: Sequence[Any], known: Container[int], ways: Sequence[TakeApart]) -> tuple[list[Any], list[Any], Any]:
+def taken_alike(
+    pair: Sequence[Any], known: Container[int], ways: Sequence[TakeApart]
+) -> tuple[list[Any], list[Any], Any]:
     """Return two values taken apart alike, or as one leaf each if they cannot be.
 
     Args:
@@ -250,10 +252,10 @@ def aligned(pair: Sequence[Any], known: Container[int], ways: Sequence[TakeApart
 def common_strides(one: Any, other: Any) -> Strides:
     """Return the strides of what is one of two values."""
     aval = aval_of(one)
-    return joined(aval.shape, aval.dtype.itemsize, ways_of(strides_of(one)) | ways_of(strides_of(other)))
+    return strides_among(aval.shape, aval.dtype.itemsize, ways_of(strides_of(one)) | ways_of(strides_of(other)))
 
 
-def ordered(value: Any, strides: Strides) -> Any:
+def with_strides(value: Any, strides: Strides) -> Any:
     """Return a traced value that lies in memory in the order of some strides; `()`: that is (or may be) an array."""
     if type(value) is not Tensor or strides is None or strides == strides_of(value):
         return value
@@ -267,7 +269,7 @@ def ordered(value: Any, strides: Strides) -> Any:
         if type(below) is Variable and below.shape == value.shape:
             below.strides = strides
         return value
-    axes = permuted(strides)
+    axes = axes_by_stride(strides)
     view: Any = np.transpose(np.copy(np.transpose(value, axes), order="C"), np.argsort(axes))
     return share(view)  # nobody has the base
 
@@ -278,7 +280,7 @@ def enter(result: Tensor, memory: Memory, share: Share) -> None:
     plain = {id(x): x for x, _ in memory.held() if type(x._trace) is Plain}
     value: Any = result
     while type(value) is Tensor:
-        if isinstance(value._trace, Stage):
+        if isinstance(value._trace, Staging):
             value._trace.plain.update(plain)
         value = value._value
 
@@ -356,8 +358,3 @@ def with_note(name: str, what: str, position: Any) -> Iterator[None]:
             )
             + f"\n  {position}"
         ) from error
-
-
-def is_traced(value: Any) -> bool:
-    """Tell whether a value has no elements yet."""
-    return type(value) is Tensor and is_staged(value)

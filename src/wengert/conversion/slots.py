@@ -16,16 +16,16 @@ from wengert.control.holders import Contents, Holder, holder_of
 from wengert.control.places import UNBOUND, Place, Undefined, is_undefined, shown
 from wengert.control.sequence import zeros_as
 from wengert.conversion.aliases import Carried
-from wengert.conversion.regions import Note, Region, aligned, is_array, operand_of, ordered, unchanged
+from wengert.conversion.regions import Note, TracedRegion, is_array, operand_of, taken_alike, unchanged, with_strides
 from wengert.core.aval import Aval, aval_of, is_number, shape_of, united
 from wengert.core.dispatch import conformed
-from wengert.core.order import Strides, joined, strides_of, ways_of
+from wengert.core.order import Strides, strides_among, strides_of, ways_of
 from wengert.core.tensor import Tensor
 from wengert.core.variable import Variable
 from wengert.core.views import current
 from wengert.core.watch import lost_text
 from wengert.errors import GraphError, describe
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Staging
 
 __all__ = ["Slot"]
 
@@ -106,7 +106,7 @@ class Slot:
             self.leaves, self.carried, self.inputs = [], [], []
         return numbers
 
-    def look(self, region: Region) -> None:
+    def look(self, region: TracedRegion) -> None:
         """Find out whether an iteration has changed the container or object that it began with."""
         self.wrote = id(self.value) in region.contents or (
             self.begun is not None and self.begun[0].differs(self.begun[1], self.begun[0].contents())
@@ -141,7 +141,7 @@ class Slot:
         """Return the line that sets the place, or where the loop stands."""
         return self.place.where(0) or f"\n  {self.note[2]}"
 
-    def start(self, stage: Stage) -> None:
+    def start(self, stage: Staging) -> None:
         """Let the place hold what it does at the beginning of an iteration."""
         if self.undefined is not None and not self.late:
             self.place.write(self.undefined if self.place.variable and not self.place.hidden else UNBOUND)
@@ -157,7 +157,7 @@ class Slot:
             self.begun = None if holder is None else (holder, holder.contents())
             self.place.write(self.undefined if self.late else begun)
 
-    def grow(self, found: Any, region: Region, certain: bool) -> bool:
+    def grow(self, found: Any, region: TracedRegion, certain: bool) -> bool:
         """Take in what an iteration leaves in the place; tell whether another one has to be traced.
 
         Args:
@@ -171,7 +171,7 @@ class Slot:
             return False
         if is_undefined(found):
             return self.spoil(found)
-        old, new, structure = self.aligned(found, region)
+        old, new, structure = self.taken_alike(found, region)
         if not self.leaves:
             self.leaves, self.structure, self.carried = old, structure, [None] * len(old)
         elif structure != self.structure:
@@ -188,7 +188,7 @@ class Slot:
                 grown = True
         return grown
 
-    def lie_anew(self, region: Region) -> bool:
+    def lie_anew(self, region: TracedRegion) -> bool:
         """Take in how what an iteration leaves lies in memory; tell whether that is new."""
         news = False
         places = [k for k, aval in enumerate(self.carried) if aval is not None]
@@ -204,7 +204,7 @@ class Slot:
         if aval is None:
             return None
         ways = self.ways.get(k)
-        strides = strides_of(self.leaves[k]) if ways is None else joined(aval.shape, aval.dtype.itemsize, ways)
+        strides = strides_of(self.leaves[k]) if ways is None else strides_among(aval.shape, aval.dtype.itemsize, ways)
         return Variable.of(aval, "", strides)
 
     @property
@@ -212,11 +212,11 @@ class Slot:
         """What is as the leaves that are carried."""
         return [x for x in map(self.example, range(len(self.leaves))) if x is not None]
 
-    def aligned(self, found: Any, region: Region) -> tuple[list[Any], list[Any], Any]:
+    def taken_alike(self, found: Any, region: TracedRegion) -> tuple[list[Any], list[Any], Any]:
         """Return what the place held before the loop and what an iteration leaves there, taken apart alike."""
-        return aligned((self.value, found), region.heap.holders, (flatten, region.taken_apart))
+        return taken_alike((self.value, found), region.heap.holders, (flatten, region.taken_apart))
 
-    def fill(self, found: Any, region: Region) -> bool:
+    def fill(self, found: Any, region: TracedRegion) -> bool:
         """Let a variable that conversion added hold zeros before the loop: its flag tells that nobody reads them."""
         if not self.place.hidden or found is UNBOUND:
             return False
@@ -229,7 +229,7 @@ class Slot:
         self.undefined = None
         return True
 
-    def fill_late(self, found: Any, region: Region) -> bool:
+    def fill_late(self, found: Any, region: TracedRegion) -> bool:
         """Let a variable that each iteration sets hold zeros before the loop, if it holds arrays and numbers."""
         if self.place.hidden or not self.place.variable or is_undefined(found) or self.spoiled:
             return False
@@ -246,7 +246,7 @@ class Slot:
         """Return what is carried at the beginning of the last iteration traced, with its variables, by key."""
         return [((self.place.identity, k), x) for k, x in enumerate(self.inputs) if x is not None]
 
-    def carries(self, region: Region) -> list[Carried]:
+    def carries(self, region: TracedRegion) -> list[Carried]:
         """Return the leaves that are carried."""
         starts = {key: x[0] for key, x in self.starts()}
         keys = [(self.place.identity, k) for k, aval in enumerate(self.carried) if aval is not None]
@@ -270,16 +270,16 @@ class Slot:
         self.leaves, self.carried, self.inputs = [], [], []
         return True
 
-    def outputs(self, region: Region) -> list[Any]:
+    def outputs(self, region: TracedRegion) -> list[Any]:
         """Return the leaves that an iteration hands on."""
         return [region.end_of(x) for x in self.left(region)]
 
-    def left(self, region: Region) -> list[Any]:
+    def left(self, region: TracedRegion) -> list[Any]:
         """Return what an iteration leaves of that which is carried."""
         if not self.avals:
             return []
         found = region.value(self.place.holder, self.place.key)
-        leaves = self.aligned(found, region)[1]
+        leaves = self.taken_alike(found, region)[1]
         return [x for x, aval in zip(leaves, self.carried, strict=True) if aval is not None]
 
     @property
@@ -299,7 +299,7 @@ class Slot:
 
     def finish(self, results: Sequence[Any]) -> list[Any]:
         """Let the place hold what the loop left, and return that; raise if it has to be defined and cannot be."""
-        found = [x if shape_of(x) else ordered(x, y.strides) for x, y in zip(results, self.examples, strict=True)]
+        found = [x if shape_of(x) else with_strides(x, y.strides) for x, y in zip(results, self.examples, strict=True)]
         if self.undefined is not None and not self.late:
             if not self.place.variable:
                 self.undefined.refuse()

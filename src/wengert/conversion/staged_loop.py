@@ -21,9 +21,8 @@ from wengert.control.twins import has_other_name, keep_apart
 from wengert.conversion.aliases import Aliases, Carried
 from wengert.conversion.branches import and_, choose
 from wengert.conversion.regions import (
-    Region,
+    TracedRegion,
     as_truth,
-    is_traced,
     operand_of,
     shared_text,
     traced,
@@ -35,13 +34,13 @@ from wengert.core.cache import Cache
 from wengert.core.dispatch import apply
 from wengert.core.sharing import may_share
 from wengert.core.source import caller, position_of
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import Tensor, is_staged
 from wengert.core.variable import Variable
 from wengert.core.views import base_and_path
 from wengert.core.watch import lose
 from wengert.errors import GraphError, WengertError, describe
 from wengert.primitives.indexing import rebind
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Staging
 
 __all__ = ["Counted", "staged_loop"]
 
@@ -75,7 +74,7 @@ class StagedLoop:
         shared: the ndarrays that others hold too and that what is carried may be, by identity.
     """
 
-    region: Region
+    region: TracedRegion
     shared: Sequence[int] = ()
 
     def __init__(
@@ -113,7 +112,7 @@ class StagedLoop:
         """The Tensors that the loop reads or writes to."""
         return list(self.heap.handles.values())
 
-    def start(self, stage: Stage) -> None:
+    def start(self, stage: Staging) -> None:
         """Let the places hold what they do at the beginning of an iteration."""
         for slot in self.slots.values():
             slot.start(stage)
@@ -288,12 +287,12 @@ class StagedLoop:
         """Tell whether the container or object that a place holds before the loop has another name."""
         return has_other_name(slot.value, self.heap.around, slot.place)
 
-    def iteration(self) -> Region:
+    def iteration(self) -> TracedRegion:
         """Trace one iteration."""
         counted = self.counted
         items: list[Tensor] = []
 
-        def begin(stage: Stage) -> None:
+        def begin(stage: Staging) -> None:
             if counted is not None:
                 row = Variable.of(COUNTER) if self.rows is None else row_of(self.rows)
                 items.append(stage.input(row.aval, "", row.strides))
@@ -402,7 +401,7 @@ class StagedLoop:
         )
         return results
 
-    def changes(self, asked: Region) -> bool:
+    def changes(self, asked: TracedRegion) -> bool:
         """Tell whether the condition changes variables or containers."""
         return bool(asked.arrays) or any(
             value is not asked.starts.get(identity, {}).get(key, UNBOUND)
@@ -427,7 +426,7 @@ class StagedLoop:
                 + f"\n  {self.note[2]}"
             )
         truth = asked.result
-        if not is_traced(truth):
+        if not is_staged(truth):
             constant = np.bool_(bool(truth))
             return lambda *_: [constant]
         decide = asked.function([asked.end_of(truth)], [aval_of(truth)])
@@ -477,7 +476,7 @@ def staged_loop(
             rest = Counted(counted.count - 1, lambda k: counted.item(k + 1))
         staged_loop(kind, site, body, test, functions, rest, peeled=True)
 
-    if is_traced(more):
+    if is_staged(more):
         choose(as_truth(more), Heap(functions, site), first_and_rest, lambda: None, found.note)
     elif more:
         first_and_rest()

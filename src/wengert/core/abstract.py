@@ -16,11 +16,11 @@ from wengert.core.cache import Cache
 from wengert.core.examples import Avals, Results
 from wengert.core.form import Pointwise, form_of
 from wengert.core.identity import identity_of_params
-from wengert.core.order import Joined, Strides, joined
+from wengert.core.order import Joined, Strides, strides_among
 from wengert.core.primitive import Primitive
 from wengert.core.variable import Variable
 
-__all__ = ["abstract", "placed"]
+__all__ = ["abstract", "avals_and_strides"]
 
 LONGEST_KEY = 1024
 KNOWN: Cache[Any, Results] = Cache()
@@ -28,11 +28,11 @@ KNOWN: Cache[Any, Results] = Cache()
 
 
 def abstract(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Avals:
-    """Return shapes and dtypes of a primitive's results; see `placed`."""
-    return placed(primitive, inputs, params)[0]
+    """Return shapes and dtypes of a primitive's results; see `avals_and_strides`."""
+    return avals_and_strides(primitive, inputs, params)[0]
 
 
-def placed(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
+def avals_and_strides(primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
     """Return shapes and dtypes of a primitive's results, and how they lie in memory.
 
     Args:
@@ -111,5 +111,7 @@ def found_for_each_way(primitive: Primitive, inputs: Sequence[Any], params: Mapp
     found = [found_for(primitive, chosen, params) for chosen in product(*choices)]
     avals = found[0][0]
     ways = zip(*[(None,) * len(avals) if order is None else order for _, order in found], strict=True)
-    order = tuple([joined(a.shape, a.dtype.itemsize, frozenset(some)) for a, some in zip(avals, ways, strict=True)])
+    order = tuple(
+        [strides_among(a.shape, a.dtype.itemsize, frozenset(some)) for a, some in zip(avals, ways, strict=True)]
+    )
     return avals, None if order.count(None) == len(order) else order

@@ -27,7 +27,7 @@ def chosen(mask: Any, x: Any) -> Any:
     """
     if not (type(x) is ndarray and x.size >= MANY and fits(mask, x)):
         return np.where(mask, x, 0.0)
-    bits = filled(mask, BITS[x.dtype])
+    bits = mask_bits(mask, BITS[x.dtype])
     np.bitwise_and(bits, x.view(bits.dtype), out=bits)
     return bits.view(x.dtype)
 
@@ -59,7 +59,7 @@ def either(mask: Any, x: Any, y: Any) -> Any:
         return np.where(mask, x, y)
     if x.dtype is not y.dtype:
         return np.where(mask, x, y)
-    bits = filled(mask, BITS[x.dtype])
+    bits = mask_bits(mask, BITS[x.dtype])
     others = y.view(bits.dtype)
     found = np.bitwise_xor(x.view(bits.dtype), others)
     np.bitwise_and(found, bits, out=found)
@@ -84,7 +84,7 @@ def fits(mask: Any, x: ndarray[Any, Any]) -> bool:
     )
 
 
-def filled(mask: ndarray[Any, Any], kind: Any) -> ndarray[Any, Any]:
+def mask_bits(mask: ndarray[Any, Any], kind: Any) -> ndarray[Any, Any]:
     """Return integers of which all bits are set where a mask holds, and none elsewhere."""
     bits = mask.view(np.int8).astype(kind)
     np.negative(bits, out=bits)

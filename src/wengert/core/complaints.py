@@ -25,7 +25,7 @@ from wengert._unregistered import UNREGISTERED, require_warning, unregister
 from wengert.core.cache import Cache
 from wengert.core.source import PACKAGE_PREFIX, Position, caller, position_of
 
-__all__ = ["SETTINGS", "at_users_line", "attributed", "kinds_raised", "raising", "returned", "strict", "warned"]
+__all__ = ["SETTINGS", "at_users_line", "attributed", "kinds_raised", "raising", "restore_settings", "strict", "warned"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 unregister(globals())  # `at_users_line` meets what stops
@@ -102,7 +102,7 @@ def raising(settings: Any) -> Any:
 
 
 def attributed() -> tuple[Token[Any], Any] | None:
-    """Let warnings name the user's line from now on; `returned` ends it."""
+    """Let warnings name the user's line from now on; `restore_settings` ends it."""
     if SETTINGS is None:
         return None
     present = SETTINGS.get()
@@ -110,7 +110,7 @@ def attributed() -> tuple[Token[Any], Any] | None:
     return None if wanted is present else (SETTINGS.set(wanted), wanted)
 
 
-def returned(entered: tuple[Token[Any], Any] | None) -> None:
+def restore_settings(entered: tuple[Token[Any], Any] | None) -> None:
     """Return to the settings before; what the user has set since with `numpy.seterr` stays."""
     if entered is None or SETTINGS is None:
         return

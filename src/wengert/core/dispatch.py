@@ -12,7 +12,7 @@ from wengert._refusals import refusal
 from wengert.core.aval import NUMBERS, Aval, strong
 from wengert.core.evaluation import evaluated
 from wengert.core.memory import BORROWED, forbid_writes, may_change
-from wengert.core.objects import array_of, holds_objects, read_objects
+from wengert.core.objects import array_of_lists, holds_objects, read_objects
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.tensor import DIRECT, FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.trace import Trace
@@ -24,7 +24,6 @@ __all__ = [
     "applied",
     "apply",
     "as_tensor",
-    "assembled",
     "checked",
     "conformed",
     "counted",
@@ -34,6 +33,7 @@ __all__ = [
     "is_weak",
     "plain_array",
     "require_plain",
+    "stacked_lists",
     "strengthened",
     "weakened",
 ]
@@ -228,7 +228,7 @@ def as_tensor(value: Any) -> Tensor:
         tensor._kept = BORROWED if may_change(value) else True
         return tensor if value.flags.writeable else forbid_writes(tensor)
     if isinstance(value, list | tuple):  # there may be Tensors in it, whose gradients are kept
-        return array_of("asarray", tensor_of_lists, value)  # type: ignore[no-any-return]  # a Tensor
+        return array_of_lists("asarray", tensor_of_lists, value)  # type: ignore[no-any-return]  # a Tensor
     array = plain_array("asarray", value)
     if holds_objects(value):
         return constant_tensor(read_objects("asarray", value))
@@ -238,18 +238,18 @@ def as_tensor(value: Any) -> Tensor:
 
 def tensor_of_lists(data: Any) -> Tensor:
     """Return nested lists as a Tensor; those in them keep their gradients."""
-    found = assembled(data)
+    found = stacked_lists(data)
     if type(found) is Tensor:
         return found
     made = np.array(data)
     return as_tensor(made) if made.dtype.kind == "O" else constant_tensor(checked("array", made))
 
 
-def assembled(data: Any) -> Any:
+def stacked_lists(data: Any) -> Any:
     """Return nested lists as a Tensor if there are Tensors in them; other data as they are."""
     if not isinstance(data, list | tuple):
         return data
-    items = [assembled(item) for item in data]
+    items = [stacked_lists(item) for item in data]
     if not any(type(item) is Tensor for item in items):
         return data
     return np.stack([as_tensor(item) for item in items])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wengert.core.aval import aval_of, aval_text, united
-from wengert.core.complaints import attributed, returned
+from wengert.core.complaints import attributed, restore_settings
 from wengert.core.dispatch import apply, conformed
 from wengert.core.identity import Composite, digest, identity, identity_of_params
 from wengert.core.memory import fixed
@@ -127,7 +127,7 @@ class Graph(Composite):
         try:
             return evaluate(self, args)
         finally:
-            returned(entered)
+            restore_settings(entered)
 
     def __str__(self) -> str:
         from wengert.core.printing import render  # for those who look at graphs, as pictures are

@@ -11,7 +11,7 @@ from wengert._tree import flatten, nested_too_deeply
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, ShapeError, WengertError, describe
 
-__all__ = ["array_of", "holds_objects", "leaves_of_result", "read_objects"]
+__all__ = ["array_of_lists", "holds_objects", "leaves_of_result", "read_objects"]
 
 
 def holds_objects(value: Any) -> TypeGuard[np.ndarray[Any, Any]]:
@@ -36,7 +36,7 @@ def leaves_of_result(result: Any, *, in_order: bool = False) -> tuple[list[Any],
     return [read_objects("array", x) if holds_objects(x) and holds_tensors(x) else x for x in leaves], structure
 
 
-def array_of(name: str, build: Callable[[Any], Any], data: Any) -> Any:
+def array_of_lists(name: str, build: Callable[[Any], Any], data: Any) -> Any:
     """Return what is built from nested lists.
 
     Args:
@@ -48,7 +48,7 @@ def array_of(name: str, build: Callable[[Any], Any], data: Any) -> Any:
         ShapeError: they make no array.
         UsageError: they contain themselves.
 
-    >>> array_of("tensor", np.array, [[1.0], [2.0]])
+    >>> array_of_lists("tensor", np.array, [[1.0], [2.0]])
     array([[1.],
            [2.]])
     """

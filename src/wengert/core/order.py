@@ -19,6 +19,7 @@ __all__ = [
     "Strides",
     "arranged",
     "arranged_as",
+    "axes_by_stride",
     "axes_in_memory",
     "axes_of_iteration",
     "axes_without_gaps",
@@ -27,16 +28,15 @@ __all__ = [
     "in_normal_form",
     "is_packed",
     "is_scalar",
-    "joined",
     "lie_alike",
     "lies_along",
     "may_be_scalar",
     "of_array",
     "order_of",
-    "permuted",
     "row_strides",
     "shrunk",
     "stacked_strides",
+    "strides_among",
     "strides_of",
     "strides_of_stack",
     "ways_of",
@@ -74,10 +74,10 @@ def ways_of(strides: Strides) -> frozenset[Strides]:
     return strides.ways if type(strides) is Joined else frozenset((strides,))
 
 
-def joined(shape: Sequence[int], itemsize: int, ways: frozenset[Strides]) -> Strides:
+def strides_among(shape: Sequence[int], itemsize: int, ways: frozenset[Strides]) -> Strides:
     """Return the strides of a value that lies in one of some ways; a scalar or an array without axes has both.
 
-    >>> joined((2, 3), 8, frozenset(((8, 16),))), joined((2, 3), 8, frozenset(((8, 16), None)))
+    >>> strides_among((2, 3), 8, frozenset(((8, 16),))), strides_among((2, 3), 8, frozenset(((8, 16), None)))
     ((8, 16), (24, 8))
     """
     return next(iter(ways)) if len(ways) == 1 else Joined(shape, itemsize, ways)
@@ -93,7 +93,9 @@ def row_strides(shape: Sequence[int], strides: Strides, itemsize: int) -> Stride
         return None
     rows = [None if not way else way[1:] for way in ways_of(strides)]
     packed = [row is None or is_packed(shape[1:], row, itemsize) for row in rows]
-    return joined(shape[1:], itemsize, frozenset(None if p else row for p, row in zip(packed, rows, strict=True)))
+    return strides_among(
+        shape[1:], itemsize, frozenset(None if p else row for p, row in zip(packed, rows, strict=True))
+    )
 
 
 def stacked_strides(shape: Sequence[int], strides: Strides, itemsize: int) -> Strides:
@@ -108,7 +110,7 @@ def stacked_strides(shape: Sequence[int], strides: Strides, itemsize: int) -> St
     for way in ways_of(strides):
         length = itemsize + sum((n - 1) * abs(stride) for n, stride in zip(shape[1:], way or (), strict=bool(way)))
         found.append((length, *way) if way else None)
-    return joined(shape, itemsize, frozenset(found))
+    return strides_among(shape, itemsize, frozenset(found))
 
 
 def strides_of_stack(shape: Sequence[int], strides: Strides, itemsize: int) -> Strides:
@@ -124,7 +126,7 @@ def strides_of_stack(shape: Sequence[int], strides: Strides, itemsize: int) -> S
             found.append(grown(shape, of_array(np.stack([small, small])), itemsize))
         else:
             found.append(None)
-    return joined(shape, itemsize, frozenset(found))
+    return strides_among(shape, itemsize, frozenset(found))
 
 
 def of_array(x: Any) -> Strides:
@@ -198,7 +200,7 @@ def axes_without_gaps(shape: Sequence[int], strides: Strides, itemsize: int) -> 
     """
     if not strides or type(strides) is Joined:
         return None
-    axes = tuple(permuted(strides))
+    axes = tuple(axes_by_stride(strides))
     fills = lies_along(shape, strides, itemsize, axes) and not is_packed(shape, strides, itemsize)
     return axes if fills else None
 
@@ -219,10 +221,10 @@ def lie_alike(shape: Sequence[int], one: Strides, other: Strides) -> bool:
     return all(length == 1 or a == b for length, a, b in zip(shape, one, other, strict=True))
 
 
-def permuted(strides: Sequence[int]) -> list[int]:
+def axes_by_stride(strides: Sequence[int]) -> list[int]:
     """Return the axes from the one that varies slowest to the fastest.
 
-    >>> permuted((8, 48, 24))
+    >>> axes_by_stride((8, 48, 24))
     [1, 2, 0]
     """
     return sorted(range(len(strides)), key=lambda axis: (-abs(strides[axis]), axis))
@@ -259,7 +261,7 @@ def axes_in_memory(x: Any) -> tuple[int, ...] | None:
     """
     if x.flags.c_contiguous:
         return None
-    longer = [axis for axis in permuted(x.strides) if x.shape[axis] != 1]
+    longer = [axis for axis in axes_by_stride(x.strides) if x.shape[axis] != 1]
     return None if longer == sorted(longer) else (*(i for i, n in enumerate(x.shape) if n == 1), *longer)
 
 
@@ -290,7 +292,7 @@ def arranged_as(x: Any, other: Any) -> Any:
     strides = strides_of(other)
     if strides == strides_of(x) or strides == () or type(strides) is Joined:
         return x
-    return arranged(x, permuted(strides) if strides else range(x.ndim))
+    return arranged(x, axes_by_stride(strides) if strides else range(x.ndim))
 
 
 def example(shape: Sequence[int], strides: Strides, dtype: Any = np.bool_, fill: Any = None) -> Any:
@@ -337,7 +339,7 @@ def in_normal_form(shape: Sequence[int], strides: Strides, itemsize: int) -> Str
     if not strides:
         return strides
     found, step, unbroken = [0] * len(strides), itemsize, itemsize
-    for axis in reversed(permuted(strides)):
+    for axis in reversed(axes_by_stride(strides)):
         stride = abs(strides[axis])
         if not stride:
             continue
@@ -354,7 +356,7 @@ def in_normal_form(shape: Sequence[int], strides: Strides, itemsize: int) -> Str
 def close(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, ...]:
     """Return strides in the same order without gaps; axes along which elements repeat keep the stride zero."""
     found, step = [0] * len(shape), itemsize
-    for axis in reversed(permuted(strides)):
+    for axis in reversed(axes_by_stride(strides)):
         if strides[axis] or shape[axis] == 1:
             found[axis] = step
             step *= max(shape[axis], 1)

@@ -61,13 +61,13 @@ def called_with(
             describe(
                 name,
                 f"parameters {signature}",
-                f"a call with ({parameters}), {counted(len(arguments), keywords)}, must be possible",
+                f"a call with ({parameters}), {arguments_text(len(arguments), keywords)}, must be possible",
                 "Change them, or what is passed",
             )
         ) from error
 
 
-def counted(count: int, keywords: Mapping[str, Any]) -> str:
+def arguments_text(count: int, keywords: Mapping[str, Any]) -> str:
     """Return how errors say how many arguments there are."""
     return ", ".join([f"{count} argument{'s'[: count != 1]}", *(f"{name}=" for name in keywords)])
 

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from wengert._refusals import REFUSALS
-from wengert.core.complaints import attributed, returned
+from wengert.core.complaints import attributed, restore_settings
 from wengert.core.signatures import say_parameter
 from wengert.core.source import names_beside, use_at
 from wengert.errors import GraphError, WengertError, describe
@@ -122,7 +122,7 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
             raise stored_in_ndarray("a value that is not a number").with_traceback(error.__traceback__) from None
         raise
     finally:
-        returned(entered)
+        restore_settings(entered)
         REFUSALS.noted = outer
         if outer is not None:  # whoever called may catch it, too
             outer += noted

@@ -41,7 +41,7 @@ def cost_of_kernel(kernel: Kernel, program: Program, target: Target) -> KernelCo
     features = Features(fma=target.fuses, scaling=target.scales)
     operations = flops = 0
     for stage in kernel.stages:
-        for name, dtype, count in computed(stage, buffers):
+        for name, dtype, count in operations_of(stage, buffers):
             operations += count
             flops += count * flops_of(name, dtype, features)
     read = ((o.buffer, o.at, s) for s in kernel.stages for o in s.operations if o.name in ("load", "gather"))
@@ -52,7 +52,7 @@ def cost_of_kernel(kernel: Kernel, program: Program, target: Target) -> KernelCo
     return KernelCost(operations, flops, moved(read, buffers), moved((*stores, *changed, *sums), buffers) + kept)
 
 
-def computed(stage: Stage, buffers: dict[str, Buffer]) -> Iterator[tuple[str, np.dtype[np.generic], int]]:
+def operations_of(stage: Stage, buffers: dict[str, Buffer]) -> Iterator[tuple[str, np.dtype[np.generic], int]]:
     """Yield what a stage computes, with its dtype and how often."""
     depends = dependences(stage, buffers)
     for operation, dimensions in zip(stage.operations, depends, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wengert.emission.instructions import in_register
-from wengert.emission.mathematics import Form, body_of, template_of
+from wengert.emission.mathematics import Specialisation, function_of_body, template_of
 from wengert.kernel.functions import FUNCTIONS
 from wengert.native.builder import Builder
 from wengert.native.engine import Target
@@ -28,10 +28,10 @@ def inner_loop(name: str, function: str, dtype: np.dtype[np.generic], target: Ta
     It raises conditions where NumPy might report one, and none else: where a result is no number of numbers, or
     infinite of finite ones. NumPy then computes again, and knows which.
     """
-    own, result = body_of(function)
+    own, result = function_of_body(function)
     width = target.vector_bytes // dtype.itemsize
     scalar, kind = in_register(dtype), vector_of(in_register(dtype), width)
-    form = Form(own, dtype, width, target)
+    form = Specialisation(own, dtype, width, target)
 
     def body(b: Builder, addresses: Value, sizes: Value, strides: Value, _data: Value) -> None:
         count, before = sizes.load(), b.call(met_conditions, ALL)

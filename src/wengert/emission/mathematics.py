@@ -23,7 +23,7 @@ from wengert.native.program import template
 from wengert.native.structs import BOOL, I64, Integer, Signature, Type, Vector, element, like, vector_of
 from wengert.native.values import Value
 
-__all__ = ["Form", "body_of", "called_outside", "is_rare", "rare_of", "template_of"]
+__all__ = ["Specialisation", "called_outside", "function_of_body", "is_rare", "rare_of", "template_of"]
 
 Dtype = np.dtype[np.generic]
 RARE = ".rare"
@@ -32,7 +32,7 @@ CAREFUL = "intel_ocl_bicc"
 
 
 @dataclass(frozen=True)
-class Form:
+class Specialisation:
     """For what a function is written out.
 
     Attributes:
@@ -53,7 +53,7 @@ class Form:
         scalar = in_register(self.dtype)
         return vector_of(scalar, self.width) if self.width else scalar
 
-    def rare(self, number: int) -> Form:
+    def rare(self, number: int) -> Specialisation:
         """Return the form of what is computed instead where one of its conditions holds."""
         return replace(self, name=f"{self.name}{RARE}{number}")
 
@@ -68,14 +68,14 @@ class Form:
         return f"{self.name}.{self.dtype.name}x{self.width}"
 
     @classmethod
-    def named(cls, text: str, target: Target) -> Form:
+    def named(cls, text: str, target: Target) -> Specialisation:
         """Return the form of a name in native code."""
         name, _, kind = text.rpartition(".")
         dtype, _, width = kind.partition("x")
         return cls(name, np.dtype(dtype), int(width), target)
 
 
-def body_of(name: str) -> tuple[str, int]:
+def function_of_body(name: str) -> tuple[str, int]:
     """Return the first function that has the same body as another, and which of the results the other is."""
     function = FUNCTIONS[name]
     first = next(other for other in FUNCTIONS.values() if other.body is function.body)
@@ -83,7 +83,7 @@ def body_of(name: str) -> tuple[str, int]:
 
 
 @functools.cache
-def template_of(form: Form) -> Template:
+def template_of(form: Specialisation) -> Template:
     """Return a function's instructions, with all results of its body: sine and cosine of one argument are one."""
     expression = expression_of_results(form.name, form.dtype, features(form.target))
     kinds = [form.kind] * expression.arity
@@ -95,7 +95,7 @@ def features(target: Target) -> Features:
     return Features(fma=target.fuses, scaling=target.scales)
 
 
-def expanded(b: Builder, form: Form, expression: Expression, arguments: Sequence[Value]) -> list[Value]:
+def expanded(b: Builder, form: Specialisation, expression: Expression, arguments: Sequence[Value]) -> list[Value]:
     """Write an expression and return its results."""
     values: list[Value] = []
     for operation in expression.operations:
@@ -137,7 +137,7 @@ def table_of(name: str, table: str, dtype: Dtype) -> Table:
 
 
 def replaced(
-    b: Builder, form: Form, rare: Rare, condition: Value, operands: Sequence[Value], results: list[Value]
+    b: Builder, form: Specialisation, rare: Rare, condition: Value, operands: Sequence[Value], results: list[Value]
 ) -> list[Value]:
     """Write what replaces results where a condition holds: a call, if it does for any lane."""
     some = condition
@@ -161,7 +161,7 @@ def part(b: Builder, found: Value, number: int, width: int) -> Value:
 # What is computed rarely: functions of their own, compiled once for all programs
 
 
-def rare_function(form: Form, expression: Expression) -> Function:
+def rare_function(form: Specialisation, expression: Expression) -> Function:
     """Return the function that computes the results of an expression, all in one vector if there are several."""
 
     def body(b: Builder, *arguments: Value) -> None:
@@ -178,7 +178,7 @@ def rare_function(form: Form, expression: Expression) -> Function:
 
 
 @functools.cache
-def rare_of(form: Form) -> Function:
+def rare_of(form: Specialisation) -> Function:
     """Return the function of one of a function's conditions."""
     name, number = form.name.split(RARE)
     expression = expression_of_results(name, form.dtype, features(form.target))
@@ -186,12 +186,12 @@ def rare_of(form: Form) -> Function:
 
 
 @functools.cache
-def declared(form: Form) -> Function:
+def declared(form: Specialisation) -> Function:
     """Return the same function as others call it, who do not have its body."""
     return replace(rare_of(form), body=None)
 
 
-def called_outside(form: Form) -> list[str]:
+def called_outside(form: Specialisation) -> list[str]:
     """Return the names of the functions that are not in a program which has another."""
     expression = expression_of_results(form.name, form.dtype, features(form.target))
     return [form.rare(number).text for number in range(len(expression.rare))]

@@ -12,7 +12,7 @@ import numpy as np
 
 from wengert.emission.instructions import Case, in_memory, instructions_of, registered
 from wengert.emission.large import LOOP, inner_loop
-from wengert.emission.mathematics import Form, is_rare, rare_of
+from wengert.emission.mathematics import Specialisation, is_rare, rare_of
 from wengert.native.builder import Builder
 from wengert.native.engine import Target, emit_object, host, linked
 from wengert.native.functions import Function
@@ -59,7 +59,7 @@ def function_named(name: str, target: Target) -> Function:
     if name == SHARE:
         return share
     if is_rare(name):
-        return rare_of(Form.named(name, target))
+        return rare_of(Specialisation.named(name, target))
     what, own, dtype = name.split(".")
     return (inner_loop if what == LOOP else merge_function)(name, own, np.dtype(dtype), target)
 

@@ -8,7 +8,7 @@ from wengert.emission.arena import padded
 from wengert.emission.instructions import in_memory, literal
 from wengert.emission.plans import FEW
 from wengert.emission.sharing import Step
-from wengert.emission.stages import Span, identity, write_stage
+from wengert.emission.stages import Span, neutral, write_stage
 from wengert.emission.vectors import Frame, Index, Module, moved
 from wengert.kernel.kernel import Affine, Buffer, Kernel, Reduction, Stage
 from wengert.native.builder import Builder
@@ -128,7 +128,7 @@ def clear(frame: Frame, stage: Stage, reduction: Reduction, has_room: bool) -> N
     """Fill what rows add to with what changes nothing; what belongs to a part has room for whole vectors."""
     dtype = stage.operations[reduction.value].dtype
     (place,) = frame.bases[reduction.into]
-    start = literal(dtype, identity(reduction.combine, dtype))
+    start = literal(dtype, neutral(reduction.combine, dtype))
     size = frame.module.buffers[reduction.into].size
     width = frame.module.target.vector_bytes // dtype.itemsize
     if size == 1:

@@ -15,7 +15,7 @@ from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Store, Up
 from wengert.native.structs import BOOL, I8, I64, Type, Vector, vector_of
 from wengert.native.values import Value
 
-__all__ = ["identity", "write_stage"]
+__all__ = ["neutral", "write_stage"]
 
 STEPS = 4
 """Steps below which a loop has no clean body."""
@@ -219,7 +219,7 @@ class StageWriter(Values):
         scalar = in_register(self.stage.operations[reduction.value].dtype)
         kind: Type = vector_of(scalar, self.plan.width) if self.plan.lane else scalar
         dtype = self.dtype(reduction)
-        first = identity(reduction.combine, dtype)
+        first = neutral(reduction.combine, dtype)
         if reduction.kind == "scan" and reduction.combine == "add" and dtype.kind == "f":
             first = -0.0  # which leaves -0.0 as it is
         return self.b.constant(kind, literal(dtype, first))
@@ -311,7 +311,7 @@ class StageWriter(Values):
         return self.fetched(item, reduction.at, 0, unit, wide, there)
 
 
-def identity(combine: str, dtype: np.dtype[np.generic]) -> float | int:
+def neutral(combine: str, dtype: np.dtype[np.generic]) -> float | int:
     """Return what changes nothing when it is combined with a number."""
     if combine in ("maximum", "minimum"):
         return extreme(dtype, lowest=combine == "maximum")

@@ -13,7 +13,7 @@ from wengert.native.builder import Builder
 from wengert.native.structs import BOOL, I32, element, numeric
 from wengert.native.values import Value
 
-__all__ = ["Clean", "Condition", "Lanes", "Masked", "WrittenOut", "all_of", "chosen"]
+__all__ = ["Clean", "Condition", "Lanes", "Masked", "WrittenOut", "all_of", "select_where"]
 
 Condition = Value | bool
 """Whether something holds, for a point or for each lane; known while the code is written, or when it runs."""
@@ -148,7 +148,7 @@ def all_of(x: Condition, y: Condition) -> Condition:
     return b.select(flag, mask, b.constant(mask.type, 0))
 
 
-def chosen(condition: Condition, x: Value, y: Value) -> Value:
+def select_where(condition: Condition, x: Value, y: Value) -> Value:
     """Return one value where a condition holds, another elsewhere."""
     if isinstance(condition, bool):
         return x if condition else y

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal, registered
-from wengert.emission.mathematics import Form, body_of, called_outside, template_of
+from wengert.emission.mathematics import Specialisation, called_outside, function_of_body, template_of
 from wengert.emission.plans import Plan, accesses
-from wengert.emission.tails import Condition, Lanes, WrittenOut, all_of, chosen
+from wengert.emission.tails import Condition, Lanes, WrittenOut, all_of, select_where
 from wengert.kernel.functions import FUNCTIONS
 from wengert.kernel.kernel import Affine, Buffer, Guard, Operation, Stage
 from wengert.native.builder import Builder
@@ -197,7 +197,7 @@ class Values:
         elif wide:
             held = self.holds(tuple(bound for bound in item.guard if bound.dimension != self.plan.lane), row, unit)
             one = b.spread(self.load_one(place, item, row, held), self.plan.width)
-            found = chosen(there, one, b.constant(kind, 0))
+            found = select_where(there, one, b.constant(kind, 0))
         else:
             found = self.load_one(place, item, row, there)
         return registered(found, item.dtype)
@@ -322,10 +322,10 @@ class Values:
 
     def function(self, operation: Operation, operands: list[Value], wide: bool) -> Value:
         """Write a function; several of one argument that have a common body are one evaluation of it."""
-        name, result = body_of(operation.name)
+        name, result = function_of_body(operation.name)
         key = name, tuple(x.text for x in operands)
         if key not in self.results:
-            form = Form(name, operation.dtype, self.plan.width if wide else 0, self.target)
+            form = Specialisation(name, operation.dtype, self.plan.width if wide else 0, self.target)
             self.results[key] = self.b.paste(template_of(form), *operands)
             self.frame.module.outside.update(called_outside(form))
         return self.results[key][result]
@@ -341,7 +341,7 @@ class Values:
         if isinstance(there, bool):
             return self.value(first if there else second, row, unit, wide)
         x, y = self.operands(operation, row, unit, wide)
-        return chosen(there, x, y)
+        return select_where(there, x, y)
 
     def place_index(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
         """Write the place itself."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from wengert.kernel.kernel import Affine, Kernel, Operation, Program, Stage
 from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["Pack", "Schedule", "chosen", "illegal", "scanned"]
+__all__ = ["Pack", "Schedule", "illegal", "scanned", "schedule_of"]
 
 MANY_LANES = 256
 """Lanes up to which rows are carried out together: with more there is enough to do at once."""
@@ -94,7 +94,7 @@ def can_pack(program: Program, kernel: Kernel, stage: Stage, load: Operation) ->
 # The choice
 
 
-def chosen(program: Program) -> Schedule:
+def schedule_of(program: Program) -> Schedule:
     """Return a schedule that makes lanes read side by side, and rows share what they read."""
     lanes = tuple([tuple([lane_of(stage) for stage in kernel.stages]) for kernel in program.kernels])
     tiles = tuple([tile_of(kernel, own) for kernel, own in zip(program.kernels, lanes, strict=True)])

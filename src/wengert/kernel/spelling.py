@@ -13,7 +13,7 @@ from wengert.kernel.kernel import Affine, Guard, Kernel, Operation, Program, Sta
 from wengert.kernel.merging import guards_of
 from wengert.kernel.opcodes import OPCODES
 
-__all__ = ["pruned", "spelled", "with_long_lanes"]
+__all__ = ["pruned", "spelled_out", "with_long_lanes"]
 
 SHORT = 4
 """The most points of a dimension that is spelled out."""
@@ -25,7 +25,7 @@ LITTLE = 200
 """Operations and cycles of all points of a row, about, up to which they are spelled out."""
 
 
-def spelled(program: Program) -> Program:
+def spelled_out(program: Program) -> Program:
     """Return a program in which choices along short dimensions are made before it runs."""
     return replace(program, kernels=tuple([replace(k, stages=tuple(map(decided, k.stages))) for k in program.kernels]))
 

@@ -107,7 +107,7 @@ class Image:
         self.sections = [Section(*SECTION.unpack_from(image, table + i * SECTION.size)[:-1]) for i in range(count)]
         self.symbols = self.read_symbols()
         self.relocations = list(self.read_relocations())
-        self.places, end = self.placed()
+        self.places, end = self.places_of_sections()
         self.slots, self.size = self.slots_after(end)
 
     def records(self, section: Section, layout: struct.Struct) -> Iterator[tuple[Any, ...]]:
@@ -142,7 +142,7 @@ class Image:
                     require(info >> 32 < len(self.symbols), "a relocation to no symbol")
                     yield table.info, offset, info & 0xFFFFFFFF, info >> 32, addend
 
-    def placed(self) -> tuple[dict[int, int], int]:
+    def places_of_sections(self) -> tuple[dict[int, int], int]:
         """Return where sections will lie, and where the last of them ends."""
         places, end, content = {}, 0, 0
         for number, section in enumerate(self.sections):

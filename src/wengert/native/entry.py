@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # both sorts behave alike
 __all__ = ["Entry", "Variant"]
 
 
-def chosen() -> tuple[Any, Any]:
+def entry_classes() -> tuple[Any, Any]:
     """Return the classes of entries and variants that serve here."""
     try:
         from wengert.native.native_entry import NativeEntry, NativeVariant, probe
@@ -33,4 +33,4 @@ def chosen() -> tuple[Any, Any]:
 
 
 if not TYPE_CHECKING:
-    Entry, Variant = chosen()
+    Entry, Variant = entry_classes()

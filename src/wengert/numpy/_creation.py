@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply, as_tensor, assembled, checked, implements, is_weak
+from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists
 from wengert.core.order import is_scalar
 from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
@@ -80,7 +80,7 @@ def array(
     >>> wg.grad(lambda x: array([x, [2 * x, 1.0][0]]).sum())(1.0)
     3.0
     """
-    data: Any = assembled(object)
+    data: Any = stacked_lists(object)
     if type(data) is not Tensor:
         deep: dict[str, Any] = {} if type(ndmax) is int and ndmax == 0 else {"ndmax": ndmax}  # since NumPy 2.4
         made = np.array(data, dtype=dtype, copy=copy, order=order, ndmin=ndmin, **deep)
@@ -161,7 +161,7 @@ def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """Return a Tensor filled with a value; see `numpy.full`."""
-    value = as_tensor(assembled(fill_value))
+    value = as_tensor(stacked_lists(fill_value))
     value = value.astype(value.dtype if dtype is None else dtype)
     return np.broadcast_to(value, as_shape(shape)).copy()
 
@@ -182,7 +182,7 @@ def full_like(
 ) -> Any:
     """Return a Tensor like another, filled with a value; see `numpy.full_like`."""
     made: Any = empty_like(a, dtype, order, subok, shape)
-    made[...] = assembled(fill_value)
+    made[...] = stacked_lists(fill_value)
     return made
 
 
@@ -275,7 +275,7 @@ def linspace(
     device: Any = None,
 ) -> Any:
     """Return evenly spaced numbers between two ends, differentiable in both; see `numpy.linspace`."""
-    ends = [x if is_weak(x) else as_tensor(assembled(x)) for x in (start, stop)]
+    ends = [x if is_weak(x) else as_tensor(stacked_lists(x)) for x in (start, stop)]
     num = operator.index(num)
     made = apply(conversion.linspace, *ends, num=num, endpoint=bool(endpoint), dtype=dtype, axis=axis)
     if not retstep:

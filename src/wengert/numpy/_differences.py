@@ -21,7 +21,7 @@ from wengert.traces.recorders import single_function
 __all__: list[str] = []
 
 
-def along(x: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
+def sliced(x: Tensor, axis: int, start: int | None, stop: int | None) -> Tensor:
     """Return a slice along one axis."""
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
@@ -58,9 +58,9 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         x = np.concatenate(parts, axis=axis)  # type: ignore[assignment]  # it is a Tensor
     for _ in range(n):
         if x.dtype.kind == "b":
-            x = OF_UFUNCS[np.not_equal](along(x, axis, 1, None), along(x, axis, None, -1))
+            x = OF_UFUNCS[np.not_equal](sliced(x, axis, 1, None), sliced(x, axis, None, -1))
         elif x.shape[axis] < 2:
-            return along(x, axis, 1, None)
+            return sliced(x, axis, 1, None)
         else:
             x = subtracted(x, {"axis": axis})
     return x
@@ -136,7 +136,7 @@ def spacings(f: Tensor, axes: Sequence[int], varargs: Sequence[Any]) -> list[Any
 
 def inner_differences(f: Any, axis: int, h: Any) -> Any:
     """Return the central differences of second order."""
-    left, middle, right = along(f, axis, None, -2), along(f, axis, 1, -1), along(f, axis, 2, None)
+    left, middle, right = sliced(f, axis, None, -2), sliced(f, axis, 1, -1), sliced(f, axis, 2, None)
     if np.ndim(h) == 0:
         return (right - left) / (2.0 * h)
     h1, h2 = h[:-1], h[1:]
@@ -153,16 +153,16 @@ def edge_difference(f: Any, axis: int, h: Any, edge_order: int, *, last: bool) -
     if edge_order == 1:
         step = h if uniform else h[-1] if last else h[0]
         high, low = (
-            (along(f, axis, -1, None), along(f, axis, -2, -1))
+            (sliced(f, axis, -1, None), sliced(f, axis, -2, -1))
             if last
             else (
-                along(f, axis, 1, 2),
-                along(f, axis, None, 1),
+                sliced(f, axis, 1, 2),
+                sliced(f, axis, None, 1),
             )
         )
         return (high - low) / step
     start = f.shape[axis] - 3 if last else 0
-    points = [along(f, axis, start + i, start + i + 1) for i in range(3)]
+    points = [sliced(f, axis, start + i, start + i + 1) for i in range(3)]
     if uniform:
         weights = [k / h for k in ((0.5, -2.0, 1.5) if last else (-1.5, 2.0, -0.5))]
     elif last:
@@ -217,5 +217,5 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
             widths = diff(points).reshape((*(1,) * at, -1, *(1,) * (heights.ndim - at - 1)))
         else:
             widths = diff(points, axis=axis)
-    panels = widths * (along(heights, at, 1, None) + along(heights, at, None, -1)) / 2.0
+    panels = widths * (sliced(heights, at, 1, None) + sliced(heights, at, None, -1)) / 2.0
     return sum(panels, axis)

@@ -110,11 +110,11 @@ def resolved_order(name: str, x: Tensor, order: str | None) -> Any:
     """Return the order in which elements are read, "C" or "F"; "A" depends on how they lie in memory."""
     chosen = as_order(order, "C")
     if chosen == "A":
-        return decided(name, x, lambda memory: "F" if memory.flags.fnc else "C")
+        return known_layout(name, x, lambda memory: "F" if memory.flags.fnc else "C")
     return chosen
 
 
-def decided(name: str, x: Tensor, answer: Callable[[Any], Any]) -> Any:
+def known_layout(name: str, x: Tensor, answer: Callable[[Any], Any]) -> Any:
     """Return what is to be known of how a Tensor lies in memory.
 
     Raises:
@@ -168,7 +168,7 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
             return found
         return reshaped(x, {"shape": (x.size,), "order": "C"})
     if order in ("K", "k"):
-        x = transpose(x, decided("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
+        x = transpose(x, known_layout("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
         order = "C"
     chosen = resolved_order("ravel", x, order)
     result = applied(shapes.reshape, x, shape=(x.size,), order=chosen)

@@ -22,7 +22,7 @@ from wengert.traces.recorders import single_function
 __all__: list[str] = []
 
 
-def along(a: Any, axis: int | None) -> tuple[Tensor, int]:
+def operand_and_axis(a: Any, axis: int | None) -> tuple[Tensor, int]:
     """Return a Tensor and the axis to work along, counted from 0; None means the flattened elements."""
     x = as_tensor(a)
     if axis is None:
@@ -31,9 +31,9 @@ def along(a: Any, axis: int | None) -> tuple[Tensor, int]:
 
 
 def along_row(a: Any, axis: int | None) -> tuple[Tensor, int]:
-    """Return what `along` does; what has no axes is a row of one element to functions that return indices."""
+    """Return what `operand_and_axis` does; what has no axes is a row of one to functions that return indices."""
     x = as_tensor(a)
-    return along(x if x.ndim else x.reshape(1), axis)
+    return operand_and_axis(x if x.ndim else x.reshape(1), axis)
 
 
 def refuse_fields(name: str, order: Any) -> None:
@@ -65,7 +65,7 @@ def sort(
 ) -> Tensor:
     """Return the elements sorted along an axis; see `numpy.sort`."""
     if descending:
-        x, axis = along(a, axis)
+        x, axis = operand_and_axis(a, axis)
         return cast(
             Tensor, np.take_along_axis(cast(Any, x), cast(Any, argsort(x, axis, None, order, descending=True)), axis)
         )
@@ -73,7 +73,7 @@ def sort(
     if plain and (found := computed(np.sort, a, axis)) is not None:
         return found
     refuse_fields("sort", order)
-    x, axis = along(a, axis)
+    x, axis = operand_and_axis(a, axis)
     return sorted_along(x, {"axis": axis, "kind": kind, "stable": stable})
 
 
@@ -104,7 +104,7 @@ def argsort(
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
     """Return the elements partly sorted along an axis; see `numpy.partition`."""
     refuse_fields("partition", order)
-    x, axis = along(a, axis)
+    x, axis = operand_and_axis(a, axis)
     return apply(sorting.partition, x, kth=np.asarray(kth), axis=axis, kind=kind)
 
 
@@ -143,7 +143,7 @@ def extreme(function: Any, primitive: Primitive) -> Callable[..., Tensor]:
     @implements(function)
     @documented(function.__name__, "Return the index of an extreme element")
     def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
-        x, line = along(a, axis)
+        x, line = operand_and_axis(a, axis)
         result = found(x, {"axis": line, "keepdims": bool(keepdims and axis is not None)})
         if keepdims and axis is None:
             result = result.reshape((1,) * as_tensor(a).ndim)

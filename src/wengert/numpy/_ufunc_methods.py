@@ -77,7 +77,7 @@ def reduce_other(ufunc: np.ufunc) -> Reduce:
             x = masked(name, ufunc, x, where)
         along = axes(axis, x.ndim, of_ufunc=True)
         if initial is not None:
-            x = started(name, x, along, initial)
+            x = with_initial(name, x, along, initial)
         return with_out(name, reduced(ufunc, x, {"axis": along, "keepdims": flag(keepdims)}), out)
 
     return reduce
@@ -104,7 +104,7 @@ def masked(name: str, ufunc: np.ufunc, x: Any, where: Any) -> Any:
     return np.where(where, x, np.full((), -np.inf, x.dtype))
 
 
-def started(name: str, x: Any, axis: tuple[int, ...], initial: Any) -> Any:
+def with_initial(name: str, x: Any, axis: tuple[int, ...], initial: Any) -> Any:
     """Put the starting value before the first elements along an axis."""
     if len(axis) != 1:
         raise refusal(

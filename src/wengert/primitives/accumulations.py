@@ -27,7 +27,7 @@ SINGLE_LANE = 64
 """How many steps a lane must have, for each lane there is, for a call of BLAS per lane to be faster."""
 
 
-def span(axis: int, start: int | None, stop: int | None, step: int | None = None) -> tuple[slice, ...]:
+def slice_along(axis: int, start: int | None, stop: int | None, step: int | None = None) -> tuple[slice, ...]:
     """Return the index of a slice along one axis."""
     return (slice(None),) * axis + (slice(start, stop, step),)
 
@@ -39,7 +39,7 @@ def running_sum(x: Any, axis: int, reverse: bool, dtype: Any = None) -> Any:
     """Evaluate `cumsum`, from the end with `reverse`."""
     if not reverse:
         return np.add.accumulate(x, axis, dtype)
-    backwards = span(axis, None, None, -1)
+    backwards = slice_along(axis, None, None, -1)
     return np.add.accumulate(x[backwards], axis, dtype)[backwards]
 
 
@@ -53,7 +53,7 @@ cumsum = linear("cumsum", running_sum, transpose=transpose_cumsum, fresh=True, f
 
 def steps_between(x: Any, *, axis: int) -> Any:
     """Evaluate `diff`."""
-    return np.subtract(x[span(axis, 1, None)], x[span(axis, None, -1)])
+    return np.subtract(x[slice_along(axis, 1, None)], x[slice_along(axis, None, -1)])
 
 
 def transpose_difference(ct: Any, aval: Aval, *, axis: int) -> Any:
@@ -62,9 +62,9 @@ def transpose_difference(ct: Any, aval: Aval, *, axis: int) -> Any:
         edge = np.zeros((*aval.shape[:axis], 1, *aval.shape[axis + 1 :]), aval.dtype)
         return np.concatenate([edge, ct], axis=axis) - np.concatenate([ct, edge], axis=axis)
     out = np.empty(aval.shape, ct.dtype)
-    first, last = span(axis, None, 1), span(axis, -1, None)
+    first, last = slice_along(axis, None, 1), slice_along(axis, -1, None)
     np.negative(ct[first], out=out[first])
-    np.subtract(ct[span(axis, None, -1)], ct[span(axis, 1, None)], out=out[span(axis, 1, -1)])
+    np.subtract(ct[slice_along(axis, None, -1)], ct[slice_along(axis, 1, None)], out=out[slice_along(axis, 1, -1)])
     out[last] = ct[last]
     return out
 
@@ -109,7 +109,7 @@ def solve_lanes(a: Any, h: Any) -> None:
 def recurrence_vjp(ct: Any, out: Any, a: Any, _b: Any, *, axis: int, reverse: bool) -> Any:
     """Run the cotangent through the recurrence in the other direction."""
     back = apply(recurrence, a, ct, axis=axis, reverse=not reverse)
-    early, late = span(axis, None, -1), span(axis, 1, None)
+    early, late = slice_along(axis, None, -1), slice_along(axis, 1, None)
     return (back[early] * out[late] if reverse else back[late] * out[early]), back
 
 
@@ -143,8 +143,8 @@ def partials(out: Any, x: Any, ufunc: np.ufunc, axis: int) -> tuple[Any, Any]:
     """Return the partials of the steps y[i] = f(y[i - 1], x[i]) from the second on."""
     if ufunc in (np.maximum, np.minimum):
         return apply(extremum_partials, out, x, axis=axis)  # type: ignore[no-any-return]  # a pair
-    late = span(axis, 1, None)
-    after, before, operand = out[late], out[span(axis, None, -1)], x[late]
+    late = slice_along(axis, 1, None)
+    after, before, operand = out[late], out[slice_along(axis, None, -1)], x[late]
     one = np.ones((), out.dtype)[()]
     rules = PRIMITIVES[ufunc.__name__].rules  # type: ignore[attr-defined]  # it is elementwise
     p, q = (np.zeros_like(one) if rule is None else rule(one, after, before, operand) for rule in rules)
@@ -162,7 +162,7 @@ def accumulate_vjp(ct: Any, out: Any, x: Any, *, ufunc: np.ufunc, axis: int, dty
         return ct
     p, q = partials(out, x, ufunc, axis)
     back = apply(recurrence, p, ct, axis=axis, reverse=True)
-    return np.concatenate([back[span(axis, None, 1)], q * back[span(axis, 1, None)]], axis=axis)
+    return np.concatenate([back[slice_along(axis, None, 1)], q * back[slice_along(axis, 1, None)]], axis=axis)
 
 
 def accumulate_jvp(tangents: Sequence[Any], out: Any, x: Any, *, ufunc: np.ufunc, axis: int, dtype: Any = None) -> Any:
@@ -171,7 +171,7 @@ def accumulate_jvp(tangents: Sequence[Any], out: Any, x: Any, *, ufunc: np.ufunc
     if x.shape[axis] < 2:
         return t
     p, q = partials(out, x, ufunc, axis)
-    late = np.concatenate([t[span(axis, None, 1)], q * t[span(axis, 1, None)]], axis=axis)
+    late = np.concatenate([t[slice_along(axis, None, 1)], q * t[slice_along(axis, 1, None)]], axis=axis)
     return apply(recurrence, p, late, axis=axis, reverse=False)
 
 

@@ -19,8 +19,8 @@ def composed_index(shape: Sequence[int], first: Entries, second: Entries) -> Ent
     >>> composed_index((5, 6), (slice(None, None, -1),), (0, None))
     (4, None, slice(None, None, None))
     """
-    selected = filled(first, len(shape)) or []
-    following = filled(second, sum([type(entry) is not int for entry in selected]))
+    selected = entry_per_axis(first, len(shape)) or []
+    following = entry_per_axis(second, sum([type(entry) is not int for entry in selected]))
     if following is None:
         return None
     entries: list[Any] = []
@@ -46,17 +46,17 @@ def composed_index(shape: Sequence[int], first: Entries, second: Entries) -> Ent
                 return None
             entries.append(None)
     entries.extend(rest)
-    if len(entries) == len(shape) and Ellipsis in second and all(map(is_number, entries)):
+    if len(entries) == len(shape) and Ellipsis in second and all(map(takes_one, entries)):
         entries.append(Ellipsis)  # an array without axes, no scalar
     return tuple(entries)
 
 
-def is_number(entry: Any) -> bool:
+def takes_one(entry: Any) -> bool:
     """Tell whether an entry of an index takes one element of its axis."""
     return type(entry) is int
 
 
-def filled(index: Entries, rank: int) -> list[Any] | None:
+def entry_per_axis(index: Entries, rank: int) -> list[Any] | None:
     """Return a basic index with an entry for each axis, whole slices where it says nothing; None if it is no such."""
     entries = list(index)
     place, missing = len(entries), rank
@@ -104,7 +104,7 @@ def index_before(axes: Sequence[int], index: Entries) -> tuple[Entries, tuple[in
     >>> index_before((1, 0), (2, slice(1, None)))
     ((slice(1, None, None), 2), (0,))
     """
-    entries = filled(index, len(axes))
+    entries = entry_per_axis(index, len(axes))
     if entries is None:
         return None
     moved: list[Any] = [WHOLE] * len(axes)

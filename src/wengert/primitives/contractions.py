@@ -67,7 +67,7 @@ def product(name: str, evaluate: Callable[..., Any], labels: Callable[..., Label
 # Products of matrices and vectors along the last axes, of stacks of them
 
 
-def stacked(rank: int, *core: str) -> tuple[Any, ...]:
+def stack_labels(rank: int, *core: str) -> tuple[Any, ...]:
     """Return the labels of an operand: numbers from the right for its stack, then those of its core."""
     return (*range(len(core) - rank, 0), *core)
 
@@ -75,21 +75,21 @@ def stacked(rank: int, *core: str) -> tuple[Any, ...]:
 def matmul_labels(x: Shape, y: Shape) -> Labels:
     """Label rows and columns; vectors have one of them."""
     rows, columns = ("i",) * (len(x) > 1), ("j",) * (len(y) > 1)
-    left, right = stacked(len(x), *rows, "k"), stacked(len(y), "k", *columns)
+    left, right = stack_labels(len(x), *rows, "k"), stack_labels(len(y), "k", *columns)
     rank = max(len(x) - len(rows), len(y) - len(columns)) - 1
-    return labelled((x, y), (left, right), (*stacked(rank), *rows, *columns))
+    return labelled((x, y), (left, right), (*stack_labels(rank), *rows, *columns))
 
 
 def matvec_labels(x: Shape, y: Shape) -> Labels:
     """Label the rows of a matrix and the elements of a vector."""
-    operands = stacked(len(x), "i", "k"), stacked(len(y), "k")
-    return labelled((x, y), operands, (*stacked(max(len(x) - 2, len(y) - 1)), "i"))
+    operands = stack_labels(len(x), "i", "k"), stack_labels(len(y), "k")
+    return labelled((x, y), operands, (*stack_labels(max(len(x) - 2, len(y) - 1)), "i"))
 
 
 def vecmat_labels(x: Shape, y: Shape) -> Labels:
     """Label the elements of a vector, which is conjugated, and the columns of a matrix."""
-    operands = stacked(len(x), "k"), stacked(len(y), "k", "j")
-    result = (*stacked(max(len(x) - 1, len(y) - 2)), "j")
+    operands = stack_labels(len(x), "k"), stack_labels(len(y), "k", "j")
+    result = (*stack_labels(max(len(x) - 1, len(y) - 2)), "j")
     return labelled((x, y), operands, result, conjugated=(True, False))
 
 
@@ -97,11 +97,11 @@ def vecdot_labels(x: Shape, y: Shape, axis: int = -1) -> Labels:
     """Label vectors along an axis, counted from the back, of which the first is conjugated."""
 
     def own(shape: Shape) -> tuple[Any, ...]:
-        stack = stacked(len(shape) - 1)
+        stack = stack_labels(len(shape) - 1)
         place = len(stack) + axis + 1
         return (*stack[:place], "k", *stack[place:])
 
-    return labelled((x, y), (own(x), own(y)), stacked(max(len(x), len(y)) - 1), conjugated=(True, False))
+    return labelled((x, y), (own(x), own(y)), stack_labels(max(len(x), len(y)) - 1), conjugated=(True, False))
 
 
 matmul = product(

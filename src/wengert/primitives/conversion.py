@@ -116,7 +116,7 @@ def spaced(start: Any, stop: Any, *, num: int, endpoint: bool, dtype: Any, axis:
     return np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype, axis=axis)
 
 
-def parts(num: int, endpoint: bool, ct: Any, axis: int) -> Any:
+def fractions(num: int, endpoint: bool, ct: Any, axis: int) -> Any:
     """Return how far along each of the evenly spaced numbers lies, from 0 to 1, shaped to multiply `ct`."""
     steps = num - 1 if endpoint else num
     along = np.arange(num, dtype=ct.real.dtype) / max(steps, 1)
@@ -127,13 +127,13 @@ def parts(num: int, endpoint: bool, ct: Any, axis: int) -> Any:
 
 def transpose_start(ct: Any, aval: Aval, *, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
     """Sum the cotangents weighted by how near the start they lie."""
-    weighted = ct * (1 - parts(num, endpoint, ct, axis))
+    weighted = ct * (1 - fractions(num, endpoint, ct, axis))
     return match_dtype(unbroadcast(weighted.sum(axis=axis), aval.shape), aval.dtype)
 
 
 def transpose_stop(ct: Any, aval: Aval, *, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
     """Sum the cotangents weighted by how near the stop they lie."""
-    weighted = ct * parts(num, endpoint, ct, axis)
+    weighted = ct * fractions(num, endpoint, ct, axis)
     return match_dtype(unbroadcast(weighted.sum(axis=axis), aval.shape), aval.dtype)
 
 

@@ -108,7 +108,7 @@ remainder = elementwise("remainder", np.remainder, d=(lambda t, _out, _x, _y: t,
 fmod = elementwise("fmod", np.fmod, d=(lambda t, _out, _x, _y: t, lambda t, _out, x, y: -t * np.trunc(x / y)))
 
 
-def at(primitive: Elementwise, x: Any, **params: Any) -> Any:
+def at_once(primitive: Elementwise, x: Any, **params: Any) -> Any:
     """Apply a primitive for a rule: to an ndarray at once, which takes half of the time."""
     return primitive.evaluate(x, **params) if type(x) is np.ndarray else apply(primitive, x, **params)
 
@@ -147,11 +147,11 @@ def logistic_rule(t: Any, out: Any, x: Any, *, base: int, sign: int) -> Any:
 logistic: Elementwise = elementwise("logistic", logistic_value, d=logistic_rule)
 
 
-def share(t: Any, x: Any, y: Any, base: int, sign: int) -> Any:
+def portion(t: Any, x: Any, y: Any, base: int, sign: int) -> Any:
     """Return the part of t that x (sign 1) or y (sign -1) has in b**x + b**y; equal ones where both are infinite."""
     known = unwrapped(x)  # large arrays come as Tensors
     if type(known) is np.ndarray and known.dtype.kind == "f" and largest(known) < np.inf:
-        return t * at(logistic, x - y, base=base, sign=sign)
+        return t * at_once(logistic, x - y, base=base, sign=sign)
     tied = (x == y) & np.isinf(x)
     difference = np.where(tied, 0.0, x) - np.where(tied, 0.0, y)
     return t * apply(logistic, difference, base=base, sign=sign)
@@ -160,12 +160,12 @@ def share(t: Any, x: Any, y: Any, base: int, sign: int) -> Any:
 logaddexp = elementwise(
     "logaddexp",
     np.logaddexp,
-    d=(lambda t, _out, x, y: share(t, x, y, 1, 1), lambda t, _out, x, y: share(t, x, y, 1, -1)),
+    d=(lambda t, _out, x, y: portion(t, x, y, 1, 1), lambda t, _out, x, y: portion(t, x, y, 1, -1)),
 )
 logaddexp2 = elementwise(
     "logaddexp2",
     np.logaddexp2,
-    d=(lambda t, _out, x, y: share(t, x, y, 2, 1), lambda t, _out, x, y: share(t, x, y, 2, -1)),
+    d=(lambda t, _out, x, y: portion(t, x, y, 2, 1), lambda t, _out, x, y: portion(t, x, y, 2, -1)),
 )
 
 
@@ -246,12 +246,12 @@ arctanh_derivative = elementwise(
     "arctanh_derivative", arctanh_derivative_value, d=lambda t, out, x: t * (2 * (x * out)) * out, singular=True
 )
 
-arcsin = elementwise("arcsin", np.arcsin, d=lambda t, _out, x: t * at(arcsin_derivative, x), singular=True)
-arccos = elementwise("arccos", np.arccos, d=lambda t, _out, x: -(t * at(arcsin_derivative, x)), singular=True)
-arctan = elementwise("arctan", np.arctan, d=lambda t, _out, x: t * at(arctan_derivative, x), singular=True)
-arcsinh = elementwise("arcsinh", np.arcsinh, d=lambda t, _out, x: t * at(arcsinh_derivative, x), singular=True)
-arccosh = elementwise("arccosh", np.arccosh, d=lambda t, _out, x: t * at(arccosh_derivative, x), singular=True)
-arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t * at(arctanh_derivative, x), singular=True)
+arcsin = elementwise("arcsin", np.arcsin, d=lambda t, _out, x: t * at_once(arcsin_derivative, x), singular=True)
+arccos = elementwise("arccos", np.arccos, d=lambda t, _out, x: -(t * at_once(arcsin_derivative, x)), singular=True)
+arctan = elementwise("arctan", np.arctan, d=lambda t, _out, x: t * at_once(arctan_derivative, x), singular=True)
+arcsinh = elementwise("arcsinh", np.arcsinh, d=lambda t, _out, x: t * at_once(arcsinh_derivative, x), singular=True)
+arccosh = elementwise("arccosh", np.arccosh, d=lambda t, _out, x: t * at_once(arccosh_derivative, x), singular=True)
+arctanh = elementwise("arctanh", np.arctanh, d=lambda t, _out, x: t * at_once(arctanh_derivative, x), singular=True)
 
 
 # Angles and lengths
@@ -395,7 +395,7 @@ complex_size = elementwise("complex_size", operator.abs, d=absolute_rule)
 fabs = elementwise("fabs", np.fabs, d=lambda t, _out, x: t * np.sign(x))
 
 
-def choice(t: Any, chosen: Any, tied: Any) -> Any:
+def split_at_ties(t: Any, chosen: Any, tied: Any) -> Any:
     """Return t where an operand was chosen, half of it where the two are tied, and 0 elsewhere."""
     if type(tied) is np.bool_ and type(t) is np.float64:
         return 0.5 * t if tied else t if chosen else np.float64(0)
@@ -408,21 +408,21 @@ def choice(t: Any, chosen: Any, tied: Any) -> Any:
 maximum = elementwise(
     "maximum",
     np.maximum,
-    d=(lambda t, _out, x, y: choice(t, x > y, x == y), lambda t, _out, x, y: choice(t, y > x, x == y)),
+    d=(lambda t, _out, x, y: split_at_ties(t, x > y, x == y), lambda t, _out, x, y: split_at_ties(t, y > x, x == y)),
     passes=True,
 )
 minimum = elementwise(
     "minimum",
     np.minimum,
-    d=(lambda t, _out, x, y: choice(t, x < y, x == y), lambda t, _out, x, y: choice(t, y < x, x == y)),
+    d=(lambda t, _out, x, y: split_at_ties(t, x < y, x == y), lambda t, _out, x, y: split_at_ties(t, y < x, x == y)),
     passes=True,
 )
 fmax = elementwise(
     "fmax",
     np.fmax,
     d=(
-        lambda t, _out, x, y: choice(t, (x > y) | np.isnan(y), x == y),
-        lambda t, _out, x, y: choice(t, (y > x) | np.isnan(x), x == y),
+        lambda t, _out, x, y: split_at_ties(t, (x > y) | np.isnan(y), x == y),
+        lambda t, _out, x, y: split_at_ties(t, (y > x) | np.isnan(x), x == y),
     ),
     passes=True,
 )
@@ -430,8 +430,8 @@ fmin = elementwise(
     "fmin",
     np.fmin,
     d=(
-        lambda t, _out, x, y: choice(t, (x < y) | np.isnan(y), x == y),
-        lambda t, _out, x, y: choice(t, (y < x) | np.isnan(x), x == y),
+        lambda t, _out, x, y: split_at_ties(t, (x < y) | np.isnan(y), x == y),
+        lambda t, _out, x, y: split_at_ties(t, (y < x) | np.isnan(x), x == y),
     ),
     passes=True,
 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from wengert._tree import flatten
 from wengert.core.aval import UNKNOWN, Aval, aval_of, shape_of
-from wengert.core.complaints import at_users_line, attributed, returned
+from wengert.core.complaints import at_users_line, attributed, restore_settings
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import applied, apply, as_tensor, checked, innermost, is_weak
@@ -115,7 +115,7 @@ def put_into(
         else:
             window[key] += value
     finally:
-        returned(entered)
+        restore_settings(entered)
 
 
 def rewrite_part(

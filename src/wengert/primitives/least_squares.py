@@ -13,7 +13,7 @@ from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
 from wengert.errors import describe
-from wengert.primitives.matrices import adjoint, conj, filled, folded, over_stacks
+from wengert.primitives.matrices import adjoint, conj, folded, hermitian_from, over_stacks
 from wengert.primitives.spectra import moving, svd
 
 Tangents = Sequence[Any]
@@ -33,7 +33,7 @@ def vjp_pinv(ct: Any, out: Any, a: Any, *, hermitian: bool = False, **_options: 
     (G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems whose
     variables separate, 1973, equation 4.12.)
     """
-    a, p, back = filled(a, "L") if hermitian else a, adjoint(out), adjoint(conj(ct))
+    a, p, back = hermitian_from(a, "L") if hermitian else a, adjoint(out), adjoint(conj(ct))
     rows, columns = back @ out @ p, p @ (out @ back)
     found = -(p @ conj(ct) @ p) + (rows - a @ (out @ rows)) + (columns - (columns @ out) @ a)
     return conj(folded((found + adjoint(found)) / 2, "L") if hermitian else found)
@@ -43,7 +43,7 @@ def jvp_pinv(tangents: Tangents, out: Any, a: Any, *, hermitian: bool = False, *
     """Return the change that `vjp_pinv` transposes."""
     t = tangents[0]
     if hermitian:
-        a, t = filled(a, "L"), filled(t, "L")
+        a, t = hermitian_from(a, "L"), hermitian_from(t, "L")
     p, back = adjoint(out), adjoint(t)
     rows, columns = p @ (back - (back @ a) @ out), back @ (p @ out)
     return -(out @ t @ out) + out @ rows + (columns - out @ (a @ columns))

@@ -12,7 +12,7 @@ from wengert.core.declare import constant, opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
-from wengert.primitives.matrices import adjoint, conj, lower, over_stacks, upper
+from wengert.primitives.matrices import adjoint, conj, lower_triangle, over_stacks, upper_triangle
 from wengert.primitives.triangular import triangular_solution
 
 Tangents = Sequence[Any]
@@ -32,15 +32,15 @@ def gradient_of_product(l: Any, u: Any, g_l: Any, g_u: Any) -> Any:  # noqa: E74
     """
     count = l.shape[-1]
     first, square = l[..., :count, :], u[..., :, :count]
-    g_first, g_square = lower(g_l[..., :count, :], -1), upper(g_u[..., :, :count])
+    g_first, g_square = lower_triangle(g_l[..., :count, :], -1), upper_triangle(g_u[..., :, :count])
     below, behind = None, None
     if l.shape[-2] > count:
         below = adjoint(triangular_solution(square, adjoint(g_l[..., count:, :]), lower=False))
-        g_square = g_square - upper(adjoint(l[..., count:, :]) @ below)
+        g_square = g_square - upper_triangle(adjoint(l[..., count:, :]) @ below)
     if u.shape[-1] > count:
         behind = triangular_solution(first, g_u[..., :, count:], trans=2, **UNIT)
-        g_first = g_first - lower(behind @ adjoint(u[..., :, count:]), -1)
-    inner = lower(adjoint(first) @ g_first, -1) + upper(g_square @ adjoint(square))
+        g_first = g_first - lower_triangle(behind @ adjoint(u[..., :, count:]), -1)
+    inner = lower_triangle(adjoint(first) @ g_first, -1) + upper_triangle(g_square @ adjoint(square))
     left = triangular_solution(first, inner, trans=2, **UNIT)
     found = adjoint(triangular_solution(square, adjoint(left), lower=False))
     if below is not None:
@@ -54,7 +54,7 @@ def tangents_of_factors(l: Any, u: Any, change: Any) -> tuple[Any, Any]:  # noqa
     first, square = l[..., :count, :], u[..., :, :count]
     rows = triangular_solution(first, change[..., :count, :count], **UNIT)
     inner = adjoint(triangular_solution(square, adjoint(rows), trans=2, lower=False))
-    d_l, d_u = first @ lower(inner, -1), upper(inner) @ square
+    d_l, d_u = first @ lower_triangle(inner, -1), upper_triangle(inner) @ square
     if l.shape[-2] > count:
         rest = change[..., count:, :] - l[..., count:, :] @ d_u
         d_l = np.concatenate([d_l, adjoint(triangular_solution(square, adjoint(rest), trans=2, lower=False))], axis=-2)
@@ -116,7 +116,7 @@ permutation = constant("permutation", evaluate_permutation, form=Routine("(n)->(
 
 def unpacked(packed: Any) -> tuple[Any, Any]:
     """Return L and U of one matrix that holds both."""
-    return lower(packed, -1) + np.eye(packed.shape[-1], dtype=packed.dtype), upper(packed)
+    return lower_triangle(packed, -1) + np.eye(packed.shape[-1], dtype=packed.dtype), upper_triangle(packed)
 
 
 def evaluate_lu_factor(a: Any, *, check_finite: bool) -> Any:
@@ -173,7 +173,7 @@ def vjp_lu_solve(
         g_a = -(g_b @ adjoint(out)) if trans == 0 else -(out @ adjoint(g_b))
     product = rows_at(g_a, apply(permutation, pivots))
     l, u = unpacked(packed)  # noqa: E741 - as above
-    g_packed = lower(product @ adjoint(u), -1) + upper(adjoint(l) @ product)
+    g_packed = lower_triangle(product @ adjoint(u), -1) + upper_triangle(adjoint(l) @ product)
     return unbroadcast(conj(g_packed), packed.shape), unbroadcast(conj(g_b), b.shape), None
 
 
@@ -186,7 +186,7 @@ def jvp_lu_solve(
     if moved is not None:
         l, u = unpacked(packed)  # noqa: E741 - as above
         order = np.argsort(apply(permutation, pivots), axis=-1)
-        da = rows_at(lower(moved, -1) @ u + l @ upper(moved), order)
+        da = rows_at(lower_triangle(moved, -1) @ u + l @ upper_triangle(moved), order)
         change = (da if trans == 0 else da.mT if trans == 1 else adjoint(da)) @ out
         right = -change if db is None else db - change
     return lu_solution(packed, right, pivots, trans)

@@ -18,16 +18,16 @@ __all__ = [
     "adjoint",
     "conj",
     "diagonal_of",
-    "filled",
     "folded",
     "half_lower",
+    "hermitian_from",
     "identity_of",
     "lapack",
-    "lower",
+    "lower_triangle",
     "mask_of",
     "on_diagonal",
     "over_stacks",
-    "upper",
+    "upper_triangle",
 ]
 
 REMEMBERED = 256
@@ -61,12 +61,12 @@ def mask_of(x: Any, offset: int, dtype: str = "?", half: bool = False) -> Any:
     return make(rows, columns, offset, dtype, half)
 
 
-def lower(x: Any, offset: int = 0) -> Any:
+def lower_triangle(x: Any, offset: int = 0) -> Any:
     """Return matrices with zeros above a diagonal."""
     return np.where(mask_of(x, offset), x, 0)
 
 
-def upper(x: Any, offset: int = 0) -> Any:
+def upper_triangle(x: Any, offset: int = 0) -> Any:
     """Return matrices with zeros below a diagonal."""
     return np.where(mask_of(x, offset - 1), 0, x)
 
@@ -159,7 +159,7 @@ def example(shape: tuple[int, ...], dtype: Any) -> Any:
 # Hermitian matrices of which one triangle is read
 
 
-def filled(x: Any, uplo: str) -> Any:
+def hermitian_from(x: Any, uplo: str) -> Any:
     """Return the Hermitian matrices whose triangle, "L" or "U", is that of some matrices."""
     half = half_lower(x if uplo == "L" else adjoint(x))
     return half + adjoint(half)

@@ -16,11 +16,11 @@ from wengert.primitives.matrices import (
     conj,
     diagonal_of,
     half_lower,
-    lower,
+    lower_triangle,
     mask_of,
     on_diagonal,
     over_stacks,
-    upper,
+    upper_triangle,
 )
 from wengert.primitives.triangular import triangular_solution
 
@@ -63,11 +63,11 @@ def tall_tangents(q: Any, r: Any, change: Any) -> tuple[Any, Any, Any]:
     """
     moved = over_upper(change, r)
     inner = adjoint(q) @ moved
-    below = lower(inner, -1)
+    below = lower_triangle(inner, -1)
     turn = below - adjoint(below)
     if inner.dtype.kind == "c":
         turn = turn + 1j * on_diagonal(diagonal_of(inner).imag)
-    return q @ turn + (moved - q @ inner), upper((inner - turn) @ r), moved
+    return q @ turn + (moved - q @ inner), upper_triangle((inner - turn) @ r), moved
 
 
 def vjp_qr(ct: Sequence[Any], out: Any, a: Any, **_options: Any) -> Any:

@@ -16,7 +16,7 @@ from wengert.core.declare import constant, elementwise, linear
 from wengert.core.dispatch import apply
 from wengert.core.form import Pointwise, Selection
 from wengert.core.primitive import Primitive
-from wengert.primitives.elementwise import choice
+from wengert.primitives.elementwise import split_at_ties
 
 where = elementwise(
     "where",
@@ -53,19 +53,19 @@ def clip_value(t: Any, out: Any, x: Any, low: Any, high: Any) -> Any:
         if np.count_nonzero(within) == np.count_nonzero(out == x):  # there are no ties
             return chosen(within, t)
     raised = np.maximum(x, low)
-    return choice(choice(t, raised < high, raised == high), x > low, x == low)
+    return split_at_ties(split_at_ties(t, raised < high, raised == high), x > low, x == low)
 
 
 def clip_low(t: Any, _out: Any, x: Any, low: Any, high: Any) -> Any:
     """Differentiate min(max(x, low), high) by the lower bound."""
     raised = np.maximum(x, low)
-    return choice(choice(t, raised < high, raised == high), low > x, x == low)
+    return split_at_ties(split_at_ties(t, raised < high, raised == high), low > x, x == low)
 
 
 def clip_high(t: Any, _out: Any, x: Any, low: Any, high: Any) -> Any:
     """Differentiate min(max(x, low), high) by the upper bound."""
     raised = np.maximum(x, low)
-    return choice(t, high < raised, raised == high)
+    return split_at_ties(t, high < raised, raised == high)
 
 
 def limited(x: Any, low: Any, high: Any) -> Any:

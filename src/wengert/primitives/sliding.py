@@ -71,7 +71,7 @@ def result_lengths(
 
 
 @functools.lru_cache(maxsize=4096)
-def share(length: int, most: int) -> int:
+def largest_divisor(length: int, most: int) -> int:
     """Return the largest divisor of a length that is not more than a number; the length itself if that is too small."""
     found = next((n for n in range(min(length, most), 0, -1) if length % n == 0), 1)
     return found if found >= min(WIDE, length) else length
@@ -218,7 +218,7 @@ def multiplied(x: Array, w: Array) -> Array:
     """Return the products of images and kernels of one tap."""
     (groups, count, channels), outs = x.shape[:3], w.shape[1]
     pixels = math.prod(x.shape[3:])
-    size = share(pixels, SMALL // (outs * channels))
+    size = largest_divisor(pixels, SMALL // (outs * channels))
     found = np.empty((groups, count, outs, pixels // size, size), x.dtype)
     parts = x.reshape(groups, count, channels, -1, size).swapaxes(2, 3)
     np.matmul(w.reshape(groups, 1, 1, outs, channels), parts, out=found.swapaxes(2, 3))
@@ -267,7 +267,7 @@ def products(matrix: Array, rows: Array, height: int, step: int, taps: int) -> A
     """
     groups, _, inner, width = rows.shape
     outs = matrix.shape[1]
-    size = share(width, SMALL // (outs * inner * taps))
+    size = largest_divisor(width, SMALL // (outs * inner * taps))
     item = rows.itemsize
     by_row = inner * width * item
     found = np.empty((groups, height, outs, width // size, size), rows.dtype)
@@ -359,8 +359,8 @@ def overlaid(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Array:
         wide[(..., *[slice(n) for n in kernel])] = w
         w = wide
     length = sum([(n - 1) * step for n, step in zip(kernel, steps, strict=True)]) // item + 1
-    split = share(outs, NARROW // count)
-    size = share(length, SMALL // (count * split))
+    split = largest_divisor(outs, NARROW // count)
+    size = largest_divisor(length, SMALL // (count * split))
     pieces, ones = (channels, length // size), (1,) * len(lengths)
     by_place = times(steps, space.stride)
     left = as_strided(
@@ -409,8 +409,8 @@ def sum_of_products(x: Array, w: Array, lengths: Lengths, space: Geometry) -> Ar
     )
     windows = np.ascontiguousarray(found.reshape(groups, rows, places * count, -1))
     length, item = windows.shape[3], x.itemsize
-    split = share(outs, NARROW // (places * count))
-    size = share(length, SMALL // (places * count * split))
+    split = largest_divisor(outs, NARROW // (places * count))
+    size = largest_divisor(length, SMALL // (places * count * split))
     pieces = (kernel[0], length // size)
     by_group, by_row, by_window, _ = windows.strides
     left = np.ndarray(

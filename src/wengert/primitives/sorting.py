@@ -78,7 +78,7 @@ def method(name: str) -> Callable[..., Any]:
     return evaluate
 
 
-def ordered(x: Any, *, axis: int, **options: Any) -> Any:
+def evaluate_sort(x: Any, *, axis: int, **options: Any) -> Any:
     """Evaluate `sort`, as NumPy does."""
     if type(x) is not np.ndarray:
         return np.sort(x, axis=axis, **options)
@@ -87,7 +87,7 @@ def ordered(x: Any, *, axis: int, **options: Any) -> Any:
     return out
 
 
-sort = opaque("sort", ordered, vjp=sorted_vjp, jvp=sorted_jvp, form=ALONG)
+sort = opaque("sort", evaluate_sort, vjp=sorted_vjp, jvp=sorted_jvp, form=ALONG)
 partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp, form=ALONG)
 
 argsort = constant("argsort", method("argsort"), form=ALONG)

@@ -25,8 +25,8 @@ from wengert.primitives.matrices import (
     adjoint,
     conj,
     diagonal_of,
-    filled,
     folded,
+    hermitian_from,
     identity_of,
     on_diagonal,
     over_stacks,
@@ -303,7 +303,7 @@ def vjp_eigh(ct: Sequence[Any], out: Any, _a: Any, *, uplo: str, of_values: bool
 def jvp_eigh(tangents: Tangents, out: Any, _a: Any, *, uplo: str, **_options: Any) -> tuple[Any, Any]:
     """For H = V^H dA V, the eigenvalues move by diag(H), and the vectors by V (H_ij / (w_j - w_i)) (Giles 2008)."""
     w, v = out
-    turned = adjoint(v) @ filled(tangents[0], uplo) @ v
+    turned = adjoint(v) @ hermitian_from(tangents[0], uplo) @ v
     return diagonal_of(turned).real, v @ over_gaps(turned, w, strict=True)
 
 
@@ -324,7 +324,7 @@ def vjp_eigvalsh(ct: Any, _out: Any, a: Any, *, uplo: str, **_options: Any) -> A
 def jvp_eigvalsh(tangents: Tangents, _out: Any, a: Any, *, uplo: str, **_options: Any) -> Any:
     """Return the diagonal of V^H dA V."""
     _, v = apply(eigh, a, uplo=uplo, of_values=True)
-    return np.sum(conj(v) * (filled(tangents[0], uplo) @ v), axis=-2).real
+    return np.sum(conj(v) * (hermitian_from(tangents[0], uplo) @ v), axis=-2).real
 
 
 eigvalsh = opaque("eigvalsh", evaluate_eigvalsh, vjp=vjp_eigvalsh, jvp=jvp_eigvalsh, form=Routine("(n,n)->(n)"))

@@ -13,7 +13,7 @@ from wengert.core.declare import opaque
 from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
-from wengert.primitives.matrices import adjoint, conj, half_lower, lapack, lower, over_stacks, upper
+from wengert.primitives.matrices import adjoint, conj, half_lower, lapack, lower_triangle, over_stacks, upper_triangle
 
 Tangents = Sequence[Any]
 
@@ -64,7 +64,7 @@ def transposed_operator(x: Any, trans: int) -> Any:
 
 def half_read(x: Any, lower_half: bool, unit_diagonal: bool) -> Any:
     """Return the triangle of a matrix that a solver reads."""
-    return lower(x, -int(unit_diagonal)) if lower_half else upper(x, int(unit_diagonal))
+    return lower_triangle(x, -int(unit_diagonal)) if lower_half else upper_triangle(x, int(unit_diagonal))
 
 
 def vjp_solve_triangular(

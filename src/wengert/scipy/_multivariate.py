@@ -25,7 +25,7 @@ LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)
 
 
-def shape_of(size: Any) -> tuple[int, ...]:
+def shape_of_draws(size: Any) -> tuple[int, ...]:
     """Return the shape of draws."""
     return (size,) if isinstance(size, int) else tuple(size)
 
@@ -88,7 +88,7 @@ class Dirichlet(WithDensity):
     def rvs(self, alpha: Any, *, key: Any, size: Any = ()) -> Any:
         """Return random shares along the last axis: gamma numbers over their sum, implicitly differentiable."""
         alpha = self.checked(alpha)
-        found = CONTINUOUS["gamma"].rvs(alpha, key=key, size=(*shape_of(size), alpha.shape[0]))
+        found = CONTINUOUS["gamma"].rvs(alpha, key=key, size=(*shape_of_draws(size), alpha.shape[0]))
         return found / np.sum(found, axis=-1, keepdims=True)
 
     def log_norm(self, alpha: Any) -> Any:
@@ -266,7 +266,7 @@ class MultivariateNormal(WithDensity):
     def rvs(self, mean: Any = None, cov: Any = 1, *, key: Any, size: Any = ()) -> Any:
         """Return random vectors along the last axis, differentiable in mean and covariance."""
         dimension, centre, matrix = located("multivariate_normal.rvs", mean, cov)
-        return centre + random.normal(key, size=(*shape_of(size), dimension)) @ factor(matrix)[0].T
+        return centre + random.normal(key, size=(*shape_of_draws(size), dimension)) @ factor(matrix)[0].T
 
     def entropy(self, mean: Any = None, cov: Any = 1) -> Any:
         """Return the differential entropy."""
@@ -291,7 +291,7 @@ class MultivariateStudent(WithDensity):
     def rvs(self, loc: Any = None, shape: Any = 1, df: Any = 1, *, key: Any, size: Any = ()) -> Any:
         """Return random vectors along the last axis, differentiable in all parameters."""
         first, second = random.split(key)
-        scale = CONTINUOUS["chi2"].rvs(df, key=first, size=shape_of(size)) / df
+        scale = CONTINUOUS["chi2"].rvs(df, key=first, size=shape_of_draws(size)) / df
         _, centre, _ = located("multivariate_t.rvs", loc, shape)
         normal = MultivariateNormal().rvs(None if loc is None else centre * 0, shape, key=second, size=size)
         return centre + normal / np.sqrt(scale)[..., np.newaxis]

@@ -24,7 +24,7 @@ from wengert.numpy._differences import trapezoid
 __all__ = ["cumulative_trapezoid", "fixed_quad", "romb", "simpson", "trapezoid"]
 
 
-def cut(x: Any, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
+def sliced(x: Any, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
     """Return a slice along an axis counted from 0."""
     return x[(slice(None),) * axis + (slice(start, stop, step),)]
 
@@ -64,7 +64,9 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, i
         given = f"samples of shape {heights.shape}"
         raise ShapeError(describe("cumulative_trapezoid", given, "a sample at least is needed", "Pass some"))
     distances = dx if x is None else widths("cumulative_trapezoid", heights, x, at)
-    found: Any = np.cumulative_sum(distances * (cut(heights, at, 1, None) + cut(heights, at, None, -1)) / 2.0, axis=at)
+    found: Any = np.cumulative_sum(
+        distances * (sliced(heights, at, 1, None) + sliced(heights, at, None, -1)) / 2.0, axis=at
+    )
     if initial is None:
         return found
     if initial != 0:
@@ -82,10 +84,10 @@ def quotient(x: Any, y: Any) -> Any:
 
 def parabolas(y: Any, h: Any, axis: int, stop: int) -> Any:
     """Integrate the parabolas through each three samples, from the first to one before `stop` + 2."""
-    a, b, c = (cut(y, axis, i, stop + i, 2) for i in range(3))
+    a, b, c = (sliced(y, axis, i, stop + i, 2) for i in range(3))
     if np.ndim(h) == 0:
         return np.sum(a + 4.0 * b + c, axis=axis) * (h / 3.0)
-    h0, h1 = cut(h, axis, 0, stop, 2), cut(h, axis, 1, stop + 1, 2)
+    h0, h1 = sliced(h, axis, 0, stop, 2), sliced(h, axis, 1, stop + 1, 2)
     both, ratio = h0 + h1, quotient(h0, h1)
     terms = a * (2.0 - quotient(1.0, ratio)) + b * (both * quotient(both, h0 * h1)) + c * (2.0 - ratio)
     return np.sum(both / 6.0 * terms, axis=axis)
@@ -151,7 +153,7 @@ def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
     step = intervals
     while step > 1:
         start, step, before = step // 2, step // 2, row
-        row = [0.5 * (before[0] + h * np.sum(cut(heights, at, start, intervals, 2 * step), axis=at))]
+        row = [0.5 * (before[0] + h * np.sum(sliced(heights, at, start, intervals, 2 * step), axis=at))]
         for j, coarse in enumerate(before, 1):
             row.append(row[-1] + (row[-1] - coarse) / ((1 << (2 * j)) - 1))
         h = h / 2.0

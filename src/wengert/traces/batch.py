@@ -12,7 +12,7 @@ import numpy as np
 from numpy import ndarray, ufunc
 
 from wengert._unregistered import require_warning
-from wengert.core.abstract import placed
+from wengert.core.abstract import avals_and_strides
 from wengert.core.aval import UNKNOWN, Aval, shape_of, strong
 from wengert.core.batching import aligned, each_lane, lead
 from wengert.core.broadcast import check_broadcast
@@ -21,7 +21,7 @@ from wengert.core.form import Place, Reduction, form_of
 from wengert.core.graph import Variable
 from wengert.core.kinds import Linear
 from wengert.core.numbers import COUNTING
-from wengert.core.order import Joined, Strides, arranged, lie_alike, permuted, row_strides, strides_of
+from wengert.core.order import Joined, Strides, arranged, axes_by_stride, lie_alike, row_strides, strides_of
 from wengert.core.primitive import Primitive, Structured
 from wengert.core.source import asker, caller, position_of
 from wengert.core.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
@@ -155,7 +155,7 @@ class Batch(Transient):
         values = [self.value_below(x) for x in operands]
         if isinstance(primitive, Structured):
             found, lanes = primitive.lanes(self.size, values, batched, params)
-            avals, order = placed(primitive, list(map(self.lane, operands)), params)
+            avals, order = avals_and_strides(primitive, list(map(self.lane, operands)), params)
             return tuple(
                 self.outcome(item, aval, strides) if flag else wrapped_constant(item)
                 for item, flag, aval, strides in zip(found, lanes, avals, order or (None,) * len(found), strict=True)
@@ -222,7 +222,7 @@ class Batch(Transient):
         """Return computed values as Tensors whose lanes lie in memory as NumPy has the results of one lane."""
         if not any(map(is_ordered, outs)):
             return tuple([make_batched(out, self) for out in outs])
-        order = placed(primitive, list(map(self.lane, operands)), params)[1] or (None,) * len(outs)
+        order = avals_and_strides(primitive, list(map(self.lane, operands)), params)[1] or (None,) * len(outs)
         return tuple(
             [
                 make_arrays(out, self) if strides == () else self.lying(out, strides)
@@ -321,7 +321,7 @@ class Batch(Transient):
     def spread(self, value: Any) -> Any:
         """Return a value that is the same in every lane as one that may differ, in new memory that lies as it does."""
         strides = strides_of(value)
-        axes = [0, *(1 + axis for axis in (permuted(strides) if strides else range(len(value.shape))))]
+        axes = [0, *(1 + axis for axis in (axes_by_stride(strides) if strides else range(len(value.shape))))]
         lanes = lead(value, False, self.size)
         found = arranged(lanes, axes)
         return found.copy() if found is lanes else found
@@ -412,7 +412,9 @@ def rearranged(out: Any, strides: Strides) -> Any:
         return out
     if lie_alike(out.shape[1:], lane_strides(out), strides):
         return out
-    return arranged(out, [*range(out.ndim)] if strides is None else [0, *(1 + axis for axis in permuted(strides))])
+    return arranged(
+        out, [*range(out.ndim)] if strides is None else [0, *(1 + axis for axis in axes_by_stride(strides))]
+    )
 
 
 def array_below(out: Any) -> Any:

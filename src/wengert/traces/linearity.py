@@ -64,7 +64,7 @@ def require_linear(primitive: Primitive, kind: str, rule: Rule, avals: Sequence[
     except TracedTruthError:
         linear = tried(rule, avals)
     else:
-        known = decided(graph, len(avals))
+        known = linear_by_kinds(graph, len(avals))
         linear = tried(with_numbers(graph, captured), avals) if known is None else known
     if not linear:
         raise GraphError(describe(f"{primitive.name} ({kind} rule)", *NEEDED[kind]))
@@ -91,7 +91,7 @@ def with_numbers(graph: Graph, captured: Sequence[Tensor]) -> Rule:
     return lambda cts: evaluate(graph, [*cts, *numbers])
 
 
-def decided(graph: Graph, count: int) -> bool | None:
+def linear_by_kinds(graph: Graph, count: int) -> bool | None:
     """Return whether the kinds of what a graph does make it linear in its first inputs; None if they do not tell."""
     return Walk().graph(graph, [i < count for i in range(len(graph.inputs))])
 

@@ -166,7 +166,7 @@ def without_arrays(index: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([OPERAND if type(entry) is ndarray else entry for entry in index])
 
 
-def is_plain(entry: Any) -> bool:
+def is_basic(entry: Any) -> bool:
     """Tell whether an entry of an index is a Python integer, a slice of such, None or an ellipsis."""
     if type(entry) is slice:
         start, stop, step = entry.start, entry.stop, entry.step
@@ -181,9 +181,9 @@ def is_plain(entry: Any) -> bool:
 def plain_index(index: Any) -> tuple[Any, ...] | None:
     """Return an index as a tuple of integers, slices, None and ellipses; None if it is anything else."""
     if type(index) is not tuple:
-        return (index,) if is_plain(index) else None
+        return (index,) if is_basic(index) else None
     for entry in index:
-        if type(entry) is slice:  # as in `is_plain`, whose call would take as long
+        if type(entry) is slice:  # as in `is_basic`, whose call would take as long
             if (
                 ((bound := entry.start) is not None and type(bound) is not int)
                 or ((bound := entry.stop) is not None and type(bound) is not int)
@@ -212,7 +212,7 @@ def gathering_index(index: Any) -> tuple[Any, ...] | None:
         if type(entry) is ndarray:  # as in `is_array_index`
             if entry.dtype.kind not in "iub" or not entry.ndim:
                 return None
-        elif not is_plain(entry):
+        elif not is_basic(entry):
             return None
     return entries
 
@@ -253,7 +253,7 @@ def read_part(x: Tensor, index: Any) -> Tensor:
             if index is None and (type(value) is np.float64 or (type(trace) is Batch and value.ndim == 1)):
                 return reshaped(x, {"shape": (1,), "order": "C"})
             return read_lanes(x, trace, index) if type(trace) is Batch else read_index(x, index)
-    if type(index) is int or (type(index) is slice and is_plain(index)):
+    if type(index) is int or (type(index) is slice and is_basic(index)):
         entries: tuple[Any, ...] = (index,)
     elif type(index) is not ndarray and (found := plain_index(index)) is not None:
         entries = found

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from wengert.core.abstract import placed
+from wengert.core.abstract import avals_and_strides
 from wengert.core.asking import remedy_by_source
 from wengert.core.aval import Aval, aval_of, aval_text, is_differentiable, is_number
 from wengert.core.complaints import SETTINGS, kinds_raised
@@ -34,7 +34,7 @@ from wengert.traces.modes import stopped
 from wengert.traces.tape import CREATED
 from wengert.traces.transient import Transient
 
-__all__ = ["Stage", "staged"]
+__all__ = ["Staging", "staged"]
 
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
@@ -47,7 +47,7 @@ class Captured(NamedTuple):
     value: Any
 
 
-class Stage(Transient):
+class Staging(Transient):
     """Write operations down as equations.
 
     The value slot of a Tensor of this trace holds its variable. Tensors of older traces that the function captures
@@ -103,7 +103,7 @@ class Stage(Transient):
             return operand._value
         if trace is None:
             return read_only(lend(operand))
-        if isinstance(trace, Stage) and trace.ended:
+        if isinstance(trace, Staging) and trace.ended:
             raise trace.escaped((operand,))
         key = (id(operand._value), id(trace), id(operand._node))
         found = self.captured.get(key)
@@ -135,7 +135,7 @@ class Stage(Transient):
         if SETTINGS is not None and SETTINGS.get() is not self.settings:
             self.require_no_more_raised(primitive)
         inputs = tuple([self.reference(x) for x in operands])
-        avals, order = placed(primitive, inputs, params)
+        avals, order = avals_and_strides(primitive, inputs, params)
         if primitive.operator is not None and avals[0].weak and counts_truths(primitive, inputs):
             # in the lanes of a batch truths are NumPy's
             return self.process(primitive, list(map(counted, operands)), params)
@@ -274,7 +274,7 @@ def staged(
         outside: Tensors that the function can reach. What it computes of them alone is written down, too, where it
             would otherwise be computed once, while the function is traced.
     """
-    stage = Stage(next_level(), label)
+    stage = Staging(next_level(), label)
     try:
         rows = zip_longest(avals, names, orders[: len(avals)])
         inputs = [stage.input(aval, name or "", strides) for aval, name, strides in rows]
@@ -288,7 +288,7 @@ def staged(
 
 
 @contextmanager
-def inputs_for(stage: Stage, outside: Sequence[Tensor]) -> Iterator[None]:
+def inputs_for(stage: Staging, outside: Sequence[Tensor]) -> Iterator[None]:
     """Let Tensors from outside stand for inputs of a graph meanwhile; what was written to goes on to stand for that."""
     adopted: list[tuple[Tensor, Tensor, Any]] = []
     try:

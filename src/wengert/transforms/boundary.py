@@ -29,6 +29,7 @@ from wengert.traces.transient import Transient
 __all__ = [
     "A_TENSOR",
     "Narrowed",
+    "alive_result",
     "as_given",
     "inner_value",
     "name_of",
@@ -39,7 +40,6 @@ __all__ = [
     "require_sequences",
     "result_below",
     "result_example",
-    "returned",
     "selected_arguments",
     "selected_leaves",
     "split_aux",
@@ -129,7 +129,7 @@ class Narrowed:
         return self.function(*everything, **self.kwargs)
 
 
-def selected(name: str, leaf: Any) -> Any:
+def differentiable_leaf(name: str, leaf: Any) -> Any:
     """Return a leaf of a differentiated argument as an array, Tensor or number whose dtype has derivatives."""
     if type(leaf) is Tensor:
         check_dtype(name, leaf.dtype)
@@ -166,11 +166,11 @@ def selected(name: str, leaf: Any) -> Any:
 def selected_leaves(
     name: str, function: Callable[..., Any], position: int, argument: Any, leaves: list[Any]
 ) -> list[Any]:
-    """Return the leaves of a differentiated argument as `selected` does each; an error says where a leaf stands."""
+    """Return the leaves of a differentiated argument, each by `differentiable_leaf`; an error says where a leaf is."""
     found: list[Any] = []
     try:
         for leaf in leaves:
-            found.append(selected(name, leaf))
+            found.append(differentiable_leaf(name, leaf))
     except DtypeError as error:
         if argument is leaf:
             raise
@@ -223,7 +223,7 @@ def parameter_name(function: Callable[..., Any], position: int) -> str:
 def require_argument(name: str, value: Any) -> None:
     """Raise a DtypeError if an argument to be differentiated is None, which has nothing to differentiate."""
     if value is None:
-        selected(name, value)
+        differentiable_leaf(name, value)
 
 
 def require_complex(name: str, what: str, leaves: Sequence[Any], needed: bool, action: str) -> None:
@@ -258,10 +258,10 @@ def result_below(value: Any, trace: Trace) -> Any:
     """Return a result as seen one level below a trace."""
     if type(value) is not Tensor:
         return value
-    return trace.value_below(returned(value, trace))
+    return trace.value_below(alive_result(value, trace))
 
 
-def returned(value: Tensor, trace: Trace) -> Tensor:
+def alive_result(value: Tensor, trace: Trace) -> Tensor:
     """Return what a Tensor stands for that the function under a trace returned.
 
     Raises:

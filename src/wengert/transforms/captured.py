@@ -12,7 +12,7 @@ from wengert.core.requirements import shown
 from wengert.core.tensor import WATCHING, Tensor
 from wengert.core.watch import rebound, snapshot
 from wengert.errors import GraphError, UsageError, describe
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Staging
 
 __all__ = ["Standing", "captured_tensors", "listed_tensors"]
 
@@ -114,7 +114,7 @@ def needs_gradient(tensor: Tensor) -> bool:
             tensor = watch.log[id(tensor)][1]
             break
     trace = tensor._trace
-    if not isinstance(trace, Stage):
+    if not isinstance(trace, Staging):
         return tensor.requires_grad
     found = [item for item in trace.captured.values() if item.variable is tensor._value]
     # a Tensor from outside that stands for its own variable meanwhile is one that is being differentiated

@@ -25,7 +25,7 @@ from wengert.core.watch import Witness, rebound
 from wengert.errors import GraphError, describe
 from wengert.traces.calls import InGraph
 from wengert.traces.modes import reviving, saved_tensors_hooks
-from wengert.traces.staging import Stage
+from wengert.traces.staging import Staging
 from wengert.transforms.boundary import name_of
 from wengert.transforms.transformed import transformed
 from wengert.transforms.typing import Derived
@@ -146,7 +146,7 @@ def equations_of(result: Any) -> list[Equation] | None:
     for leaf in flatten(result)[0]:
         value = leaf
         while type(value) is Tensor and value._trace is not None:
-            if isinstance(value._trace, Stage):
+            if isinstance(value._trace, Staging):
                 return value._trace.equations
             value = value._trace.below(value)
     return None

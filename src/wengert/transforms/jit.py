@@ -17,7 +17,7 @@ from wengert.control.apart import require_apart, written_to
 from wengert.control.effects import Reach
 from wengert.core.aval import NUMBERS, aval_of, aval_text, is_number
 from wengert.core.cache import Cache
-from wengert.core.complaints import attributed, returned
+from wengert.core.complaints import attributed, restore_settings
 from wengert.core.dispatch import plain_array
 from wengert.core.graph import Variable
 from wengert.core.identity import identity_of_static
@@ -34,7 +34,7 @@ from wengert.errors import DtypeError, RangeError, UsageError, describe
 from wengert.native.entry import Entry
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
 from wengert.native.like_function import global_name, named_alike
-from wengert.traces.staging import Stage, staged
+from wengert.traces.staging import Staging, staged
 from wengert.transforms.boundary import A_TENSOR, as_given, name_of, placed_among
 from wengert.transforms.results import require_arrays
 from wengert.transforms.static_arguments import as_tuple, known_positions, static_arguments
@@ -133,7 +133,7 @@ class Jitted(Entry, Generic[P, R]):
         try:
             results = call_form(form, (*leaves, *form.captured))
         finally:
-            returned(entered)
+            restore_settings(entered)
         example = next((A_TENSOR for x in given if type(x) is Tensor), None)
         if example is None and form.is_native:
             if form.called:
@@ -278,7 +278,7 @@ class Jitted(Entry, Generic[P, R]):
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
             found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}), in_order=True)
             require_arrays("jit", found)
-            if isinstance(stage, Stage):
+            if isinstance(stage, Staging):
                 written = places_written(stage, inputs, variables)
                 donated = self.donations(args, inputs, variables, structure, len(found))
             return [*found, *(inputs[position] for position, _ in donated)]
@@ -333,7 +333,9 @@ def of_one_instance(function: Any, options: Sequence[Any]) -> Jitted[..., Any]:
     return made
 
 
-def places_written(stage: Stage, inputs: Sequence[Tensor], variables: Sequence[Variable]) -> dict[int, Position | None]:
+def places_written(
+    stage: Staging, inputs: Sequence[Tensor], variables: Sequence[Variable]
+) -> dict[int, Position | None]:
     """Return the positions of the arguments that a function, or a transformation in it, wrote to, and where."""
     inside: dict[int, Position | None] = {i: None for i, v in enumerate(variables) if v in stage.written}
     return {**inside, **written_to(inputs, variables)}

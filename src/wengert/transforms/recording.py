@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten, map_leaves, unflatten, unflatten_each
-from wengert.control.apart import place_of, require_apart, standing_for
+from wengert.control.apart import origin_of, require_apart, standing_for
 from wengert.core.objects import leaves_of_result
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, innermost_trace
@@ -18,6 +18,7 @@ from wengert.errors import DtypeError, ShapeError, describe
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import Node, Tape, make_leaf
 from wengert.transforms.boundary import (
+    alive_result,
     as_given,
     inner_value,
     name_of,
@@ -25,7 +26,6 @@ from wengert.transforms.boundary import (
     require_complex,
     result_below,
     result_example,
-    returned,
     selected_leaves,
     split_aux,
 )
@@ -86,7 +86,7 @@ class Recording:
                 result, aux = split_aux(name, result)
                 self.aux = map_leaves(self.in_given_form, aux)
             found, self.structure = leaves_of_result(result)
-            self.outputs = [returned(leaf, self.tape) if type(leaf) is Tensor else leaf for leaf in found]
+            self.outputs = [alive_result(leaf, self.tape) if type(leaf) is Tensor else leaf for leaf in found]
         finally:
             self.tape.end()
 
@@ -94,7 +94,7 @@ class Recording:
         """Raise if the function wrote to an argument that shares memory with another."""
         changed = {id(x) for x, node in zip(self.inputs, self.nodes, strict=True) if x._node is not node}
         leaves = flatten(tuple(arguments))[0]
-        written = {i: place_of(x) for i, x in enumerate(leaves) if id(x) in changed}
+        written = {i: origin_of(x) for i, x in enumerate(leaves) if id(x) in changed}
         require_apart(self.name, flatten(tuple(args))[0], written)
 
     def in_given_form(self, leaf: Any) -> Any:

@@ -19,12 +19,12 @@ from wengert.core.trace import next_level
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.traces.jet import Jet, Series
 from wengert.transforms.boundary import (
+    alive_result,
     as_given,
     inner_value,
     name_of,
     require_sequences,
     result_example,
-    returned,
     selected_arguments,
 )
 from wengert.transforms.results import require_differentiable_results
@@ -112,7 +112,7 @@ def line(trace: Jet, leaf: Any, direction: Any) -> Tensor:
 
 def coefficients(trace: Jet, leaf: Any, order: int) -> list[Any]:
     """Return the coefficients of a result; zeros beyond the first for a constant."""
-    found = returned(leaf, trace) if type(leaf) is Tensor else leaf
+    found = alive_result(leaf, trace) if type(leaf) is Tensor else leaf
     if type(found) is Tensor and found._trace is trace:
         series: Series = found._node
         return [series[k] for k in range(order + 1)]

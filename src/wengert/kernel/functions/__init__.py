@@ -118,10 +118,10 @@ def expression_of(name: str, dtype: np.dtype[np.generic], features: Features) ->
         dtype: of its arguments and result: float64 or float32.
         features: what the processor can do.
     """
-    return chosen(expression_of_results(name, dtype, features), FUNCTIONS[name].result)
+    return with_result(expression_of_results(name, dtype, features), FUNCTIONS[name].result)
 
 
-def chosen(expression: Expression, result: int) -> Expression:
+def with_result(expression: Expression, result: int) -> Expression:
     """Return an expression with one of its results."""
-    rare = tuple(Rare(r.condition, r.operands, chosen(r.expression, result)) for r in expression.rare)
+    rare = tuple(Rare(r.condition, r.operands, with_result(r.expression, result)) for r in expression.rare)
     return Expression(expression.operations, (expression.results[result],), rare)

@@ -178,7 +178,7 @@ def nll_loss(
     x, wanted = as_tensor(input), as_tensor(target)
     counts = counts_of(wanted, weight, ignore_index)
     losses = -of_classes(x, classes_of(wanted, ignore_index))
-    return counted("nll_loss", losses if counts is None else losses * counts, counts, reduction)
+    return averaged("nll_loss", losses if counts is None else losses * counts, counts, reduction)
 
 
 def classes_of(target: Any, ignore_index: int | None) -> Any:
@@ -194,7 +194,7 @@ def counts_of(target: Any, weight: Any, ignore_index: int | None) -> Any:
     return counts if ignore_index is None else np.where(target == ignore_index, 0, counts)
 
 
-def counted(name: str, losses: Any, counts: Any, reduction: str) -> Any:
+def averaged(name: str, losses: Any, counts: Any, reduction: str) -> Any:
     """Return losses, 0 where nothing counts, or their sum, over the sum of counts for a mean."""
     if counts is None:
         return reduced(name, losses, reduction)
@@ -235,4 +235,4 @@ def cross_entropy(
         counts, losses = None, -np.sum(by_class * wanted, axis=axis)
     if label_smoothing:
         losses = (1 - label_smoothing) * losses - label_smoothing * np.mean(by_class, axis=axis)
-    return counted("cross_entropy", losses, counts, reduction)
+    return averaged("cross_entropy", losses, counts, reduction)

@@ -16,7 +16,7 @@ from wengert.core.declare import elementwise, opaque
 from wengert.core.dispatch import apply
 from wengert.core.kinds import Elementwise
 from wengert.errors import DtypeError, describe
-from wengert.primitives.special.declaration import OF_SCIPY, at, flat, is_complex, refused, special
+from wengert.primitives.special.declaration import OF_SCIPY, at_once, flat, is_complex, refusing, special
 
 __all__ = ["SPHERICAL", "scaled_bessel"]
 
@@ -25,7 +25,7 @@ def by_order(ufunc: np.ufunc, slope: Any) -> Elementwise:
     """Declare a function of an order, by which there is no derivative, and an argument; `slope(v, x, out)` by that."""
     return special(
         ufunc,
-        refused(ufunc.__name__, "the order v"),
+        refusing(ufunc.__name__, "the order v"),
         lambda t, out, v, x: t * slope(v, x, out),
     )
 
@@ -100,7 +100,7 @@ scaled_bessel: Elementwise = elementwise(
     "scaled_bessel",
     scaled_bessel_value,
     d=(
-        refused("ive", "the order v"),
+        refusing("ive", "the order v"),
         lambda t, _out, v, x, *, kind, order: t * apply(scaled_bessel, v, x, kind=kind, order=order + 1),
     ),
     singular=True,
@@ -161,9 +161,9 @@ def spherical(name: str, lower: float, upper: float) -> Elementwise:
         return t * (below + at_order(n + 1, z, derivative) * (upper * (n + 1))) / (2 * n + 1)
 
     def at_order(n: Any, z: Any, derivative: bool) -> Any:
-        return at(primitive, n, z, derivative=derivative)
+        return at_once(primitive, n, z, derivative=derivative)
 
-    primitive = elementwise(name, evaluate, d=(refused(name, "the order n"), rule), singular=True)
+    primitive = elementwise(name, evaluate, d=(refusing(name, "the order n"), rule), singular=True)
     return primitive
 
 

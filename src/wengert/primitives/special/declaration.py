@@ -14,7 +14,7 @@ from wengert.core.kinds import Elementwise
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.errors import DtypeError, describe
 
-__all__ = ["OF_SCIPY", "at", "flat", "is_complex", "refused", "several", "special", "stepwise"]
+__all__ = ["OF_SCIPY", "at_once", "flat", "is_complex", "piecewise_constant", "refusing", "several", "special"]
 
 Rule = Callable[..., Any]
 
@@ -43,14 +43,14 @@ def several(ufunc: np.ufunc, *slopes: Callable[[Any], Any]) -> Primitive:
     return found
 
 
-def stepwise(ufunc: np.ufunc) -> Primitive:
+def piecewise_constant(ufunc: np.ufunc) -> Primitive:
     """Declare the primitive of a ufunc that is constant between jumps."""
     name = ufunc.__name__
     found = OF_SCIPY[ufunc] = constant(f"scipy.{name}" if name in PRIMITIVES else name, ufunc)
     return found
 
 
-def refused(name: str, operand: str) -> Rule:
+def refusing(name: str, operand: str) -> Rule:
     """Return the rule of an operand by which there is no derivative here: an error that says so."""
 
     def rule(_t: Any, _out: Any, *_rest: Any, **_params: Any) -> Any:
@@ -74,7 +74,7 @@ def is_complex(x: Any) -> bool:
     return isinstance(x, complex) if isinstance(x, int | float | complex) else x.dtype.kind == "c"
 
 
-def at(primitive: Elementwise, *operands: Any, **params: Any) -> Any:
+def at_once(primitive: Elementwise, *operands: Any, **params: Any) -> Any:
     """Apply a primitive for a rule: to ndarrays at once."""
     if all(type(x) is np.ndarray for x in operands):
         return primitive.evaluate(*operands, **params)

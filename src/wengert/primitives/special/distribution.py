@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.primitives.special.declaration import at, special
+from wengert.primitives.special.declaration import at_once, special
 from wengert.primitives.special.incomplete import (
     beta_body,
     betainc_by_shapes,
@@ -62,8 +62,8 @@ def student_slope(v: Any, x: Any) -> Any:
     total = v + x * x
     inner = x * x < v
     z, rest = np.where(inner, x * x / total, 0.5), np.where(inner, 0.5, v / total)
-    near = beta_body(0.5, v / 2, z) * (at(betainc_by_shapes, 0.5, v / 2, z, i=0, j=1) - 1 / (1 + v))
-    far = beta_body(v / 2, 0.5, rest) * (at(betainc_by_shapes, v / 2, 0.5, rest, i=1, j=0) + 1 / (1 + v))
+    near = beta_body(0.5, v / 2, z) * (at_once(betainc_by_shapes, 0.5, v / 2, z, i=0, j=1) - 1 / (1 + v))
+    far = beta_body(v / 2, 0.5, rest) * (at_once(betainc_by_shapes, v / 2, 0.5, rest, i=1, j=0) + 1 / (1 + v))
     return np.sign(x) / 4 * np.where(inner, near, -far)
 
 
@@ -91,7 +91,7 @@ def f_slopes(m: Any, n: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return the derivatives of the F distribution function."""
     z = f_place(m, n, x)
     body = beta_body(m / 2, n / 2, z) / 2
-    first, second = (at(betainc_by_shapes, m / 2, n / 2, z, i=i, j=1 - i) for i in (1, 0))
+    first, second = (at_once(betainc_by_shapes, m / 2, n / 2, z, i=i, j=1 - i) for i in (1, 0))
     return body * (first + n / (m + n)), body * (second - m / (m + n)), body * m * n / ((m + n) * x)
 
 

@@ -9,7 +9,7 @@ import scipy.special as sp
 
 from wengert.core.dispatch import apply
 from wengert.primitives.elementwise import cosine
-from wengert.primitives.special.declaration import is_complex, special, stepwise
+from wengert.primitives.special.declaration import is_complex, piecewise_constant, special
 
 __all__: list[str] = []
 
@@ -117,4 +117,4 @@ special(sp.cosdg, lambda t, _out, x: -t * DEGREE * sp.sindg(x))
 special(sp.tandg, lambda t, out, _x: t * DEGREE * (1 + out * out))
 special(sp.cotdg, lambda t, out, _x: -t * DEGREE * (1 + out * out))
 special(sp.wrightomega, lambda t, out, _x: t * out / (1 + out))
-stepwise(sp.round)
+piecewise_constant(sp.round)

@@ -10,7 +10,7 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.kinds import Elementwise
-from wengert.primitives.special.declaration import at, flat, several, special
+from wengert.primitives.special.declaration import at_once, flat, several, special
 from wengert.primitives.special.quadrature import LEGENDRE
 
 __all__ = ["dawsn_derivative", "erfcx_derivative", "normal_density"]
@@ -73,7 +73,7 @@ def wofz_derivative_value(z: Any, *, order: int) -> Any:
 wofz_derivative: Elementwise = elementwise(
     "wofz_derivative",
     wofz_derivative_value,
-    d=lambda t, _out, z, *, order: t * at(wofz_derivative, z, order=order + 1),
+    d=lambda t, _out, z, *, order: t * at_once(wofz_derivative, z, order=order + 1),
 )
 
 
@@ -101,16 +101,16 @@ def erfcx_derivative_value(x: Any, *, order: int) -> Any:
 erfcx_derivative: Elementwise = elementwise(
     "erfcx_derivative",
     erfcx_derivative_value,
-    d=lambda t, _out, x, *, order: t * at(erfcx_derivative, x, order=order + 1),
+    d=lambda t, _out, x, *, order: t * at_once(erfcx_derivative, x, order=order + 1),
     singular=True,
 )
 special(sp.erf, lambda t, _out, x: t * (2 / ROOT_PI) * np.exp(-(x * x)))
 special(sp.erfc, lambda t, _out, x: -(t * (2 / ROOT_PI)) * np.exp(-(x * x)))
-special(sp.erfcx, lambda t, _out, x: t * at(erfcx_derivative, x, order=1))
+special(sp.erfcx, lambda t, _out, x: t * at_once(erfcx_derivative, x, order=1))
 special(sp.erfi, lambda t, _out, x: t * (2 / ROOT_PI) * np.exp(x * x))
 special(sp.erfinv, lambda t, out, _x: t * (ROOT_PI / 2) * np.exp(out * out))
 special(sp.erfcinv, lambda t, out, _x: -(t * (ROOT_PI / 2)) * np.exp(out * out))
-special(sp.wofz, lambda t, _out, x: t * at(wofz_derivative, x, order=1))
+special(sp.wofz, lambda t, _out, x: t * at_once(wofz_derivative, x, order=1))
 
 
 # The normal distribution
@@ -147,9 +147,9 @@ def dawsn_derivative_value(x: Any, *, order: int) -> Any:
 dawsn_derivative: Elementwise = elementwise(
     "dawsn_derivative",
     dawsn_derivative_value,
-    d=lambda t, _out, x, *, order: t * at(dawsn_derivative, x, order=order + 1),
+    d=lambda t, _out, x, *, order: t * at_once(dawsn_derivative, x, order=order + 1),
 )
-special(sp.dawsn, lambda t, _out, x: t * at(dawsn_derivative, x, order=1))
+special(sp.dawsn, lambda t, _out, x: t * at_once(dawsn_derivative, x, order=1))
 
 
 # Fresnel's integrals

@@ -10,7 +10,7 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.kinds import Elementwise
-from wengert.primitives.special.declaration import at, flat, is_complex, refused, special, stepwise
+from wengert.primitives.special.declaration import at_once, flat, is_complex, piecewise_constant, refusing, special
 from wengert.primitives.special.quadrature import LEGENDRE
 
 __all__ = ["cosine_of_pi", "digamma", "polygamma", "polygamma_difference", "polygamma_of"]
@@ -24,7 +24,7 @@ BERNOULLI = sp.bernoulli(24)[2::2]
 def polygamma_of(n: int, x: Any) -> Any:
     """Return the derivative of order n of the digamma function, in the dtype of x."""
     if n and is_complex(x):
-        return at(complex_polygamma, x, order=n)
+        return at_once(complex_polygamma, x, order=n)
     return sp.digamma(x) if n == 0 else (-1.0) ** (n + 1) * math.factorial(n) * sp.zeta(float(n + 1), x)
 
 
@@ -55,7 +55,7 @@ def complex_polygamma_value(z: Any, *, order: int) -> Any:
 complex_polygamma: Elementwise = elementwise(
     "complex_polygamma",
     complex_polygamma_value,
-    d=lambda t, _out, z, *, order: t * at(complex_polygamma, z, order=order + 1),
+    d=lambda t, _out, z, *, order: t * at_once(complex_polygamma, z, order=order + 1),
     singular=True,
 )
 
@@ -80,7 +80,7 @@ def rgamma_rule(t: Any, out: Any, x: Any) -> Any:
 polygamma: Elementwise = elementwise(
     "polygamma",
     sp.polygamma,
-    d=(refused("polygamma", "the order n"), lambda t, _out, n, x: t * at(polygamma, n + 1, x)),
+    d=(refusing("polygamma", "the order n"), lambda t, _out, n, x: t * at_once(polygamma, n + 1, x)),
     singular=True,
 )
 gamma = special(sp.gamma, lambda t, out, x: t * out * sp.digamma(x))
@@ -88,7 +88,7 @@ digamma = special(sp.digamma, lambda t, _out, x: t * polygamma_of(1, x))
 special(sp.gammaln, lambda t, _out, x: t * sp.digamma(x))
 special(sp.loggamma, lambda t, _out, x: t * sp.digamma(x))
 special(sp.rgamma, rgamma_rule)
-stepwise(sp.gammasgn)
+piecewise_constant(sp.gammasgn)
 
 
 # Differences of polygamma functions, which the derivatives of ratios of gamma functions are
@@ -112,28 +112,28 @@ polygamma_difference: Elementwise = elementwise(
     "polygamma_difference",
     polygamma_difference_value,
     d=(
-        lambda t, _out, x, h, *, order: t * at(polygamma_difference, x, h, order=order + 1),
+        lambda t, _out, x, h, *, order: t * at_once(polygamma_difference, x, h, order=order + 1),
         lambda t, _out, x, h, *, order: t * polygamma_of(order + 1, x + h),
     ),
     singular=True,
 )
 special(
     sp.poch,
-    lambda t, out, z, m: t * out * at(polygamma_difference, z, m, order=0),
+    lambda t, out, z, m: t * out * at_once(polygamma_difference, z, m, order=0),
     lambda t, out, z, m: t * out * sp.digamma(z + m),
 )
 special(
     sp.binom,
-    lambda t, out, n, k: t * out * at(polygamma_difference, n - k + 1, k, order=0),
-    lambda t, out, n, k: t * out * at(polygamma_difference, k + 1, n - 2 * k, order=0),
+    lambda t, out, n, k: t * out * at_once(polygamma_difference, n - k + 1, k, order=0),
+    lambda t, out, n, k: t * out * at_once(polygamma_difference, k + 1, n - 2 * k, order=0),
 )
 special(
     sp.beta,
-    lambda t, out, a, b: -(t * out) * at(polygamma_difference, a, b, order=0),
-    lambda t, out, a, b: -(t * out) * at(polygamma_difference, b, a, order=0),
+    lambda t, out, a, b: -(t * out) * at_once(polygamma_difference, a, b, order=0),
+    lambda t, out, a, b: -(t * out) * at_once(polygamma_difference, b, a, order=0),
 )
 special(
     sp.betaln,
-    lambda t, _out, a, b: -t * at(polygamma_difference, a, b, order=0),
-    lambda t, _out, a, b: -t * at(polygamma_difference, b, a, order=0),
+    lambda t, _out, a, b: -t * at_once(polygamma_difference, a, b, order=0),
+    lambda t, _out, a, b: -t * at_once(polygamma_difference, b, a, order=0),
 )

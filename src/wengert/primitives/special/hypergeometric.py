@@ -9,14 +9,14 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.kinds import Elementwise
-from wengert.primitives.special.declaration import refused, special
+from wengert.primitives.special.declaration import refusing, special
 
 __all__ = ["lambertw"]
 
 
 def by_last(ufunc: np.ufunc, names: str, slope: Any) -> Elementwise:
     """Declare a function of named parameters, by which there is no derivative, and an argument; `slope` is by that."""
-    parameters = [refused(ufunc.__name__, f"the parameter {name}") for name in names]
+    parameters = [refusing(ufunc.__name__, f"the parameter {name}") for name in names]
 
     def rule(t: Any, _out: Any, *operands: Any) -> Any:
         """Differentiate by the argument."""
@@ -36,7 +36,7 @@ by_last(sp.hyperu, "ab", lambda a, b, z: -a * sp.hyperu(a + 1, b + 1, z))
 # Orthogonal polynomials: derivatives are of the family with larger parameters and of the degree below (22.5, 22.7)
 
 
-def below(factor: Any, n: Any, polynomial: Any) -> Any:
+def next_lower(factor: Any, n: Any, polynomial: Any) -> Any:
     """Return factor polynomial(n - 1), and 0 for n = 0."""
     constant = np.equal(n, 0)
     return np.where(constant, 0.0, factor) * polynomial(n - np.where(constant, 0, 1))
@@ -44,22 +44,22 @@ def below(factor: Any, n: Any, polynomial: Any) -> Any:
 
 def legendre(n: Any, x: Any) -> Any:
     """Return the derivative of Legendre's polynomial, which is Jacobi's with parameters 1 times (n + 1) / 2."""
-    return below((n + 1) / 2, n, lambda k: sp.eval_jacobi(k, 1.0, 1.0, x))
+    return next_lower((n + 1) / 2, n, lambda k: sp.eval_jacobi(k, 1.0, 1.0, x))
 
 
 def chebyshev_first(n: Any, x: Any) -> Any:
     """Return the derivative of Chebyshev's polynomial T."""
-    return below(n, n, lambda k: sp.eval_chebyu(k, x))
+    return next_lower(n, n, lambda k: sp.eval_chebyu(k, x))
 
 
 def gegenbauer(n: Any, a: Any, x: Any) -> Any:
     """Return the derivative of Gegenbauer's polynomial."""
-    return below(2 * a, n, lambda k: sp.eval_gegenbauer(k, a + 1, x))
+    return next_lower(2 * a, n, lambda k: sp.eval_gegenbauer(k, a + 1, x))
 
 
 def jacobi(n: Any, a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of Jacobi's polynomial."""
-    return below((n + a + b + 1) / 2, n, lambda k: sp.eval_jacobi(k, a + 1, b + 1, x))
+    return next_lower((n + a + b + 1) / 2, n, lambda k: sp.eval_jacobi(k, a + 1, b + 1, x))
 
 
 def chebyshev_second(n: Any, x: Any) -> Any:
@@ -77,10 +77,10 @@ by_last(sp.eval_chebyc, "n", lambda n, x: chebyshev_first(n, x / 2))
 by_last(sp.eval_chebys, "n", lambda n, x: chebyshev_second(n, x / 2) / 2)
 by_last(sp.eval_gegenbauer, "na", gegenbauer)
 by_last(sp.eval_jacobi, "nab", jacobi)
-by_last(sp.eval_hermite, "n", lambda n, x: below(2.0 * n, n, lambda k: sp.eval_hermite(k, x)))
-by_last(sp.eval_hermitenorm, "n", lambda n, x: below(1.0 * n, n, lambda k: sp.eval_hermitenorm(k, x)))
-by_last(sp.eval_laguerre, "n", lambda n, x: below(-1.0, n, lambda k: sp.eval_genlaguerre(k, 1.0, x)))
-by_last(sp.eval_genlaguerre, "na", lambda n, a, x: below(-1.0, n, lambda k: sp.eval_genlaguerre(k, a + 1, x)))
+by_last(sp.eval_hermite, "n", lambda n, x: next_lower(2.0 * n, n, lambda k: sp.eval_hermite(k, x)))
+by_last(sp.eval_hermitenorm, "n", lambda n, x: next_lower(1.0 * n, n, lambda k: sp.eval_hermitenorm(k, x)))
+by_last(sp.eval_laguerre, "n", lambda n, x: next_lower(-1.0, n, lambda k: sp.eval_genlaguerre(k, 1.0, x)))
+by_last(sp.eval_genlaguerre, "na", lambda n, a, x: next_lower(-1.0, n, lambda k: sp.eval_genlaguerre(k, a + 1, x)))
 
 
 # Lambert's function

@@ -24,7 +24,7 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.kinds import Elementwise
-from wengert.primitives.special.declaration import at, flat, special
+from wengert.primitives.special.declaration import at_once, flat, special
 from wengert.primitives.special.gamma import polygamma_difference, polygamma_of
 from wengert.primitives.special.quadrature import TANH_SINH
 
@@ -104,22 +104,22 @@ def gamma_score(a: Any, x: Any) -> Any:
 
 def first_score(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative by a of the logarithm of the beta density."""
-    return np.log(x) + at(polygamma_difference, a, b, order=0)
+    return np.log(x) + at_once(polygamma_difference, a, b, order=0)
 
 
 def second_score(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative by b of the logarithm of the beta density."""
-    return np.log1p(-x) + at(polygamma_difference, b, a, order=0)
+    return np.log1p(-x) + at_once(polygamma_difference, b, a, order=0)
 
 
 def gamma_body(a: Any, x: Any) -> Any:
     """Return x times the gamma density, over its shape: the density whose shape is 1 more."""
-    return at(gamma_density, a + 1, x, power=0)
+    return at_once(gamma_density, a + 1, x, power=0)
 
 
 def beta_body(a: Any, b: Any, x: Any) -> Any:
     """Return x (1 - x) times the beta density, over a b / (a + b)."""
-    return at(beta_density, a + 1, b + 1, x, power=0) / (a + b + 1)
+    return at_once(beta_density, a + 1, b + 1, x, power=0) / (a + b + 1)
 
 
 gamma_density: Elementwise = elementwise(
@@ -198,7 +198,7 @@ def beta_moment(i: int, j: int, a: Any, b: Any, logs: tuple[Any, Any]) -> Any:
         if k and m:
             return polygamma_of(k + m - 1, a + b + 1)
         order, x, h, log = (k, a, b, logs[0]) if k else (m, b, a, logs[1])
-        found = at(polygamma_difference, x + 1, h, order=order - 1)
+        found = at_once(polygamma_difference, x + 1, h, order=order - 1)
         return log + found if order == 1 else found
 
     return sum(
@@ -292,22 +292,22 @@ def betainc_by_shapes_by_x(t: Any, out: Any, a: Any, b: Any, x: Any, *, i: int, 
 
 def next_shape(t: Any, out: Any, a: Any, x: Any, *, order: int) -> Any:
     """Differentiate by a: the next order, less what the denominator changes by."""
-    return t * (at(gammainc_by_shape, a, x, order=order + 1) - out * gamma_score(a + 1, x))
+    return t * (at_once(gammainc_by_shape, a, x, order=order + 1) - out * gamma_score(a + 1, x))
 
 
 def body_score(shape: Any, other: Any, log: Any) -> Any:
     """Return the derivative of the logarithm of `beta_body` by a shape, given log x or log(1 - x)."""
-    return log + at(polygamma_difference, shape + 1, other, order=0)
+    return log + at_once(polygamma_difference, shape + 1, other, order=0)
 
 
 def next_first_shape(t: Any, out: Any, a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
     """Differentiate by a, likewise."""
-    return t * (at(betainc_by_shapes, a, b, x, i=i + 1, j=j) - out * body_score(a, b, np.log(x)))
+    return t * (at_once(betainc_by_shapes, a, b, x, i=i + 1, j=j) - out * body_score(a, b, np.log(x)))
 
 
 def next_second_shape(t: Any, out: Any, a: Any, b: Any, x: Any, *, i: int, j: int) -> Any:
     """Differentiate by b, likewise."""
-    return t * (at(betainc_by_shapes, a, b, x, i=i, j=j + 1) - out * body_score(b, a, np.log1p(-x)))
+    return t * (at_once(betainc_by_shapes, a, b, x, i=i, j=j + 1) - out * body_score(b, a, np.log1p(-x)))
 
 
 gammainc_by_shape: Elementwise = elementwise(
@@ -326,17 +326,17 @@ betainc_by_shapes: Elementwise = elementwise(
 
 def shape_slope(a: Any, x: Any) -> Any:
     """Return the derivative of P(a, x) by a."""
-    return gamma_body(a, x) * at(gammainc_by_shape, a, x, order=1)
+    return gamma_body(a, x) * at_once(gammainc_by_shape, a, x, order=1)
 
 
 def gamma_density_at(a: Any, x: Any) -> Any:
     """Return the derivative of P(a, x) by x."""
-    return at(gamma_density, a, x, power=0)
+    return at_once(gamma_density, a, x, power=0)
 
 
 def moved_by_shape(a: Any, x: Any) -> Any:
     """Return the derivative by a of the x at which P(a, x) keeps its value."""
-    return -x * at(gammainc_by_shape, a, x, order=1) / a
+    return -x * at_once(gammainc_by_shape, a, x, order=1) / a
 
 
 special(
@@ -366,22 +366,22 @@ special(
 
 def first_shape_slope(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by a."""
-    return beta_body(a, b, x) * at(betainc_by_shapes, a, b, x, i=1, j=0)
+    return beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=1, j=0)
 
 
 def second_shape_slope(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by b."""
-    return beta_body(a, b, x) * at(betainc_by_shapes, a, b, x, i=0, j=1)
+    return beta_body(a, b, x) * at_once(betainc_by_shapes, a, b, x, i=0, j=1)
 
 
 def beta_density_at(a: Any, b: Any, x: Any) -> Any:
     """Return the derivative of I_x(a, b) by x."""
-    return at(beta_density, a, b, x, power=0)
+    return at_once(beta_density, a, b, x, power=0)
 
 
 def moved_by_shapes(a: Any, b: Any, x: Any, i: int, j: int) -> Any:
     """Return the derivative by a or b of the x at which I_x(a, b) keeps its value."""
-    return -x * (1 - x) * at(betainc_by_shapes, a, b, x, i=i, j=j) * (1 / a + 1 / b)
+    return -x * (1 - x) * at_once(betainc_by_shapes, a, b, x, i=i, j=j) * (1 / a + 1 / b)
 
 
 special(

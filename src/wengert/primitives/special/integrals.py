@@ -10,7 +10,7 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.kinds import Elementwise
-from wengert.primitives.special.declaration import at, flat, refused, several, special
+from wengert.primitives.special.declaration import at_once, flat, refusing, several, special
 from wengert.primitives.special.quadrature import LEGENDRE
 from wengert.primitives.special.quotients import exprel_derivative
 
@@ -30,9 +30,9 @@ def expn_rule(t: Any, _out: Any, n: Any, x: Any) -> Any:
 
 special(sp.expi, lambda t, _out, x: t * np.exp(x) / x)
 special(sp.exp1, lambda t, _out, x: -t * np.exp(-x) / x)
-special(sp.expn, refused("expn", "the order n"), expn_rule)
+special(sp.expn, refusing("expn", "the order n"), expn_rule)
 several(sp.sici, lambda x: np.sinc(x / np.pi), lambda x: np.cos(x) / x)
-several(sp.shichi, lambda x: at(exprel_derivative, x, order=0) * (1 + np.exp(-x)) / 2, lambda x: np.cosh(x) / x)
+several(sp.shichi, lambda x: at_once(exprel_derivative, x, order=0) * (1 + np.exp(-x)) / 2, lambda x: np.cosh(x) / x)
 
 
 # Complete elliptic integrals: (pi / 2) 2F1(+-1/2, 1/2; 1; m)
@@ -64,12 +64,12 @@ def elliptic_derivative_value(p: Any, *, second: bool, order: int) -> Any:
 elliptic_derivative: Elementwise = elementwise(
     "elliptic_derivative",
     elliptic_derivative_value,
-    d=lambda t, _out, p, *, second, order: -t * at(elliptic_derivative, p, second=second, order=order + 1),
+    d=lambda t, _out, p, *, second, order: -t * at_once(elliptic_derivative, p, second=second, order=order + 1),
     singular=True,
 )
-special(sp.ellipk, lambda t, _out, m: t * at(elliptic_derivative, 1 - m, second=False, order=1))
-special(sp.ellipkm1, lambda t, _out, p: -t * at(elliptic_derivative, p, second=False, order=1))
-special(sp.ellipe, lambda t, _out, m: t * at(elliptic_derivative, 1 - m, second=True, order=1))
+special(sp.ellipk, lambda t, _out, m: t * at_once(elliptic_derivative, 1 - m, second=False, order=1))
+special(sp.ellipkm1, lambda t, _out, p: -t * at_once(elliptic_derivative, p, second=False, order=1))
+special(sp.ellipe, lambda t, _out, m: t * at_once(elliptic_derivative, 1 - m, second=True, order=1))
 
 
 # Incomplete ones, of an angle and m
@@ -98,7 +98,7 @@ def incomplete_elliptic_derivative_value(phi: Any, m: Any, *, second: bool, orde
         total = total + reach[..., 0] / PIECES * (shape @ weights)
     total = total * (-1) ** order * math.prod(exponent - k for k in range(order))
     turned = np.where(turns == 0, 0.0, 2 * turns)[..., 0]
-    complete = at(elliptic_derivative, np.where(turns == 0, 0.5, 1 - m)[..., 0], second=second, order=order)
+    complete = at_once(elliptic_derivative, np.where(turns == 0, 0.5, 1 - m)[..., 0], second=second, order=order)
     return (total + turned * complete).astype(dtype)[()]
 
 
@@ -112,7 +112,7 @@ def elliptic_integrand(t: Any, _out: Any, phi: Any, m: Any, *, second: bool, ord
 
 def next_by_m(t: Any, _out: Any, phi: Any, m: Any, *, second: bool, order: int) -> Any:
     """Differentiate by m."""
-    return t * at(incomplete_elliptic_derivative, phi, m, second=second, order=order + 1)
+    return t * at_once(incomplete_elliptic_derivative, phi, m, second=second, order=order + 1)
 
 
 incomplete_elliptic_derivative: Elementwise = elementwise(
@@ -124,10 +124,10 @@ incomplete_elliptic_derivative: Elementwise = elementwise(
 special(
     sp.ellipkinc,
     lambda t, _out, phi, m: t / np.sqrt(1 - m * np.sin(phi) ** 2),
-    lambda t, _out, phi, m: t * at(incomplete_elliptic_derivative, phi, m, second=False, order=1),
+    lambda t, _out, phi, m: t * at_once(incomplete_elliptic_derivative, phi, m, second=False, order=1),
 )
 special(
     sp.ellipeinc,
     lambda t, _out, phi, m: t * np.sqrt(1 - m * np.sin(phi) ** 2),
-    lambda t, _out, phi, m: t * at(incomplete_elliptic_derivative, phi, m, second=True, order=1),
+    lambda t, _out, phi, m: t * at_once(incomplete_elliptic_derivative, phi, m, second=True, order=1),
 )

@@ -15,7 +15,7 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.kinds import Elementwise
-from wengert.primitives.special.declaration import at, flat, is_complex, special
+from wengert.primitives.special.declaration import at_once, flat, is_complex, special
 from wengert.primitives.special.quadrature import LEGENDRE
 
 __all__ = ["exprel_derivative", "log1p_ratio"]
@@ -46,7 +46,7 @@ def quotient(name: str, value: Callable[[Any], Any], slope: Slope, near: float) 
         return np.where(inside, integral, found).astype(dtype)[()]
 
     primitive = elementwise(
-        name, evaluate, d=lambda t, _out, x, *, order: t * at(primitive, x, order=order + 1), singular=True
+        name, evaluate, d=lambda t, _out, x, *, order: t * at_once(primitive, x, order=order + 1), singular=True
     )
     return primitive
 
@@ -63,7 +63,7 @@ def exprel_value(x: Any) -> Any:
 
 exprel_derivative = quotient("exprel_derivative", exprel_value, lambda x, _n: np.exp(x), near=3.0)
 log1p_ratio = quotient("log1p_ratio", lambda x: np.log1p(x) / x, slope_of_log1p, near=0.5)
-special(sp.exprel, lambda t, _out, x: t * at(exprel_derivative, x, order=1))
+special(sp.exprel, lambda t, _out, x: t * at_once(exprel_derivative, x, order=1))
 
 
 # Box and Cox's (x^y - 1) / y = log(x) exprel(y log(x)), its inverse (1 + x y)^(1 / y), and both of 1 + x
@@ -71,12 +71,12 @@ special(sp.exprel, lambda t, _out, x: t * at(exprel_derivative, x, order=1))
 
 def slope_by_power(y: Any, log: Any) -> Any:
     """Return the derivative of log exprel(y log) by y."""
-    return log * log * at(exprel_derivative, y * log, order=1)
+    return log * log * at_once(exprel_derivative, y * log, order=1)
 
 
 def slope_of_inverse(out: Any, x: Any, y: Any) -> Any:
     """Return the derivative of (1 + x y)^(1 / y) by y."""
-    return out * (x * x) * at(log1p_ratio, x * y, order=1)
+    return out * (x * x) * at_once(log1p_ratio, x * y, order=1)
 
 
 special(
@@ -99,4 +99,4 @@ special(
     lambda t, out, x, y: t * (out + 1) / (1 + x * y),
     lambda t, out, x, y: t * slope_of_inverse(out + 1, x, y),
 )
-special(sp.spence, lambda t, _out, x: -t * at(log1p_ratio, x - 1, order=0))
+special(sp.spence, lambda t, _out, x: -t * at_once(log1p_ratio, x - 1, order=0))

@@ -10,7 +10,7 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.kinds import Elementwise
-from wengert.primitives.special.declaration import at, flat, is_complex, refused, special
+from wengert.primitives.special.declaration import at_once, flat, is_complex, refusing, special
 
 __all__ = ["zeta_derivative"]
 
@@ -58,7 +58,7 @@ zeta_derivative: Elementwise = elementwise(
     "zeta_derivative",
     zeta_derivative_value,
     d=(
-        lambda t, _out, x, q, *, order: t * at(zeta_derivative, x, q, order=order + 1),
+        lambda t, _out, x, q, *, order: t * at_once(zeta_derivative, x, q, order=order + 1),
         lambda t, _out, x, q, *, order: -t * (x * higher(x, q, order) + order * higher(x, q, order - 1)),
     ),
     singular=True,
@@ -69,7 +69,7 @@ def higher(x: Any, q: Any, order: int) -> Any:
     """Return a derivative by x of the zeta function of x + 1."""
     if order < 0:
         return 0.0
-    return at(zeta_derivative, x + 1, q, order=order) if order else sp.zeta(x + 1, q)
+    return at_once(zeta_derivative, x + 1, q, order=order) if order else sp.zeta(x + 1, q)
 
 
 def riemann_slope(x: Any) -> Any:
@@ -82,15 +82,15 @@ def riemann_slope(x: Any) -> Any:
     size = 2 * (2 * np.pi) ** -y * sp.gamma(y)
     half = np.pi / 2 * np.remainder(np.where(left, x, 0.0), 4)
     growth = np.log(2 * np.pi) - sp.digamma(y)
-    mirrored = np.sin(half) * (growth * sp.zeta(y) - at(zeta_derivative, y, 1.0, order=1)) + np.pi / 2 * np.cos(
+    mirrored = np.sin(half) * (growth * sp.zeta(y) - at_once(zeta_derivative, y, 1.0, order=1)) + np.pi / 2 * np.cos(
         half
     ) * sp.zeta(y)
-    return np.where(left, size * mirrored, at(zeta_derivative, np.where(left, 2.0, x), 1.0, order=1))
+    return np.where(left, size * mirrored, at_once(zeta_derivative, np.where(left, 2.0, x), 1.0, order=1))
 
 
 special(
     sp._ufuncs._zeta,
-    lambda t, _out, x, q: t * at(zeta_derivative, x, q, order=1),
+    lambda t, _out, x, q: t * at_once(zeta_derivative, x, q, order=1),
     lambda t, _out, x, q: -(t * x) * sp.zeta(x + 1, q),
 )
 
@@ -98,7 +98,7 @@ special(
 def riemann_rule(t: Any, out: Any, x: Any) -> Any:
     """Differentiate Riemann's zeta function of real numbers."""
     if is_complex(x):
-        return refused("zeta", "a complex argument")(t, out, x)
+        return refusing("zeta", "a complex argument")(t, out, x)
     return t * riemann_slope(x)
 
 
