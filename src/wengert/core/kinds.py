@@ -15,11 +15,16 @@ import numpy as np
 from wengert._cached import cached
 from wengert.core.aval import Aval
 from wengert.core.cotangent import strong_zero, unbroadcast
+from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive, ShapeRules
 from wengert.core.rule import Rule, Signature, misdeclared
+from wengert.core.tensor import Tensor
 from wengert.native.elementwise import shared
 
-__all__ = ["Constant", "Elementwise", "Linear", "Multilinear", "Opaque"]
+__all__ = ["Constant", "Elementwise", "Linear", "Multilinear", "Opaque", "Transposed"]
+
+
+Transposition = tuple["Linear", dict[str, Any]]
 
 
 class Elementwise(Primitive):
@@ -85,6 +90,10 @@ class Elementwise(Primitive):
         twin.overwrite = None
         twin.registered = False
         return twin
+
+    def vjp_rules(self) -> Sequence[Rule | None]:
+        """Return the rules that were given."""
+        return [rule for rule in self.declared if rule is not None]
 
     def needs_out(self, position: int) -> bool:
         """Tell whether the rule of an operand needs the output."""
@@ -176,6 +185,25 @@ class Linear(Primitive):
         """Refuse evaluation in place: the declaration gives none."""
         raise misdeclared(self.name, "no evaluation in place was declared", "rewrite= is needed to mutate with it")
 
+    def vjp_rules(self) -> Sequence[Rule | None]:
+        """Return the transposes."""
+        return self.transposes
+
+    @cached
+    def transposed(self) -> Transposed:
+        """The transpose of the operation as an operation itself."""
+        return Transposed(self)
+
+    def transposition(self, aval: Aval, params: Mapping[str, Any], constants: Sequence[Any] = ()) -> Transposition:
+        """Return the operation that is the transpose of this one, and its parameters.
+
+        Args:
+            aval: that of the one linear operand.
+            params: the parameters.
+            constants: the other operands.
+        """
+        return self.transposed, {"aval": aval, "params": params, "constants": constants}
+
     def saving(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[int, ...]]:
         """Return what `saved` does; of any number of linear operands nothing is saved, and nothing remembered."""
         return (False, ()) if self.variadic else super().saving(wanted)
@@ -198,6 +226,40 @@ class Linear(Primitive):
             None if aval is None else rule(ct, aval, *constants, **params)
             for rule, aval in zip(self.transposes, avals[:count], strict=True)
         ] + [None] * (len(operands) - count)
+
+
+class Transposed(Linear):
+    """Be the transpose of a linear operation on one operand; its transpose is that operation.
+
+    So a sweep that is recorded itself runs the rule on arrays and records one operation, whatever the rule is made of.
+
+    >>> halve = Linear("halve", lambda x: x / 2, transpose=lambda ct, _aval: ct / 2)
+    >>> primitive, params = halve.transposition(Aval((2,), np.dtype(float)), {})
+    >>> primitive.evaluate(np.ones(2), **params)
+    array([0.5, 0.5])
+    >>> primitive.transposition(Aval((2,), np.dtype(float)), params)
+    (<linear primitive halve>, {})
+    """
+
+    def __init__(self, original: Linear) -> None:
+        super().__init__(f"{original.name} transposed", self.transpose, self.back, fresh=not original.view)
+        self.original = original
+
+    def transpose(self, ct: Any, *, aval: Aval, params: Mapping[str, Any], constants: Sequence[Any]) -> Any:
+        """Evaluate the transpose."""
+        return self.original.transposes[0](ct, aval, *constants, **params)
+
+    def back(self, ct: Any, _aval: Aval, *, aval: Aval, params: Mapping[str, Any], constants: Sequence[Any]) -> Any:
+        """Do the operation itself."""
+        if type(ct) is Tensor:
+            return apply(self.original, ct, *constants, **params)
+        return self.original.evaluate(ct, *constants, **params)
+
+    def transposition(self, aval: Aval, params: Mapping[str, Any], constants: Sequence[Any] = ()) -> Transposition:
+        """Return the operation itself, and its parameters; the transpose of the transpose where it has constants."""
+        if params["constants"]:
+            return super().transposition(aval, params, constants)
+        return self.original, params["params"]
 
 
 class Multilinear(Primitive):
@@ -239,6 +301,10 @@ class Multilinear(Primitive):
         self.transposes = transposes
 
     transposes: Sequence[Rule] | None = None
+
+    def vjp_rules(self) -> Sequence[Rule | None]:
+        """Return the transposes, or that of the form."""
+        return self.transposes or (self.form.transpose,)  # type: ignore[union-attr]  # it has it
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save each operand for the transposes of the others."""
@@ -298,6 +364,10 @@ class Opaque(Primitive):
         self.rule = vjp
         self.jvp = jvp
         self.outputs = outputs
+
+    def vjp_rules(self) -> Sequence[Rule | None]:
+        """Return the vjp."""
+        return (self.rule,)
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
         """Save what the vjp names."""

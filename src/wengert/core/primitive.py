@@ -11,6 +11,7 @@ from wengert.core.cache import Cache
 from wengert.core.complaints import strict
 from wengert.core.numbers import OPERATORS
 from wengert.core.rule import Rule, misdeclared
+from wengert.core.source import is_own
 
 if TYPE_CHECKING:
     from wengert.core.form import Form
@@ -111,6 +112,16 @@ class Primitive:
         """The evaluation of large arrays, likewise."""
         assert self.evaluate_large is not None
         return strict(self.evaluate_large)
+
+    @cached
+    def discreet(self) -> bool:
+        """Whether the vjp is code of the library that calls none of the user's."""
+        codes = [getattr(rule, "__code__", None) for rule in self.vjp_rules()]
+        return self.registered and all(code is not None and is_own(code.co_filename) for code in codes)
+
+    def vjp_rules(self) -> Sequence[Rule | None]:
+        """Return what the vjp calls that the declaration gave; None for whatever it finds in another way."""
+        return (None,)
 
     def lasting(self, _inputs: Sequence[Any], _avals: Sequence[Aval]) -> Primitive:
         """Return what an equation of these inputs and results holds: the primitive, unless it is of one call only."""

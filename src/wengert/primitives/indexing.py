@@ -67,6 +67,10 @@ def full_of_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 
 def transpose_part(ct: Any, aval: Aval, *arrays: Any, index: Entries) -> Any:
     """Put a cotangent back to where its part came from."""
+    if type(ct) is not Tensor and not any(type(array) is Tensor for array in arrays):
+        whole = np.zeros(aval.shape, aval.dtype)
+        put_into(whole, ct, arrays, (), index, add=True)
+        return whole
     return apply(assign, full_of_zeros(aval.shape, aval.dtype), ct, *arrays, path=(), index=index, add=True)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
-from wengert.core.memory import BORROWED, may_overwrite, own, read_only
+from wengert.core.memory import BORROWED, may_overwrite, own, own_memory, read_only
 from wengert.core.tensor import Tensor, constant_tensor, unwrapped
-from wengert.core.views import base_and_path, current
+from wengert.core.views import base_and_path, current, lasting
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.traces.modes import enable_grad, no_grad
 from wengert.traces.plain_sweep import Sweep
@@ -213,7 +213,8 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
             )
         ct: Any = np.ones(shape, dtype)[()]
         return constant_tensor(ct) if create_graph else ct
-    tensor = current(as_tensor(given))
+    holder = as_tensor(given)
+    tensor = current(holder)
     if tensor.shape != shape:
         raise ShapeError(
             describe(
@@ -223,9 +224,11 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
                 "Broadcast or reshape the gradient",
             )
         )
+    if create_graph:  # what is recorded may be windows on it
+        tensor = lasting(holder)
+        own_memory(tensor)
+        return conjugated(tensor)
     tensor = conjugated(tensor)
-    if create_graph:
-        return tensor
     value = tensor._value if tensor._trace is None else tensor.detach()._value
     if value.dtype != dtype:
         return value.astype(dtype)

@@ -2,64 +2,52 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Sequence
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from threading import get_ident
 from typing import Any, ClassVar
 
+from numpy import float64, ndarray
+
+from wengert.core.aval import Aval
 from wengert.core.cotangent import unbroadcast
-from wengert.core.source import speaks_for
-from wengert.core.tensor import Tensor
-from wengert.core.views import current
+from wengert.core.kinds import Linear
+from wengert.core.recording import SPECIAL
+from wengert.core.source import SPEAKERS, speaks_for
+from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.watch import WATCHES
 from wengert.primitives.elementwise import passed
-from wengert.primitives.joining import pad
-from wengert.primitives.shapes import reshape
 from wengert.traces.lifting import lifted, lifted_output
-from wengert.traces.parts import Part
-from wengert.traces.plain_sweep import Sweep
-from wengert.traces.recorders import single_function
-from wengert.traces.sweep_errors import released
-from wengert.traces.tape import RELEASED, Binary, LargeBinary, LargeUnary, Node, Record, Single, Tape, Unary
+from wengert.traces.parts import Gathered, Part
+from wengert.traces.plain_sweep import FOR_GOOD, Sweep, has_mask
+from wengert.traces.sweep_errors import misshapen, released
+from wengert.traces.tape import CREATED, RELEASED, Binary, LargeBinary, LargeUnary, Node, Record, Single, Tape, Unary
 
 __all__ = ["RecordedSweep"]
 
-padded = single_function(pad)
-reshaping = single_function(reshape)
-FEW = 256
 
+def discreet(pull: Callable[..., None]) -> Callable[..., None]:
+    """Let what a method records be the node's without a look at the stack, if nobody but the library runs meanwhile."""
 
-def reshaped(ct: Any, shape: tuple[int, ...]) -> Any:
-    """Return a cotangent in another shape."""
-    return current(reshaping(ct, {"shape": shape, "order": "C"}))
+    @functools.wraps(pull)
+    def pull_alone(self: RecordedSweep, node: Node, ct: Any, *owns: bool) -> None:
+        unpacks = type(node) is Record and node.unpack is not None
+        if not node.primitive.discreet or unpacks or node.hooks is not None:
+            pull(self, node, ct, *owns)
+            return
+        SPEAKERS[self.thread] = node
+        try:
+            pull(self, node, ct, *owns)
+        finally:
+            SPEAKERS.pop(self.thread, None)
 
-
-def placing(shape: tuple[int, ...], index: Sequence[Any]) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]] | None:
-    """Return the shape of a part with all axes of the whole, and how many zeros there are around it.
-
-    None if the index has other entries than integers and slices without steps.
-
-    >>> placing((5, 4), (-1, slice(1, 3)))
-    ((1, 2), ((4, 0), (1, 1)))
-    """
-    if len(index) > len(shape):
-        return None
-    lengths, widths = list(shape), [(0, 0)] * len(shape)
-    for i, entry in enumerate(index):
-        length = shape[i]
-        if type(entry) is int:
-            start, stop = entry % length, entry % length + 1
-        elif type(entry) is slice and entry.step in (None, 1):
-            start, stop, _ = entry.indices(length)
-            stop = max(start, stop)
-        else:
-            return None
-        lengths[i], widths[i] = stop - start, (start, length - stop)
-    return tuple(lengths), tuple(widths)
+    return pull_alone
 
 
 class RecordedSweep(Sweep):
     """Be a sweep that is itself recorded: cotangents are Tensors, and residuals the Tensors that they were."""
 
-    __slots__ = ("tape",)
+    __slots__ = ("tape", "thread")
 
     def __init__(
         self,
@@ -70,6 +58,7 @@ class RecordedSweep(Sweep):
     ) -> None:
         super().__init__(retain, wanted, watch)
         self.tape = tape
+        self.thread = get_ident()
 
     def residuals(self, node: Node) -> tuple[Any, Sequence[Any]]:
         """Return the saved output and operands of a node as the Tensors that they were."""
@@ -77,6 +66,7 @@ class RecordedSweep(Sweep):
         tensors = [None if x is None else lifted(x, p, self.tape) for x, p in zip(operands, node.parents, strict=True)]
         return None if out is None else lifted_output(out, node, self.tape), tensors
 
+    @discreet
     @speaks_for("node")
     def pull_unary(self, node: Unary, ct: Any) -> None:
         """Run the rule of an elementwise operation on one operand."""
@@ -93,6 +83,7 @@ class RecordedSweep(Sweep):
         )
         self.add(node.parent, c, False)
 
+    @discreet
     @speaks_for("node")
     def pull_binary(self, node: Binary, ct: Any, _owns: bool) -> None:
         """Run the rules of an elementwise operation on two operands."""
@@ -112,12 +103,14 @@ class RecordedSweep(Sweep):
                     c = unbroadcast(c, parent.shape)
                 self.add(parent, c, False)
 
+    @discreet
     @speaks_for("node")
     def pull_single(self, node: Single, ct: Any, owns: bool) -> None:
         """Run the rule of an operation with parameters on one operand."""
         x, out, tape = node.x, node.out, self.tape
         if x is None and out is None:
-            super().pull_single(node, ct, owns)
+            if node.primitive.kind != "linear" or not self.pull_as_one(node, ct, node.keywords):
+                super().pull_single(node, ct, owns)
             return
         if x is RELEASED:
             raise released(node)
@@ -128,31 +121,84 @@ class RecordedSweep(Sweep):
         (c,) = node.primitive.vjp(ct, out, (x,), (node.parent,), node.keywords)
         self.hand_out(node, (node.parent,), (c,), ct, fresh=node.primitive.fresh)
 
+    def pull_as_one(
+        self, node: Single | Part, ct: Any, params: Mapping[str, Any], constants: Sequence[Any] = ()
+    ) -> bool:
+        """Record the transpose of a linear operation as one operation, and tell whether that was possible.
+
+        It is where cotangents are real arrays that this tape records, or nobody.
+        """
+        if type(ct) is not Tensor:  # a constant that a rule gave
+            return False
+        value, trace, parent = ct._value, ct._trace, node.parent
+        if (
+            (type(value) is not ndarray and type(value) is not float64)
+            or (trace is not None and trace is not self.tape)
+            or value.dtype.kind != "f"
+            or parent.dtype.kind != "f"
+            or node.primitive.gives_number
+            or SPECIAL
+            or WATCHES
+        ):
+            return False
+        primitive: Linear = node.primitive
+        out = primitive.transposes[0](value, parent, *constants, **params)
+        if out.shape != parent.shape:
+            raise misshapen(node, out.shape, parent.shape)
+        if out is value:
+            self.add(parent, ct, False)
+            return True
+        made = None
+        if trace is not None:
+            made = Single()
+            made.number = next(CREATED)
+            aval = Aval(parent.shape, parent.dtype)
+            made.primitive, made.keywords = primitive.transposition(aval, params, constants)
+            made.shape, made.dtype = out.shape, out.dtype
+            made.hooks = None
+            made.code, made.offset = node.code, node.offset
+            made.parent = ct._node
+            made.x = made.out = None
+        self.add(parent, make_tensor(out, trace, made), primitive.fresh)
+        return True
+
+    @discreet
     @speaks_for("node")
     def pull_part(self, node: Part, ct: Any, owns: bool) -> None:
-        """Put zeros around the cotangent of a part, where that is best: its cotangent is a part again.
+        """Put zeros around the cotangent of a part: its cotangent is a part again."""
+        if not self.pull_first(node, ct, ()):
+            super().pull_part(node, ct, owns)
 
-        That is for a good part of the whole, or a small whole, whose cotangent is not being added up yet, unless a
-        rule gave the cotangent as a constant.
+    @discreet
+    @speaks_for("node")
+    def pull_gathered(self, node: Gathered, ct: Any, owns: bool) -> None:
+        """Put zeros around the cotangents of elements likewise."""
+        arrays = node.arrays
+        if self.masked >= 0 and has_mask(arrays):
+            self.masked = FOR_GOOD
+        if not self.pull_first(node, ct, arrays):
+            super().pull_gathered(node, ct, owns)
+
+    def pull_first(self, node: Part, ct: Any, arrays: Sequence[Any]) -> bool:
+        """Record the reading of a part backwards as one operation, and tell whether that was best.
+
+        It is not where the cotangent of the whole is being added up already: there is a buffer for that.
         """
         parent = node.parent
-        size = math.prod(parent.shape)
-        added = type(ct) is not Tensor or parent in self.cts or (size > FEW and 4 * ct.size < size)
-        place = None if added else placing(parent.shape, node.index)
-        if place is None:
-            super().pull_part(node, ct, owns)
-            return
-        if node.used:
-            raise released(node)
-        node.used = not self.retain
-        shape, widths = place
-        self.add(parent, padded(ct if ct.shape == shape else reshaped(ct, shape), {"widths": widths}), True)
+        if node.used or parent in self.cts or parent is self.newest:
+            return False
+        done = self.pull_as_one(node, ct, node.params, arrays)
+        node.used = done and not self.retain
+        return done
+
+    pull = discreet(Sweep.pull)
 
     pulls: ClassVar[dict[type[Node], Callable[..., None]]] = {
-        **Sweep.pulls,
+        **{kind: discreet(pull) for kind, pull in Sweep.pulls.items()},
         Single: pull_single,
-        Record: Sweep.pull,
+        Record: pull,
         Part: pull_part,
-        LargeUnary: Sweep.pull,
-        LargeBinary: Sweep.pull,
+        Gathered: pull_gathered,
+        LargeUnary: pull,
+        LargeBinary: pull,
     }
