@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import collections
-import dataclasses
 import enum
 import functools
 import types
@@ -22,6 +21,7 @@ __all__ = [
     "STATIC",
     "flatten",
     "flatten_prefix",
+    "is_dataclass",
     "library",
     "map_leaves",
     "nested_too_deeply",
@@ -115,12 +115,17 @@ def is_container(kind: type[Any]) -> bool:
     """Tell whether instances of a class are containers."""
     if issubclass(kind, dict | list | tuple):
         return not issubclass(kind, enum.Enum)
-    return dataclasses.is_dataclass(kind) or kind in REGISTERED
+    return is_dataclass(kind) or kind in REGISTERED
+
+
+def is_dataclass(kind: type[Any]) -> bool:
+    """Tell whether a class is one, as `dataclasses` does, which takes a millisecond to import."""
+    return hasattr(kind, "__dataclass_fields__")
 
 
 def register_on_sight(kind: type[Any]) -> None:
     """Let the fields of a dataclass, or the items of a subclass of dict, list or tuple, be children."""
-    if dataclasses.is_dataclass(kind):
+    if is_dataclass(kind):
         register_dataclass(kind)
     elif issubclass(kind, dict):
         register_mapping(kind)
@@ -158,6 +163,8 @@ def register(
 
 def register_dataclass(kind: type[Any]) -> None:
     """Let the fields of a dataclass be children, but for static ones, unless these hold what is being traced."""
+    import dataclasses  # the class's module has loaded it
+
     fields = dataclasses.fields(kind)
     hints = annotations_of(kind)
     static = [f.name for f in fields if f.metadata.get(STATIC, is_static(hints.get(f.name)))]

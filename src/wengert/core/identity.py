@@ -11,13 +11,13 @@ from __future__ import annotations
 import marshal
 import weakref
 from collections.abc import Hashable, Mapping
-from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from wengert._digests import digest_of as digest_of_bytes
+from wengert._tree import is_dataclass
 from wengert.core.memory import may_change
 from wengert.core.order import axes_in_memory, is_full
 from wengert.core.primitive import Primitive
@@ -181,9 +181,12 @@ def identity_of_static(value: Any) -> Hashable:
         return type(value), tuple(map(identity_of_static, value))
     if isinstance(value, frozenset):
         return type(value), frozenset(map(identity_of_static, value))
-    if is_dataclass(value) and type(value).__eq__ is not object.__eq__ and not isinstance(value, type):
+    kind: Any = type(value)
+    if is_dataclass(kind) and kind.__eq__ is not object.__eq__:
+        from dataclasses import fields  # the class's module has loaded it
+
         hash(value)
-        return type(value), tuple([identity_of_static(getattr(value, x.name)) for x in fields(value) if x.compare])
+        return kind, tuple([identity_of_static(getattr(value, x.name)) for x in fields(value) if x.compare])
     if isinstance(value, float | complex | np.generic):
         return identity(value)
     hash(value)
