@@ -73,6 +73,17 @@ def test_options_of_ufuncs() -> None:
     assert out.tolist() == [sp.erf(0.5), 0.0]
 
 
+def test_derivatives_where_parts_of_formulas_have_poles_or_overflow() -> None:
+    slope = wg.grad(sp.zeta)
+    assert slope(0.0) == pytest.approx(-np.log(2 * np.pi) / 2, rel=1e-13)
+    assert wg.grad(slope)(0.0) == pytest.approx(-2.006356455908585, rel=1e-13)
+    slope = wg.grad(sp.log_ndtr)
+    for x in (29.0, 37.0, 39.0):
+        assert wg.grad(slope)(x) == pytest.approx(-x * slope(x), rel=1e-12)
+    slope = wg.grad(lambda x: sp.shichi(x)[0])
+    assert wg.grad(slope)(1e-9) == pytest.approx(1e-9 / 3, rel=1e-12)
+
+
 def test_what_has_no_derivative_says_so() -> None:
     with pytest.raises(DtypeError, match=r"scipy.special.jv: the order v, which is being differentiated; an operand"):
         wg.grad(lambda v: sp.jv(v, 2.0))(3.0)

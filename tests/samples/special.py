@@ -104,6 +104,8 @@ ELEMENTARY = [
     *(of(ufunc, [0.6, 1.3], [0.4, -1.5]) for ufunc in (sp.huber, sp.pseudo_huber)),
     *(of(ufunc, [0.6, 1.3], [0.5, -0.4]) for ufunc in (sp.boxcox, sp.boxcox1p, sp.inv_boxcox, sp.inv_boxcox1p)),
     derivative("exprel_derivative", [0.3, -4.2], order=1),
+    derivative("sinhc_derivative", [0.3, -4.2], order=1),
+    derivative("normal_hazard", [0.3, -1.2]),
     derivative("log1p_ratio", [0.3, 2.2], order=1),
     of(sp.spence, [0.3 + 0.2j, 1.1 - 0.4j]),
 ]

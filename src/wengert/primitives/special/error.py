@@ -10,7 +10,7 @@ import scipy.special as sp
 
 from wengert.core.declare import elementwise
 from wengert.core.kinds import Elementwise
-from wengert.primitives.special.declaration import at_once, flat, several, special
+from wengert.primitives.special.declaration import at_once, flat, is_complex, several, special
 from wengert.primitives.special.quadrature import LEGENDRE
 
 __all__ = ["dawsn_derivative", "erfcx_derivative", "normal_density"]
@@ -116,7 +116,30 @@ special(sp.wofz, lambda t, _out, x: t * at_once(wofz_derivative, x, order=1))
 # The normal distribution
 
 special(sp.ndtr, lambda t, _out, x: t * normal_density(x))
-special(sp.log_ndtr, lambda t, _out, x: t / (ROOT_HALF_PI * sp.erfcx(x * -ROOT_HALF)))
+
+
+def hazard_value(x: Any) -> Any:
+    """Evaluate the density over the distribution function, the derivative of whose logarithm it is."""
+    return 1 / (ROOT_HALF_PI * sp.erfcx(x * -ROOT_HALF))
+
+
+def hazard_slope(x: Any) -> Any:
+    """Return the derivative of the logarithm of `normal_hazard`, in which nothing overflows.
+
+    With f = erfcx(u) at u = -x / sqrt(2) it is f' / f / sqrt(2), where f' / f = 2 u - 2 / (sqrt(pi) f).
+    """
+    u = x * -ROOT_HALF
+    if is_complex(x):
+        return ROOT_HALF * (at_once(erfcx_derivative, u, order=1) / sp.erfcx(u))
+    right = np.maximum(u, 0.0)
+    quotient = at_once(erfcx_derivative, right, order=1) / sp.erfcx(right)
+    return ROOT_HALF * np.where(u < 0, 2 * u - 2 / ROOT_PI / sp.erfcx(u), quotient)
+
+
+normal_hazard: Elementwise = elementwise(
+    "normal_hazard", hazard_value, d=lambda t, out, x: t * out * hazard_slope(x), singular=True
+)
+special(sp.log_ndtr, lambda t, _out, x: t * at_once(normal_hazard, x))
 special(sp.ndtri, lambda t, out, _x: t * ROOT_TWO_PI * np.exp(out * out / 2))
 special(sp.ndtri_exp, lambda t, out, _x: t * (ROOT_HALF_PI * sp.erfcx(out * -ROOT_HALF)))
 special(

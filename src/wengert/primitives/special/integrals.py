@@ -12,7 +12,7 @@ from wengert.core.declare import elementwise
 from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import at_once, flat, refusing, several, special
 from wengert.primitives.special.quadrature import LEGENDRE
-from wengert.primitives.special.quotients import exprel_derivative
+from wengert.primitives.special.quotients import sinhc_derivative
 
 __all__ = ["elliptic_derivative", "incomplete_elliptic_derivative"]
 
@@ -32,7 +32,7 @@ special(sp.expi, lambda t, _out, x: t * np.exp(x) / x)
 special(sp.exp1, lambda t, _out, x: -t * np.exp(-x) / x)
 special(sp.expn, refusing("expn", "the order n"), expn_rule)
 several(sp.sici, lambda x: np.sinc(x / np.pi), lambda x: np.cos(x) / x)
-several(sp.shichi, lambda x: at_once(exprel_derivative, x, order=0) * (1 + np.exp(-x)) / 2, lambda x: np.cosh(x) / x)
+several(sp.shichi, lambda x: at_once(sinhc_derivative, x, order=0), lambda x: np.cosh(x) / x)
 
 
 # Complete elliptic integrals: (pi / 2) 2F1(+-1/2, 1/2; 1; m)

@@ -18,7 +18,7 @@ from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import at_once, flat, is_complex, special
 from wengert.primitives.special.quadrature import LEGENDRE
 
-__all__ = ["exprel_derivative", "log1p_ratio"]
+__all__ = ["exprel_derivative", "log1p_ratio", "sinhc_derivative"]
 
 Slope = Callable[[Any, int], Any]
 
@@ -63,6 +63,9 @@ def exprel_value(x: Any) -> Any:
 
 exprel_derivative = quotient("exprel_derivative", exprel_value, lambda x, _n: np.exp(x), near=3.0)
 log1p_ratio = quotient("log1p_ratio", lambda x: np.log1p(x) / x, slope_of_log1p, near=0.5)
+sinhc_derivative = quotient(
+    "sinhc_derivative", lambda x: np.sinh(x) / x, lambda x, n: np.cosh(x) if n % 2 else np.sinh(x), near=3.0
+)
 special(sp.exprel, lambda t, _out, x: t * at_once(exprel_derivative, x, order=1))
 
 
