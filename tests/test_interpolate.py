@@ -484,3 +484,29 @@ def test_knots_more_than_needed_at_the_ends_are_scipys(first: int, last: int) ->
         np.testing.assert_allclose(interpolate.BSpline(t, c, 3)(x, nu), want, rtol=1e-13, atol=1e-13)
         traced = wg.jit(lambda t, nu=nu: interpolate.BSpline(t, c, 3)(x, nu))
         np.testing.assert_allclose(traced(t), want, rtol=1e-13, atol=1e-13)
+
+
+def test_splines_of_plain_tensors_are_computed_as_those_that_are_recorded() -> None:
+    x, y, z = np.linspace(0, 1, 7), np.cos(np.arange(7.0)), np.array([[-0.5, 0.3], [np.nan, 2.0]])
+    makers = [
+        lambda y: interpolate.make_interp_spline(x, y)(z),
+        lambda y: interpolate.make_interp_spline(x, y, 2)(z, 1),
+        lambda y: interpolate.make_interp_spline(x, y, bc_type=([(1, 0.5)], [(2, 0.0)]))(z, 5),
+        lambda y: interpolate.make_lsq_spline(x, y, x[[0, 0, 3, 6, 6]], 1)(0.25),
+        lambda y: interpolate.CubicSpline(x, y, bc_type=((1, wg.tensor(0.5)), "natural"))(z, 1),
+        lambda y: interpolate.PchipInterpolator(x, y)(z),
+        lambda y: interpolate.Akima1DInterpolator(x, y)(z),
+    ]
+    for make in makers:
+        recorded = make(wg.tensor(y, requires_grad=True))
+        assert recorded.requires_grad
+        found = make(wg.tensor(y))
+        assert type(found) is wg.Tensor
+        assert not found.requires_grad
+        np.testing.assert_array_equal(found.numpy(), recorded.detach().numpy())
+
+
+def test_division_by_zero_in_splines_is_told_at_the_users_line() -> None:
+    with pytest.warns(RuntimeWarning) as told:
+        interpolate.BSpline([0.0, 0.0, 1.0, 1.0], wg.tensor([1.0, np.inf]), 1)(wg.tensor([0.0, 0.5]))
+    assert told[0].filename == __file__

@@ -40,6 +40,8 @@ FOOT = """
 exponential overflows from 710 on, so keep arguments below.
 """
 
+NORMAL = sys.float_info.min
+"""Smaller numbers have fewer digits."""
 SMALLEST = 1e-20
 """Second derivatives that much smaller than first ones are what differences leave of zero."""
 Range = tuple[float, float]
@@ -269,8 +271,8 @@ DISTRIBUTION = [
     Row("pdtrc", lambda m: mp.gammainc(4, 0, m, regularized=True), [(0.1, 30)], fixed=(3.0,)),
     Row("stdtr", student, [(0.5, 100), (-8, 8)], whole=True),
     Row("stdtrit", student_quantile, [(1, 100), (1e-3, 0.4)], slow=True),
-    Row("fdtr", f_integral, [(0.5, 40), (0.5, 40), (0.1, 4)], whole=True),
-    Row("fdtrc", lambda m, n, x: -f_integral(m, n, x), [(0.5, 40), (0.5, 40), (0.1, 4)], whole=True),
+    Row("fdtr", f_integral, [(0.5, 40), (0.5, 40), (0.1, 4)], first=1e-11, whole=True),
+    Row("fdtrc", lambda m, n, x: -f_integral(m, n, x), [(0.5, 40), (0.5, 40), (0.1, 4)], first=1e-11, whole=True),
     Row("fdtri", quantile(scipy.special.fdtri, f_lower), [(1, 40), (1, 40), (0.01, 0.9)], slow=True),
 ]
 
@@ -459,7 +461,7 @@ def errors(row: Row, points: int, seed: int = 0) -> Iterator[tuple[int, int, flo
         for operand in range(len(row.ranges)):
             for order, (found, right, slack) in enumerate(compared(row, operand, point)):
                 same = found == float(right)  # also where both are too large or too small for a float
-                yield operand, order, 0.0 if same else float(abs(found - right) / (abs(right) + slack)), point
+                yield operand, order, 0.0 if same else float(abs(found - right) / (abs(right) + slack + NORMAL)), point
 
 
 def text(number: float) -> str:

@@ -16,11 +16,11 @@ from numpy import generic, ndarray
 
 from wengert._unregistered import unregister
 from wengert.core.complaints import SETTINGS, raising
-from wengert.core.tensor import DIRECT, Tensor, make_tensor
+from wengert.core.tensor import DIRECT, Tensor, make_tensor, wrapped_constants
 from wengert.core.views import ALIAS
 from wengert.core.watch import WATCHES
 
-__all__ = ["BY_NUMPY", "by_itself", "by_numpy", "computed", "enter_by_numpy", "joined"]
+__all__ = ["BY_NUMPY", "by_arrays", "by_itself", "by_numpy", "computed", "enter_by_numpy", "joined"]
 
 unregister(globals())  # what would warn goes the general way, and warns there
 Function = Callable[..., Any]
@@ -180,14 +180,47 @@ def joined(function: Function, operands: Any, *args: Any) -> Tensor | None:
     return make_tensor(out, None, None) if out.ndim else None
 
 
-def array_of(x: Tensor) -> Any:
-    """Return the array of a plain Tensor, that of a view as it is now; None of one that is traced, or no array."""
+def by_arrays(function: Function) -> Function:
+    """Return a function that computes with the arrays of plain Tensors, where all of its operands are such.
+
+    That is for what is composed of many of NumPy's functions, each of which takes several times as long for Tensors.
+
+    Args:
+        function: of Tensors, arrays and others by position; its result, or tuple of them, is in memory of its own.
+    """
+
+    @functools.wraps(function)
+    def compute(*args: Any) -> Any:
+        values = []
+        any_tensor = False
+        for x in args:
+            if type(x) is Tensor:
+                any_tensor = True
+                if (x := array_of(x, scalars=True)) is None:
+                    return function(*args)
+            values.append(x)
+        if WATCHES or not any_tensor:
+            return function(*args)
+        try:
+            found = under(SETTINGS, function, values, {})
+        except GIVEN_UP:  # the general way says more
+            return function(*args)
+        return wrapped_constants(found)
+
+    return compute
+
+
+def array_of(x: Tensor, scalars: bool = False) -> Any:
+    """Return the array of a plain Tensor, that of a view as it is now; None of one that is traced, or no array.
+
+    A NumPy scalar counts as one if asked for.
+    """
     trace = x._trace
     if trace is not None:
         if trace is not ALIAS or x._value.base._trace is not None:
             return None
         x = x._value.current()
-    return x._value if type(x._value) is ndarray else None
+    return x._value if type(x._value) is ndarray or (scalars and isinstance(x._value, generic)) else None
 
 
 def under(settings: Any, function: Function, values: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

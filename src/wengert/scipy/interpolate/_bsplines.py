@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
+from wengert.core.plain import by_arrays
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.scipy.interpolate._piecewise import integral
@@ -16,11 +17,14 @@ from wengert.scipy.interpolate._samples import beside, interval, numbers, rearra
 __all__ = ["BSpline", "basis", "knots_of"]
 
 
-def basis(t: Any, k: int, x: Any, left: Any, nu: int = 0) -> list[Any]:
-    """Return the B-splines, or derivatives of them, that are not zero in the interval `left` of each place.
+@by_arrays
+def basis(t: Any, k: int, x: Any, left: Any, nu: int = 0) -> Any:
+    """Return in rows the B-splines, or derivatives of them, that are not zero in the interval `left` of each place.
 
     (C. de Boor, *A Practical Guide to Splines*, 1978, chapter 10; the last `nu` steps are those of derivatives.)
     """
+    if nu > k:
+        return np.zeros((k + 1, *x.shape))
     knots = {n: t[left + n] for n in range(1 - k, k + 1)}
     over = widths_apart if ends_apart(t, k) else widths
     found: list[Any] = [np.ones(x.shape)]
@@ -32,7 +36,7 @@ def basis(t: Any, k: int, x: Any, left: Any, nu: int = 0) -> list[Any]:
             left_part, right_part = (-share, share) if j > k - nu else (share * (high - x), share * (x - low))
             following[-1:] = [following[-1] + left_part if following else left_part, right_part]
         found = following
-    return found
+    return np.stack([weight + np.zeros(x.shape) for weight in found] if nu == k else found)
 
 
 def ends_apart(t: Any, k: int) -> bool:
@@ -69,6 +73,23 @@ def knots_of(name: str, value: Any, k: int) -> Any:
             needed = "finite ones that do not decrease, and not all equal, are needed"
             raise ValueError(describe(name, "knots out of order", needed, "Sort them"))
     return t
+
+
+@by_arrays
+def values_of(t: Any, c: Any, k: int, places: Any, nu: int, beyond: Any, axis: int) -> Any:
+    """Return values of a spline, or of a derivative."""
+    count = t.shape[0] - k - 1
+    first, last = t[k], t[count]
+    if beyond == "periodic":
+        places = first + (places - first) % (last - first)
+    left = interval(t, places, k, count - 1)
+    rows = c[left[None] + np.arange(-k, 1).reshape(-1, *(1,) * places.ndim)]
+    found = np.sum(rows * beside(basis(t, k, places, left, nu), rows), axis=0)
+    if beyond is False or beyond == "periodic":
+        found = np.where(beside((places >= first) & (places <= last), found), found, np.nan)
+    elif nu >= k:
+        found = np.where(beside(np.isnan(places), found), np.nan, found)
+    return rearranged(found, places.ndim, axis)
 
 
 class BSpline:
@@ -134,23 +155,7 @@ class BSpline:
             extrapolate: see the class.
         """
         beyond = self.extrapolate if extrapolate is None else extrapolate
-        places = numbers(x)
-        first, last = self.t[self.k], self.t[self.count]
-        if beyond == "periodic":
-            places = first + (places - first) % (last - first)
-        left = interval(self.t, places, self.k, self.count - 1)
-        rows = [self.c[left - self.k + i] for i in range(self.k + 1)]
-        found: Any = 0.0
-        if nu <= self.k:
-            for row, weight in zip(rows, basis(self.t, self.k, places, left, nu), strict=True):
-                found = found + row * beside(weight, row)
-        else:
-            found = np.zeros_like(rows[0])
-        if beyond is False or beyond == "periodic":
-            found = np.where(beside((places >= first) & (places <= last), found), found, np.nan)
-        elif nu >= self.k:
-            found = np.where(beside(np.isnan(places), found), np.nan, found)
-        return rearranged(found, places.ndim, self.axis)
+        return values_of(self.t, self.c, self.k, numbers(x), nu, beyond, self.axis)
 
     def derivative(self, nu: int = 1) -> BSpline:
         """Return a derivative as a spline."""

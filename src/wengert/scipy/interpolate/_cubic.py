@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
+from wengert.core.plain import by_arrays
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.matrix_equations import banded_solution
@@ -16,6 +17,7 @@ from wengert.scipy.interpolate._samples import beside, increasing, numbers, samp
 __all__ = ["Akima1DInterpolator", "CubicHermiteSpline", "CubicSpline", "PchipInterpolator", "pchip_interpolate"]
 
 
+@by_arrays
 def hermite(x: Any, y: Any, slopes: Any) -> Any:
     """Return the coefficients of the cubic polynomials with these values and slopes at their ends."""
     width = beside(np.diff(x), y)
@@ -69,6 +71,7 @@ def one_sided(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
     return np.where(turned, 0.0, np.where(steep, 3.0 * m0, slope))
 
 
+@by_arrays
 def monotone_slopes(x: Any, y: Any) -> Any:
     """Return weighted harmonic means of the slopes on both sides, and 0 where these differ in sign.
 
@@ -122,6 +125,7 @@ def pchip_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
     return found.derivative(der)(x) if np.ndim(der) == 0 else [found.derivative(nu)(x) for nu in der]
 
 
+@by_arrays
 def akima_slopes(x: Any, y: Any, method: str) -> Any:
     """Return means of the slopes on both sides, each weighted by how much it changes on the other.
 
@@ -233,6 +237,7 @@ def solved(bands: Any, right: Any) -> Any:
     return banded_solution(bands, flat, 1, 1).reshape(right.shape)
 
 
+@by_arrays
 def spline_slopes(x: Any, y: Any, conditions: list[Condition]) -> Any:
     """Return the slopes that make second derivatives go on (C. de Boor, *A Practical Guide to Splines*, 1978)."""
     count = y.shape[0]

@@ -200,9 +200,7 @@ class TensorSpline:
             left = interval(t, x, k, t.shape[0] - k - 2)
             places = left[:, None] - k + np.arange(k + 1)
             index.append(places.reshape(-1, *(k + 1 if i == axis else 1 for i in range(rank))))
-            zeros = np.zeros(x.shape)
-            own = [zeros] * (k + 1) if order > k else basis(t, k, x, left, order)
-            weights.append(np.stack([weight + zeros for weight in own], axis=-1))
+            weights.append(basis(t, k, x, left, order).T)
         found = self.c[tuple(index)]
         for weight in weights:
             found = np.sum(found * beside(weight, found), axis=1)

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from wengert.core.plain import by_arrays
 from wengert.errors import ShapeError, describe
 from wengert.scipy.interpolate._samples import beside, increasing, interval, numbers, rearranged
 
@@ -27,6 +28,22 @@ def power_sum(coefficients: Sequence[Any], s: Any, nu: int = 0) -> Any:
         total = total + (term * float(math.perm(order, nu)) if nu else term)
         power = s if power is None else power * s
     return total
+
+
+@by_arrays
+def values_of(c: Any, breaks: Any, places: Any, nu: int, beyond: Any, axis: int) -> Any:
+    """Return values of a piecewise polynomial, or of a derivative."""
+    first, last = breaks[0], breaks[-1]
+    if beyond == "periodic":
+        places = first + (places - first) % (last - first)
+    j = interval(breaks, places, 0, breaks.shape[0] - 2)
+    c = c[:, j]
+    found = c[0] * 0.0 if nu >= len(c) else power_sum(c, beside(places - breaks[j], c[0]), nu)
+    if beyond is False:
+        found = np.where(beside((places >= first) & (places <= last), found), found, np.nan)
+    elif len(c) <= nu + 1:  # a constant does not see that a place is NaN
+        found = np.where(beside(np.isnan(places), found), np.nan, found)
+    return rearranged(found, places.ndim, axis)
 
 
 class PPoly:
@@ -74,18 +91,7 @@ class PPoly:
             extrapolate: see the class.
         """
         beyond = self.extrapolate if extrapolate is None else extrapolate
-        places = numbers(x)
-        first, last = self.x[0], self.x[-1]
-        if beyond == "periodic":
-            places = first + (places - first) % (last - first)
-        j = interval(self.x, places, 0, self.x.shape[0] - 2)
-        c = self.c[:, j]
-        found = c[0] * 0.0 if nu >= len(c) else power_sum(c, beside(places - self.x[j], c[0]), nu)
-        if beyond is False:
-            found = np.where(beside((places >= first) & (places <= last), found), found, np.nan)
-        elif len(c) <= nu + 1:  # a constant does not see that a place is NaN
-            found = np.where(beside(np.isnan(places), found), np.nan, found)
-        return rearranged(found, places.ndim, self.axis)
+        return values_of(self.c, self.x, numbers(x), nu, beyond, self.axis)
 
     def derivative(self, nu: int = 1) -> PPoly:
         """Return a derivative as a piecewise polynomial."""

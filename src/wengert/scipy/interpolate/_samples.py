@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor
+from wengert.core.plain import by_arrays
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, describe
 from wengert.primitives.interpolation import within
@@ -45,9 +46,10 @@ def samples(name: str, value: Any, axis: int, count: int) -> tuple[Any, int]:
     return np.moveaxis(y, at, 0), at
 
 
+@by_arrays
 def interval(breaks: Any, x: Any, first: int, last: int) -> Any:
     """Return the interval [b[j], b[j + 1]) that each x lies in; the first and last ones go on."""
-    return np.clip(np.searchsorted(breaks, x, side="right") - 1, first, last)
+    return np.minimum(np.maximum(np.searchsorted(breaks, x, side="right") - 1, first), last)
 
 
 def beside(x: Any, like: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.plain import by_arrays
 from wengert.core.tensor import is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.primitives.matrix_equations import banded_solution
@@ -21,6 +22,7 @@ Conditions = Sequence[tuple[int, Any]]
 """Derivatives that are given at an end: their orders and values."""
 
 
+@by_arrays
 def not_a_knot(x: Any, k: int) -> Any:
     """Return the knots of a spline whose polynomials do not change at the places beside the ends."""
     middle = x if k % 2 else (x[1:] + x[:-1]) / 2
@@ -118,32 +120,31 @@ def make_interp_spline(
 
 def coefficients(t: Any, k: int, places: Any, heights: Any, left: Conditions, right: Conditions) -> Any:
     """Return the coefficients of the spline through samples, with derivatives given at its ends."""
-    count = t.shape[0] - k - 1
-    inside = interval(t, places, k, count - 1)
-    rows = [
-        *[(basis(t, k, places[:1], inside[:1], order), inside[:1]) for order, _ in left],
-        (basis(t, k, places, inside), inside),
-        *[(basis(t, k, places[-1:], inside[-1:], order), inside[-1:]) for order, _ in right],
-    ]
-    weights = [np.concatenate([as_row(row[i], where) for row, where in rows]) for i in range(k + 1)]
-    values = np.concatenate([*[v[None] for _, v in left], heights, *[v[None] for _, v in right]])
+    values = heights
+    if left or right:
+        values = np.concatenate([*[v[None] for _, v in left], heights, *[v[None] for _, v in right]])
     if not values.size:
         return values
-    bands = banded(np.stack(weights), np.concatenate([where for _, where in rows]), k)
-    return banded_solution(bands, values.reshape(count, -1), k, k).reshape(values.shape)
+    bands = banded(t, k, places, [order for order, _ in left], [order for order, _ in right])
+    return banded_solution(bands, values.reshape(values.shape[0], -1), k, k).reshape(values.shape)
 
 
-def as_row(weight: Any, like: Any) -> Any:
-    """Return the values of a B-spline at places, which may all be the number 0."""
-    return weight + np.zeros(like.shape)
-
-
-def banded(weights: Any, left: Any, k: int) -> Any:
+@by_arrays
+def banded(t: Any, k: int, places: Any, first: Sequence[int], last: Sequence[int]) -> Any:
     """Return the matrix of B-splines at places as its diagonals: element (i, j) stands at (k + i - j, j).
 
-    Row i has `weights[:, i]` in its columns from left[i] - k on.
+    Rows before and behind are those of derivatives of some orders at the first and last place.
     """
-    count = weights.shape[1]
+    inside = interval(t, places, k, t.shape[0] - k - 2)
+    rows = [
+        *[(basis(t, k, places[:1], inside[:1], order), inside[:1]) for order in first],
+        (basis(t, k, places, inside), inside),
+        *[(basis(t, k, places[-1:], inside[-1:], order), inside[-1:]) for order in last],
+    ]
+    weights, left = rows[0]
+    if len(rows) > 1:
+        weights, left = (np.concatenate(parts, axis=-1) for parts in zip(*rows, strict=True))
+    count = left.shape[0]
     column = np.arange(count)
     row = column + np.arange(2 * k + 1)[:, None] - k
     inside = (row >= 0) & (row < count)
@@ -214,10 +215,11 @@ def make_lsq_spline(
     return BSpline.construct_fast(knots, found, k, axis=at)
 
 
-def dense(weights: Sequence[Any], first: Any, count: int) -> Any:
+@by_arrays
+def dense(weights: Any, first: Any, count: int) -> Any:
     """Return the matrix of B-splines at places; its columns go round."""
     matrix: Any = 0.0
     for i, weight in enumerate(weights):
         here = ((first + i) % count)[:, None] == np.arange(count)
-        matrix = matrix + np.where(here, as_row(weight, first)[:, None], 0.0)
+        matrix = matrix + np.where(here, weight[:, None], 0.0)
     return matrix
