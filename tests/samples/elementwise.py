@@ -11,7 +11,7 @@ import numpy as np
 from tests.samples.base import Sample, fixed, integers, normal, positive, sample, spaced, uniform
 from wengert.core.dispatch import apply
 from wengert.core.primitive import PRIMITIVES
-from wengert.primitives import elementwise
+from wengert.primitives import elementwise, trigonometric
 
 Array = np.ndarray[Any, Any]
 COMPLEX = normal(3, seed=1) + 1j * normal(3, seed=2)
@@ -166,8 +166,8 @@ DERIVATIVES = [
     *(sample(name, getattr(np, name), COMPLEX) for name in INVERSES),
     *unary(special("logistic", base=1, sign=1)),
     *unary(special("logistic", base=2, sign=-1)),
-    sample("angle_derivative", lambda x, y: apply(elementwise.angle_derivative, x, y), off_zero(3), off_zero(2, 1)),
-    sample("cosine", lambda x, y: apply(elementwise.cosine, x, y, np.hypot(x, y)), off_zero(3), off_zero(2, 1)),
+    sample("angle_derivative", lambda x, y: apply(trigonometric.angle_derivative, x, y), off_zero(3), off_zero(2, 1)),
+    sample("cosine", lambda x, y: apply(trigonometric.cosine, x, y, np.hypot(x, y)), off_zero(3), off_zero(2, 1)),
 ]
 
 SERIES = [

@@ -16,7 +16,7 @@ from wengert.errors import DtypeError, GraphError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._order import array_as, laid_as, laid_out
 from wengert.numpy._out import replace, with_out
-from wengert.primitives import conversion, elementwise, shapes
+from wengert.primitives import conversion, elementwise, shapes, trigonometric
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function
 
@@ -87,7 +87,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     x = as_tensor(z)
     if x.dtype.kind != "c":
         return apply(conversion.angle_of_real, x, deg=bool(deg))
-    turn = apply(elementwise.arctan2, x.imag, x.real)
+    turn = apply(trigonometric.arctan2, x.imag, x.real)
     return turn * (180 / np.pi) if deg else turn
 
 

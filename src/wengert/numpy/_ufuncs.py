@@ -23,6 +23,7 @@ from wengert.errors import describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import filling, refuse_options, replace, with_out, with_outs
 from wengert.primitives import elementwise
+from wengert.primitives import trigonometric as trigonometric  # which enters its primitives, as the other does
 from wengert.traces.constants import constant_function, constant_operator
 from wengert.traces.operators import (
     binary_operator,

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.dispatch import apply
-from wengert.primitives.elementwise import cosine
 from wengert.primitives.special.declaration import is_complex, piecewise_constant, special
+from wengert.primitives.trigonometric import cosine
 
 __all__: list[str] = []
 
