@@ -83,7 +83,16 @@ def freedom(count: Any, ddof: float) -> Any:
 
 
 def dispersion_vjp(
-    ct: Any, x: Any, rest: tuple[Any, ...], axis: Axes, keepdims: bool, extras: Names, ddof: float, skipna: bool
+    ct: Any,
+    x: Any,
+    rest: tuple[Any, ...],
+    skipna: bool,
+    *,
+    axis: Axes,
+    keepdims: bool,
+    ddof: float,
+    extras: Names = (),
+    dtype: Any = None,
 ) -> Any:
     """Return the cotangents of var for a cotangent, and of std for one divided by 2 std."""
     options = options_of(extras, rest)
@@ -99,10 +108,13 @@ def dispersion_jvp(
     tangents: Sequence[Any],
     x: Any,
     rest: tuple[Any, ...],
-    axis: Axes,
-    extras: Names,
-    ddof: float,
     skipna: bool,
+    *,
+    axis: Axes,
+    keepdims: bool,
+    ddof: float,
+    extras: Names = (),
+    dtype: Any = None,
 ) -> Any:
     """Return the tangent of var, with the reduced axes kept; that of std is this one divided by 2 std."""
     options = options_of(extras, rest)
@@ -116,6 +128,12 @@ def dispersion_jvp(
     if center is not None:
         moved = moved - np.sum(deviation * center, axis=axis, keepdims=True)
     return 2 * moved.real / freedom(count, ddof)
+
+
+def by_twice(t: Any, out: Any) -> Any:
+    """Return t / (2 out), and 0 where out is 0: the derivative of the root, and what is chosen for it there."""
+    varies = out > 0
+    return np.where(varies, t / (2 * np.where(varies, out, 1.0)), 0.0)
 
 
 def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, root: bool) -> Any:
@@ -140,50 +158,15 @@ def dispersion(name: str, evaluate: Callable[..., Any] | None = None, *, root: b
             return getattr(x, name)(axis, dtype, None, ddof, keepdims, **options)
         return evaluate(x, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, **options)
 
-    def of_variance(
-        ct: Any,
-        _out: Any,
-        x: Any,
-        *rest: Any,
-        axis: Axes,
-        keepdims: bool,
-        ddof: float,
-        extras: Names = (),
-        dtype: Any = None,
-    ) -> Any:
-        return dispersion_vjp(ct, x, rest, axis, keepdims, extras, ddof, skipna)
+    def of_variance(ct: Any, _out: Any, x: Any, *rest: Any, **params: Any) -> Any:
+        return dispersion_vjp(ct, x, rest, skipna, **params)
 
-    def of_deviation(
-        ct: Any,
-        out: Any,
-        x: Any,
-        *rest: Any,
-        axis: Axes,
-        keepdims: bool,
-        ddof: float,
-        extras: Names = (),
-        dtype: Any = None,
-    ) -> Any:
-        varies = out > 0
-        halved = np.where(varies, ct / (2 * np.where(varies, out, 1.0)), 0.0)
-        return dispersion_vjp(halved, x, rest, axis, keepdims, extras, ddof, skipna)
+    def of_deviation(ct: Any, out: Any, x: Any, *rest: Any, **params: Any) -> Any:
+        return dispersion_vjp(by_twice(ct, out), x, rest, skipna, **params)
 
-    def jvp(
-        tangents: Sequence[Any],
-        out: Any,
-        x: Any,
-        *rest: Any,
-        axis: Axes,
-        keepdims: bool,
-        ddof: float,
-        extras: Names = (),
-        dtype: Any = None,
-    ) -> Any:
-        moved = dispersion_jvp(tangents, x, rest, axis, extras, ddof, skipna).reshape(out.shape)
-        if not root:
-            return moved
-        varies = out > 0
-        return np.where(varies, moved / (2 * np.where(varies, out, 1.0)), 0.0)
+    def jvp(tangents: Sequence[Any], out: Any, x: Any, *rest: Any, **params: Any) -> Any:
+        moved = dispersion_jvp(tangents, x, rest, skipna, **params).reshape(out.shape)
+        return by_twice(moved, out) if root else moved
 
     vjp = of_deviation if root else of_variance
     return opaque(name, evaluation, vjp=vjp, jvp=jvp, form=Reduction())
