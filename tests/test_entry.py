@@ -22,7 +22,7 @@ import pytest
 
 import wengert as wg
 from wengert.compile.passes import inlined
-from wengert.compile.segments import segmented
+from wengert.compile.segmenting import segmented
 from wengert.emission.executable import Executable
 from wengert.kernel.schedule import schedule_of
 from wengert.kernel.tiling import scheduled

@@ -14,17 +14,44 @@ import sys
 import numpy
 before = set(sys.modules)
 import {module}
+{more}
 print(*sorted(set(sys.modules) - before))
+"""
+FIRST_RESULTS = """
+f = lambda x: numpy.sum(x * x)
+for call in (wengert.grad(f), wengert.jit(f), wengert.jit(wengert.value_and_grad(f, (0,)))):
+    call(numpy.ones(3))
+"""
+COLLECTOR = """
+import gc
+assert not gc.isenabled()
+gc.enable()
+kept = gc.get_objects
+import wengert
+assert gc.isenabled() and len(kept(0)) + len(kept(1)) < 200, (len(kept(0)), len(kept(1)))
+gc.disable()
+wengert.jit
+assert not gc.isenabled()
+gc.enable()
+wengert.vmap
+assert gc.isenabled() and len(kept(0)) + len(kept(1)) < 1_000, (len(kept(0)), len(kept(1)))
+gc.freeze()
+frozen = gc.get_freeze_count()
+wengert.optim
+assert gc.get_freeze_count() >= frozen - 100 > 10_000
 """
 
 
+def output_of(program: str) -> str:
+    """Return what a program prints in a process of its own."""
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
 @functools.cache
-def loaded_by(module: str) -> set[str]:
-    """Modules that importing a module adds to those of NumPy."""
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED.format(module=module)], capture_output=True, text=True, check=True, timeout=120
-    )
-    return set(done.stdout.split())
+def loaded_by(module: str, more: str = "") -> set[str]:
+    """Modules that importing a module, and more, adds to those of NumPy."""
+    return set(output_of(LOADED.format(module=module, more=more)).split())
 
 
 def test_heavy_packages_are_not_loaded():
@@ -53,9 +80,18 @@ print(len(found), gc.get_freeze_count(), gc.isenabled())
 
 
 def test_no_garbage_is_looked_for_in_what_is_imported():
-    done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.split() == ["0", "0", "True"]
+    assert output_of(WATCHED).split() == ["0", "0", "True"]
 
 
 def test_modules_of_python_that_few_programs_need_are_not_loaded():
     assert {"dataclasses", "fractions", "json", "tempfile"}.isdisjoint(loaded_by("wengert"))
+
+
+def test_first_results_of_functions_of_arrays_need_nothing_heavy():
+    loaded = loaded_by("wengert", FIRST_RESULTS)
+    assert "wengert.transforms.jit" in loaded
+    assert {name.split(".")[0] for name in loaded}.isdisjoint((*DEFERRED, "sysconfig", "typing_extensions"))
+
+
+def test_the_collector_of_garbage_is_as_it_was_and_has_little_to_look_at():
+    output_of("import gc; gc.disable()" + COLLECTOR)

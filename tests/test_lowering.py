@@ -17,7 +17,8 @@ from tests.samples.calls import call_of, float_leaves, leaves_of, random_like
 from tests.samples.running import over
 from tests.test_composition import DIRECTIONS, POINT, PROGRAMS, TRACED, by_grad, by_jvp
 from wengert.compile.passes import inlined
-from wengert.compile.segments import Segments, segmented
+from wengert.compile.segmenting import segmented
+from wengert.compile.segments import Segments
 from wengert.core.graph import Graph
 from wengert.errors import GraphError
 from wengert.kernel.checking import findings

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wengert as wg
-from wengert import tree
+from wengert import _tree, tree
+from wengert._nested import DEPTH, FEW, Nested
 from wengert.errors import DtypeError, ShapeError, UsageError
 
 X = np.array([0.5, 0.25])
@@ -282,3 +283,42 @@ def test_classes_with_functions_of_their_own() -> None:
 
     found = wg.grad(lambda q: q.value**2)(Quantity(3.0, "m"))
     assert (found.value, found.unit) == (6.0, "m")
+
+
+SEQUENCES = st.recursive(
+    st.floats(allow_nan=False),
+    lambda inside: st.lists(inside, max_size=FEW + 2) | st.lists(inside, max_size=3).map(tuple),
+    max_leaves=20,
+)
+
+
+@given(SEQUENCES)
+def test_tuples_and_lists_are_taken_apart_as_others_are(container: Any) -> None:
+    optree, whole = _tree.library(), {"": container, "none": None}
+    leaves, structure = _tree.flatten(container)
+    assert leaves == optree.tree_leaves(container) == _tree.flatten(whole)[0]
+    assert _tree.unflatten(structure, leaves) == container
+    if structure is not None:
+        assert repr(tree.Structure(structure)) == f"Structure({str(optree.tree_structure(container))[11:-1]})"
+        named = [accessor.codify("x") for accessor in _tree.accessors_of(structure)]
+        assert named == [accessor.codify("x") for accessor in optree.tree_accessors(container)]
+        assert tree.structure(container) == tree.structure(container, is_leaf=lambda _: False)
+        assert pickle.loads(pickle.dumps(structure)) == structure
+
+
+def test_optree_is_for_containers_that_are_others_or_large_or_deep() -> None:
+    few: Any = [1.0]
+    for _ in range(DEPTH):
+        few = [few, 2.0]
+    known = [(), [], (1.0,), [1.0] * 100, [(1.0,)] * FEW, few]
+    others = [few * FEW, [few], ({},), (None,), [(1.0,)] * (FEW + 1), collections.deque([1.0]), (1.0, {"a": 2.0})]
+    for container in known + others:
+        structure = _tree.flatten(container)[1]
+        assert (type(structure) is Nested) is (container in known)
+        assert all(structure != _tree.flatten(other)[1] for other in known + others if other is not container)
+        with pytest.raises(ValueError, match="leaves"):
+            _tree.unflatten(structure, [0.0] * (structure.num_leaves + 1))
+    assert _tree.flatten([1.0, (2.0, 3.0)], lambda x: type(x) is tuple) == (
+        [1.0, (2.0, 3.0)],
+        Nested(list, (None,) * 2),
+    )

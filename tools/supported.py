@@ -23,7 +23,7 @@ from tests.samples.calls import Call, call_of, float_leaves, leaves_of, random_l
 from tests.samples.running import representatives
 from tools import public_names
 from wengert.compile.passes import inlined
-from wengert.compile.segments import segmented
+from wengert.compile.segmenting import segmented
 from wengert.core.meanings import FUNCTIONS
 from wengert.errors import WengertError
 from wengert.numpy._derivatives import NOTHING

@@ -1,12 +1,11 @@
 """Wengert differentiates Python functions on NumPy arrays."""
 
-import gc
 import importlib
 from typing import TYPE_CHECKING, Any
 
-_collects = gc.isenabled()
-gc.disable()  # what is made while modules are imported stays: looking for garbage in it is 4 % of the time
-try:
+from wengert._loading import Loading
+
+with Loading():
     from wengert import _config, _malloc
     from wengert import numpy as numpy
     from wengert.core.tensor import LATER, Tensor
@@ -14,12 +13,6 @@ try:
     from wengert.native.elementwise import set_num_threads
     from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API
     from wengert.traces.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
-finally:
-    if _collects:
-        if not gc.get_freeze_count():  # all goes to the oldest generation: looking through it here took 2 to 3 ms
-            gc.freeze()
-            gc.unfreeze()
-        gc.enable()
 
 if TYPE_CHECKING:
     from wengert import autograd as autograd
@@ -122,10 +115,13 @@ LATER |= {
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"wengert.{name}")
+        with Loading():
+            return importlib.import_module(f"wengert.{name}")
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'wengert' has no attribute {name!r}{_elsewhere(name)}")
-    found = globals()[name] = getattr(importlib.import_module(_ON_FIRST_USE[name]), name)
+    with Loading():
+        module = importlib.import_module(_ON_FIRST_USE[name])
+    found = globals()[name] = getattr(module, name)
     return found
 
 

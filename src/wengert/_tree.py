@@ -1,4 +1,7 @@
-"""Containers: nested dicts, lists, tuples, named tuples and dataclasses as flat lists of leaves (optree)."""
+"""Containers: nested dicts, lists, tuples, named tuples and dataclasses as flat lists of leaves (optree).
+
+Those of tuples and lists alone need no optree; see `_nested`.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from wengert._loading import Loading
+from wengert._nested import Nested, taken_apart
 from wengert._unstopped import UNSTOPPED
 from wengert.errors import UsageError, describe
 
 __all__ = [
     "NAMESPACE",
     "STATIC",
+    "accessors_of",
     "flatten",
     "flatten_prefix",
     "is_dataclass",
@@ -35,6 +41,7 @@ NAMESPACE = "wengert"
 IN_ORDER = "wengert, dictionaries in order"
 STATIC = "wengert.static"
 """The key in the metadata of a dataclass's field that says whether it is static."""
+BUILT_IN = dict, list, tuple
 REGISTERED: set[type[Any]] = {collections.deque}
 """Classes whose instances were found to be containers, or said to be."""
 
@@ -60,6 +67,10 @@ def flatten(
         return [tree], None
     if tree is not None and not is_container(kind):
         return [tree], None
+    if (kind is tuple or kind is list) and (is_leaf is None or not is_leaf(tree)):
+        found = taken_apart(tree, is_container, is_leaf)
+        if found is not None:
+            return found
     optree = library()
     if in_order:
         keep_order()
@@ -68,13 +79,13 @@ def flatten(
             leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=IN_ORDER if in_order else NAMESPACE)
         except RecursionError:
             raise nested_too_deeply("containers", tree) from None
-        unknown = {type(leaf) for leaf in leaves if is_container(type(leaf))}
-        if is_leaf is not None:
+        unknown = {kind for kind in set(map(type, leaves)) if is_container(kind)}
+        if is_leaf is not None and unknown:
             unknown -= {type(leaf) for leaf in leaves if is_leaf(leaf)}
         if not unknown:
             return leaves, structure
-        for found in unknown:
-            register_on_sight(found)
+        for container in unknown:
+            register_on_sight(container)
 
 
 def nested_too_deeply(name: str, tree: Any) -> UsageError:
@@ -98,7 +109,7 @@ def nested_too_deeply(name: str, tree: Any) -> UsageError:
 @functools.cache
 def library() -> types.ModuleType:
     """Return optree, loaded on first use: that takes longer than the rest of the import."""
-    with UNSTOPPED:
+    with UNSTOPPED, Loading():
         import optree
     return optree
 
@@ -113,7 +124,7 @@ def keep_order() -> None:
 
 def is_container(kind: type[Any]) -> bool:
     """Tell whether instances of a class are containers."""
-    if issubclass(kind, dict | list | tuple):
+    if issubclass(kind, BUILT_IN):
         return not issubclass(kind, enum.Enum)
     return is_dataclass(kind) or kind in REGISTERED
 
@@ -316,6 +327,8 @@ def unflatten(structure: Any, leaves: Sequence[Any]) -> Any:
     """Return the containers that `flatten` took apart, around other leaves."""
     if structure is None:
         return leaves[0]
+    if type(structure) is Nested:
+        return structure.around(leaves)
     return library().tree_unflatten(structure, leaves)
 
 
@@ -378,6 +391,18 @@ def flatten_prefix(name: str, prefix: Any, structure: Any, tree: Any) -> list[An
                 f"Build it alike ({error})",
             )
         ) from error
+
+
+def accessors_of(structure: Any) -> Sequence[Any]:
+    """Return for each leaf of containers the steps that lead to it, as optree's accessors.
+
+    >>> [accessor.codify("x") for accessor in accessors_of(flatten((1.0, [2.0]))[1])]
+    ['x[0]', 'x[1][0]']
+    """
+    if type(structure) is Nested:
+        tree = structure.around([0.0] * structure.num_leaves)
+        return list(library().tree_accessors(tree, namespace=NAMESPACE))
+    return list(structure.accessors())
 
 
 def place_of(tree: Any, index: int, name: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 import wengert as wg
 from tools.fuzz.programs import Program, loaded, released
 from wengert.compile.passes import inlined
-from wengert.compile.segments import segmented
+from wengert.compile.segmenting import segmented
 from wengert.core.stores import called
 from wengert.errors import WengertError
 from wengert.graph import trace

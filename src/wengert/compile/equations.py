@@ -8,7 +8,16 @@ from typing import Any
 
 from wengert.core.graph import Equation, Graph, Variable
 
-__all__ = ["Known", "Pass", "distinct_variables", "everywhere", "renamed", "throughout", "variables"]
+__all__ = [
+    "Known",
+    "Pass",
+    "distinct_variables",
+    "everywhere",
+    "holds_graphs",
+    "renamed",
+    "throughout",
+    "variables",
+]
 
 Pass = Callable[[Graph], Graph]
 Known = dict[Variable, Any]
@@ -47,10 +56,15 @@ def throughout(step: Pass) -> Pass:
 
 def inside(graph: Graph, step: Pass) -> Graph:
     """Return a graph with a pass applied to the sub-graphs of its structured operations."""
-    if not any(equation.primitive.structured for equation in graph.equations):
+    if not holds_graphs(graph):
         return graph
     equations = [entered(equation, step) if equation.primitive.structured else equation for equation in graph.equations]
     return Graph(graph.inputs, equations, graph.outputs)
+
+
+def holds_graphs(graph: Graph) -> bool:
+    """Tell whether operations of a graph are structured: whether there are graphs in it."""
+    return any(equation.primitive.structured for equation in graph.equations)
 
 
 def entered(equation: Equation, step: Pass) -> Equation:

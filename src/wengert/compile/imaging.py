@@ -6,7 +6,8 @@ import time
 
 from wengert import _config
 from wengert.compile.costs import is_worthwhile
-from wengert.compile.segments import Segments, segmented, with_programs
+from wengert.compile.segmenting import segmented
+from wengert.compile.segments import Segments, with_programs
 from wengert.core.graph import Graph
 from wengert.emission.executable import image_of
 from wengert.emission.programs import emitted

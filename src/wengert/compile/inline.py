@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.compile.equations import Known, renamed, throughout
+from wengert.compile.equations import Known, holds_graphs, renamed, throughout
 from wengert.core.aval import is_number
 from wengert.core.graph import Equation, Graph, Variable, subgraphs
 from wengert.core.identity import registered_name
@@ -17,6 +17,8 @@ __all__ = ["inline_calls"]
 @throughout
 def inline_calls(graph: Graph) -> Graph:
     """Replace each call by the equations of what it calls: they are what evaluating it would carry out."""
+    if not holds_graphs(graph):
+        return graph
     known: Known = {}
     kept: list[Equation] = []
     for equation in graph.equations:

@@ -26,6 +26,8 @@ def owner_of(graph: Graph) -> Callable[[Any], Variable | None]:
 
 def merged_results(before: Graph, after: Graph) -> frozenset[int]:
     """Return the results that share memory with an earlier one only since equal equations were merged."""
+    if after is before:
+        return frozenset()
     owners, simple_owners = list(map(owner_of(before), before.outputs)), list(map(owner_of(after), after.outputs))
     pairs = zip(owners, simple_owners, strict=True)
     first: dict[Variable, Any] = {}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wengert._cached import cached
 from wengert.compile.costs import is_worthwhile
 from wengert.compile.passes import inlined
-from wengert.compile.segments import Segment, Segments, segmented
+from wengert.compile.segmenting import segmented
+from wengert.compile.segments import Segment, Segments
 from wengert.core.graph import Graph
 from wengert.emission.costs import KernelCost, cost_of_kernel
 from wengert.emission.programs import Emitted, emitted

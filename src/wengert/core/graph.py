@@ -164,19 +164,20 @@ class Graph(Composite):
         """Return what graphs share if and only if they compute the same in the same steps."""
         if self._key is None:
             numbers: dict[Variable, int] = {variable: i for i, variable in enumerate(self.inputs)}
-
-            def named(values: Sequence[Any]) -> tuple[Hashable, ...]:
-                return tuple([numbers[x] if type(x) is Variable else ("literal", identity(x)) for x in values])
-
+            types: dict[tuple[Any, ...], Hashable] = {}  # most variables are of a few
             rows: list[Hashable] = [types_of(self.inputs)]
             for equation in self.equations:
                 primitive, outputs = equation.primitive, equation.outputs
                 name = primitive.name if primitive.registered else identity(primitive)
                 params = equation.params and identity_of_params(equation.params)
-                rows.append((name, named(equation.inputs), params or (), types_of(outputs)))
+                key = tuple([(v.shape, v.dtype, v.weak) for v in outputs])
+                made = types.get(key)
+                if made is None:
+                    made = types[key] = types_of(outputs)
+                rows.append((name, named(numbers, equation.inputs), params or (), made))
                 for variable in outputs:
                     numbers[variable] = len(numbers)
-            self._key = (*rows, named(self.outputs))
+            self._key = (*rows, named(numbers, self.outputs))
         return self._key
 
     def digest(self) -> bytes | None:
@@ -188,6 +189,11 @@ class Graph(Composite):
         True
         """
         return digest(self.structure())
+
+
+def named(numbers: Mapping[Variable, int], values: Sequence[Any]) -> tuple[Hashable, ...]:
+    """Return the numbers of variables, and what literals share with their equals."""
+    return tuple([numbers[x] if type(x) is Variable else ("literal", identity(x)) for x in values])
 
 
 def types_of(variables: Sequence[Variable]) -> tuple[Hashable, ...]:

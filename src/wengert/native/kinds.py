@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from wengert._records import Record
 
 __all__ = [
     "LONGEST",
@@ -45,8 +46,7 @@ CONSTANTS = (int, float, bool, str)
 """The types of values that native code compares."""
 
 
-@dataclass(frozen=True)
-class ArrayKind:
+class ArrayKind(Record):
     """An ndarray, and none of its subclasses, that is aligned.
 
     Attributes:
@@ -56,21 +56,24 @@ class ArrayKind:
         is_copied: of an argument: whether the kernel gets a copy in C order.
     """
 
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None = None
-    is_copied: bool = False
+    def __init__(
+        self,
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        strides: tuple[int, ...] | None = None,
+        is_copied: bool = False,
+    ) -> None:
+        self.dtype, self.shape, self.strides, self.is_copied = dtype, shape, strides, is_copied
 
 
-@dataclass(frozen=True)
-class NumberKind:
+class NumberKind(Record):
     """A number of exactly a type: float, int of at most 63 bits and a sign, bool, complex, or a NumPy scalar's type."""
 
-    type: type
+    def __init__(self, type: type) -> None:
+        self.type = type
 
 
-@dataclass(frozen=True)
-class ContainerKind:
+class ContainerKind(Record):
     """A tuple, a list or a dictionary, and none of their subclasses.
 
     Attributes:
@@ -79,26 +82,27 @@ class ContainerKind:
         names: the keys of a dictionary, in their order.
     """
 
-    type: type
-    items: tuple[Kind, ...]
-    names: tuple[str, ...] = ()
+    def __init__(self, type: type, items: tuple[Kind, ...], names: tuple[str, ...] = ()) -> None:
+        self.type, self.items, self.names = type, items, names
 
 
-@dataclass(frozen=True, eq=False)
-class SameKind:
+class SameKind(Record):
     """One and the same object, as a result.
 
     As an argument, the object or one that nothing tells from it: an equal int or string, a float of the same bits.
     """
 
-    value: Any
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
-@dataclass(frozen=True)
-class AnyKind:
+class AnyKind(Record):
     """Anything of exactly a type, as an argument that the caller knows."""
 
-    type: type
+    def __init__(self, type: type) -> None:
+        self.type = type
 
 
 Kind: TypeAlias = ArrayKind | NumberKind | ContainerKind | SameKind | AnyKind

@@ -16,7 +16,7 @@ from typing import Any
 from wengert._records import Record
 from wengert.native.cache import object_cache
 
-__all__ = ["Code", "Linked", "c_library", "kept_function", "kept_object", "load", "loaded", "machine_code"]
+__all__ = ["Code", "Linked", "kept_function", "kept_object", "load", "loaded", "machine_code"]
 
 MAGIC = b"Wengert code\n"
 ADDRESS = struct.Struct("<Q")
@@ -65,19 +65,19 @@ class Memory:
     """
 
     def __init__(self, size: int) -> None:
-        library = c_library()
+        library = ctypes.pythonapi  # all that is linked into this process
         self.size, self.release, self.protect = ctypes.c_size_t(max(size, 1)), library.munmap, library.mprotect
-        library.mmap.restype = ctypes.c_void_p
-        rest = PRIVATE | ANONYMOUS, -1, ctypes.c_long()
-        self.address: int = library.mmap(None, self.size, READ | WRITE, *rest)
+        ask = library["mmap"]
+        ask.restype = ctypes.c_void_p
+        self.address: int = ask(None, self.size, READ | WRITE, PRIVATE | ANONYMOUS, -1, ctypes.c_long())
         if self.address == NOWHERE:
-            raise OSError(ctypes.get_errno(), "there is no memory for code")
+            raise OSError("there is no memory for code")
 
     def hold(self, content: bytearray) -> None:
         """Write code that nobody can change from then on, and let the processor run it."""
         ctypes.memmove(self.address, bytes(content), len(content))
         if self.protect(ctypes.c_void_p(self.address), self.size, READ | EXECUTE):
-            raise OSError(ctypes.get_errno(), "memory cannot be made executable")
+            raise OSError("memory cannot be made executable")
 
     def __del__(self) -> None:
         if self.address != NOWHERE:
@@ -101,12 +101,6 @@ class Code:
     def stay(self) -> None:
         """Keep the code until the process ends, also while Python ends."""
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
-
-
-@functools.cache
-def c_library() -> ctypes.CDLL:
-    """Return what is linked into this process."""
-    return ctypes.CDLL(None, use_errno=True)
 
 
 def is_linked(image: bytes) -> bool:
@@ -144,9 +138,8 @@ def address_of(name: str) -> int:
     Raises:
         AttributeError: there is none.
     """
-    library = ctypes.pythonapi if name.startswith("Py") else c_library()
-    try:
-        return ctypes.addressof(ctypes.c_char.in_dll(library, name))  # a sixth of the time of a function of ctypes
+    try:  # a sixth of the time of a function of ctypes
+        return ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name))
     except ValueError:
         raise AttributeError(f"{name}: the system has no such function") from None
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
+from wengert._tree import accessors_of, flatten, unflatten
 from wengert.core.aval import aval_of, is_differentiable
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
@@ -68,7 +68,7 @@ def problem_of(f: Callable[..., Any], arguments: tuple[Any, ...]) -> Problem:
 
 def names_of(structure: Any) -> Iterator[str]:
     """Return how each leaf of a tuple of arguments is reached: its position, then keys and indices."""
-    for accessor in structure.accessors():
+    for accessor in accessors_of(structure):
         yield str(accessor[0].entry) + accessor[1:].codify("")
 
 

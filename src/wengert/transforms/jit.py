@@ -154,7 +154,7 @@ class Jitted(Entry, Generic[P, R]):
             statics, dynamic = self.split(args, kwargs)
             given, structure = flatten(dynamic, in_order=True)
         else:  # most calls: nothing to take apart
-            statics, dynamic, given, structure = None, (args, kwargs), list(args), len(args)
+            statics, given, structure = None, list(args), len(args)
         try:
             leaves = [as_leaf(leaf) for leaf in given]
         except (DtypeError, RangeError) as error:
@@ -162,9 +162,7 @@ class Jitted(Entry, Generic[P, R]):
         key = (structure, statics, tuple([type(x) if type(x) in NUMBERS else traced_for(x) for x in leaves]))
         form = self.forms.get(key)
         if form is None or not form.fits():
-            if statics is None:
-                structure = flatten(dynamic)[1]
-            form = self.forms[key] = self.trace(args, kwargs, leaves, structure)
+            form = self.forms[key] = self.trace(args, kwargs, leaves, None if statics is None else structure)
         return form, given, leaves
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> Translation:
@@ -273,7 +271,7 @@ class Jitted(Entry, Generic[P, R]):
             nonlocal out_structure, donated, written
             stage = inputs[0]._trace if inputs else None
             variables = [tensor._value for tensor in inputs]
-            positional, keywords = unflatten(structure, inputs)
+            positional, keywords = arguments_of(structure, inputs)
             arguments = self.join(args, positional)
             fixed = {name: kwargs[name] for name in self.static_argnames if name in kwargs}
             found, out_structure = leaves_of_result(called(function, arguments, {**keywords, **fixed}), in_order=True)
@@ -318,12 +316,17 @@ class Jitted(Entry, Generic[P, R]):
         """Return which donated leaves the function wrote to, with the outputs that will hold their last values."""
         if not self.donate_argnums:
             return []
-        owners, _ = unflatten(structure, list(range(len(inputs))))
+        owners, _ = arguments_of(structure, list(range(len(inputs))))
         joined = self.join(args, owners)
         count_of = len(joined)
         donated = [leaf for i in self.donate_argnums if -count_of <= i < count_of for leaf in flatten(joined[i])[0]]
         written = [position for position in donated if inputs[position]._value is not variables[position]]
         return [(position, count + k) for k, position in enumerate(written)]
+
+
+def arguments_of(structure: Any, leaves: Sequence[Any]) -> Any:
+    """Return arguments, and those by name, of some leaves; without a structure, all are positional and leaves."""
+    return (leaves, {}) if structure is None else unflatten(structure, leaves)
 
 
 def of_one_instance(function: Any, options: Sequence[Any]) -> Jitted[..., Any]:

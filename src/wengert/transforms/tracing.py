@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from wengert._refusals import forgive, refusals_noted
-from wengert._tree import flatten, unflatten
+from wengert._tree import accessors_of, flatten, unflatten
 from wengert.compile.passes import simplified
 from wengert.control.effects import Reach
 from wengert.core.aval import aval_of, is_differentiable
@@ -125,7 +125,7 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
 
     def traced(*args: Any, **kwargs: Any) -> Graph:
         leaves, structure = flatten((args, kwargs))
-        names = input_names(function, structure.accessors())
+        names = input_names(function, accessors_of(structure))
         for leaf, label in zip(leaves, names, strict=True):
             require_numeric(leaf, label)
 
