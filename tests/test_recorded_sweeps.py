@@ -14,6 +14,7 @@ from tests.samples.running import over
 from tests.test_backward import PASSED_ON
 from wengert.core.aval import Aval
 from wengert.core.kinds import Linear
+from wengert.core.transposed import transposition
 from wengert.traces.tape import Leaf, Output
 
 DIFFERENTIATED = [s for s in SAMPLES if call_of(s).leaves and s.order >= 1]
@@ -85,7 +86,7 @@ def linear_nodes(sample: Sample) -> list[Any]:
 def test_operations_that_transposes_are_promise_fresh_cotangents_only_where_they_are(sample: Sample) -> None:
     for node in linear_nodes(sample):
         (parent,) = node.parents
-        primitive, params = node.primitive.transposition(Aval(parent.shape, parent.dtype), node.params)
+        primitive, params = transposition(node.primitive, Aval(parent.shape, parent.dtype), node.params, ())
         ct = np.array(np.random.default_rng(1).normal(size=parent.shape), dtype=parent.dtype)
         (found,) = primitive.vjp(ct, None, (None,), (Aval(node.shape, node.dtype),), params)
         np.testing.assert_array_equal(found, node.primitive.evaluate(ct, **node.params))
@@ -125,10 +126,19 @@ LINEAR = {
     "trace": np.trace,
     "tril": np.tril,
 }
+ON_PIECES = {
+    "sort": np.sort,
+    "max": np.max,
+    "min of columns": lambda x: np.min(x, axis=0),
+    "where": lambda x: np.where(np.array([True, False, True]), x, 0.0),
+    "where of both": lambda x: np.where(np.array([[True], [False]]), x, np.ones((4, 1, 1))),
+    "clip": lambda x: np.clip(x, 1.0, 4.0),
+    "partition": lambda x: np.partition(x, 1),
+}
 
 
-@pytest.mark.parametrize("function", LINEAR.values(), ids=LINEAR)
-def test_the_transpose_of_a_linear_operation_is_recorded_as_one(function: Any) -> None:
+@pytest.mark.parametrize("function", [*LINEAR.values(), *ON_PIECES.values()], ids=[*LINEAR, *ON_PIECES])
+def test_the_transpose_of_what_is_linear_on_pieces_is_recorded_as_one_operation(function: Any) -> None:
     x = leaf(np.arange(6.0).reshape(2, 3))
     result = function(x)
     v = leaf(np.ones(result.shape))
@@ -136,3 +146,53 @@ def test_the_transpose_of_a_linear_operation_is_recorded_as_one(function: Any) -
     (behind,) = slope.grad_fn.next_functions
     assert behind.name == "leaf"
     assert slope.grad_fn.position == result.grad_fn.position
+
+
+PRODUCTS = {
+    "matmul": lambda x, y: x @ y.T,
+    "dot": lambda x, y: np.dot(x[0], y[1]),
+    "tensordot": lambda x, y: np.tensordot(x, y, 2),
+    "einsum": lambda x, y: np.einsum("ij,kj->k", x, y),
+    "einsum of three": lambda x, y: np.einsum("ij,ij,ij->j", x, y, y),
+    "outer": np.outer,
+    "kron": np.kron,
+    "cross": np.cross,
+    "convolve": lambda x, y: np.convolve(x[0], y[1], "same"),
+    "with numbers": lambda x, y: x @ np.ones((3, 2)) + y @ np.ones((3, 2)),
+}
+
+
+@pytest.mark.parametrize("function", PRODUCTS.values(), ids=PRODUCTS)
+def test_derivatives_of_products_up_to_the_third(function: Any) -> None:
+    x, y = (np.arange(6.0).reshape(2, 3) % 4 + i for i in (1, 2))
+
+    def on_the_tape(*arrays: Any) -> Any:
+        xs = list(map(leaf, arrays))
+        total = np.sum(function(*xs) ** 2)
+        found = []
+        for _ in range(3):
+            slopes = wg.autograd.grad(total, xs, create_graph=True)
+            found += [slope.detach().numpy() for slope in slopes]
+            total = sum(np.sum(np.sin(slope)) for slope in slopes)
+        return found
+
+    def value(x: Any, y: Any) -> Any:
+        return np.sum(function(x, y) ** 2)
+
+    def summed(function: Any) -> Any:
+        return lambda *xs: sum(np.sum(np.sin(slope)) for slope in wg.grad(function, argnums=(0, 1))(*xs))
+
+    want = []
+    for function_of_order in (value, summed(value), summed(summed(value))):
+        want += wg.grad(function_of_order, argnums=(0, 1))(x, y)
+    for found, wanted in zip(on_the_tape(x, y), want, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_products_record_one_operation_for_the_cotangent_of_each_operand() -> None:
+    x, y = leaf(np.ones((2, 3))), leaf(np.ones((3, 2)))
+    product = x @ y
+    v = leaf(np.ones((2, 2)))
+    for slope in wg.autograd.grad(product, [x, y], v, create_graph=True):
+        assert [behind.name for behind in slope.grad_fn.next_functions] == ["leaf", "leaf"]
+        assert slope.grad_fn.position == product.grad_fn.position

@@ -15,16 +15,11 @@ import numpy as np
 from wengert._cached import cached
 from wengert.core.aval import Aval
 from wengert.core.cotangent import strong_zero, unbroadcast
-from wengert.core.dispatch import apply
 from wengert.core.primitive import Primitive, ShapeRules
 from wengert.core.rule import Rule, Signature, misdeclared
-from wengert.core.tensor import Tensor
 from wengert.native.elementwise import shared
 
-__all__ = ["Constant", "Elementwise", "Linear", "Multilinear", "Opaque", "Transposed"]
-
-
-Transposition = tuple["Linear", dict[str, Any]]
+__all__ = ["Constant", "Elementwise", "Linear", "Multilinear", "Opaque"]
 
 
 class Elementwise(Primitive):
@@ -71,7 +66,7 @@ class Elementwise(Primitive):
         self.firm = len(rules) == 1
         self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
         self.singular = singular
-        self.passes = passes
+        self.passes = self.piecewise = passes
         self.overwrite = overwrite
         self.overwrite_large = overwrite and shared(overwrite)
         if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:
@@ -189,21 +184,6 @@ class Linear(Primitive):
         """Return the transposes."""
         return self.transposes
 
-    @cached
-    def transposed(self) -> Transposed:
-        """The transpose of the operation as an operation itself."""
-        return Transposed(self)
-
-    def transposition(self, aval: Aval, params: Mapping[str, Any], constants: Sequence[Any] = ()) -> Transposition:
-        """Return the operation that is the transpose of this one, and its parameters.
-
-        Args:
-            aval: that of the one linear operand.
-            params: the parameters.
-            constants: the other operands.
-        """
-        return self.transposed, {"aval": aval, "params": params, "constants": constants}
-
     def saving(self, wanted: tuple[bool, ...]) -> tuple[bool, tuple[int, ...]]:
         """Return what `saved` does; of any number of linear operands nothing is saved, and nothing remembered."""
         return (False, ()) if self.variadic else super().saving(wanted)
@@ -226,40 +206,6 @@ class Linear(Primitive):
             None if aval is None else rule(ct, aval, *constants, **params)
             for rule, aval in zip(self.transposes, avals[:count], strict=True)
         ] + [None] * (len(operands) - count)
-
-
-class Transposed(Linear):
-    """Be the transpose of a linear operation on one operand; its transpose is that operation.
-
-    So a sweep that is recorded itself runs the rule on arrays and records one operation, whatever the rule is made of.
-
-    >>> halve = Linear("halve", lambda x: x / 2, transpose=lambda ct, _aval: ct / 2)
-    >>> primitive, params = halve.transposition(Aval((2,), np.dtype(float)), {})
-    >>> primitive.evaluate(np.ones(2), **params)
-    array([0.5, 0.5])
-    >>> primitive.transposition(Aval((2,), np.dtype(float)), params)
-    (<linear primitive halve>, {})
-    """
-
-    def __init__(self, original: Linear) -> None:
-        super().__init__(f"{original.name} transposed", self.transpose, self.back, fresh=not original.view)
-        self.original = original
-
-    def transpose(self, ct: Any, *, aval: Aval, params: Mapping[str, Any], constants: Sequence[Any]) -> Any:
-        """Evaluate the transpose."""
-        return self.original.transposes[0](ct, aval, *constants, **params)
-
-    def back(self, ct: Any, _aval: Aval, *, aval: Aval, params: Mapping[str, Any], constants: Sequence[Any]) -> Any:
-        """Do the operation itself."""
-        if type(ct) is Tensor:
-            return apply(self.original, ct, *constants, **params)
-        return self.original.evaluate(ct, *constants, **params)
-
-    def transposition(self, aval: Aval, params: Mapping[str, Any], constants: Sequence[Any] = ()) -> Transposition:
-        """Return the operation itself, and its parameters; the transpose of the transpose where it has constants."""
-        if params["constants"]:
-            return super().transposition(aval, params, constants)
-        return self.original, params["params"]
 
 
 class Multilinear(Primitive):
@@ -336,6 +282,8 @@ class Opaque(Primitive):
             each operand; one value alone is that of the first operand. With several outputs `ct` is a list with None
             for those that received no cotangent, and `out` a tuple.
         jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
+        piecewise: whether it is linear on pieces, as sorting is: the vjp does not depend on the operands but for where
+            it jumps. Then second derivatives need one operation; there must be a `jvp`.
         outputs: the number of results.
         **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
 
@@ -356,13 +304,17 @@ class Opaque(Primitive):
         vjp: Rule,
         *,
         jvp: Rule | None = None,
+        piecewise: bool = False,
         outputs: int = 1,
         **shapes: Unpack[ShapeRules],
     ) -> None:
         super().__init__(name, evaluate, **shapes)
+        if piecewise and jvp is None:
+            raise misdeclared(name, "piecewise=True was given without jvp", "a forward rule is needed, too")
         self.signature = Signature(name, vjp, 2, None)
         self.rule = vjp
         self.jvp = jvp
+        self.piecewise = piecewise
         self.outputs = outputs
 
     def vjp_rules(self) -> Sequence[Rule | None]:

@@ -54,6 +54,7 @@ class Primitive:
         unfolds: whether it is always evaluated on its operands as they are, whatever their traces.
         given_by_user: whether the vjp is a user's function, which may not be linear in the cotangent.
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
+        piecewise: whether it is linear on pieces: rules do not depend on the operands but for where they jump.
         registered: whether it was declared, and not made for one call of a user's function.
         only_saved: the results through which no derivative is known: they are only there for the vjp.
         must_run: whether an evaluation checks something besides giving results, and is needed where nobody uses these.
@@ -72,6 +73,7 @@ class Primitive:
     firm = True
     unfolds = False
     given_by_user = False
+    piecewise = False
     registered = False
     only_saved: Sequence[int] = ()
     must_run = False
@@ -117,7 +119,7 @@ class Primitive:
     def discreet(self) -> bool:
         """Whether the vjp is code of the library that calls none of the user's."""
         codes = [getattr(rule, "__code__", None) for rule in self.vjp_rules()]
-        return self.registered and all(code is not None and is_own(code.co_filename) for code in codes)
+        return all(code is not None and is_own(code.co_filename) for code in codes)
 
     def vjp_rules(self) -> Sequence[Rule | None]:
         """Return what the vjp calls that the declaration gave; None for whatever it finds in another way."""

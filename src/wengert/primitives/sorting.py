@@ -87,8 +87,8 @@ def evaluate_sort(x: Any, *, axis: int, **options: Any) -> Any:
     return out
 
 
-sort = opaque("sort", evaluate_sort, vjp=sorted_vjp, jvp=sorted_jvp, form=ALONG)
-partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp, form=ALONG)
+sort = opaque("sort", evaluate_sort, vjp=sorted_vjp, jvp=sorted_jvp, piecewise=True, form=ALONG)
+partition = opaque("partition", np.partition, vjp=rearranged_vjp, jvp=rearranged_jvp, piecewise=True, form=ALONG)
 
 argsort = constant("argsort", method("argsort"), form=ALONG)
 argpartition = constant("argpartition", np.argpartition, form=ALONG)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import get_ident
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from numpy import float64, ndarray
 
 from wengert.core.aval import Aval
 from wengert.core.cotangent import unbroadcast
 from wengert.core.kinds import Linear
+from wengert.core.primitive import Primitive
 from wengert.core.recording import SPECIAL
 from wengert.core.source import SPEAKERS, speaks_for
 from wengert.core.tensor import Tensor, make_tensor
+from wengert.core.transposed import factor_of, slope_of, transposition
 from wengert.core.watch import WATCHES
 from wengert.primitives.elementwise import passed
 from wengert.traces.lifting import lifted, lifted_output
@@ -24,6 +26,8 @@ from wengert.traces.sweep_errors import misshapen, released
 from wengert.traces.tape import CREATED, RELEASED, Binary, LargeBinary, LargeUnary, Node, Record, Single, Tape, Unary
 
 __all__ = ["RecordedSweep"]
+
+N = TypeVar("N", bound=Node)
 
 
 def discreet(pull: Callable[..., None]) -> Callable[..., None]:
@@ -107,60 +111,123 @@ class RecordedSweep(Sweep):
     @speaks_for("node")
     def pull_single(self, node: Single, ct: Any, owns: bool) -> None:
         """Run the rule of an operation with parameters on one operand."""
-        x, out, tape = node.x, node.out, self.tape
-        if x is None and out is None:
-            if node.primitive.kind != "linear" or not self.pull_as_one(node, ct, node.keywords):
-                super().pull_single(node, ct, owns)
-            return
+        x, out = node.x, node.out
         if x is RELEASED:
             raise released(node)
+        primitive = node.primitive
+        if primitive.kind == "linear":
+            if not self.pull_as_one(node, ct, node.keywords):
+                super().pull_single(node, ct, owns)
+            return
         if not self.retain:
             node.x = node.out = RELEASED
-        x = None if x is None else lifted(x, node.parent, tape)
-        out = None if out is None else lifted(out, node, tape)
-        (c,) = node.primitive.vjp(ct, out, (x,), (node.parent,), node.keywords)
-        self.hand_out(node, (node.parent,), (c,), ct, fresh=node.primitive.fresh)
+        if primitive.piecewise and self.has_at_hand(ct, (out, x)):
+            self.pull_slopes(node, ct, out, (x,), (node.parent,))
+            return
+        x = None if x is None else lifted(x, node.parent, self.tape)
+        out = None if out is None else lifted(out, node, self.tape)
+        (c,) = primitive.vjp(ct, out, (x,), (node.parent,), node.keywords)
+        self.hand_out(node, (node.parent,), (c,), ct, fresh=primitive.fresh)
+
+    @discreet
+    @speaks_for("node")
+    def pull_record(self, node: Record, ct: Any, owns: bool) -> None:
+        """Run the vjp of an operation of any form."""
+        out, operands, primitive = node.out, node.operands, node.primitive
+        products = primitive.kind == "multilinear"
+        known = (products or primitive.piecewise) and operands is not RELEASED and node.unpack is None
+        if not known or not self.has_at_hand(ct, (out, *operands)):
+            self.pull(node, ct, owns)
+            return
+        if not self.retain:
+            node.operands = node.out = RELEASED
+        if products:
+            self.pull_factors(node, ct, operands)
+            return
+        if self.masked >= 0 and has_mask(operands):
+            self.masked = FOR_GOOD
+        self.pull_slopes(node, ct, out, operands, node.inputs)
+
+    def has_at_hand(self, ct: Any, residuals: Sequence[Any]) -> bool:
+        """Tell whether a cotangent is a real array that this tape records, or nobody, and residuals are arrays."""
+        if type(ct) is not Tensor:  # a constant that a rule gave
+            return False
+        value, trace = ct._value, ct._trace
+        return (
+            (type(value) is ndarray or type(value) is float64)
+            and (trace is None or trace is self.tape)
+            and value.dtype.kind == "f"
+            and not SPECIAL
+            and not WATCHES
+            and Tensor not in map(type, residuals)
+        )
 
     def pull_as_one(
         self, node: Single | Part, ct: Any, params: Mapping[str, Any], constants: Sequence[Any] = ()
     ) -> bool:
-        """Record the transpose of a linear operation as one operation, and tell whether that was possible.
-
-        It is where cotangents are real arrays that this tape records, or nobody.
-        """
-        if type(ct) is not Tensor:  # a constant that a rule gave
+        """Record the transpose of a linear operation as one operation, and tell whether that was possible."""
+        parent, primitive = node.parent, node.primitive
+        if parent.dtype.kind != "f" or primitive.gives_number or not self.has_at_hand(ct, ()):
             return False
-        value, trace, parent = ct._value, ct._trace, node.parent
-        if (
-            (type(value) is not ndarray and type(value) is not float64)
-            or (trace is not None and trace is not self.tape)
-            or value.dtype.kind != "f"
-            or parent.dtype.kind != "f"
-            or node.primitive.gives_number
-            or SPECIAL
-            or WATCHES
-        ):
-            return False
-        primitive: Linear = node.primitive
+        value = ct._value
         out = primitive.transposes[0](value, parent, *constants, **params)
-        if out.shape != parent.shape:
-            raise misshapen(node, out.shape, parent.shape)
         if out is value:
             self.add(parent, ct, False)
             return True
-        made = None
-        if trace is not None:
-            made = Single()
-            made.number = next(CREATED)
-            aval = Aval(parent.shape, parent.dtype)
-            made.primitive, made.keywords = primitive.transposition(aval, params, constants)
-            made.shape, made.dtype = out.shape, out.dtype
-            made.hooks = None
-            made.code, made.offset = node.code, node.offset
-            made.parent = ct._node
-            made.x = made.out = None
-        self.add(parent, make_tensor(out, trace, made), primitive.fresh)
+        derived, derived_params = transposition(primitive, Aval(parent.shape, parent.dtype), params, constants)
+        self.hand_on(node, parent, out, derived, derived_params, ct, primitive.fresh)
         return True
+
+    def pull_slopes(
+        self, node: Single | Record, ct: Any, out: Any, operands: Sequence[Any], parents: Sequence[Node | None]
+    ) -> None:
+        """Record one operation for the cotangent of each operand of one that is linear on pieces."""
+        primitive, params = node.primitive, node.params
+        cts = primitive.vjp(ct._value, out, operands, parents, params)
+        own = Aval(node.shape, node.dtype)
+        for i, (parent, c) in enumerate(zip(parents, cts, strict=True)):
+            if parent is not None and c is not None:
+                avals = own, Aval(parent.shape, parent.dtype)
+                point = {"out": out, "operands": operands, "avals": avals, "params": params}
+                self.hand_on(node, parent, c, slope_of(primitive, i), point, ct, primitive.fresh and c is not ct._value)
+
+    def pull_factors(self, node: Record, ct: Any, operands: Sequence[Any]) -> None:
+        """Record one operation for the cotangent of each operand of a multilinear one."""
+        primitive, params, parents = node.primitive, node.keywords, node.inputs
+        cts = primitive.vjp(ct._value, None, operands, parents, params)
+        for i, (parent, c) in enumerate(zip(parents, cts, strict=True)):
+            if parent is not None:
+                made = self.made(node, Record(), c, factor_of(primitive, i))
+                made.inputs = (ct._node, *parents[:i], *parents[i + 1 :])
+                made.keywords = {"aval": Aval(parent.shape, parent.dtype), "params": params}
+                made.operands = (ct._value, *operands[:i], *operands[i + 1 :])
+                made.out = made.unpack = None
+                ct._kept = True
+                traced = any(other is not None for other in made.inputs)
+                self.add(parent, make_tensor(c, self.tape if traced else None, made if traced else None), True)
+
+    def hand_on(
+        self, node: Any, parent: Node, c: Any, primitive: Linear, params: dict[str, Any], ct: Tensor, fresh: bool
+    ) -> None:
+        """Add a cotangent that a linear operation has given for another, and record that unless nobody asks for it."""
+        if c.shape != parent.shape:
+            raise misshapen(node, c.shape, parent.shape)
+        made = None
+        if ct._trace is not None:
+            made = self.made(node, Single(), c, primitive)
+            made.parent = ct._node
+            made.keywords = params
+            made.x = made.out = None
+        self.add(parent, make_tensor(c, ct._trace, made), fresh)
+
+    def made(self, node: Node, made: N, value: Any, primitive: Primitive) -> N:
+        """Return a new node for a value, whose place is that of another."""
+        made.number = next(CREATED)
+        made.primitive = primitive
+        made.shape, made.dtype = value.shape, value.dtype
+        made.hooks = None
+        made.code, made.offset = node.code, node.offset
+        return made
 
     @discreet
     @speaks_for("node")
@@ -196,7 +263,7 @@ class RecordedSweep(Sweep):
     pulls: ClassVar[dict[type[Node], Callable[..., None]]] = {
         **{kind: discreet(pull) for kind, pull in Sweep.pulls.items()},
         Single: pull_single,
-        Record: pull,
+        Record: pull_record,
         Part: pull_part,
         Gathered: pull_gathered,
         LargeUnary: pull,
