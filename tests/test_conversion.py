@@ -679,6 +679,35 @@ def test_objects_with_a_call_method():
     assert converted(Counter())(3.0) == Counter()(3.0)
 
 
+class Branching:
+    width = 2.0
+
+    def __call__(self, x):
+        if x > 0:
+            return x * self.width
+        return -x
+
+    def step(self, carried, x):
+        return self(carried + x), x
+
+
+def test_transformations_of_objects_are_converted():
+    model, xs = Branching(), np.array([3.0, -3.0])
+    assert np.array_equal(jit(wg.vmap(model))(xs), [6.0, 3.0])
+    assert [jit(wg.grad(model))(x) for x in xs] == [2.0, -1.0]
+    assert [jit(lambda x: wg.grad(model)(x))(x) for x in xs] == [2.0, -1.0]
+    assert [jit(functools.partial(model))(x) for x in xs] == [6.0, 3.0]
+    assert jit(lambda xs: wg.scan(model.step, 0.0, xs)[0])(xs) == 6.0
+    assert [jit(lambda x: wg.value_and_grad(fun=model)(x))(x) for x in xs] == [(6.0, 2.0), (3.0, -1.0)]
+
+
+def test_objects_that_are_data_stay_themselves():
+    model = Branching()
+    loss = wg.grad(lambda model, x: model(x) * model.width, argnums=1)
+    assert jit(lambda x: loss(model, x))(3.0) == 4.0
+    assert jit(functools.partial(loss, model))(-3.0) == -2.0
+
+
 @pytest.mark.parametrize("x", [3.0, -3.0])
 def test_nonlocal_variables(x):
     assert_alike(jit(converted(make_bump()))(x), make_bump()(x))

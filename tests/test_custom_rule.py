@@ -732,3 +732,20 @@ def test_a_rule_may_give_a_constant_to_what_differentiates_further(part):
 def test_products_of_nothing_have_derivatives_of_every_order():
     x = wg.tensor(np.ones((2, 0)), requires_grad=True)
     assert wg.autograd.grad(np.prod(x[0]), x, create_graph=True)[0].shape == (2, 0)
+
+
+class Model:
+    factor = 3.0
+
+    @wg.custom_rule
+    def times(self, x: Any) -> Any:
+        return x * self.factor
+
+
+Model.times.defvjp(lambda model, x: (x * model.factor, model), lambda model, ct: (None, 10 * ct * model.factor))
+
+
+def test_methods_may_have_rules() -> None:
+    assert Model().times(2.0) == 6.0
+    assert wg.grad(Model().times)(2.0) == 30.0
+    assert wg.jit(wg.grad(Model().times))(2.0) == 30.0

@@ -475,3 +475,19 @@ def test_softmax_of_integers_is_of_floats() -> None:
         want = getattr(scipy.special, name)([1, 2, 4])
         np.testing.assert_array_equal(getattr(functional, name)([1, 2, 4]), want)
         np.testing.assert_array_equal(getattr(special, name)(np.array([1, 2, 4])), want)
+
+
+def test_batch_norm_keeps_running_means_and_variances() -> None:
+    images = np.random.default_rng(0).normal(size=(4, 2, 3, 3)) + 2.0
+    for make in (np.array, wg.tensor):
+        mean, var = make([0.0, 1.0]), make([1.0, 2.0])
+        weight = wg.tensor([1.0, 2.0], requires_grad=True)
+        found = functional.batch_norm(images, mean, var, weight, training=True, momentum=0.25)
+        np.sum(found**2).backward()
+        axes = (0, 2, 3)
+        assert np.allclose(mean, 0.75 * np.array([0.0, 1.0]) + 0.25 * images.mean(axes))
+        assert np.allclose(var, 0.75 * np.array([1.0, 2.0]) + 0.25 * images.var(axes, ddof=1))
+        assert np.array_equal(found.detach(), functional.batch_norm(images, weight=weight).detach())
+    tensor = wg.tensor(images, requires_grad=True)
+    functional.batch_norm(tensor, mean, var, training=True)
+    assert not mean.requires_grad

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import io
 import math
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -421,8 +423,16 @@ def test_names_of_other_libraries_say_what_is_written_here() -> None:
     assert str(error.value) == (
         "module 'wengert.optim' has no attribute 'Adam'; write Optimizer(parameters, adam(rate))"
     )
-    with pytest.raises(AttributeError, match=r"^module 'wengert.optim' has no attribute 'LBFGS'$"):
-        optim.LBFGS  # noqa: B018 - likewise
+    with pytest.raises(AttributeError, match=r"^module 'wengert.optim' has no attribute 'Lookahead'$"):
+        optim.Lookahead  # noqa: B018 - likewise
+    with pytest.raises(AttributeError, match=r"'clip_grad_norm_'; write clipped\(rule, norm\)$"):
+        optim.clip_grad_norm_  # noqa: B018 - likewise
+    with pytest.raises(AttributeError, match=r"'softmax'; it is wengert.nn.functional.softmax$"):
+        wg.nn.softmax  # noqa: B018 - likewise
+    with pytest.raises(AttributeError, match=r"'PRNGKey'; write key\(seed\)$"):
+        wg.random.PRNGKey  # noqa: B018 - likewise
+    with pytest.raises(AttributeError, match=r"'save'; write wengert.optim.save\(file, containers\)$"):
+        wg.save  # noqa: B018 - likewise
     with pytest.raises(AttributeError) as error:
         wg.nn.Linear  # noqa: B018 - likewise
     assert str(error.value) == (
@@ -486,3 +496,108 @@ def test_a_step_of_newtons_method_has_the_derivative() -> None:
 
     assert wg.grad(cube_root)(8.0) == pytest.approx(1 / 12)
     assert wg.grad(wg.grad(cube_root))(8.0) == pytest.approx(-2 / 9 / 32)
+
+
+def huber(x: Any) -> Any:
+    total = 0.0
+    for value in x:
+        part = 0.5 * (value - 1.0) ** 2
+        if abs(value - 1.0) > 0.5:
+            part = 0.5 * (abs(value - 1.0) - 0.25)
+        total = total + part
+    return total
+
+
+class Loss:
+    """An object that is called, and one that has a method."""
+
+    def __call__(self, x: Any) -> Any:
+        return huber(x)
+
+    def at(self, x: Any) -> Any:
+        return huber(x)
+
+
+@pytest.mark.parametrize("method", ["BFGS", "trust-exact", "trust-ncg", "Powell"])
+@pytest.mark.parametrize("fun", [huber, Loss(), Loss().at, functools.partial(huber), lambda x: huber(x)])
+def test_what_is_minimised_may_branch(fun: Any, method: str) -> None:
+    assert np.allclose(optim.minimize(fun, np.array([1.3, 0.8]), method=method).x, 1.0, atol=1e-3)
+
+
+def test_residuals_equations_constraints_and_models_may_branch() -> None:
+    def residuals(x: Any) -> Any:
+        if x[0] > 0.5:
+            return np.stack([x[0] - 1.0, x[1]])
+        return np.stack([x[0] - 1.0, 2.0 * x[1]])
+
+    def model(t: Any, a: Any, b: Any) -> Any:
+        if a > 0:
+            return a * t + b
+        return b * t
+
+    def limit(x: Any) -> Any:
+        return x[0] if x[0] > 0.5 else 2.0 * x[0]
+
+    start = np.array([0.9, 0.2])
+    assert np.allclose(optim.least_squares(residuals, start).x, [1.0, 0.0])
+    assert np.allclose(optim.root(residuals, start).x, [1.0, 0.0])
+    assert np.allclose(optim.curve_fit(model, np.arange(4.0), 2.0 * np.arange(4.0) + 1.0)[0], [2.0, 1.0])
+    limits = {"type": "ineq", "fun": limit}
+    assert np.allclose(optim.minimize(huber, start, method="SLSQP", constraints=limits).x, 1.0, atol=1e-3)
+
+
+def test_more_of_scipys_settings() -> None:
+    t = np.arange(8.0)
+    y = 3.0 * t + 1.0
+    found = optim.least_squares(lambda x, t, slope=1.0: slope * x[0] * t - y + 1.0, [1.0], (t,), kwargs={"slope": 1.5})
+    assert np.allclose(found.x, 2.0)
+    holes, places = np.where(t > 5, np.nan, y), np.where(t == 0, np.nan, t)
+    for data, where in ((holes, t), (y, places), (holes, places)):
+        found, covariance = optim.curve_fit(lambda t, a, b: a * t + b, where, data, nan_policy="omit")
+        assert np.allclose(found, [3.0, 1.0])
+        assert np.isfinite(covariance).all()
+    assert len(optim.curve_fit(lambda t, a, b: a * t + b, t, y, full_output=True)) == 5
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: optim.minimize(rosenbrock, [1.0, 2.0], jac=True), "minimize.*'jac'; write nothing, for derivatives"),
+        (lambda: optim.adam(lr=0.1), "adam.*'lr'; write rate="),
+        (lambda: optim.adam(0.1, betas=(0.9, 0.99)), "adam.*'betas'; write b1= and b2="),
+        (lambda: wg.random.normal(wg.random.key(0), shape=(3,)), "normal.*'shape'; write size="),
+        (lambda: wg.vmap(abs, axis_name="i"), "vmap.*'axis_name'; write wengert.vmap of what is before"),
+        (lambda: wg.grad(abs, argnum=0), "grad.*'argnum'; write argnums="),
+        (lambda: wg.hessian(abs, vectorize=True), "hessian.*'vectorize'; write nothing"),
+        (lambda: wg.jit(abs, device="cpu"), "jit.*'device'; write nothing"),
+        (lambda: wg.checkpoint(abs, policy=None), "checkpoint.*'policy'; write wengert.checkpoint around"),
+        (lambda: wg.custom_rule(abs, nondiff_argnums=(0,)), "custom_rule.*'nondiff_argnums'; write nothing"),
+        (lambda: wg.testing.check_grads(abs, 1.0, atol=1.0), "check_grads.*'atol'; write rtol="),
+        (lambda: wg.autograd.grad(1.0, 1.0, only_inputs=True), "grad.*'only_inputs'; write nothing"),
+    ],
+)
+def test_parameters_of_other_libraries_say_what_is_written_here(call: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        optim.sgd(optim.linear(0.1, 0.0, 10)),
+        optim.momentum(optim.exponential(0.1, 0.5), nesterov=True),
+        optim.rmsprop(optim.piecewise([0.1, 0.01], [1])),
+        optim.clipped(optim.adam(optim.warmed_up(optim.cosine(0.1, 10), 2)), 0.5),
+        optim.adamw(optim.warmed_up(0.1, 2)),
+    ],
+)
+def test_rules_and_optimizers_can_be_pickled(rule: optim.Rule) -> None:
+    again = pickle.loads(pickle.dumps(rule))
+    state = rule.update(3.0, rule.init(1.0), 1.0)
+    assert again.update(3.0, again.init(1.0), 1.0) == state
+    parameter = wg.tensor([1.0, 2.0], requires_grad=True)
+    kept = pickle.loads(pickle.dumps((parameter, optim.Optimizer([parameter], rule))))
+    for tensor, optimizer in ((parameter, optim.Optimizer([parameter], rule)), kept):
+        np.sum(tensor**2).backward()
+        optimizer.step()
+    assert np.array_equal(parameter.detach(), kept[0].detach())

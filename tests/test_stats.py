@@ -292,3 +292,40 @@ def test_every_name_is_there_or_left_out_for_a_reason() -> None:
     assert not set(ws.__all__) & set(LEFT_OUT["scipy.stats"])
     with pytest.raises(AttributeError, match=r"^scipy.stats.gaussian_kde has no derivative in Wengert; write the mean"):
         ws.gaussian_kde  # noqa: B018 - asking is the test
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.parametrize("method", ["cdf", "sf", "logcdf", "logsf"])
+def test_infinite_points_have_no_derivative_of_any_order(name: str, method: str) -> None:
+    shapes = SHAPES.get(name, ())
+    points = np.array([-np.inf, np.inf])
+
+    def weighed(parameters: Any) -> Any:
+        found = getattr(getattr(ws, name), method)(points, *parameters[2:], parameters[0], parameters[1])
+        return np.sum(np.where(np.isfinite(found), found, 0.0))
+
+    parameters = np.array([0.1, 1.2, *shapes])
+    plain = getattr(getattr(ss, name), method)(points, *shapes, 0.1, 1.2)
+    assert np.array_equal(getattr(getattr(ws, name), method)(points, *shapes, 0.1, 1.2), plain)
+    assert not wg.grad(weighed)(parameters).any()
+    assert not wg.hessian(weighed)(parameters).any()
+
+
+def test_cut_points_at_infinity() -> None:
+    cuts, places = np.array([-np.inf, -0.4, 0.8, np.inf]), np.array([0, 1, 2, 1])
+
+    def surprise(shift: Any) -> Any:
+        upper, lower = cuts[places + 1] - shift, cuts[places] - shift
+        return -np.sum(np.log(ws.norm.cdf(upper) - ws.norm.cdf(lower)))
+
+    check_grads(surprise, 0.3)
+    assert np.isclose(wg.jit(wg.hessian(surprise))(0.3), wg.hessian(surprise)(0.3))
+
+
+def test_methods_that_are_not_there_say_what_to_write() -> None:
+    with pytest.raises(AttributeError, match=r"^the distribution norm has no attribute 'fit'; write wengert.optim"):
+        ws.norm.fit([1.0])
+    with pytest.raises(AttributeError, match=r"^the distribution poisson has no attribute 'rubbish'$"):
+        ws.poisson.rubbish  # noqa: B018 - asking is the test
+    with pytest.raises(TypeError, match=r"^rvs\(\) got an unexpected keyword argument 'random_state'; write key=$"):
+        ws.norm.rvs(size=3, random_state=0)

@@ -130,8 +130,10 @@ def _elsewhere(name: str) -> str:
     from wengert._otherwise import OTHERWISE
     from wengert._places import PLACES
 
+    if name in OTHERWISE:  # first: `save` is numpy's, too
+        return f"; write {OTHERWISE[name]}"
     places = (f"; it is wengert.{module}.{name}" for module, names in PLACES.items() if name in names.split())
-    return next(places, f"; write {OTHERWISE[name]}" if name in OTHERWISE else "")
+    return next(places, "")
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,12 @@
 """What is written here for names of PyTorch and JAX that are not, for errors that say so."""
 
+import functools
 from collections.abc import Callable, Mapping
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
-__all__ = ["OTHERWISE", "PARAMETERS", "absent"]
+__all__ = ["OTHERWISE", "PARAMETERS", "absent", "telling"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def absent(module: str, otherwise: Mapping[str, str]) -> Callable[[str], NoReturn]:
@@ -21,6 +24,28 @@ def absent(module: str, otherwise: Mapping[str, str]) -> Callable[[str], NoRetur
     return refuse
 
 
+def telling(**otherwise: str) -> Callable[[F], F]:
+    """Let errors about parameters that a function has elsewhere, but not here, tell what to write.
+
+    >>> telling(axis_name="in_axes=")(lambda x: x)(1, axis_name="i")
+    Traceback (most recent call last):
+    TypeError: <lambda>() got an unexpected keyword argument 'axis_name'; write in_axes=
+    """
+
+    def tells(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs and not otherwise.keys().isdisjoint(kwargs):
+                name = next(name for name in kwargs if name in otherwise)
+                label = getattr(function, "__name__", repr(function))
+                raise TypeError(f"{label}() got an unexpected keyword argument {name!r}; write {otherwise[name]}")
+            return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]  # it has the type of the function
+
+    return tells
+
+
 OTHERWISE = {
     # PyTorch
     "Generator": "wengert.random.key(seed)",
@@ -36,6 +61,7 @@ OTHERWISE = {
     "gather": "numpy.take_along_axis",
     "index_select": "numpy.take",
     "is_tensor": "isinstance(x, wengert.Tensor)",
+    "load": "wengert.optim.load(file)",
     "manual_seed": "wengert.random.key(seed): random numbers are functions of keys",
     "masked_select": "x[mask]",
     "mm": "x @ y",
@@ -43,33 +69,44 @@ OTHERWISE = {
     "mv": "x @ y",
     "permute": "numpy.transpose",
     "rand": "wengert.random.uniform(key, size=shape)",
+    "rand_like": "wengert.random.uniform(key, size=x.shape)",
     "randint": "wengert.random.integers(key, low, high, size=shape)",
     "randn": "wengert.random.normal(key, size=shape)",
+    "randn_like": "wengert.random.normal(key, size=x.shape)",
     "randperm": "wengert.random.permutation(key, n)",
     "rsqrt": "1 / numpy.sqrt(x)",
+    "save": "wengert.optim.save(file, containers)",
     "scatter": "numpy.put_along_axis",
     "topk": "numpy.sort(x, axis)[..., -k:]",
     "unsqueeze": "numpy.expand_dims(x, axis)",
     "utils": "wengert.checkpoint, and optim.clipped(rule, norm) for clipped gradients",
     # JAX
+    "associative_scan": "wengert.scan, or numpy.cumsum and the like",
     "block_until_ready": "nothing: results are there when a call returns",
     "closure_convert": "captured= of wengert.grad",
     "custom_derivatives": "wengert.custom_rule",
+    "custom_gradient": "wengert.custom_rule, and .defvjp of what it returns",
     "custom_jvp": "wengert.custom_rule, and .defjvp of what it returns",
+    "custom_root": "a step of Newton's method from what the solver found, or wengert.custom_rule",
     "custom_vjp": "wengert.custom_rule, and .defvjp of what it returns",
     "debug": "has_aux=True, and return what is to be printed",
     "device_get": "numpy.asarray(x)",
     "device_put": "x itself: there is one device",
     "disable_jit": "the function that was jitted, as f.__wrapped__",
+    "eval_shape": "wengert.graph.trace(f)(x).outputs",
     "experimental": "the public names of docs/public-names.md",
     "flatten_util": "wengert.tree.ravel",
+    "jnp": "numpy itself, or wengert.numpy for arrays that can be written to",
     "lax": "wengert.cond, scan, while_loop, fori_loop, switch and stop_gradient by their names",
     "linear_transpose": "wengert.vjp",
     "make_jaxpr": "wengert.graph.trace(f)(x)",
+    "map": "wengert.vmap(f)(xs), or wengert.tree.map",
     "named_call": "wengert.call",
+    "named_scope": "wengert.call",
     "pmap": "wengert.vmap: there is one device",
     "pure_callback": "a primitive of wengert.extend, which may call anything",
     "remat": "wengert.checkpoint",
+    "segment_sum": "numpy.bincount(segments, weights=x), or numpy.add.at",
     "tree_leaves": "wengert.tree.leaves",
     "tree_map": "wengert.tree.map",
     "tree_structure": "wengert.tree.structure",

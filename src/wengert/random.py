@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wengert._otherwise import absent, telling
 from wengert.core.aval import is_number
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.requirements import as_dtype, as_whole, shown
@@ -52,6 +53,34 @@ __all__ = [
     "split",
     "uniform",
 ]
+
+OTHERWISE = {
+    "PRNGKey": "key(seed)",
+    "cauchy": "wengert.scipy.stats.cauchy.rvs(size=shape, key=key)",
+    "default_rng": "key(seed): random numbers are functions of keys",
+    "gumbel": "wengert.scipy.stats.gumbel_r.rvs(size=shape, key=key)",
+    "laplace": "wengert.scipy.stats.laplace.rvs(size=shape, key=key)",
+    "logistic": "wengert.scipy.stats.logistic.rvs(size=shape, key=key)",
+    "lognormal": "numpy.exp(normal(key, mean, deviation))",
+    "multivariate_normal": "mean + numpy.linalg.cholesky(covariance) @ normal(key, size=n)",
+    "pareto": "wengert.scipy.stats.pareto.rvs(b, size=shape, key=key)",
+    "rademacher": "2.0 * bernoulli(key, size=shape) - 1.0",
+    "rand": "uniform(key, size=shape)",
+    "randint": "integers(key, low, high, size=shape)",
+    "randn": "normal(key, size=shape)",
+    "seed": "key(seed): random numbers are functions of keys",
+    "shuffle": "permutation(key, x)",
+    "standard_normal": "normal(key, size=shape)",
+    "t": "wengert.scipy.stats.t.rvs(df, size=shape, key=key)",
+    "truncated_normal": "wengert.scipy.stats.truncnorm.rvs(lower, upper, size=shape, key=key)",
+    "weibull_min": "wengert.scipy.stats.weibull_min.rvs(c, size=shape, key=key)",
+}
+"""What is written here for names of JAX and NumPy."""
+
+if not TYPE_CHECKING:  # checkers know the names
+    __getattr__ = absent("wengert.random", OTHERWISE)
+
+SIZED = {"shape": "size="}
 
 DRAW, SPLIT, FOLD = 0, 1, 2
 """The highest words of the counters of numbers, and of keys made of a key: their streams have nothing in common."""
@@ -158,6 +187,7 @@ def floating(name: str, dtype: Any) -> np.dtype[Any]:
     return found
 
 
+@telling(**SIZED)
 def bits(key: Any, size: Any = ()) -> Any:
     """Return random words, of dtype uint64.
 
@@ -183,6 +213,7 @@ def units(name: str, key: Any, shape: tuple[int, ...], dtype: Any = np.float64) 
     return apply(primitives.units, found, dtype=dtype).reshape(shape)
 
 
+@telling(**SIZED, minval="low=", maxval="high=")
 def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = float) -> Any:
     """Return numbers that lie evenly between two bounds, in which they are differentiable.
 
@@ -201,6 +232,7 @@ def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: 
     return found if is_number(low) and is_number(high) and (low, high) == (0, 1) else low + (high - low) * found
 
 
+@telling(**SIZED)
 def normal(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Any:
     """Return normal numbers, differentiable in mean and standard deviation.
 
@@ -221,6 +253,7 @@ def normal(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: 
     return found if is_number(loc) and is_number(scale) and (loc, scale) == (0, 1) else loc + scale * found
 
 
+@telling(**SIZED)
 def exponential(key: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float) -> Any:
     """Return exponentially distributed numbers, differentiable in their mean.
 
@@ -242,6 +275,7 @@ def standard_exponential(name: str, key: Any, shape: tuple[int, ...], dtype: Any
     return -np.log1p(-units(name, key, shape, dtype))
 
 
+@telling(**SIZED)
 def bernoulli(key: Any, p: Any = 0.5, size: Any = None) -> Any:
     """Return truth values.
 
@@ -257,6 +291,7 @@ def bernoulli(key: Any, p: Any = 0.5, size: Any = None) -> Any:
     return units("bernoulli", key, sized(size, p)) < p
 
 
+@telling(**SIZED)
 def categorical(key: Any, logits: Any, axis: int = -1, size: Any = None) -> Any:
     """Return places along an axis, drawn by probabilities that are the softmax of logits.
 
@@ -276,6 +311,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, size: Any = None) -> Any:
     return np.argmax(weights + noise, axis=-1)
 
 
+@telling(**SIZED, minval="low=", maxval="high=")
 def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
     """Return integers from a lower bound on, less than an upper one.
 
@@ -304,6 +340,7 @@ def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any 
     return (offset.astype(np.int64) + low).astype(as_dtype("integers", dtype))
 
 
+@telling(**SIZED)
 def poisson(key: Any, lam: Any = 1.0, size: Any = None) -> Any:
     """Return numbers of events, by NumPy's generator of this key.
 
@@ -359,6 +396,7 @@ def gamma(key: Any, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
     return scale * np.exp(log_gammas("gamma", key, shape, sized(size, shape, scale)))
 
 
+@telling(**SIZED)
 def beta(key: Any, a: Any, b: Any, size: Any = None) -> Any:
     """Return beta distributed numbers, differentiable in both parameters.
 
@@ -377,6 +415,7 @@ def beta(key: Any, a: Any, b: Any, size: Any = None) -> Any:
     return 0.5 + 0.5 * np.tanh(0.5 * (first - second))
 
 
+@telling(**SIZED)
 def dirichlet(key: Any, alpha: Any, size: Any = ()) -> Any:
     """Return probabilities that are Dirichlet distributed, differentiable in the parameters.
 

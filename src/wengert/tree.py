@@ -37,6 +37,7 @@ __all__ = ["Structure", "leaves", "map", "ravel", "register", "static", "structu
 OTHERWISE = {
     "all": "all(wengert.tree.leaves(x))",
     "flatten": "wengert.tree.leaves(x) and wengert.tree.structure(x)",
+    "map_with_path": "wengert.tree.map; errors about a leaf say where it stands",
     "reduce": "functools.reduce(function, wengert.tree.leaves(x))",
     "transpose": "wengert.tree.map(lambda *leaves: numpy.stack(leaves), *trees)",
     "unflatten": "structure.unflatten(leaves), with what wengert.tree.structure gave",

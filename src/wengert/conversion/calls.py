@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import weakref
 from collections.abc import Callable
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
@@ -50,8 +51,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(function, MethodType):
         return MethodType(converted(function.__func__), function.__self__)
     if isinstance(function, functools.partial):
-        args = [argument(x) for x in function.args]
-        keywords = {k: argument(x) for k, x in function.keywords.items()}
+        args, keywords = arguments(function.func, function.args, function.keywords)
         found = type(function)(converted(function.func), *args, **keywords)
         vars(found).update(vars(function))
         return found
@@ -102,7 +102,7 @@ def with_arguments_converted(function: FunctionType) -> FunctionType:
     if not reaches_user(function):
         return function
     cells = [
-        CellType(argument(cell.cell_contents)) if is_filled(cell) and reaches_user(cell.cell_contents) else cell
+        CellType(callee(cell.cell_contents)) if is_filled(cell) and is_of_user(cell.cell_contents) else cell
         for cell in function.__closure__ or ()
     ]
     found = FunctionType(
@@ -118,14 +118,30 @@ def reaches_user(function: Any, depth: int = 4) -> bool:
     if isinstance(function, MethodType):
         function = function.__func__
     elif isinstance(function, functools.partial):
-        inside = (function.func, *function.args, *function.keywords.values())
-        return depth > 0 and any(reaches_user(x, depth - 1) for x in inside)
+        return depth > 0 and (is_of_user(function.func, depth - 1) or passes_user(function, depth - 1))
     if not isinstance(function, FunctionType):
         return False
     if not is_wengerts(function.__code__):
         return not is_library(function.__code__)
     cells = function.__closure__ or ()
-    return depth > 0 and any(reaches_user(cell.cell_contents, depth - 1) for cell in cells if is_filled(cell))
+    return depth > 0 and any(is_of_user(cell.cell_contents, depth - 1) for cell in cells if is_filled(cell))
+
+
+def passes_user(function: functools.partial[Any], depth: int) -> bool:
+    """Tell whether among the arguments of a partial is a function that reaches the user, or an object that it calls."""
+    calls = parameters_called(function.func)
+    names = inspect.unwrap(function.func).__code__.co_varnames if calls else ()
+    given = [*zip(names, function.args, strict=False), *function.keywords.items()] if calls else []
+    inside = (*function.args, *function.keywords.values())
+    return any(reaches_user(x, depth) for x in inside) or any(name in calls and is_of_user(x) for name, x in given)
+
+
+def is_of_user(function: Any, depth: int = 4) -> bool:
+    """Tell whether what is there to be called is a function that reaches the user, or an object of the user's."""
+    if isinstance(function, FunctionType | MethodType | functools.partial | type):
+        return reaches_user(function, depth)
+    call = call_method(type(function))
+    return isinstance(call, FunctionType) and not is_library(call.__code__)
 
 
 def is_filled(cell: CellType) -> bool:
@@ -171,7 +187,7 @@ def callee_in_for(function: Any) -> Any:
 def is_settled(function: functools.partial[Any]) -> bool:
     """Tell whether a partial has nothing to convert."""
     inner = function.func
-    return not isinstance(inner, FunctionType | MethodType) or callee(inner) is inner
+    return not (isinstance(inner, FunctionType | MethodType) or is_of_user(inner)) or callee(inner) is inner
 
 
 def called_function(function: FunctionType) -> Callable[..., Any]:
@@ -196,9 +212,35 @@ def passing(function: Any) -> Callable[..., Any]:
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(argument, args), **{k: argument(x) for k, x in kwargs.items()})
+        args, kwargs = arguments(function, args, kwargs)
+        return function(*args, **kwargs)
 
     return call
+
+
+def arguments(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return arguments of a function of the library with the user's functions among them converted.
+
+    Objects that can be called may be data as well; they are converted where the function says that it calls them.
+    """
+    calls = parameters_called(function)
+    names = inspect.unwrap(function).__code__.co_varnames[: len(args)] if calls else ()
+
+    def passed(name: str | None, value: Any) -> Any:
+        return callee(value) if name in calls and is_of_user(value) else argument(value)
+
+    positional = itertools.starmap(passed, itertools.zip_longest(names, args))
+    return tuple(positional), {name: passed(name, x) for name, x in kwargs.items()}
+
+
+def parameters_called(function: Any) -> frozenset[str]:
+    """Return the names of the parameters of a function of the library that it calls, as their annotations say."""
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    if code is None or not is_wengerts(code):
+        return frozenset()
+    kinds = function.__annotations__.items()
+    return frozenset(name for name, kind in kinds if str(kind).startswith(("Callable[", "Function")))
 
 
 # Builtins

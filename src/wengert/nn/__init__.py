@@ -9,5 +9,7 @@ __all__ = ["functional"]
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> NoReturn:
-        layers = "; layers are functions of wengert.nn.functional, on Tensors that a class of yours holds"
-        raise AttributeError(f"module 'wengert.nn' has no attribute {name!r}{layers if name[0].isupper() else ''}")
+        said = "; layers are functions of wengert.nn.functional, on Tensors that a class of yours holds"
+        if not name[0].isupper():
+            said = f"; it is wengert.nn.functional.{name}" if name in functional.__all__ else ""
+        raise AttributeError(f"module 'wengert.nn' has no attribute {name!r}{said}")

@@ -20,8 +20,9 @@ Rules are pairs of functions, `init` and `update`, on containers of arrays:
 array([2., 2.])
 """
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from wengert._otherwise import absent
 from wengert.optim.drivers import curve_fit, least_squares, minimize, root
 from wengert.optim.files import load, save
 from wengert.optim.optimizer import Optimizer
@@ -52,8 +53,24 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> NoReturn:
-        rule = f"; write Optimizer(parameters, {name.lower()}(rate))"
-        known = name.lower() in ("adam", "adamw", "momentum", "rmsprop", "sgd")
-        raise AttributeError(f"module 'wengert.optim' has no attribute {name!r}{rule if known else ''}")
+    OWN = "scipy.optimize's own, with wengert.jit(wengert.grad(f)) where it takes a derivative"
+    OTHERWISE = {
+        **{name: f"Optimizer(parameters, {name.lower()}(rate))" for name in ("Adam", "AdamW", "RMSprop", "SGD")},
+        **dict.fromkeys(("basinhopping", "differential_evolution", "dual_annealing", "shgo"), OWN),
+        **dict.fromkeys(("linprog", "milp", "nnls", "linear_sum_assignment", "isotonic_regression"), OWN),
+        "LBFGS": 'minimize(loss, parameters, method="L-BFGS-B")',
+        "apply_updates": "update of a rule, which returns the new parameters",
+        "bisect": "root(f, x0)",
+        "brentq": "root(f, x0)",
+        "chain": "clipped(rule, norm), or a Rule(init, update) of your own",
+        "clip_grad_norm_": "clipped(rule, norm)",
+        "fsolve": "root(f, x0)",
+        "global_norm": "norm(x)",
+        "leastsq": "least_squares(residuals, x0)",
+        "lr_scheduler": "a schedule for the rate: cosine, exponential, linear, piecewise or warmed_up",
+        "minimize_scalar": "minimize(f, x0) of a number x0",
+        "newton": "root(f, x0)",
+        "root_scalar": "root(f, x0) of a number x0",
+        "zero_grad": "the method of Optimizer",
+    }
+    __getattr__ = absent("wengert.optim", OTHERWISE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from wengert import tree
 from wengert._cached import cached
+from wengert._otherwise import telling
 from wengert._tree import flatten, unflatten
 from wengert.core.requirements import require_callable, require_flag, shown
 from wengert.core.tensor import Tensor
@@ -23,6 +25,11 @@ __all__ = ["curve_fit", "least_squares", "minimize", "root"]
 WITHOUT_GRADIENT = frozenset({"nelder-mead", "powell", "cobyla", "cobyqa"})
 WITH_PRODUCTS = frozenset({"newton-cg", "trust-ncg", "trust-krylov", "trust-constr"})
 WITH_HESSIAN = frozenset({"dogleg", "trust-exact"})
+
+DERIVATIVES = dict.fromkeys(
+    ("jac", "hess", "hessp", "fprime", "Dfun"), "nothing, for derivatives are filled in; scipy.optimize takes your own"
+)
+"""What is written here for parameters of SciPy's functions."""
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -42,33 +49,17 @@ class Problem:
         require_callable(name, function)
         require_flag(name, jit=compiled)
         self.name = name
-        self.function = function
         self.args = args if isinstance(args, tuple) else (args,)
         self.compiled = compiled
         self.example = as_example(start)
         vector, self.back = tree.raveled(name, "x0", self.example)
         self.start: Vector = np.array(vector, dtype=float)
-        self.last: tuple[Vector, tuple[Any, Any]] | None = None
+        self.scalar = as_scalar(function, self.back)
+        self.residuals = as_residuals(name, function, self.back)
 
     def run(self, transformed: Callable[..., Any]) -> Callable[..., Any]:
         """Return what evaluates a function of vectors, jitted unless the user said otherwise."""
         return jitted(transformed) if self.compiled else transformed
-
-    def of_vector(self, vector: Any, *args: Any) -> Any:
-        """Call the user's function."""
-        return self.function(self.back(vector), *args)
-
-    def scalar(self, vector: Any, *args: Any) -> Any:
-        """Call the user's function, whose result is one number."""
-        found = self.of_vector(vector, *args)
-        return np.reshape(found, ()) if np.shape(found) and np.size(found) == 1 else found
-
-    def residuals(self, vector: Any, *args: Any) -> Any:
-        """Call the user's function, whose result is one vector, or containers of arrays."""
-        found = self.of_vector(vector, *args)
-        if isinstance(found, np.ndarray | Tensor):
-            return found if found.ndim == 1 else np.reshape(found, (-1,))
-        return tree.raveled(self.name, "fun(x)", as_example(found))[0]
 
     @cached
     def value(self) -> Callable[[Vector], Any]:
@@ -90,7 +81,8 @@ class Problem:
     @cached
     def product(self) -> Callable[[Vector, Vector], Vector]:
         """The Hessian at a vector times another one."""
-        run = self.run(lambda x, p, *args: hvp(lambda v: self.scalar(v, *args), (x,), (p,))[0])
+        scalar = self.scalar
+        run = self.run(lambda x, p, *args: hvp(lambda v: scalar(v, *args), (x,), (p,))[0])
         return lambda x, p: np.asarray(run(x, np.asarray(p, dtype=float), *self.args))
 
     @cached
@@ -201,7 +193,8 @@ class Problem:
         if isinstance(given, NonlinearConstraint) and not callable(given.jac):
             inner = Problem(self.name, given.fun, self.example, (), self.compiled)
             value, slope = inner.residuals_and_jacobian()
-            weighted = inner.run(hessian(lambda x, weights: np.sum(inner.residuals(x) * weights)))
+            residuals = inner.residuals
+            weighted = inner.run(hessian(lambda x, weights: np.sum(residuals(x) * weights)))
             return NonlinearConstraint(
                 value,
                 given.lb,
@@ -211,6 +204,33 @@ class Problem:
                 keep_feasible=given.keep_feasible,
             )
         return given
+
+
+# The user's functions are cells of closures, where `jit` finds them to convert their control flow.
+
+
+def as_scalar(function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a function of a vector that calls the user's, whose result is one number."""
+
+    @functools.wraps(function, updated=())
+    def scalar(vector: Any, *args: Any) -> Any:
+        found = function(back(vector), *args)
+        return np.reshape(found, ()) if np.shape(found) and np.size(found) == 1 else found
+
+    return scalar
+
+
+def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a function of a vector that calls the user's, whose result is one vector, or containers of arrays."""
+
+    @functools.wraps(function, updated=())
+    def residuals(vector: Any, *args: Any) -> Any:
+        found = function(back(vector), *args)
+        if isinstance(found, np.ndarray | Tensor):
+            return found if found.ndim == 1 else np.reshape(found, (-1,))
+        return tree.raveled(name, "fun(x)", as_example(found))[0]
+
+    return residuals
 
 
 def as_example(value: Any) -> Any:
@@ -240,6 +260,7 @@ def as_float(value: Any) -> float:
     return float(value.item() if isinstance(value, Tensor) else value)
 
 
+@telling(**DERIVATIVES)
 def minimize(
     fun: Callable[..., Any],
     x0: Any,
@@ -336,6 +357,7 @@ def reporter(problem: Problem, callback: Callable[..., Any] | None, progress: bo
     return report
 
 
+@telling(**DERIVATIVES)
 def least_squares(
     fun: Callable[..., Any], x0: Any, args: Any = (), *, bounds: Any = None, jit: bool = True, **options: Any
 ) -> Any:
@@ -365,6 +387,8 @@ def least_squares(
     """
     from scipy import optimize
 
+    if "kwargs" in options:
+        fun = functools.partial(fun, **options.pop("kwargs"))
     problem = Problem("optim.least_squares", fun, x0, args, jit)
     value, slope = problem.residuals_and_jacobian()
     limits = problem.limits(bounds)
@@ -374,6 +398,7 @@ def least_squares(
     return problem.result(found)
 
 
+@telling(**DERIVATIVES)
 def root(
     fun: Callable[..., Any],
     x0: Any,
@@ -429,6 +454,7 @@ def root(
     )
 
 
+@telling(**DERIVATIVES)
 def curve_fit(
     f: Callable[..., Any],
     xdata: Any,
@@ -484,18 +510,21 @@ def curve_fit(
     limits = problem.limits(bounds)
     if hasattr(limits, "lb"):
         limits = (limits.lb, limits.ub)
-    found, covariance = optimize.curve_fit(
-        lambda _, *p: value(np.array(p)),
-        np.zeros(np.size(ydata)),
-        np.asarray(ydata),
+    places, ydata = np.arange(np.size(ydata)), np.asarray(ydata)
+    if options.get("nan_policy") is not None and isinstance(xdata, np.ndarray | list | tuple):
+        ydata = np.where(np.isnan(xdata).reshape(-1, ydata.size).any(axis=0), np.nan, ydata)
+    found, covariance, *more = optimize.curve_fit(
+        lambda at, *p: value(np.array(p))[at.astype(int)],  # of the places that SciPy has left
+        places,
+        ydata,
         problem.start,
         sigma,
         absolute_sigma,
         bounds=(-np.inf, np.inf) if limits is None else limits,
-        jac=lambda _, *p: slope(np.array(p)),
+        jac=lambda at, *p: slope(np.array(p))[at.astype(int)],
         **options,
-    )[:2]
-    return problem.back(found), covariance
+    )
+    return (problem.back(found), covariance, *more)
 
 
 def parameter_count(name: str, model: Callable[..., Any]) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import aval_of
 from wengert.core.requirements import shown
@@ -16,6 +18,8 @@ __all__ = ["Rule", "adam", "adamw", "clipped", "momentum", "norm", "require_rule
 
 Rate: TypeAlias = "float | Callable[[Any], Any]"
 """A number, or a schedule: a function of the number of steps before."""
+ELSEWHERE = {"lr": "rate=", "learning_rate": "rate="}
+"""What is written here for parameters of other libraries' rules."""
 Memory: TypeAlias = tuple[Any, ...]
 Step: TypeAlias = Callable[[Any, Memory, Any, Any, Any], tuple[Any, Memory]]
 
@@ -60,30 +64,36 @@ def rule_of(name: str, rate: Rate, memories: int, step: Step) -> Rule:
     """
     if not callable(rate):
         require(name, "rate", rate)
+    return Rule(functools.partial(first_state, memories), functools.partial(updated, name, rate, step))
 
-    def init(parameters: Any) -> State:
-        leaves, _ = flatten(parameters)
-        return State(0, [tuple([zeros_for(leaf) for _ in range(memories)]) for leaf in leaves])
 
-    def update(gradients: Any, state: State, parameters: Any) -> tuple[Any, State]:
-        leaves, structure = flatten(parameters)
-        slopes, other = flatten(gradients)
-        if type(state) is not State or structure != other or len(leaves) != len(state.memory):
-            count = f"for {len(state.memory)} leaves" if type(state) is State else f"of type {type(state).__name__}"
-            raise unlike(name, f"{len(leaves)} leaves, {len(slopes)} in the gradients and a state {count}")
-        for slope, leaf in zip(slopes, leaves, strict=True):
-            if np.shape(slope) != np.shape(leaf):
-                raise unlike(name, f"a gradient of shape {np.shape(slope)} for a leaf of shape {np.shape(leaf)}")
-        size = rate(state.step) if callable(rate) else rate
-        found = [
-            step(conjugated(slope), memory, leaf, size, state.step + 1)
-            for slope, memory, leaf in zip(slopes, state.memory, leaves, strict=True)
-        ]
-        new = [alike(leaf, old) for (leaf, _), old in zip(found, leaves, strict=True)]
-        memory = [tuple(map(alike, kept, old)) for (_, kept), old in zip(found, state.memory, strict=True)]
-        return unflatten(structure, new), State(state.step + 1, memory)
+# What rules and schedules are made of are partials, which can be pickled.
 
-    return Rule(init, update)
+
+def first_state(memories: int, parameters: Any) -> State:
+    """Return the state before the first step, which keeps so many arrays of each leaf."""
+    leaves, _ = flatten(parameters)
+    return State(0, [tuple([zeros_for(leaf) for _ in range(memories)]) for leaf in leaves])
+
+
+def updated(name: str, rate: Rate, step: Step, gradients: Any, state: State, parameters: Any) -> tuple[Any, State]:
+    """Return new parameters and the new state, after one step leaf by leaf."""
+    leaves, structure = flatten(parameters)
+    slopes, other = flatten(gradients)
+    if type(state) is not State or structure != other or len(leaves) != len(state.memory):
+        count = f"for {len(state.memory)} leaves" if type(state) is State else f"of type {type(state).__name__}"
+        raise unlike(name, f"{len(leaves)} leaves, {len(slopes)} in the gradients and a state {count}")
+    for slope, leaf in zip(slopes, leaves, strict=True):
+        if np.shape(slope) != np.shape(leaf):
+            raise unlike(name, f"a gradient of shape {np.shape(slope)} for a leaf of shape {np.shape(leaf)}")
+    size = rate(state.step) if callable(rate) else rate
+    found = [
+        step(conjugated(slope), memory, leaf, size, state.step + 1)
+        for slope, memory, leaf in zip(slopes, state.memory, leaves, strict=True)
+    ]
+    new = [alike(leaf, old) for (leaf, _), old in zip(found, leaves, strict=True)]
+    memory = [tuple(map(alike, kept, old)) for (_, kept), old in zip(found, state.memory, strict=True)]
+    return unflatten(structure, new), State(state.step + 1, memory)
 
 
 def zeros_for(leaf: Any) -> Any:
@@ -132,6 +142,7 @@ def require_rule(name: str, rule: Any) -> None:
         )
 
 
+@telling(**ELSEWHERE, momentum="optim.momentum(rate, decay)", weight_decay="it into the loss, or use optim.adamw")
 def sgd(rate: Rate) -> Rule:
     """Return the rule of gradient descent, `p - rate * g`.
 
@@ -149,9 +160,15 @@ def sgd(rate: Rate) -> Rule:
     >>> parameters
     {'w': 0.5}
     """
-    return rule_of("sgd", rate, 0, lambda g, memory, p, size, _: (p - size * g, memory))
+    return rule_of("sgd", rate, 0, step_down)
 
 
+def step_down(g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
+    """Return a leaf after a step of gradient descent."""
+    return p - size * g, memory
+
+
+@telling(**ELSEWHERE, momentum="decay=")
 def momentum(rate: Rate, decay: float = 0.9, nesterov: bool = False) -> Rule:
     """Return the rule of gradient descent with momentum.
 
@@ -175,14 +192,18 @@ def momentum(rate: Rate, decay: float = 0.9, nesterov: bool = False) -> Rule:
     -0.45
     """
     require("momentum", "decay", decay, 0.0, 1.0)
-
-    def step(g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
-        velocity = decay * memory[0] + g
-        return p - size * (g + decay * velocity if nesterov else velocity), (velocity,)
-
-    return rule_of("momentum", rate, 1, step)
+    return rule_of("momentum", rate, 1, functools.partial(step_with_momentum, decay, nesterov))
 
 
+def step_with_momentum(
+    decay: float, nesterov: bool, g: Any, memory: Memory, p: Any, size: Any, _: Any
+) -> tuple[Any, Memory]:
+    """Return a leaf and its velocity after a step with momentum."""
+    velocity = decay * memory[0] + g
+    return p - size * (g + decay * velocity if nesterov else velocity), (velocity,)
+
+
+@telling(**ELSEWHERE, alpha="decay=")
 def rmsprop(rate: Rate, decay: float = 0.99, eps: float = 1e-8) -> Rule:
     """Return the rule that divides by a running root mean square of gradients (Tieleman and Hinton, 2012).
 
@@ -203,14 +224,16 @@ def rmsprop(rate: Rate, decay: float = 0.99, eps: float = 1e-8) -> Rule:
     """
     require("rmsprop", "decay", decay, 0.0, 1.0)
     require("rmsprop", "eps", eps)
-
-    def step(g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
-        mean = decay * memory[0] + (1.0 - decay) * squared(g)
-        return p - size * g / (np.sqrt(mean) + eps), (mean,)
-
-    return rule_of("rmsprop", rate, 1, step)
+    return rule_of("rmsprop", rate, 1, functools.partial(step_over_root, decay, eps))
 
 
+def step_over_root(decay: float, eps: float, g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
+    """Return a leaf and the mean square of its gradients after a step of RMSProp."""
+    mean = decay * memory[0] + (1.0 - decay) * squared(g)
+    return p - size * g / (np.sqrt(mean) + eps), (mean,)
+
+
+@telling(**ELSEWHERE, betas="b1= and b2=", weight_decay="optim.adamw")
 def adam(rate: Rate = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Rule:
     """Return the rule Adam (Kingma and Ba, Adam: a method for stochastic optimization, 2015, algorithm 1).
 
@@ -233,6 +256,7 @@ def adam(rate: Rate = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-
     return adam_like("adam", rate, b1, b2, eps, 0.0)
 
 
+@telling(**ELSEWHERE, betas="b1= and b2=")
 def adamw(rate: Rate = 1e-3, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8, weight_decay: float = 1e-2) -> Rule:
     """Return Adam with weight decay apart from the gradient (Loshchilov and Hutter, 2019, algorithm 2).
 
@@ -262,15 +286,18 @@ def adam_like(name: str, rate: Rate, b1: float, b2: float, eps: float, weight_de
     require(name, "b1", b1, 0.0, 1.0)
     require(name, "b2", b2, 0.0, 1.0)
     require(name, "eps", eps)
+    return rule_of(name, rate, 2, functools.partial(step_of_adam, b1, b2, eps, weight_decay))
 
-    def step(g: Any, memory: Memory, p: Any, size: Any, count: Any) -> tuple[Any, Memory]:
-        mean = b1 * memory[0] + (1.0 - b1) * g
-        square = b2 * memory[1] + (1.0 - b2) * squared(g)
-        root = np.sqrt(square / (1.0 - b2**count)) + eps
-        kept = p if weight_decay == 0.0 else p - size * weight_decay * p
-        return kept - size * (mean / (1.0 - b1**count)) / root, (mean, square)
 
-    return rule_of(name, rate, 2, step)
+def step_of_adam(
+    b1: float, b2: float, eps: float, weight_decay: float, g: Any, memory: Memory, p: Any, size: Any, count: Any
+) -> tuple[Any, Memory]:
+    """Return a leaf and the means of its gradients and of their squares after a step of Adam."""
+    mean = b1 * memory[0] + (1.0 - b1) * g
+    square = b2 * memory[1] + (1.0 - b2) * squared(g)
+    root = np.sqrt(square / (1.0 - b2**count)) + eps
+    kept = p if weight_decay == 0.0 else p - size * weight_decay * p
+    return kept - size * (mean / (1.0 - b1**count)) / root, (mean, square)
 
 
 def squared(g: Any) -> Any:
@@ -313,11 +340,18 @@ def clipped(rule: Rule, largest: float) -> Rule:
     """
     require("clipped", "largest", largest)
     require_rule("clipped", rule)
+    return Rule(rule.init, functools.partial(update_clipped, rule.update, largest))
 
-    def update(gradients: Any, state: State, parameters: Any) -> tuple[Any, State]:
-        slopes, structure = flatten(gradients)
-        # a share of 1 where the norm is small, 0 among them
-        share = largest / np.maximum(norm(slopes), largest) if largest > 0 else 0.0
-        return rule.update(unflatten(structure, [slope * share for slope in slopes]), state, parameters)
 
-    return Rule(rule.init, update)
+def update_clipped(
+    update: Callable[[Any, State, Any], tuple[Any, State]],
+    largest: float,
+    gradients: Any,
+    state: State,
+    parameters: Any,
+) -> tuple[Any, State]:
+    """Return what an update makes of gradients no longer than that."""
+    slopes, structure = flatten(gradients)
+    # a share of 1 where the norm is small, 0 among them
+    share = largest / np.maximum(norm(slopes), largest) if largest > 0 else 0.0
+    return update(unflatten(structure, [slope * share for slope in slopes]), state, parameters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -38,7 +39,12 @@ def linear(start: float, end: float, steps: int) -> Schedule:
     require("linear", "start", start)
     require("linear", "end", end)
     count = as_whole("optim.linear", "steps", steps, 1)
-    return lambda step: start + (end - start) * np.minimum(step / count, 1.0)
+    return functools.partial(in_a_line, start, end, count)
+
+
+def in_a_line(start: float, end: float, count: int, step: Any) -> Any:
+    """Return the rate of a step."""
+    return start + (end - start) * np.minimum(step / count, 1.0)
 
 
 def exponential(start: float, factor: float, steps: int = 1) -> Schedule:
@@ -61,7 +67,12 @@ def exponential(start: float, factor: float, steps: int = 1) -> Schedule:
     require("exponential", "start", start)
     require("exponential", "factor", factor)
     count = as_whole("optim.exponential", "steps", steps, 1)
-    return lambda step: start * factor ** (step / count)
+    return functools.partial(by_a_factor, start, factor, count)
+
+
+def by_a_factor(start: float, factor: float, count: int, step: Any) -> Any:
+    """Return the rate of a step."""
+    return start * factor ** (step / count)
 
 
 def cosine(start: float, steps: int, end: float = 0.0) -> Schedule:
@@ -85,7 +96,12 @@ def cosine(start: float, steps: int, end: float = 0.0) -> Schedule:
     require("cosine", "start", start)
     require("cosine", "end", end)
     count = as_whole("optim.cosine", "steps", steps, 1)
-    return lambda step: end + 0.5 * (start - end) * (1.0 + np.cos(np.pi * np.minimum(step / count, 1.0)))
+    return functools.partial(in_half_a_wave, start, end, count)
+
+
+def in_half_a_wave(start: float, end: float, count: int, step: Any) -> Any:
+    """Return the rate of a step."""
+    return end + 0.5 * (start - end) * (1.0 + np.cos(np.pi * np.minimum(step / count, 1.0)))
 
 
 def piecewise(rates: Sequence[float], bounds: Sequence[int]) -> Schedule:
@@ -118,8 +134,12 @@ def piecewise(rates: Sequence[float], bounds: Sequence[int]) -> Schedule:
         )
     for rate in values:
         require("piecewise", "a rate", rate)
-    table, begins = np.array(values, float), np.array(limits)
-    return lambda step: np.sum(np.where(np.arange(len(table)) == np.sum(step >= begins), table, 0.0))
+    return functools.partial(of_a_table, np.array(values, float), np.array(limits))
+
+
+def of_a_table(rates: Any, begins: Any, step: Any) -> Any:
+    """Return the rate of a step."""
+    return np.sum(np.where(np.arange(len(rates)) == np.sum(step >= begins), rates, 0.0))
 
 
 def warmed_up(schedule: Schedule | float, steps: int) -> Schedule:
@@ -140,10 +160,13 @@ def warmed_up(schedule: Schedule | float, steps: int) -> Schedule:
     (0.0, 0.5, 1.0)
     """
     count = as_whole("optim.warmed_up", "steps", steps, 1)
-    if callable(schedule):
-        after = schedule
-    else:
+    if not callable(schedule):
         require("warmed_up", "schedule", schedule)
-        constant = float(schedule)
-        after = lambda _: constant  # noqa: E731 - a constant as a schedule
-    return lambda step: after(np.maximum(step - count, 0)) * np.minimum(step / count, 1.0)
+        schedule = float(schedule)
+    return functools.partial(after_a_ramp, schedule, count)
+
+
+def after_a_ramp(schedule: Schedule | float, count: int, step: Any) -> Any:
+    """Return the rate of a step."""
+    rate = schedule(np.maximum(step - count, 0)) if callable(schedule) else schedule
+    return rate * np.minimum(step / count, 1.0)

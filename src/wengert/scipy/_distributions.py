@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import scipy.special as sp
 
 from wengert import random
+from wengert._otherwise import telling
 from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import Tensor, concrete, is_concrete, raw
 from wengert.errors import UsageError, describe
@@ -24,6 +25,17 @@ __all__ = ["Continuous", "Discrete", "Distribution", "Frozen", "all_of", "either
 
 
 Formula = Callable[..., Any]
+
+OTHERWISE = {
+    "expect": "a sum of values times pmf, or wengert.scipy.integrate.fixed_quad of the function times pdf",
+    "fit": "wengert.optim.minimize of the sum of -logpdf",
+    "interval": "ppf((1 - share) / 2) and ppf((1 + share) / 2)",
+    "median": "ppf(0.5)",
+    "moment": "mean() and var(), or wengert.scipy.integrate.fixed_quad of x**n times pdf",
+    "nnlf": "the sum of -logpdf",
+    "stats": "mean() and var()",
+}
+"""What is written for methods of SciPy's that are not here."""
 
 LEAST = 2.0**-54
 """The least of the evenly distributed numbers of which quantiles are taken: that of 0 may be infinite."""
@@ -156,6 +168,13 @@ class Distribution:
             )
         return self.formulas[method]
 
+    if not TYPE_CHECKING:  # checkers know the methods
+
+        def __getattr__(self, name: str) -> NoReturn:
+            written = OTHERWISE.get(name)
+            said = f"; write {written}" if written else ""
+            raise AttributeError(f"the distribution {vars(self).get('name')} has no attribute {name!r}{said}")
+
     def __repr__(self) -> str:
         return f"<distribution {self.name}>"
 
@@ -245,14 +264,16 @@ class Continuous(Distribution):
         lower, upper = self.support(shapes)
         bounded = not (is_infinite(lower) and is_infinite(upper))
         density = method == "logpdf"
-        if bounded:
+        finite = density or ~np.isinf(x)  # SciPy's densities there are what the formulas give
+        known_finite = known(finite) is True
+        if bounded or not known_finite:
             over = y > lower if self.open_below or not density else y >= lower
-            inside = all_of(over, y <= upper if density else y < upper)
+            inside = all_of(over, y <= upper if density else y < upper, known_finite or finite)
             y, outer = either(inside, y, inner(lower, upper)), either(y <= lower, below, above)
         found = self.formula(method)(y, *shapes)
         if density and not (type(scale) is float and scale == 1):
             found = found - (math.log(scale) if type(scale) is float else np.log(scale))
-        if bounded:
+        if bounded or not known_finite:  # what is infinite or outside has no derivative, of any order
             found = either(inside, found, outer)
             valid = all_of(valid, ~np.isnan(x))
         return as_tensor(either(valid, found, np.nan))
@@ -301,6 +322,7 @@ class Continuous(Distribution):
         """Return the value above which the probability is q."""
         return self.quantile("isf", q, args, kwds)
 
+    @telling(random_state="key=")
     def rvs(self, *args: Any, key: Any, size: Any = None, **kwds: Any) -> Any:
         """Return random numbers: quantiles of evenly distributed ones, which makes them differentiable in parameters.
 
@@ -328,9 +350,9 @@ def is_infinite(end: Any) -> bool:
 
 
 def inner(lower: Any, upper: Any) -> Any:
-    """Return a point inside of a support with an end, which may be infinite for some parameters only."""
+    """Return a point inside of a support, whose ends may be infinite, also for some parameters only."""
     if is_infinite(upper):
-        return lower + 1.0
+        return 0.0 if is_infinite(lower) else lower + 1.0
     below, above = np.isinf(lower), np.isinf(upper)
     lower, upper = either(below, 0.0, lower), either(above, 0.0, upper)
     return either(below | above, lower + upper + (1.0 * above - below), (lower + upper) / 2)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert.testing.comparison import Check
 from wengert.testing.differences import STEP
 from wengert.testing.modes import MODES
@@ -17,6 +18,13 @@ from wengert.transforms.boundary import name_of
 __all__ = ["check_grads"]
 
 
+@telling(
+    args="the arguments themselves: check_grads(f, *args)",
+    atol="rtol=",
+    eps="step=",
+    inputs="the arguments themselves: check_grads(f, *args)",
+    tolerance="rtol=",
+)
 def check_grads(
     f: Callable[..., Any],
     *args: Any,

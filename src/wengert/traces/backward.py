@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert.core.dispatch import as_tensor
 from wengert.core.memory import BORROWED, may_overwrite, own, own_memory, read_only
 from wengert.core.tensor import Tensor, constant_tensor, unwrapped
@@ -85,6 +86,10 @@ def backward(
                     hook(tensor)
 
 
+@telling(
+    is_grads_batched="wengert.vmap of what wengert.vjp returns",
+    only_inputs="nothing: gradients are those by inputs",
+)
 def grad(
     outputs: OneOrMany,
     inputs: OneOrMany,

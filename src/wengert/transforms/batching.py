@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert._tree import flatten, flatten_prefix, unflatten, unflatten_each
 from wengert.control.apart import held, require_apart, standing_for, written_to
 from wengert.control.scan import scan
@@ -34,6 +35,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@telling(
+    axis_name="wengert.vmap of what is before, an operation on the axis of lanes, and vmap of what follows",
+    axis_size="an argument with as many lanes, numpy.arange(n), say",
+    chunk_size="batch_size=",
+    in_dims="in_axes=",
+    out_dims="out_axes=",
+    randomness="a key for each lane, of wengert.random.split",
+    spmd_axis_name="nothing: there is one device",
+)
 def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, *, batch_size: int | None = None) -> Derived[P, R]:
     """Return a function that applies another one to every lane of its arguments at once.
 

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert._tree import flatten, map_leaves
 from wengert.core.graph import Equation, Variable
 from wengert.core.identity import identity, identity_of_params
@@ -220,6 +221,13 @@ def witnessed(fun: Function, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     return result
 
 
+@telling(
+    policy="wengert.checkpoint around the parts that are to run again",
+    prevent_cse="nothing: what runs again is not merged",
+    preserve_rng_state="nothing: random numbers are functions of keys",
+    static_argnums="nothing: what is no array is static",
+    use_reentrant="nothing: it is never so",
+)
 def checkpoint(fun: Callable[P, R]) -> Derived[P, R]:
     """Return a function that keeps no residuals and runs again during the sweep: less memory for more time.
 

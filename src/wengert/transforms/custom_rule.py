@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
@@ -20,7 +21,7 @@ from wengert.core.signatures import called_with
 from wengert.core.tensor import Tensor, constant_tensor, unwrapped
 from wengert.core.views import current
 from wengert.errors import GraphError, ShapeError, UsageError, describe
-from wengert.native.like_function import global_name
+from wengert.native.like_function import LikeFunction, global_name
 from wengert.traces.calls import InLanes, UserCall, belongs_to, numeric, readable, require_unwritten, traces_of
 from wengert.traces.linearity import require_linear
 from wengert.traces.tape import Tape
@@ -31,7 +32,7 @@ __all__ = ["CustomRule", "custom_rule"]
 Function = Callable[..., Any]
 
 
-class CustomRule:
+class CustomRule(LikeFunction):
     """Be a function with rules of its own; made by `custom_rule`."""
 
     def __init__(self, fun: Function) -> None:
@@ -402,6 +403,10 @@ def zero_tangent(leaf: Any) -> Any:
     return readable(np.zeros(aval.shape, aval.dtype if is_differentiable(aval.dtype) else float)[()])
 
 
+@telling(
+    nondiff_argnums="nothing: arguments may be anything; the vjp gives None for those",
+    nondiff_argnames="nothing: arguments may be anything; the vjp gives None for those",
+)
 def custom_rule(fun: Function) -> CustomRule:
     """Return a function that can be given its own derivative and batch rules.
 

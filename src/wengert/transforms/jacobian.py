@@ -8,6 +8,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overloa
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert._tree import flatten, map_leaves, unflatten
 from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.requirements import require_callable, require_flag
@@ -31,6 +32,17 @@ from wengert.transforms.typing import ArrayDerivative, Derived
 __all__ = ["hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize"]
 
 Function = Callable[..., Any]
+
+ELSEWHERE = {
+    "allow_int": "floats: integers have no derivative",
+    "argnames": "argnums=, the position",
+    "argnum": "argnums=",
+    "chunk_size": "wengert.vmap of wengert.vjp or wengert.jvp, with batch_size=",
+    "create_graph": "nothing: derivatives can be differentiated again",
+    "strategy": "wengert.jacfwd or wengert.jacrev",
+    "vectorize": "nothing: it is one batched pass",
+}
+"""What is written here for parameters of other libraries."""
 P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
@@ -103,6 +115,7 @@ def jacrev(
 def jacrev(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Derived[P, Any]: ...
+@telling(**ELSEWHERE)
 def jacrev(
     fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Function:
@@ -181,6 +194,7 @@ def jacfwd(
 def jacfwd(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Derived[P, Any]: ...
+@telling(**ELSEWHERE)
 def jacfwd(
     fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Function:
@@ -265,6 +279,7 @@ def jacobian(
     holomorphic: bool = False,
     has_aux: bool = False,
 ) -> Derived[P, Any]: ...
+@telling(**ELSEWHERE)
 def jacobian(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -344,6 +359,7 @@ def hessian(
 def hessian(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Derived[P, Any]: ...
+@telling(**ELSEWHERE)
 def hessian(
     fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False, has_aux: bool = False
 ) -> Function:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert._tree import flatten, unflatten
 from wengert.compile.owners import merged_results
 from wengert.compile.passes import simplified
@@ -430,6 +431,15 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+@telling(
+    backend="nothing: code is for the processor",
+    device="nothing: there is one",
+    donate_argnames="donate_argnums=",
+    dynamic="nothing: shapes that change are traced anew",
+    fullgraph="nothing: a function is one graph, or refused",
+    inline="nothing: calls are traced through",
+    mode="nothing: there is one way to compile",
+)
 def jit(
     fun: Any = MISSING,
     static_argnums: int | Sequence[int] = (),

@@ -7,6 +7,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overloa
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert._tree import flatten, map_leaves
 from wengert.core.dispatch import apply, strengthened
 from wengert.core.requirements import require_callable, require_flag, require_number
@@ -34,6 +35,15 @@ __all__ = [
 ]
 
 Function = Callable[..., Any]
+
+ELSEWHERE = {
+    "allow_int": "floats: integers have no derivative",
+    "argnames": "argnums=, the position",
+    "argnum": "argnums=",
+    "grad_position": "argnums=",
+    "weights": "captured=",
+}
+"""What is written here for parameters of other libraries."""
 P = ParamSpec("P")
 A = TypeVar("A")
 R = TypeVar("R")
@@ -54,6 +64,7 @@ def value_and_grad(
     *,
     captured: Sequence[Tensor] | bool = (),
 ) -> Derived[P, tuple[R, Any]]: ...
+@telling(**ELSEWHERE)
 def value_and_grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -165,6 +176,7 @@ def grad(
     *,
     captured: Sequence[Tensor] | bool = (),
 ) -> Derived[P, Any]: ...
+@telling(**ELSEWHERE)
 def grad(
     fun: Function,
     argnums: int | Sequence[int] = 0,
@@ -243,6 +255,7 @@ def elementwise_grad(fun: Callable[P, Any], argnums: Literal[0] = 0, holomorphic
 def elementwise_grad(
     fun: Callable[P, Any], argnums: int | Sequence[int] = 0, holomorphic: bool = False
 ) -> Derived[P, Any]: ...
+@telling(**ELSEWHERE)
 def elementwise_grad(fun: Function, argnums: int | Sequence[int] = 0, holomorphic: bool = False) -> Function:
     """Return a function that computes the derivative of each output element, summed over outputs.
 

@@ -10,6 +10,7 @@ import numpy as np
 from wengert import random
 from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.transforms.reverse import stop_gradient
 
 __all__ = ["batch_norm", "dropout", "group_norm", "layer_norm", "rms_norm"]
 
@@ -108,8 +109,21 @@ def by_channel(value: Any, rank: int) -> Any:
     return None if value is None else as_tensor(value).reshape(-1, *(1,) * (rank - 2))
 
 
+def move(running: Any, found: Any, momentum: float) -> None:
+    """Let means or variances that are kept, if they are, move towards those of a batch."""
+    if running is not None:
+        running[...] = (1 - momentum) * running + momentum * stop_gradient(found)
+
+
 def batch_norm(
-    input: Any, mean: Any = None, var: Any = None, weight: Any = None, bias: Any = None, eps: float = 1e-5
+    input: Any,
+    mean: Any = None,
+    var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
 ) -> Any:
     """Return images standardised for each channel, the second axis.
 
@@ -119,16 +133,28 @@ def batch_norm(
         var: the variances of the channels, likewise.
         weight: a factor for each channel.
         bias: what is added to that.
+        training: whether these images' means and variances are taken in any case; what is given, arrays that can be
+            written to, then moves towards them.
+        momentum: how far it moves, from 0 to 1.
         eps: what is added to variances.
 
     >>> batch_norm([[1.0, 5.0], [3.0, 5.0]], eps=1e-9)
     tensor([[-1.,  0.],
             [ 1.,  0.]])
+    >>> running = np.zeros(2)
+    >>> _ = batch_norm([[1.0, 5.0], [3.0, 5.0]], running, np.ones(2), training=True)
+    >>> running
+    array([0.2, 0.5])
     """
     x: Any = as_tensor(input)
     axes = tuple(i for i in range(x.ndim) if i != 1)
-    mean = np.mean(x, axis=axes) if mean is None else mean
-    var = np.var(x, axis=axes) if var is None else var
+    own_mean = np.mean(x, axis=axes) if training or mean is None else mean
+    own_var = np.var(x, axis=axes) if training or var is None else var
+    if training:
+        count = x.size // x.shape[1]
+        move(mean, own_mean, momentum)
+        move(var, own_var * (count / max(count - 1, 1)), momentum)
+    mean, var = own_mean, own_var
     mean, var, weight, bias = (by_channel(value, x.ndim) for value in (mean, var, weight, bias))
     return standardised(x, mean, var, weight, bias, eps)
 
