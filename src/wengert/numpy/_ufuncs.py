@@ -25,6 +25,7 @@ from wengert.numpy._out import filling, refuse_options, replace, with_out, with_
 from wengert.primitives import elementwise
 from wengert.primitives import trigonometric as trigonometric  # which enters its primitives, as the other does
 from wengert.traces.constants import constant_function, constant_operator
+from wengert.traces.in_place import overwriting, replace_plain
 from wengert.traces.operators import (
     binary_operator,
     operand,
@@ -32,7 +33,7 @@ from wengert.traces.operators import (
     reflected_operator,
     unary_function,
 )
-from wengert.traces.parts import read_part, replace_plain, write_part
+from wengert.traces.parts import read_part, write_part
 from wengert.traces.recorders import REAL
 
 __all__ = ["OF_UFUNCS", "in_place", "install", "through_function", "ufunc_function"]
@@ -245,12 +246,13 @@ for _name, (_primitive, _compute) in COMPACT.items():
     _operate = binary_operator(_primitive, _compute, _of_complex)
     install(_name, _operate)
     install(f"r{_name}", reflected_operator(_primitive, _compute, _of_complex))
-    install(f"i{_name}", in_place(_primitive.name, _operate))
+    install(f"i{_name}", overwriting(getattr(operator, f"i{_name}"), in_place(_primitive.name, _operate)))
 for _name, _function in GENERAL.items():
     install(_name, through_function(_function, OF_UFUNCS[_function]))
     install(f"r{_name}", through_function(_function, OF_UFUNCS[_function], reflected=True))
     if _name != "divmod":
-        install(f"i{_name}", in_place(_function.__name__, through_function(_function, OF_UFUNCS[_function])))
+        _operate = in_place(_function.__name__, through_function(_function, OF_UFUNCS[_function]))
+        install(f"i{_name}", overwriting(getattr(operator, f"i{_name}"), _operate))
 for _name, (_function, _compute) in COMPARISONS.items():
     install(_name, constant_operator(_function.__name__, _compute, through_function(_function, OF_UFUNCS[_function])))
 install("neg", unary_function(elementwise.negative, operator.neg))

@@ -430,33 +430,6 @@ def is_at(view: Derivation, entries: tuple[Any, ...] | None) -> bool:
     return view.path == ((getitem, (("index", entries),)),)
 
 
-def replace_plain(target: Tensor, result: Tensor) -> bool:
-    """Let a plain array hold a plain result that nobody else has, and tell whether that was possible so shortly."""
-    trace, new = target._trace, result._value
-    if WATCHES or SHARES or type(new) is not ndarray:
-        return False
-    if trace is None:
-        old = target._value
-        fits = type(old) is ndarray and new.dtype is old.dtype and new.shape == old.shape and new.strides == old.strides
-        if not fits or hasattr(target, "_fixed"):
-            return False
-        target._value, target._kept = new, result._kept
-        return True
-    if trace is not ALIAS:
-        return False
-    view = target._value
-    base = view.base
-    buffer = base._value
-    if base._trace is not None or buffer is not view.base_value or not may_overwrite(buffer, base._kept):
-        return False
-    window = view.current()._value
-    if new.dtype is not window.dtype or new.shape != window.shape or not window.flags.writeable:
-        return False
-    window[...] = new
-    base._mutated = True
-    return True
-
-
 def write_through(view: Tensor, value: Any) -> None:
     """Let a view stand for another value of its shape and dtype, by writing it to its base."""
     base, path = base_and_path(view)
