@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-__all__ = ["chosen", "either", "unchosen"]
+__all__ = ["MANY", "chosen", "either", "unchosen"]
 
 MANY = 4096
 BITS: dict[Any, Any] = {np.dtype(np.float64): np.int64, np.dtype(np.float32): np.int32}

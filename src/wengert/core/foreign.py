@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["any_decides", "decides", "decides_functions", "deferred", "foreign", "ours"]
+__all__ = ["any_decides", "decides", "decides_functions", "deferred", "foreign", "ours", "undispatched"]
 
 PLAIN_UFUNC = np.ndarray.__array_ufunc__
 PLAIN_FUNCTION = np.ndarray.__array_function__
@@ -60,3 +60,15 @@ def deferred(function: Callable[[Any, Any], Any], kind: type, left: Any, right: 
     A type with an `__array_ufunc__` receives the ufunc; any other its reflected method, if Python finds one.
     """
     return NotImplemented if getattr(kind, "__array_ufunc__", None) is None else function(left, right)
+
+
+def undispatched(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of NumPy's without the look for those who have a say, which takes 0.1 to 0.4 microseconds.
+
+    It is for operands that are known to be ndarrays and numbers. What is no such function comes back as it is.
+
+    >>> undispatched(np.concatenate)((np.ones(1), np.zeros(1)))
+    array([1., 0.])
+    """
+    found: Callable[..., Any] = getattr(function, "_implementation", function)  # private: else it is as it was
+    return found

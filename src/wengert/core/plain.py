@@ -16,11 +16,12 @@ from numpy import generic, ndarray
 
 from wengert._unregistered import unregister
 from wengert.core.complaints import SETTINGS, raising
-from wengert.core.tensor import DIRECT, Tensor, make_tensor, wrapped_constants
+from wengert.core.foreign import undispatched
+from wengert.core.tensor import DIRECT, Tensor, make_tensor, new_tensor, wrapped_constants
 from wengert.core.views import ALIAS
 from wengert.core.watch import WATCHES
 
-__all__ = ["BY_NUMPY", "by_arrays", "by_itself", "by_numpy", "computed", "enter_by_numpy", "joined"]
+__all__ = ["BY_NUMPY", "by_arrays", "by_numpy", "computed", "enter_by_numpy", "joined", "renewed"]
 
 unregister(globals())  # what would warn goes the general way, and warns there
 Function = Callable[..., Any]
@@ -56,19 +57,12 @@ def enter_by_numpy(
         most: how many arguments may be arrays; where there are others behind (`out`, say) the general way is gone.
         least: the number of arguments below which it is gone, too.
         composed: whether the general way is composed of others, which warn about numbers at the user's line.
-        inside: whether the general way begins with asking `by_itself`, since a frame around it would be looked at in
+        inside: whether the general way begins with asking `DIRECT`, since a frame around it would be looked at in
             each recorded operation.
     """
     for function in functions:
         BY_NUMPY[function] = Entry(least, most, composed, inside)
         DIRECT[function] = by_numpy(function, not_implemented)
-
-
-def by_itself(function: Function, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return what a function that has been entered gives for a plain Tensor; NotImplemented where others are asked."""
-    if type(x) is not Tensor or x._trace is not None:
-        return NotImplemented
-    return DIRECT[function](x, *args, **kwargs)  # type: ignore[misc]  # there is one
 
 
 def not_implemented(*_args: Any, **_kwargs: Any) -> Any:
@@ -86,71 +80,121 @@ def by_numpy(function: Function, otherwise: Function, finish: Function | None = 
     """
     least, most, composed, _ = BY_NUMPY[function]
     settings = SETTINGS if composed else None
+    bare = undispatched(function)
     longest = max(most, FAMILIAR)
+
+    takes_one, takes_two = least <= 1, least <= 2 <= most
 
     @functools.wraps(otherwise)
     def compute(*args: Any, **kwargs: Any) -> Any:
-        for x in args:
-            if type(x) is Tensor:
-                trace = x._trace
-                if trace is not None and trace is not ALIAS:  # what is recorded need not wait for all the rest
-                    found = otherwise(*args, **kwargs)
-                    return found if finish is None or type(found) is Tensor else finish(found)
-                break
-        values: list[Any] = []
-        any_tensor = False
-        for x in args:
-            kind = type(x)
-            if kind is Tensor:
-                any_tensor = True
-                trace = x._trace
-                if trace is not None:  # array_of, written out: a call is 40 ns of some 500
-                    if trace is not ALIAS or x._value.base._trace is not None:
-                        break
-                    x = x._value.current()
-                x = x._value
-                if type(x) is not ndarray or not x.size or len(values) >= most:
-                    break
-            elif kind not in SIMPLE:
-                any_tensor = any_tensor or (kind is not ndarray and holds_tensor(x))
-                if (len(values) >= most and not is_numbers(x)) or (x := plain_value(x)) is NotImplemented:
-                    break
-            values.append(x)
-        else:
-            if any_tensor and not WATCHES and least <= len(args) <= longest and (not kwargs or are_options(kwargs)):
-                try:
-                    out = function(*values, **kwargs) if settings is None else under(settings, function, values, kwargs)
-                except GIVEN_UP:
-                    out = None
-                if type(out) is ndarray:
-                    if out.ndim and (out.base is None or not is_shared(out.base, values)):
-                        return make_tensor(out, None, None)
-                elif isinstance(out, generic):
-                    return make_tensor(out, None, None)
-                elif isinstance(out, tuple) and (several := results_of(out, values)) is not None:
-                    return several
+        values: Sequence[Any] | None = None
+        x = args[0] if args else None
+        if type(x) is Tensor:
+            trace = x._trace
+            if trace is None:
+                value = x._value
+                if not kwargs and type(value) is ndarray and value.size and not WATCHES:  # as most calls are
+                    if len(args) == 1:
+                        values = (value,) if takes_one else None
+                    elif len(args) == 2:
+                        y = args[1]
+                        if type(y) in SIMPLE:
+                            values = (value, y) if least <= 2 else None
+                        elif takes_two and type(y) is Tensor and y._trace is None:
+                            other = y._value
+                            values = (value, other) if type(other) is ndarray and other.size else None
+            elif trace is not ALIAS:  # what is recorded need not wait for all the rest
+                found = otherwise(*args, **kwargs)
+                return found if finish is None or type(found) is Tensor else finish(found)
+        if values is None and least <= len(args) <= longest and not WATCHES:
+            values = values_of(args, kwargs, most)
+        if values is not None:
+            try:
+                out = bare(*values, **kwargs) if settings is None else under(settings, bare, values, kwargs)
+            except GIVEN_UP:
+                out = None
+            if (
+                out.ndim and (out.base is None or not is_shared(out.base, values))
+                if type(out) is ndarray
+                else isinstance(out, generic)
+            ):
+                result = new_tensor()
+                result._value = out
+                result._trace = result._node = None
+                result._kept = False
+                return result
+            if isinstance(out, tuple) and (several := results_of(out, values)) is not None:
+                return several
         found = otherwise(*args, **kwargs)
         return found if finish is None or type(found) is Tensor else finish(found)
 
     return compute
 
 
-def computed(function: Function, x: Any, *args: Any, **kwargs: Any) -> Tensor | None:
+def values_of(args: Sequence[Any], kwargs: Mapping[str, Any], most: int) -> Sequence[Any] | None:
+    """Return what NumPy is given in the place of arguments with plain Tensors among them; None where others are asked.
+
+    Args:
+        args: the arguments by position.
+        kwargs: those by name, which are no arrays.
+        most: how many arguments may be arrays.
+    """
+    values: list[Any] = []
+    any_tensor = False
+    for x in args:
+        kind = type(x)
+        if kind is Tensor:
+            any_tensor = True
+            x = array_of(x)
+            if x is None or not x.size or len(values) >= most:
+                return None
+        elif kind not in SIMPLE:
+            any_tensor = any_tensor or (kind is not ndarray and holds_tensor(x))
+            if (len(values) >= most and not is_numbers(x)) or (x := plain_value(x)) is NotImplemented:
+                return None
+        values.append(x)
+    return values if any_tensor and (not kwargs or are_options(kwargs)) else None
+
+
+def computed(function: Function, x: Any, *args: Any) -> Tensor | None:
     """Return what a function of arrays gives for a plain Tensor; None for others, and where NumPy raises or warns.
 
     Args:
         function: in C, or one that stops where it would warn; its result is in memory of its own.
         x: any argument.
         *args: further ones that are no arrays.
-        **kwargs: likewise.
     """
-    if type(x) is not Tensor or WATCHES or (value := array_of(x)) is None:
+    if type(x) is not Tensor or WATCHES:
+        return None
+    value = x._value if x._trace is None else array_of(x)
+    if type(value) is not ndarray:
         return None
     try:
-        out = function(value, *args, **kwargs)
+        out = function(value, *args)
     except GIVEN_UP:
         return None
-    return None if type(out) is ndarray and not out.ndim else make_tensor(out, None, None)
+    if type(out) is ndarray and not out.ndim:
+        return None
+    result = new_tensor()
+    result._value = out
+    result._trace = result._node = None
+    result._kept = False
+    return result
+
+
+METHODS = {"astype": ndarray.astype, "copy": ndarray.copy}
+
+
+def renewed(name: str, x: Tensor, argument: Any) -> Tensor | None:
+    """Return what a method gives for a plain array, also for one that is held as a scalar; None as `computed` does."""
+    found = computed(METHODS[name], x, argument)
+    if found is None and hasattr(x, "_array") and isinstance(x._value, generic) and not WATCHES:
+        try:
+            found = make_tensor(getattr(x._value, name)(argument), None, None)
+        except GIVEN_UP:
+            return None
+        found._array = ()
+    return found
 
 
 def joined(function: Function, operands: Any, *args: Any) -> Tensor | None:
@@ -163,7 +207,8 @@ def joined(function: Function, operands: Any, *args: Any) -> Tensor | None:
         kind = type(x)
         if kind is Tensor:
             any_tensor = True
-            if (x := array_of(x)) is None:
+            x = x._value if x._trace is None else array_of(x)
+            if type(x) is not ndarray and not isinstance(x, generic):
                 return None
         elif kind is ndarray:
             if x.dtype.kind not in NUMERIC:
@@ -177,7 +222,13 @@ def joined(function: Function, operands: Any, *args: Any) -> Tensor | None:
         out = function(values, *args)
     except GIVEN_UP:
         return None
-    return make_tensor(out, None, None) if out.ndim else None
+    if not out.ndim:
+        return None
+    result = new_tensor()
+    result._value = out
+    result._trace = result._node = None
+    result._kept = False
+    return result
 
 
 def by_arrays(function: Function) -> Function:
@@ -269,11 +320,12 @@ def plain_value(x: Any) -> Any:
 def results_of(out: tuple[Any, ...], values: Sequence[Any]) -> Any:
     """Return several results as Tensors; None if one is no array, or may be memory of an operand."""
     for item in out:
-        whole = type(item) is ndarray and item.ndim and not is_shared(item.base, values)
-        if not whole and not isinstance(item, generic):
+        if type(item) is ndarray:
+            if not item.ndim or (item.base is not None and is_shared(item.base, values)):
+                return None
+        elif not isinstance(item, generic):
             return None
-    found = [make_tensor(item, None, None) for item in out]
-    return tuple(found) if type(out) is tuple else type(out)(*found)
+    return tuple.__new__(type(out), [make_tensor(item, None, None) for item in out])  # named ones likewise
 
 
 def is_shared(owner: Any, values: Sequence[Any]) -> bool:

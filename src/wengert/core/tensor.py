@@ -21,6 +21,7 @@ from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functio
 from wengert.core.meanings import DIRECT, FUNCTIONS, RAISED, carry_out
 from wengert.core.members import ArrayLike, Members
 from wengert.core.memory import BORROWED, forbid_writes, keep, may_change
+from wengert.core.signatures import MISSING
 from wengert.core.source import caller, position_of
 from wengert.core.stores import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
@@ -415,12 +416,14 @@ class Tensor(Members, metaclass=MadeByFunctions):
 
     # NumPy's protocols
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        direct = DIRECT.get(ufunc)
-        if direct is not None and not kwargs and method == "__call__":
-            result = direct(*inputs)
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, x: Any = MISSING, y: Any = MISSING, /, *others: Any, **kwargs: Any
+    ) -> Any:
+        if not kwargs and method == "__call__" and (direct := DIRECT.get(ufunc)) is not None:
+            result = direct(x) if y is MISSING else direct(x, y, *others) if others else direct(x, y)
             if result is not NotImplemented:
                 return result
+        inputs = () if x is MISSING else (x,) if y is MISSING else (x, y, *others)
         for x in inputs:
             if type(x) not in ORDINARY and decides(type(x)):
                 return NotImplemented

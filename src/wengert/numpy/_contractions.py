@@ -11,7 +11,9 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.primitive import Primitive
-from wengert.core.tensor import Tensor, raw
+from wengert.core.tensor import Tensor, constant_tensor, raw
+from wengert.core.views import is_window, window_on
+from wengert.core.watch import WATCHES
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import refuse_options, with_out
@@ -94,14 +96,15 @@ def generalised(primitive: Primitive) -> Callable[..., Any]:
             result = moved_back(result, axes[2])
         return with_out(name, result, out)
 
-    found = of_two(getattr(np, name))(function)
+    pair = pair_function(getattr(np, name), function)
 
     def direct(x: Any, y: Any) -> Any:
         """Return the product of operands that are arrays; NotImplemented for others."""
-        return found.of_two(x, y) if type(x) in RAW_TYPES and type(y) in RAW_TYPES else NotImplemented  # type: ignore[attr-defined]  # given above
+        return pair(x, y) if type(x) in RAW_TYPES and type(y) in RAW_TYPES else NotImplemented
 
-    found.direct = direct  # type: ignore[attr-defined]  # as those of other ufuncs have
-    return found
+    function.of_two = pair  # type: ignore[attr-defined]  # as those of other ufuncs have
+    function.direct = direct  # type: ignore[attr-defined]  # likewise
+    return function
 
 
 matmul = implements(np.matmul)(generalised(contractions.matmul))
@@ -240,6 +243,9 @@ def last(x: Any, axis: int) -> Any:
 @implements(np.einsum)
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
     """Return the Einstein sum of operands; see `numpy.einsum`."""
+    if len(operands) == 2 and type(operands[0]) is str and type(operands[1]) is Tensor:
+        if out is None and optimize is False and not options:
+            return einsum_of_one(operands[0], operands[1])
     subscripts, found = einsum_operands(operands)
     arrays = [x if type(x) is Tensor else array("einsum", x) for x in found]
     primitive = sums.einsum_one if len(arrays) == 1 else sums.einsum
@@ -251,6 +257,22 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
             return sum_einsum(arrays[0], params)
     path = tuple(optimize) if isinstance(optimize, list) else optimize
     return with_out("einsum", apply(primitive, *arrays, subscripts=subscripts, optimize=path, **options), out)
+
+
+def einsum_of_one(subscripts: str, x: Tensor) -> Any:
+    """Return the Einstein sum of one operand, which may be a view of it."""
+    params = {"subscripts": subscripts, "optimize": False}
+    value = x._value
+    if x._trace is None and type(value) is np.ndarray and value.size and not WATCHES:
+        try:
+            found = sums.EINSUM(subscripts, value)
+        except (TypeError, ValueError):  # of which more is said below
+            pass
+        else:
+            if type(found) is np.ndarray and (found.base is value or is_window(found, value)):
+                return window_on(x, (), sums.einsum_one, params, found)
+            return constant_tensor(found)
+    return sum_einsum(x, params)
 
 
 def einsum_operands(operands: tuple[Any, ...]) -> tuple[sums.Subscripts, list[Any]]:

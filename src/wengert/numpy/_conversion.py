@@ -9,7 +9,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements, weakened
 from wengert.core.order import is_scalar
-from wengert.core.plain import computed
+from wengert.core.plain import renewed
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor, innermost_trace, is_concrete
 from wengert.errors import DtypeError, GraphError, describe
@@ -31,7 +31,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> T
     """Return the elements converted to another dtype; see `numpy.astype`."""
     dtype = np.dtype(dtype)
     plain = type(x) is Tensor and x._trace is None and copy and dtype.kind in "biufc"
-    if plain and (found := computed(np.ndarray.astype, x, dtype)) is not None:
+    if plain and (found := renewed("astype", x, dtype)) is not None:
         return found
     tensor = as_tensor(x)
     if dtype == tensor.dtype and not copy:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import as_tensor, implements
-from wengert.core.plain import by_itself
+from wengert.core.meanings import DIRECT
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as
@@ -204,10 +204,10 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 @implements(np.trapezoid)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Return the integral along an axis by the trapezoidal rule; see `numpy.trapezoid`."""
-    usual = x is None and type(dx) is float and dx == 1.0 and axis == -1
-    result = by_itself(np.trapezoid, y) if usual else NotImplemented
-    if result is not NotImplemented:
-        return result  # type: ignore[no-any-return]  # a Tensor
+    if type(y) is Tensor and y._trace is None and x is None and type(dx) is float and dx == 1.0 and axis == -1:
+        result = DIRECT[np.trapezoid](y)  # type: ignore[misc]  # there is one
+        if result is not NotImplemented:
+            return result  # type: ignore[no-any-return]  # a Tensor
     heights = as_tensor(y)
     at = normalize_axis_index(axis, heights.ndim)
     widths = dx

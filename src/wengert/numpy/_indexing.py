@@ -46,7 +46,7 @@ def whole(name: str, indices: Any) -> Any:
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
     """Return the elements at indices along an axis; see `numpy.take`."""
     if type(a) is Tensor and a._trace is None and out is None and mode == "raise" and type(indices) is np.ndarray:
-        found = computed(np.take, a, indices, axis)
+        found = computed(np.ndarray.take, a, indices, axis)
         if found is not None:
             return found
     x = as_tensor(a)

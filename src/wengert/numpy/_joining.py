@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import as_tensor, implements
+from wengert.core.foreign import undispatched
 from wengert.core.plain import computed, joined
 from wengert.core.tensor import Tensor, concrete, constant_tensor
 from wengert.errors import ShapeError, UsageError, describe
@@ -27,6 +28,7 @@ __all__ = ["concatenate", "pick"]
 # Joining
 
 SEQUENCES = (tuple, list)
+CONCATENATE, TILE, VSTACK = map(undispatched, (np.concatenate, np.tile, np.vstack))
 concatenating = several_function(joining.concatenate)
 piled = several_function(joining.stack)
 
@@ -43,7 +45,7 @@ def concatenate(
     """Return arrays joined along an axis; see `numpy.concatenate`."""
     first = arrays[0] if type(arrays) in SEQUENCES and arrays else None
     plain = type(first) is Tensor and first._trace is None and out is None and dtype is None and casting == "same_kind"
-    if plain and (found := joined(np.concatenate, arrays, axis)) is not None:
+    if plain and (found := joined(CONCATENATE, arrays, axis)) is not None:
         return found
     xs = [x if type(x) is Tensor else array_operand("concatenate", x) for x in arrays]
     if axis is None:
@@ -80,12 +82,14 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
 
 def stacked(arrays: Sequence[Any], axis: Any) -> Any:
     """Evaluate `stack`, which compares the shapes as it joins."""
-    return joining.pile(*arrays, axis=normalize_axis_index(axis, arrays[0].ndim + 1), dtype=None, casting="same_kind")
+    along = normalize_axis_index(axis, arrays[0].ndim + 1) if axis else 0
+    layer = (*(slice(None),) * along, None) if along else None
+    return CONCATENATE([x[layer] for x in arrays], along)
 
 
 def joined_rows(arrays: Sequence[Any]) -> Any:
     """Evaluate `hstack` of arrays with axes."""
-    return np.concatenate(arrays, 0 if arrays[0].ndim == 1 else 1)
+    return CONCATENATE(arrays, 0 if arrays[0].ndim == 1 else 1)
 
 
 @implements(np.hstack)
@@ -107,7 +111,7 @@ def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Tensor
     """Return arrays joined as rows; see `numpy.vstack`."""
     first = tup[0] if type(tup) in SEQUENCES and tup else None
     plain = type(first) is Tensor and first._trace is None and dtype is None and casting == "same_kind"
-    if plain and (found := joined(np.vstack, tup)) is not None:
+    if plain and (found := joined(VSTACK, tup)) is not None:
         return found
     return concatenate([np.atleast_2d(x) for x in operands("vstack", tup)], 0, dtype=dtype, casting=casting)
 
@@ -180,7 +184,7 @@ rolled = single_function(joining.roll)
 def tile(A: Any, reps: Any) -> Tensor:  # noqa: N803 - NumPy's name
     """Return an array repeated along each axis; see `numpy.tile`."""
     plain = type(A) is Tensor and A._trace is None and type(reps) in (int, tuple)
-    if plain and (found := computed(np.tile, A, reps)) is not None:
+    if plain and (found := computed(TILE, A, reps)) is not None:
         return found
     x = array_operand("tile", A)
     counts = as_shape(reps)
@@ -194,7 +198,7 @@ def tile(A: Any, reps: Any) -> Tensor:  # noqa: N803 - NumPy's name
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
     """Return an array with each element repeated; see `numpy.repeat`."""
     plain = type(a) is Tensor and a._trace is None and type(repeats) is int
-    if plain and (found := computed(np.repeat, a, repeats, axis)) is not None:
+    if plain and (found := computed(np.ndarray.repeat, a, repeats, axis)) is not None:
         return found
     x = array_operand("repeat", a)
     x = x if x.ndim else np.atleast_1d(x)

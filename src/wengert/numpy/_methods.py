@@ -149,7 +149,7 @@ class ArrayMethods:
         """Return the elements in another shape."""
         lengths = shape[0] if len(shape) == 1 else shape
         if order == "C" and copy is None:
-            return _shapes.reshape_method(self, lengths)
+            return _shapes.in_shape(self, lengths)
         return _shapes.reshape(self, lengths, order, copy=copy)
 
     def transpose(self, *axes: Any) -> Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.order import arranged, axes_by_stride, example, is_scalar, strides_of, ways_of
-from wengert.core.plain import computed
+from wengert.core.plain import renewed
 from wengert.core.requirements import as_order
 from wengert.core.sharing import part_of
 from wengert.core.tensor import Tensor
@@ -29,7 +29,7 @@ def layouts_of(x: Tensor) -> list[Any]:
 @implements(np.copy)
 def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
     """Return a copy, as an array; see `numpy.copy`."""
-    if type(a) is Tensor and a._trace is None and (found := computed(np.ndarray.copy, a, order)) is not None:
+    if type(a) is Tensor and a._trace is None and (found := renewed("copy", a, order)) is not None:
         return found
     x = as_tensor(a)
     return x[...] if is_scalar(x) else copy_method(x, order)
@@ -37,7 +37,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Tensor:
 
 def copy_method(x: Tensor, order: str) -> Any:
     """Return a copy: of a scalar a scalar, of an array without axes an array."""
-    if x._trace is None and (found := computed(np.ndarray.copy, x, order)) is not None:
+    if x._trace is None and (found := renewed("copy", x, order)) is not None:
         return found
     return array_as(x, copied(x, {"order": order}))
 

@@ -85,7 +85,9 @@ def sum(
     x = a if type(a) is Tensor else as_tensor(a)
     if dtype is None and out is None and initial is None and where is True:
         if x._trace is None and type(value := x._value) is np.ndarray:
-            found = computed(reductions.ADD, x, axes(axis, value.ndim, of_ufunc=True), None, None, flag(keepdims))
+            along = ALL_AXES[value.ndim] if axis is None else axes(axis, value.ndim, of_ufunc=True)
+            kept = keepdims if type(keepdims) is bool else flag(keepdims)
+            found = computed(reductions.ADD, x, along, None, None, kept)
             if found is not None:
                 return found
         return compact_sum(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})

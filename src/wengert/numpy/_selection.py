@@ -11,8 +11,9 @@ import numpy as np
 
 from wengert._refusals import refusal
 from wengert.core.aval import is_number
-from wengert.core.choose import either
-from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.choose import MANY, either
+from wengert.core.dispatch import ARRAYS, apply, as_tensor, implements
+from wengert.core.foreign import undispatched
 from wengert.core.tensor import Tensor, constant_tensor, is_concrete
 from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
@@ -27,24 +28,27 @@ __all__ = ["clip", "flattened", "in_range"]
 
 TAKEN = (Tensor, float)
 """Types of operands that need no look."""
+WHERE = undispatched(np.where)
 choose_where = several_function(selection.where)
 limit = several_function(selection.clip)
 
 
 def plain_where(condition: Any, x: Any, y: Any) -> Tensor | None:
     """Return elements of an array and of a plain Tensor or a number; None where these or the condition are others."""
-    mask = condition._value if type(condition) is Tensor and condition._trace is None else condition
-    other = y._value if type(y) is Tensor and y._trace is None else y
-    if (
-        type(x) is not np.ndarray
-        or type(mask) is not np.ndarray
-        or (type(other) is not float and (type(other) is not np.ndarray or (other is y and y.dtype.kind not in REAL)))
-        or (mask is condition and mask.dtype.kind not in REAL)
-        or WATCHES
-    ):
+    if type(condition) is Tensor:
+        mask = condition._value if condition._trace is None else None
+    else:
+        mask = condition if type(condition) is np.ndarray and condition.dtype.kind in REAL else None
+    if type(y) is Tensor:
+        other = y._value if y._trace is None else None
+    else:
+        other = y if type(y) is float or (type(y) is np.ndarray and y.dtype.kind in REAL) else None
+    if not isinstance(mask, ARRAYS) or not isinstance(x, ARRAYS) or WATCHES:
+        return None
+    if type(other) is not float and not isinstance(other, ARRAYS):
         return None
     try:
-        return constant_tensor(either(mask, x, other))
+        return constant_tensor(WHERE(mask, x, other) if x.size < MANY else either(mask, x, other))
     except ValueError:  # of which more is said elsewhere
         return None
 

@@ -59,24 +59,30 @@ reshaped = single_function(shapes.reshape)
 broadcast = single_function(shapes.broadcast_to)
 
 
-def reshaped_at_once(x: Tensor, shape: Any) -> Tensor | None:
-    """Return the elements of an ndarray under a plain Tensor or one of a live tape in another shape; None for others.
+def in_shape(x: Tensor, shape: Any, lengths: tuple[int, ...] | None = None) -> Tensor:
+    """Return the elements in another shape, in C order.
 
-    NumPy works out what -1 stands for. None, too, where it cannot.
+    For an ndarray under a plain Tensor, or one of a live tape, NumPy works out what -1 stands for.
+
+    Args:
+        x: the Tensor.
+        shape: the shape, in any form.
+        lengths: the same where it is known, and nothing is left to be worked out.
     """
     value, trace = x._value, x._trace
-    if type(value) is not np.ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
-        return None
-    try:
-        out = value.reshape(shape)
-    except (TypeError, ValueError):  # of which more is said elsewhere
-        return None
-    params = {"shape": out.shape, "order": "C"}
-    if trace is not None:
-        return recorded_view(x, shapes.reshape, params, out)
-    if out.base is value or is_window(out, value):
-        return window_on(x, (), shapes.reshape, params, out)
-    return constant_tensor(out)
+    if type(value) is np.ndarray and (trace is None or (trace.fast and not SPECIAL)) and not WATCHES:
+        try:
+            out = value.reshape(shape)
+        except (TypeError, ValueError):  # of which more is said below
+            pass
+        else:
+            params = {"shape": out.shape, "order": "C"}
+            if trace is not None:
+                return recorded_view(x, shapes.reshape, params, out)
+            if out.base is value or is_window(out, value):
+                return window_on(x, (), shapes.reshape, params, out)
+            return constant_tensor(out)
+    return reshaped(x, {"shape": completed(as_shape(shape), x) if lengths is None else lengths, "order": "C"})
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
@@ -139,21 +145,12 @@ def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None
     """Return the elements in another shape; see `numpy.reshape`."""
     x = a if type(a) is Tensor else array_operand("reshape", a)
     if order == "C" and copy is None:
-        if (found := reshaped_at_once(x, shape)) is not None:
-            return found
-        return reshaped(x, {"shape": completed(as_shape(shape), x), "order": order})
+        return in_shape(x, shape)
     lengths, chosen = completed(as_shape(shape), x), resolved_order("reshape", x, order)
     if copy is False:
         for memory in buffers_of(x):
             np.reshape(memory, lengths, order=chosen, copy=False)
     return applied(shapes.reshape, np.copy(x) if copy else x, shape=lengths, order=chosen)
-
-
-def reshape_method(x: Tensor, shape: Any) -> Tensor:
-    """Return the elements in another shape, in C order."""
-    if (found := reshaped_at_once(x, shape)) is not None:
-        return found
-    return reshaped(x, {"shape": completed(as_shape(shape), x), "order": "C"})
 
 
 @implements(np.ravel)
@@ -164,9 +161,7 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
     if order == "C" and type(value) is np.ndarray and value.flags.c_contiguous:
         if x._trace is None and not WATCHES:
             return window_on(x, (), shapes.reshape, {"shape": (value.size,), "order": "C"}, value.ravel())
-        if (found := reshaped_at_once(x, -1)) is not None:
-            return found
-        return reshaped(x, {"shape": (x.size,), "order": "C"})
+        return in_shape(x, -1, (x.size,))
     if order in ("K", "k"):
         x = transpose(x, known_layout("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
         order = "C"
@@ -191,8 +186,7 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
     if type(axis) is int:
         place = normalize_axis_index(axis, len(shape) + 1)
         lengths = (*shape[:place], 1, *shape[place:])
-        found = reshaped_at_once(x, lengths)
-        return reshaped(x, {"shape": lengths, "order": "C"}) if found is None else found
+        return in_shape(x, lengths, lengths)
     count = len(axis) if isinstance(axis, tuple | list) else 1
     new = normalize_axis_tuple(axis, x.ndim + count)
     if len(new) != count:
@@ -230,7 +224,15 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
     """Return a read-only view with another shape; see `numpy.broadcast_to`."""
-    x = array_operand("broadcast_to", array)
+    x = array if type(array) is Tensor else array_operand("broadcast_to", array)
+    value = x._value
+    if x._trace is None and type(value) is np.ndarray and value.size and type(shape) is tuple and not WATCHES:
+        try:
+            window = shapes.BROADCAST(value, shape)
+        except (TypeError, ValueError):  # of which more is said below
+            pass
+        else:
+            return window_on(x, (), shapes.broadcast_to, {"shape": window.shape}, window)
     lengths = as_shape(shape)
     try:
         result = broadcast(x, {"shape": lengths})
@@ -474,9 +476,12 @@ compact_triangle = single_function(shapes.triangle)
 @implements(np.diagonal)
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return a read-only view of a diagonal; see `numpy.diagonal`."""
-    x = require_ndim("diagonal", array_operand("diagonal", a), 2)
-    first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
-    return compact_diagonal(x, {"offset": operator.index(offset), "axis1": first, "axis2": second})
+    x = a if type(a) is Tensor else array_operand("diagonal", a)
+    ndim = x.ndim
+    if ndim < 2 or type(axis1) is not int or type(axis2) is not int or axis1 or axis2 != 1:
+        require_ndim("diagonal", x, 2)
+        axis1, axis2 = normalize_axis_index(axis1, ndim), normalize_axis_index(axis2, ndim)
+    return compact_diagonal(x, {"offset": operator.index(offset), "axis1": axis1, "axis2": axis2})
 
 
 @implements(np.linalg.diagonal)
@@ -489,7 +494,7 @@ def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the sum of a diagonal; see `numpy.trace`."""
     plain = type(a) is Tensor and a._trace is None and dtype is None and out is None
-    if plain and (found := computed(np.trace, a, offset, axis1, axis2)) is not None:
+    if plain and (found := computed(np.ndarray.trace, a, offset, axis1, axis2)) is not None:
         return found
     x = require_ndim("trace", array_operand("trace", a), 2)
     if dtype is None and out is None:

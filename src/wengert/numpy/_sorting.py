@@ -53,6 +53,13 @@ def falling(x: Tensor) -> Any:
     return np.invert(x) if x.dtype.kind in "biu" else np.negative(x)
 
 
+def sorted_copy(x: Any, axis: int | None) -> Any:
+    """Evaluate `sort` without options."""
+    found = x.flatten() if axis is None else x.copy("K")
+    found.sort(-1 if axis is None else axis)
+    return found
+
+
 @implements(np.sort)
 def sort(
     a: Any,
@@ -70,7 +77,7 @@ def sort(
             Tensor, np.take_along_axis(cast(Any, x), cast(Any, argsort(x, axis, None, order, descending=True)), axis)
         )
     plain = type(a) is Tensor and a._trace is None and kind is None and order is None and stable is None
-    if plain and (found := computed(np.sort, a, axis)) is not None:
+    if plain and (found := computed(sorted_copy, a, axis)) is not None:
         return found
     refuse_fields("sort", order)
     x, axis = operand_and_axis(a, axis)
@@ -93,7 +100,7 @@ def argsort(
         x, axis = along_row(a, axis)
         return order_along(falling(x), {"axis": axis, "kind": "stable", "stable": None})
     plain = type(a) is Tensor and a._trace is None and kind is None and order is None and stable is None
-    if plain and (found := computed(np.argsort, a, axis)) is not None:
+    if plain and (found := computed(np.ndarray.argsort, a, axis)) is not None:
         return found
     refuse_fields("argsort", order)
     x, axis = along_row(a, axis)

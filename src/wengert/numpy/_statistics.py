@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.complaints import at_users_line
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.plain import by_itself
+from wengert.core.meanings import DIRECT
 from wengert.core.primitive import Primitive
 from wengert.core.source import user_stacklevel
 from wengert.core.tensor import Tensor, is_concrete, raw
@@ -287,8 +287,9 @@ def cov(
     dtype: Any = None,
 ) -> Tensor:
     """Return the covariance matrix of variables; see `numpy.cov`."""
-    if rowvar is True and bias is False and ddof is None and fweights is None and aweights is None and dtype is None:
-        result = by_itself(np.cov, m) if y is None else by_itself(np.cov, m, y)
+    usual = rowvar is True and bias is False and ddof is None and fweights is None and aweights is None
+    if usual and type(m) is Tensor and m._trace is None and dtype is None:
+        result = DIRECT[np.cov](m) if y is None else DIRECT[np.cov](m, y)  # type: ignore[misc]  # there is one
         if result is not NotImplemented:
             return result  # type: ignore[no-any-return]  # a Tensor
     x = as_tensor(m)
@@ -352,9 +353,10 @@ def clipped(x: Tensor) -> Tensor:
 @implements(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """Return the correlation coefficients of variables; see `numpy.corrcoef`."""
-    result = by_itself(np.corrcoef, x) if y is None and rowvar is True and dtype is None else NotImplemented
-    if result is not NotImplemented:
-        return result  # type: ignore[no-any-return]  # a Tensor
+    if type(x) is Tensor and x._trace is None and y is None and rowvar is True and dtype is None:
+        result = DIRECT[np.corrcoef](x)  # type: ignore[misc]  # there is one
+        if result is not NotImplemented:
+            return result  # type: ignore[no-any-return]  # a Tensor
     found = cov(x, y, rowvar, dtype=dtype)
     if not found.ndim:
         return found / found

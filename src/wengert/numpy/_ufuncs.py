@@ -17,7 +17,6 @@ from wengert.core.meanings import RAISED, carry_out
 from wengert.core.order import is_scalar, may_be_scalar
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.sharing import after
-from wengert.core.source import caller, is_operator
 from wengert.core.tensor import Tensor
 from wengert.errors import describe
 from wengert.numpy._naming import documented
@@ -31,62 +30,28 @@ from wengert.traces.operators import (
     operand,
     operator_operand,
     reflected_operator,
+    ufunc_pair,
     unary_function,
 )
 from wengert.traces.parts import read_part, write_part
-from wengert.traces.recorders import REAL
 
 __all__ = ["OF_UFUNCS", "in_place", "install", "through_function", "ufunc_function"]
-
-
-def is_direct(x: Any) -> bool:
-    """Tell whether the compact paths know what to do with an operand."""
-    kind = type(x)
-    return kind is Tensor or kind is float or (kind is ndarray and x.dtype.kind in REAL) or kind is int
-
-
-OPERATOR_OF = {
-    "add": "__radd__",
-    "subtract": "__rsub__",
-    "multiply": "__rmul__",
-    "divide": "__rtruediv__",
-    "power": "__rpow__",
-    "remainder": "__rmod__",
-}
-"""The operators of scalars on the left: NumPy gives them as ufuncs, some of which round in other ways."""
-
-
-def are_scalars(x: Any, y: Any) -> bool:
-    """Tell whether operands are a scalar of NumPy and a Tensor that stands for one."""
-    return isinstance(x, np.generic) and type(y) is Tensor and is_scalar(y)
 
 
 def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy") -> Callable[..., Any]:
     """Return a function with the signature of a module's ufunc that applies its primitive to Tensors."""
     name = ufunc.__name__
     count = ufunc.nin
-    compact = unary_function(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 1 else None
-    compact_binary = binary_operator(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 2 else None
-    reflected = reflected_operator(primitive, ufunc) if isinstance(primitive, Elementwise) and count == 2 else None
-
-    if isinstance(primitive, Constant) and count == 1:
-        compact = constant_function(primitive, ufunc)
-
-    def of_pair(x: Any, y: Any) -> Any:
-        """Return the result for operands of the compact paths; NotImplemented for others."""
-        if type(x) is Tensor:
-            if is_direct(y):
-                return compact_binary(x, y)  # type: ignore[misc]  # there is one where this is called
-        elif type(y) is Tensor and type(x) is ndarray:
-            if x.dtype.kind in REAL and (type(y._value) is ndarray or type(y._value) is np.float64):
-                return reflected(y, x)  # type: ignore[misc]  # it is there as the other is
-        elif type(y) is Tensor and is_direct(x) and type(y._value) is ndarray:
-            return reflected(y, x)  # type: ignore[misc]  # likewise
-        elif name in OPERATOR_OF and are_scalars(x, y) and is_operator(*caller()):
-            return getattr(y, OPERATOR_OF[name])(x)
-        return NotImplemented
-
-    direct: Callable[..., Any] | None = compact if compact_binary is None else of_pair
+    compact: Callable[[Any], Any] | None = None
+    direct: Callable[..., Any] | None = None
+    of_two: Callable[[Any, Any], Any] | None = None
+    if isinstance(primitive, Elementwise) and count == 2:
+        of_two = binary_operator(primitive, ufunc)
+        direct = ufunc_pair(ufunc, of_two, reflected_operator(primitive, ufunc))
+    elif isinstance(primitive, Elementwise) and count == 1:
+        direct = compact = unary_function(primitive, ufunc)
+    elif isinstance(primitive, Constant) and count == 1:
+        direct = compact = constant_function(primitive, ufunc)
 
     @documented(name, "Apply the ufunc to Tensors or arrays", module)
     def function(*args: Any, out: Any = None, where: Any = True, **options: Any) -> Any:
@@ -125,8 +90,8 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
         function.direct = direct  # type: ignore[attr-defined]  # read by `implements`
     if compact is not None:
         function.of_tensor = compact  # type: ignore[attr-defined]  # read by those who have a Tensor and no options
-    if compact_binary is not None:
-        function.of_two = compact_binary  # type: ignore[attr-defined]  # as above, with a Tensor or number beside it
+    if of_two is not None:
+        function.of_two = of_two  # type: ignore[attr-defined]  # as above, with a Tensor or number beside it
     return function
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from wengert.core.cache import MOST_KNOWN
 from wengert.core.contraction import Contraction
 from wengert.core.declare import linear, multilinear
+from wengert.core.foreign import undispatched
 from wengert.core.labels import Labels, labelled
 from wengert.errors import ShapeError, describe
 
@@ -23,11 +24,17 @@ Names = tuple[int, ...]
 Subscripts = str | tuple[tuple[Any, ...], ...]
 
 
+EINSUM = undispatched(np.einsum)
+"""Of arrays."""
+
+
 def call(operands: Sequence[Any], subscripts: Subscripts, optimize: Any, **options: Any) -> Any:
     """Call `numpy.einsum` in the form in which the user did."""
     if isinstance(optimize, tuple):
         optimize = list(optimize)
     if isinstance(subscripts, str):
+        if optimize is False and not options:  # arguments by name take longer
+            return EINSUM(subscripts, *operands)
         return np.einsum(subscripts, *operands, optimize=optimize, **options)
     lists = [list(labels) for labels in subscripts]
     pairs = [item for pair in zip(operands, lists, strict=False) for item in pair]
@@ -75,7 +82,7 @@ def parse(subscripts: Subscripts, ndims: tuple[int, ...]) -> tuple[tuple[Names, 
 
 def evaluate(*operands: Any, subscripts: Subscripts, optimize: Any, **options: Any) -> Any:
     """Evaluate an Einstein sum."""
-    if not all(map(np.size, operands)):  # NumPy's view of unequal axes, one of them empty, is of foreign memory
+    if 0 in [getattr(x, "size", 1) for x in operands]:  # NumPy's view of unequal axes, one of them empty, is of foreign memory
         check_lengths(subscripts, operands)
     try:
         return call(operands, subscripts, optimize, **options)

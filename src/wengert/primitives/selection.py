@@ -13,7 +13,7 @@ from wengert.core.batching import lead
 from wengert.core.choose import chosen, either, unchosen
 from wengert.core.cotangent import guard, match_dtype
 from wengert.core.declare import constant, elementwise, linear
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import ARRAYS, apply
 from wengert.core.form import Pointwise, Selection
 from wengert.core.primitive import Primitive
 from wengert.primitives.elementwise import split_at_ties
@@ -70,7 +70,7 @@ def clip_high(t: Any, _out: Any, x: Any, low: Any, high: Any) -> Any:
 
 def limited(x: Any, low: Any, high: Any) -> Any:
     """Evaluate `clip`: by the method, as NumPy does, where there is one."""
-    return x.clip(low, high) if type(x) is ndarray else np.clip(x, low, high)
+    return x.clip(low, high) if isinstance(x, ARRAYS) else np.clip(x, low, high)
 
 
 clip = elementwise("clip", limited, d=(clip_value, clip_low, clip_high), passes=True)

@@ -12,6 +12,7 @@ from wengert.core.choose import chosen, unchosen
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import linear
 from wengert.core.dispatch import apply
+from wengert.core.foreign import undispatched
 from wengert.core.form import SIZE, Params, Place, Shape, Steps, View
 from wengert.core.kinds import Linear
 from wengert.core.paths import Step
@@ -20,6 +21,7 @@ from wengert.core.routine import Routine
 from wengert.core.tensor import Tensor
 
 Axes = tuple[int, ...]
+BROADCAST = undispatched(np.broadcast_to)
 
 
 def transpose_reshape(ct: Any, aval: Aval, *, shape: Shape, order: str) -> Any:
@@ -29,7 +31,7 @@ def transpose_reshape(ct: Any, aval: Aval, *, shape: Shape, order: str) -> Any:
 
 def broadcast(x: Any, *, shape: Shape) -> Any:
     """Evaluate `broadcast_to`."""
-    return np.broadcast_to(x, shape)
+    return BROADCAST(x, shape)
 
 
 def transpose_permutation(ct: Any, _aval: Aval, *, axes: Axes) -> Any:

@@ -26,7 +26,7 @@ from wengert.core.memory import BORROWED, fixed
 from wengert.core.objects import holds_objects, read_objects
 from wengert.core.order import is_scalar
 from wengert.core.recording import SPECIAL
-from wengert.core.source import RECENT, caller, is_users
+from wengert.core.source import RECENT, caller, is_operator, is_users
 from wengert.core.tensor import Tensor, make_tensor, new_tensor
 from wengert.core.views import ALIAS, resolved
 from wengert.core.watch import WATCHES
@@ -40,6 +40,7 @@ __all__ = [
     "operand",
     "operator_operand",
     "reflected_operator",
+    "ufunc_pair",
     "unary_function",
 ]
 
@@ -393,6 +394,60 @@ def unary_function(
         return apply(primitive, strengthened(a) if function and primitive.operator is not None else a)
 
     return operate
+
+
+OPERATOR_OF = {
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+    "power": "__rpow__",
+    "remainder": "__rmod__",
+}
+"""The operators of scalars on the left: NumPy gives them as ufuncs, some of which round in other ways."""
+
+
+def ufunc_pair(ufunc: np.ufunc, operate: Operator, reflected: Operator) -> Operator:
+    """Return what a ufunc gives for operands of the compact paths, some of which is a Tensor; NotImplemented for others.
+
+    Args:
+        ufunc: a function of two operands.
+        operate: computes it for a Tensor and anything.
+        reflected: computes it for the second operand, a Tensor, and anything else as the first.
+    """
+    name = ufunc.__name__
+
+    def of_pair(x: Any, y: Any) -> Any:
+        kind = type(x)
+        if kind is ndarray:  # as in `ndarray * Tensor`, which NumPy calls it for
+            if type(y) is not Tensor or (x.dtype is not DOUBLE and x.dtype.kind not in REAL):
+                return NotImplemented
+            value = y._value
+            if type(value) is not ndarray and type(value) is not float64:
+                return NotImplemented
+            if y._trace is not None or WATCHES or value.size >= LARGE:
+                return reflected(y, x)
+            try:
+                out = ufunc(x, value)
+            except (ArithmeticError, TypeError, ValueError):  # where more is said; or warned
+                return reflected(y, x)
+            result = new_tensor()
+            result._value = out
+            result._trace = result._node = None
+            result._kept = False
+            return result
+        if kind is Tensor:
+            other = type(y)
+            if other is Tensor or other is float or other is int or (other is ndarray and y.dtype.kind in REAL):
+                return operate(x, y)
+        elif type(y) is Tensor:
+            if (kind is float or kind is int) and type(y._value) is ndarray:
+                return reflected(y, x)
+            if name in OPERATOR_OF and isinstance(x, np.generic) and is_scalar(y) and is_operator(*caller()):
+                return getattr(y, OPERATOR_OF[name])(x)
+        return NotImplemented
+
+    return of_pair
 
 
 def repeats(primitive: Elementwise, a: Tensor, b: Any) -> bool:

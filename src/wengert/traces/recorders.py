@@ -14,6 +14,7 @@ import numpy as np
 from wengert._unregistered import require_warning, unregister
 from wengert.core.complaints import strict
 from wengert.core.dispatch import apply
+from wengert.core.foreign import undispatched
 from wengert.core.memory import lend, lent
 from wengert.core.paths import Path, extended
 from wengert.core.primitive import Primitive
@@ -44,7 +45,7 @@ def single_function(primitive: Primitive) -> Callable[[Any, Params], Tensor]:
 
 def single_result(primitive: Primitive) -> Callable[[Tensor, Params], Any]:
     """Return the function for a primitive whose results have memory of their own."""
-    evaluate = primitive.strict
+    evaluate = undispatched(primitive.strict)
     constant = primitive.kind == "constant"
     keeps_out, keeps = (False, bool) if constant else primitive.saved((True,))
     keeps_x = keeps(0)
@@ -259,7 +260,7 @@ def several_function(
         primitive: the operation.
         compute: its evaluation, if there is one whose errors say less: they are raised on the general way.
     """
-    evaluate = strict(compute or primitive.evaluate)
+    evaluate = strict(undispatched(compute or primitive.evaluate))
     takes_numbers = not primitive.firm
     savings = primitive.savings
 
@@ -347,6 +348,7 @@ def pair_function(compute: Callable[[Any, Any], Any], general: Operator) -> Oper
         compute: NumPy's function, with a result in memory of its own.
         general: the function for all other operands.
     """
+    compute = undispatched(compute)
 
     def operate(a: Any, b: Any) -> Any:
         if type(a) is Tensor and a._trace is None and not WATCHES:
@@ -366,9 +368,14 @@ def pair_function(compute: Callable[[Any, Any], Any], general: Operator) -> Oper
             y = b._value
             if type(y) is ndarray and a.dtype.kind in REAL:
                 try:
-                    return make_tensor(compute(a, y), None, None)
+                    out = compute(a, y)
                 except (TypeError, ValueError):  # which says more there; or warns
                     return general(a, b)
+                result = new_tensor()
+                result._value = out
+                result._trace = result._node = None
+                result._kept = False
+                return result
         return general(a, b)
 
     return operate
