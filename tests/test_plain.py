@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -205,3 +206,109 @@ def test_in_place_operators_on_plain_arrays_reach_views_and_respect_those_who_re
     np.testing.assert_array_equal(other, np.ones(3))
     y.backward()
     np.testing.assert_array_equal(w.grad, np.ones(3))
+
+
+# In-place operators, computed where the elements lie
+
+
+IN_PLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.iadd,
+    "-": operator.isub,
+    "*": operator.imul,
+    "/": operator.itruediv,
+    "**": operator.ipow,
+    "%": operator.imod,
+    "//": operator.ifloordiv,
+}
+
+
+@together("name", sorted(IN_PLACE))
+def test_in_place_operators_do_what_numpys_do(name: str) -> None:
+    operate = IN_PLACE[name]
+    generator = np.random.default_rng(0)
+    for size in (6, 5_000, 90_000):  # computed before a copy of what was there, with warnings set, by several threads
+        a, b = generator.uniform(0.5, 2.0, size), generator.uniform(0.5, 2.0, size)
+        narrow = a.astype(np.float32)
+        for start, other in ((a, b), (a, 2.0), (a, 3), (narrow, b), (narrow, 1.5), (a, b[0])):
+            expected, x = start.copy(), wg.tensor(start.copy())
+            operand = other if type(other) in (int, float, np.float64) else wg.tensor(other.copy())
+            buffer = operate(expected, other)
+            found = operate(x, operand)
+            assert buffer is expected
+            assert found is x
+            assert x.dtype == expected.dtype
+            np.testing.assert_array_equal(x, expected)
+        for part in (slice(1, None, 2), slice(None, None, -1)):
+            expected, x = a.copy(), wg.tensor(a.copy())
+            window, view = expected[part], x[part]
+            operate(window, 0.25)
+            operate(window, window[::-1])
+            assert operate(view, 0.25) is view
+            operate(view, view[::-1])  # which overlaps with what is written to
+            np.testing.assert_array_equal(x, expected)
+            np.testing.assert_array_equal(view, window)
+
+
+@together("size", [3, 5_000])
+def test_in_place_operators_warn_at_the_users_line_and_hold_results_then(size: int) -> None:
+    for enter in (lambda x: x, lambda x: x[::2]):
+        x = wg.tensor(np.full(size, 3.0))
+        target = enter(x)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            target /= 0.0
+        assert [str(warning.message) for warning in found] == ["divide by zero encountered in divide"]
+        assert found[0].filename == __file__
+        assert np.isinf(x[0])
+        x = wg.tensor(np.full(size, 3.0))
+        target = enter(x)
+        with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+            target *= wnp.full(target.shape, 1e308)
+        assert np.isinf(x[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(RuntimeWarning, match="invalid value"):
+                target -= np.inf
+        assert np.isnan(x[0])
+
+
+def test_in_place_operators_that_numpy_refuses_leave_all_as_it_was() -> None:
+    numbers, x = wg.tensor(np.arange(4)), wg.tensor(np.ones(3))
+    with pytest.raises(WengertError, match="a dtype that casts within its kind is needed"):
+        numbers += 0.5
+    with pytest.raises(ValueError, match="shape"):
+        x += wg.tensor(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="read-only"):
+        wnp.broadcast_to(x, (2, 3)).__iadd__(1.0)
+    np.testing.assert_array_equal(numbers, np.arange(4))
+    np.testing.assert_array_equal(x, np.ones(3))
+
+
+def test_in_place_operators_write_into_no_memory_that_somebody_relies_on() -> None:
+    given = np.ones(3)
+    x, w = wg.asarray(given), wg.tensor(np.full(3, 2.0), requires_grad=True)
+    x += 1.0
+    np.testing.assert_array_equal(given, np.ones(3))
+    y = w * x
+    shown, part = x.numpy(), x[1:]
+    z = (w[1:] * part).sum()
+    x *= 3.0
+    part -= 1.0
+    (y.sum() + z).backward()
+    np.testing.assert_array_equal(shown, np.full(3, 2.0))
+    np.testing.assert_array_equal(x, [6.0, 5.0, 5.0])
+    np.testing.assert_array_equal(w.grad, [2.0, 4.0, 4.0])
+
+
+def test_arrays_without_axes_stay_arrays() -> None:
+    x = wg.tensor(np.array(2.0))
+    view, other = x[...], wnp.copy(x)
+    x += 1.0
+    other *= x
+    assert (x, view, other) == (3.0, 3.0, 6.0)
+    turned = wnp.astype(x, np.float32)
+    same = turned
+    turned += 1.0
+    assert same is turned
+    assert same == 4.0
+    assert turned.dtype == np.float32

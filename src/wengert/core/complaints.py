@@ -15,6 +15,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar, cast
@@ -25,7 +26,17 @@ from wengert._unregistered import UNREGISTERED, require_warning, unregister
 from wengert.core.cache import Cache
 from wengert.core.source import PACKAGE_PREFIX, Position, caller, position_of
 
-__all__ = ["SETTINGS", "at_users_line", "attributed", "kinds_raised", "raising", "restore_settings", "strict", "warned"]
+__all__ = [
+    "SETTINGS",
+    "at_users_line",
+    "attributed",
+    "kinds_raised",
+    "raising",
+    "restore_settings",
+    "silence",
+    "strict",
+    "warned",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 unregister(globals())  # `at_users_line` meets what stops
@@ -99,6 +110,33 @@ def raising(settings: Any) -> Any:
         return settings
     with np.errstate(**warned):  # type: ignore[arg-type]  # the keys are those of errstate
         return SETTINGS.get()
+
+
+@functools.lru_cache(maxsize=32)
+def ignoring(settings: Any) -> Any:
+    """Return the present settings, which are these, with nothing said."""
+    with np.errstate(all="ignore"):
+        return cast(Any, SETTINGS).get()
+
+
+def silence() -> AbstractContextManager[Any]:
+    """Return a context in which NumPy says nothing of numbers: `numpy.errstate`, in half of its time."""
+    return np.errstate(all="ignore") if SETTINGS is None else Silence(SETTINGS)
+
+
+class Silence:
+    """Be that context; see `silence`."""
+
+    __slots__ = ("settings", "token")
+
+    def __init__(self, settings: ContextVar[Any]) -> None:
+        self.settings = settings
+
+    def __enter__(self) -> None:
+        self.token = self.settings.set(ignoring(self.settings.get()))
+
+    def __exit__(self, *_: object) -> None:
+        self.settings.reset(self.token)
 
 
 def attributed() -> tuple[Token[Any], Any] | None:

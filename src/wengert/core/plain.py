@@ -182,7 +182,7 @@ def computed(function: Function, x: Any, *args: Any) -> Tensor | None:
     return result
 
 
-METHODS = {"astype": ndarray.astype, "copy": ndarray.copy}
+METHODS: dict[str, Function] = {"astype": ndarray.astype, "copy": ndarray.copy}
 
 
 def renewed(name: str, x: Tensor, argument: Any) -> Tensor | None:

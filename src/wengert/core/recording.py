@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["SPECIAL", "Settings", "change", "recording_from", "settings"]
+__all__ = ["SPECIAL", "Settings", "change", "recording_from", "restore", "settings"]
 
 
 class Settings:
@@ -30,22 +30,29 @@ class Settings:
 
     __slots__ = ("__weakref__", "anomaly", "floor", "forward", "packing", "reviving")
 
-    def __init__(self) -> None:
-        self.floor = -math.inf
-        self.forward: tuple[float, str] = (-math.inf, "")
-        self.packing: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = ()
-        self.anomaly = False
-        self.reviving = False
+    floor: float
+    forward: tuple[float, str]
+    packing: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...]
+    anomaly: bool
+    reviving: bool
+
+
+def usual() -> Settings:
+    """Return the settings by which everything is recorded plainly."""
+    found = Settings()
+    found.floor, found.forward, found.packing = -math.inf, (-math.inf, ""), ()
+    found.anomaly = found.reviving = False
+    return found
 
 
 SPECIAL: list[weakref.ref[Settings]] = []
-CURRENT: ContextVar[Settings] = ContextVar("wengert.settings", default=Settings())  # noqa: B039 - never changed itself
+CURRENT: ContextVar[Settings] = ContextVar("wengert.settings", default=usual())  # noqa: B039 - never changed itself
 settings: Callable[[], Settings] = CURRENT.get
 """Return the modes of this context."""
 
 
-def change(attribute: str, value: Any) -> None:
-    """Set one of the modes of this context."""
+def change(attribute: str, value: Any) -> tuple[Settings, Settings]:
+    """Set one of the modes of this context; return the settings before, and those after."""
     before, found = CURRENT.get(), Settings()
     found.floor, found.forward, found.packing = before.floor, before.forward, before.packing
     found.anomaly, found.reviving = before.anomaly, before.reviving
@@ -53,19 +60,33 @@ def change(attribute: str, value: Any) -> None:
     if found.floor > -math.inf or found.packing:
         SPECIAL.append(weakref.ref(found, SPECIAL.remove))
     CURRENT.set(found)
+    return before, found
+
+
+def restore(attribute: str, changed: tuple[Settings, Settings]) -> None:
+    """Set one of the modes to what it was before a change; others that were changed since stay."""
+    before, found = changed
+    if CURRENT.get() is found:
+        CURRENT.set(before)
+    else:
+        change(attribute, getattr(before, attribute))
 
 
 def recording_from(floor: float) -> AbstractContextManager[None]:
     """Return a context in which is recorded what was when the floor was at a level."""
-    return nullcontext() if CURRENT.get().floor == floor else changed_floor(floor)
+    return nullcontext() if CURRENT.get().floor == floor else ChangedFloor(floor)
 
 
-@contextmanager
-def changed_floor(floor: float) -> Iterator[None]:
+class ChangedFloor:
     """Record from a level on for a while."""
-    before = CURRENT.get().floor
-    change("floor", floor)
-    try:
-        yield
-    finally:
-        change("floor", before)
+
+    __slots__ = ("changed", "floor")
+
+    def __init__(self, floor: float) -> None:
+        self.floor = floor
+
+    def __enter__(self) -> None:
+        self.changed = change("floor", self.floor)
+
+    def __exit__(self, *_: object) -> None:
+        restore("floor", self.changed)

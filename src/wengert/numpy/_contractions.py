@@ -243,13 +243,13 @@ def last(x: Any, axis: int) -> Any:
 @implements(np.einsum)
 def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
     """Return the Einstein sum of operands; see `numpy.einsum`."""
-    if len(operands) == 2 and type(operands[0]) is str and type(operands[1]) is Tensor:
-        if out is None and optimize is False and not options:
-            return einsum_of_one(operands[0], operands[1])
+    usual = out is None and optimize is False and not options
+    if usual and len(operands) == 2 and type(operands[0]) is str and type(operands[1]) is Tensor:
+        return einsum_of_one(operands[0], operands[1])
     subscripts, found = einsum_operands(operands)
     arrays = [x if type(x) is Tensor else array("einsum", x) for x in found]
     primitive = sums.einsum_one if len(arrays) == 1 else sums.einsum
-    if out is None and optimize is False and not options:
+    if usual:
         params = {"subscripts": subscripts, "optimize": False}
         if len(arrays) > 1:
             return multiply_einsum(arrays, params)

@@ -28,7 +28,7 @@ __all__ = ["concatenate", "pick"]
 # Joining
 
 SEQUENCES = (tuple, list)
-CONCATENATE, TILE, VSTACK = map(undispatched, (np.concatenate, np.tile, np.vstack))
+CONCATENATE, TILE, VSTACK = undispatched(np.concatenate), undispatched(np.tile), undispatched(np.vstack)
 concatenating = several_function(joining.concatenate)
 piled = several_function(joining.stack)
 

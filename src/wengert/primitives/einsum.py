@@ -82,7 +82,7 @@ def parse(subscripts: Subscripts, ndims: tuple[int, ...]) -> tuple[tuple[Names, 
 
 def evaluate(*operands: Any, subscripts: Subscripts, optimize: Any, **options: Any) -> Any:
     """Evaluate an Einstein sum."""
-    if 0 in [getattr(x, "size", 1) for x in operands]:  # NumPy's view of unequal axes, one of them empty, is of foreign memory
+    if 0 in [getattr(x, "size", 1) for x in operands]:  # NumPy's view of unequal axes, one empty, is of foreign memory
         check_lengths(subscripts, operands)
     try:
         return call(operands, subscripts, optimize, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Iterable, Sequence
@@ -12,10 +13,11 @@ import numpy as np
 from wengert._otherwise import telling
 from wengert.core.dispatch import as_tensor
 from wengert.core.memory import BORROWED, may_overwrite, own, own_memory, read_only
+from wengert.core.recording import recording_from
 from wengert.core.tensor import Tensor, constant_tensor, unwrapped
+from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, current, lasting
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
-from wengert.traces.modes import enable_grad, no_grad
 from wengert.traces.plain_sweep import Sweep
 from wengert.traces.sweep import sweep
 from wengert.traces.tape import BASE_TAPE, Leaf, Node
@@ -159,7 +161,7 @@ def run_sweep(
         output = current(output)
         seeds.append((node_of(name, output), seed(name, output, given, create_graph)))
     retain = create_graph if retain_graph is None else retain_graph
-    with enable_grad() if create_graph else no_grad():
+    with recording_from(-math.inf if create_graph else next_level()):  # as `no_grad`, in half of its time
         return sweep(
             seeds,
             retain=retain,
@@ -218,6 +220,10 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
             )
         ct: Any = np.ones(shape, dtype)[()]
         return constant_tensor(ct) if create_graph else ct
+    if type(given) is Tensor and given._trace is None and given._kept is not BORROWED and not create_graph:
+        value = given._value  # as most are
+        if type(value) is np.ndarray and value.dtype is dtype and value.shape == shape and dtype.kind == "f":
+            return value
     holder = as_tensor(given)
     tensor = current(holder)
     if tensor.shape != shape:
@@ -244,6 +250,7 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
 def accumulate(run: Sweep, received: Sequence[tuple[Node, Any]], given: Sequence[Any], create_graph: bool) -> None:
     """Add what nodes received into their `.grad`: in place, unless the gradient itself is recorded."""
     contributions: list[tuple[Tensor, Any]] = []
+    alone = True
     for node, ct in received:
         holder = holder_of(node)
         total = holder.grad
@@ -252,7 +259,8 @@ def accumulate(run: Sweep, received: Sequence[tuple[Node, Any]], given: Sequence
             holder.grad = constant_tensor(ct) if total is None else total + ct
         else:
             contributions.append((total, unwrapped(conjugated(ct))))
-    if len(contributions) > 1:  # one may be a gradient that was given and is now written to
+            alone = alone and node in run.owned and run.cts.get(node) is ct
+    if not alone and len(contributions) > 1:  # one may be a gradient that was given and is now written to
         written = {id(memory_of(total._value)) for total, _ in contributions}
         contributions = [(t, own(ct) if id(memory_of(ct)) in written else ct) for t, ct in contributions]
     for total, ct in contributions:

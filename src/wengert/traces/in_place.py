@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.complaints import attributed, returned, strict
+from wengert.core.complaints import attributed, restore_settings, strict
 from wengert.core.memory import may_overwrite
 from wengert.core.plain import array_of
 from wengert.core.sharing import SHARES
@@ -69,7 +69,7 @@ def overwriting(compute: Operator, otherwise: Operator) -> Operator:
                 before = buffer.copy()
                 compute(buffer, y)
         except REFUSED:
-            if buffer.size <= FEW:
+            if buffer.size <= FEW and buffer.flags.writeable:
                 buffer[...] = before
             return otherwise(target, other)
         return target
@@ -78,12 +78,12 @@ def overwriting(compute: Operator, otherwise: Operator) -> Operator:
 
 
 def once(compute: Operator, buffer: ndarray[Any, Any], y: Any) -> None:
-    """Compute what cannot be computed once more, since it has been written over: warnings name the user's line at once."""
+    """Compute what cannot be computed once more: warnings name the user's line at once."""
     entered = attributed()
     try:
         compute(buffer, y)
     finally:
-        returned(entered)
+        restore_settings(entered)
 
 
 def replace_plain(target: Tensor, result: Tensor) -> bool:

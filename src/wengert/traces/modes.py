@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
-from wengert.core.recording import change, settings
+from wengert.core.recording import Settings, change, restore, settings
 from wengert.core.requirements import require_callable, require_flag
 from wengert.core.trace import Trace, next_level
 
@@ -151,19 +151,18 @@ class _Setting(Mode):
     attribute: ClassVar[str]
 
     def __init__(self) -> None:
-        self.before: list[Any] = []
+        self.changed: list[tuple[Settings, Settings]] = []
 
     def value(self) -> Any:
         """Return what to set."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        self.before.append(getattr(settings(), self.attribute))
-        change(self.attribute, self.value())
+        self.changed.append(change(self.attribute, self.value()))
         return self
 
     def __exit__(self, *_: object) -> None:
-        change(self.attribute, self.before.pop())
+        restore(self.attribute, self.changed.pop())
 
     def again(self) -> Mode:
         """Return a fresh one."""

@@ -408,7 +408,7 @@ OPERATOR_OF = {
 
 
 def ufunc_pair(ufunc: np.ufunc, operate: Operator, reflected: Operator) -> Operator:
-    """Return what a ufunc gives for operands of the compact paths, some of which is a Tensor; NotImplemented for others.
+    """Return what a ufunc gives for operands of the compact paths, one of them a Tensor; NotImplemented for others.
 
     Args:
         ufunc: a function of two operands.

@@ -364,9 +364,23 @@ def gather(x: Tensor, index: Any) -> Tensor:
 
 def write_part(target: Tensor, index: Any, value: Any) -> None:
     """Assign `target[index] = value`."""
+    trace = target._trace
+    if trace is None and not target._kept and not WATCHES and type(buffer := target._value) is ndarray:
+        new = value
+        if type(value) is Tensor:
+            new = value._value if value._trace is None else None
+        elif type(value) is not float and type(value) is not int:
+            new = None
+        if new is not None and (type(index) is int or plain_index(index) is not None):
+            try:
+                buffer[index] = new
+            except (TypeError, ValueError):  # where more is said, or warned; or a buffer is copied that is read-only
+                pass
+            else:
+                target._mutated = True
+                return
     entries = plain_index(index)
     kind: type[Written] = Written
-    trace = target._trace
     if entries is None and trace is not ALIAS and (type(value) is float or type(value) is int):
         entries, kind = gathering_index(index), Scattered
     if trace is ALIAS and entries is not None:

@@ -249,7 +249,8 @@ class Sweep:
 
     def finish(self) -> None:
         """Pass the complete cotangents of leaves through their hooks, newest first."""
-        for leaf in sorted((node for node in self.cts if node.hooks or self.watch), key=_number, reverse=True):
+        leaves = self.cts if self.watch is not None else [node for node in self.cts if node.hooks is not None]
+        for leaf in sorted(leaves, key=_number, reverse=True) if leaves else ():
             if leaf.hooks is not None:
                 self.cts[leaf] = self.hooked(leaf, self.cts[leaf])
                 self.owned.discard(leaf)

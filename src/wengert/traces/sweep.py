@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-import numpy as np
-
 from wengert.core.aval import strong
+from wengert.core.complaints import silence
 from wengert.traces.plain_sweep import Sweep
 from wengert.traces.recorded_sweep import RecordedSweep
 from wengert.traces.tape import Node, Tape
@@ -46,7 +45,7 @@ def sweep(
         if run.path is None or node in run.path:
             run.add(node, strong(ct), False)
     # rules of singular primitives divide by zero where the strong zero then decides
-    with np.errstate(all="ignore"):
+    with silence():
         run.to_the_leaves()
         run.finish()
     return run
