@@ -20,7 +20,7 @@ from wengert.core.paths import Path, extended
 from wengert.core.primitive import Primitive
 from wengert.core.recording import SPECIAL
 from wengert.core.source import caller
-from wengert.core.tensor import Tensor, constant_tensor, make_tensor, new_tensor, unwrapped, wrapped_constant
+from wengert.core.tensor import Tensor, constant_tensor, new_tensor, unwrapped, wrapped_constant
 from wengert.core.trace import Trace
 from wengert.core.views import ALIAS, Derivation, is_window, path_of, resolved, window_on, would_share_memory
 from wengert.core.watch import WATCHES
