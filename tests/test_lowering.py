@@ -393,6 +393,15 @@ OF_DTYPES = {
         np.sign(i),
         np.sign(d),
     ],
+    "angles": lambda i, s, b, f, d: [np.angle(i), np.angle(i, deg=True), np.angle(f), np.angle(d)],
+    "nearly equal": lambda i, s, b, f, d: [np.isclose(i, 3), np.isclose(s, d), np.isclose(d, 5, equal_nan=True)],
+    "with and without a sign": lambda i, s, b, f, d: [
+        compare(*pair)
+        for compare in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
+        for own in (i[0].astype(np.uint64), i[0].astype(np.uint64) - np.uint64(1))
+        for pair in ((own, i), (s, own))
+    ],
+    "roots": lambda i, s, b, f, d: [(-d) ** 0.5, np.power(-d, 0.5), f**-0.5],
     "special": lambda i, s, b, f, d: [np.isnan(d), np.isinf(f), np.isfinite(i), np.signbit(d), np.nan_to_num(d)],
     "conversions": lambda i, s, b, f, d: [
         i.astype(np.float32),
@@ -405,6 +414,7 @@ OF_DTYPES = {
         np.real(f),
         np.imag(d),
         np.conjugate(i),
+        np.conjugate(b),
         np.copy(b),
         +i,
         np.isreal(d),
@@ -465,6 +475,13 @@ OF_COMPLEX = {
         np.isfinite(z),
         np.where(x > 0, z, w),
         np.where(x > 0, z, x),
+        np.where(z, x, 2.0),
+        np.where(z, z, x),
+    ],
+    "means": lambda z, w, x: [
+        np.mean(z.reshape(8, 8), 1),
+        np.mean(z),
+        np.mean(z.astype(np.complex64).reshape(8, 8), 0),
     ],
     "arrangements": lambda z, w, x: [z[::-1], np.concatenate([z, x]), np.stack([z, w]), written(z, 3, 1 + 2j), z[:4]],
     "conversions": lambda z, w, x: [x.astype(complex), w.astype(np.complex64), z.astype(bool), np.pad(w, 1), +z],
@@ -508,6 +525,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "complex": (lambda x: np.sinc(x * 1j), (SINGLE,), "values of dtype complex64, of which no opcode knows"),
     "powers": (lambda x: (x * 1j) ** 2.5, (SINGLE,), "operands that no opcode takes"),
     "half": (lambda x: x.astype(np.float16) + 1, (SINGLE,), "values of dtype float16"),
+    "no room": (lambda x: [x > -1, x == 300, np.clip(x, -5, 2)], (np.array([1, 44], np.uint8),), "a number that the"),
     "empty": (lambda x: x[:0] + 1, (SINGLE,), "arrays without elements"),
     "Python's integers": (lambda n: n * n, (3,), "whole numbers of Python's, which have no size"),
     "small integers": (
@@ -592,6 +610,13 @@ def test_places_that_are_known_are_looked_at_once() -> None:
     places = np.arange(300)[::-1]
     graph = trace(lambda x: [x[places] * 2, added_at(x, places)])(x)
     assert require_same(graph, [x]).whole is not None
+
+
+def test_numpy_warns_of_imaginary_parts_that_are_lost() -> None:
+    args = [DOUBLE, np.complex128(1 + 2j)]
+    with pytest.warns(np.exceptions.ComplexWarning):
+        segments = require_same(trace(lambda x, z: written(x, 0, z))(*args), args)
+    assert segments.parts[0].reasons == ("imaginary parts that are lost, of which NumPy warns",)
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -47,6 +47,14 @@ def test_gradients(f):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
+def test_roots_are_what_numpy_makes_of_the_exponent_one_half():
+    x = np.array([-np.inf, -0.0, 2.0])
+    functions = lambda x: x**0.5, lambda x: np.float_power(x, 0.5), lambda x: x ** np.array([0.5, 0.5, 0.25])
+    with np.errstate(invalid="ignore"):
+        for f in functions:
+            np.testing.assert_allclose(Compiled(trace(f)(x))([x])[0], f(x), rtol=1e-15)
+
+
 @pytest.mark.parametrize("rows", [3, 8])
 def test_products_of_what_does_not_vary_along_the_lanes(rows):
     def f(x, y):

@@ -1,14 +1,26 @@
-"""Tests against recorded reference derivatives of NumPy functions, where these are at hand."""
+"""Tests against recorded reference derivatives of NumPy functions, where these are at hand.
+
+`pytest --every` also compares native code of all of them, and kernels, with what NumPy computes.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tools.oracle_report import Reference
+from tests.cases import OPTIONS, Failures
+from tests.test_executables import EXECUTABLES, call
+from tests.test_lowering import checked, require_same
+from tools.oracle_report import NAMESPACES, Reference
+from wengert._tree import flatten
+from wengert.errors import GraphError
+from wengert.transforms.tracing import trace
+
+__all__ = ["call"]  # a fixture
 
 DIRECTORY = Path(os.environ.get("WENGERT_ORACLES", Path(__file__).parents[2] / "shared" / "oracles"))
 PRESENT = (DIRECTORY / "load_oracles.py").exists()
@@ -26,6 +38,30 @@ def test_values_and_derivatives_agree_with_the_reference(function: str) -> None:
     with np.errstate(all="ignore"):
         disagreements = [text for entry in FUNCTIONS[function] for text in REFERENCE.failures(entry)]
     assert disagreements == []
+
+
+def graph_of(entry: Any) -> tuple[Any, list[Any]] | None:
+    """Return the graph of all that is recorded of a call, and its arguments; None where elements decide."""
+    assert REFERENCE is not None
+    computed, given = REFERENCE.derivatives(entry, NAMESPACES["numpy"])
+    try:
+        return trace(lambda *xs: flatten(computed(*xs))[0])(*given), flatten(given)[0]
+    except GraphError:
+        return None
+
+
+@pytest.mark.skipif(not OPTIONS.every, reason="takes minutes: with --every")
+@pytest.mark.parametrize("executable", ["evaluation", *EXECUTABLES])
+def test_kernels_give_what_numpy_does(executable: str, request: pytest.FixtureRequest) -> None:
+    run = checked if executable == "evaluation" else request.getfixturevalue("call")
+    failures = Failures()
+    with np.errstate(all="ignore"):
+        for entry in [entry for name in COVERED for entry in FUNCTIONS[name] if entry["layout"] is None]:
+            with failures.of(entry["id"]):
+                found = graph_of(entry)
+                if found is not None:
+                    require_same(*found, run)
+    failures.tell()
 
 
 def test_some_functions_are_covered() -> None:

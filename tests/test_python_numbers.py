@@ -463,3 +463,34 @@ def test_truths_of_python_count_as_integers_in_lanes_too(program):
         wanted = np.array([program(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)], float).T
     for mode in (wg.vmap(wg.jit(program)), wg.jit(wg.vmap(program))):
         np.testing.assert_array_equal(np.array(mode(a, b), float), wanted)
+
+
+# Numbers without room in what they are written to
+
+
+@pytest.mark.parametrize("value", [300, -1, 1e3, [1, 300], [[-1], [2]], float("nan")])
+def test_numbers_without_room_are_refused_where_they_are_written_as_numpy_does(value):
+    def written(x):
+        y = x.copy()
+        y[:2] = value
+        return y
+
+    given = np.ones((2, 2), np.uint8)
+    with pytest.raises((OverflowError, ValueError)) as expected:
+        written(given)
+    for function in (wg.jit(written), lambda x: written(wg.asarray(x))):
+        with pytest.raises(expected.type, match=str(expected.value)):
+            function(given)
+    assert wg.jit(lambda x: written(x * 1.0))(given).tolist() == written(given * 1.0).tolist() or value != value
+
+
+def test_a_number_is_taken_as_one_element():
+    for axis in (None, 0, -1):
+        for mode in ("raise", "clip"):
+            for x in (2.5, np.float64(2.5), np.array(2.5)):
+                expected = np.take(x, [0, 0], axis=axis, mode=mode)
+                traced = wg.jit(lambda x, axis=axis, mode=mode: np.take(x, [0, 0], axis=axis, mode=mode))
+                np.testing.assert_array_equal(traced(x), expected)
+                np.testing.assert_array_equal(np.take(wg.asarray(x), [0, 0], axis=axis, mode=mode), expected)
+    with pytest.raises(np.exceptions.AxisError):
+        np.take(wg.asarray(2.5), [0, 0], axis=1)

@@ -15,6 +15,7 @@ import pytest
 
 import wengert as wg
 from wengert import autograd
+from wengert._tree import flatten
 from wengert.core.recording import SPECIAL
 
 ROUNDS = 10_000
@@ -231,3 +232,46 @@ def test_python_ends_when_a_daemons_thread_has_loaded_a_library(library: str, us
     switches = {**os.environ, "WENGERT_NATIVE": "1", "WENGERT_CACHE": "0"}
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=switches, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "loaded\n", "")
+
+
+WALKING = """
+import dataclasses, sys, threading, time
+import wengert._tree as tree
+class Slow:
+    def __init__(self):
+        self.x = 1.0
+tree.register(Slow, lambda slow: (begun.set() or time.sleep(0.3) or [slow.x], None), lambda _, xs: Slow())
+begun = threading.Event()
+threading.Thread(target=lambda: tree.flatten([Slow()]) and print("walked", flush=True), daemon=True).start()
+begun.wait()
+"""
+
+
+def test_python_ends_when_a_daemons_thread_has_walked_containers() -> None:
+    """Stopped where optree calls Python, the thread would abort the process."""
+    done = subprocess.run([sys.executable, "-c", WALKING], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_while_another_thread_walks_containers() -> None:
+    trees = [{"a": 1.0, "b": (2.0, [3.0] * 50)}] * 20
+    stop = threading.Event()
+
+    def walk() -> None:
+        while not stop.is_set():
+            flatten(trees, lambda x: type(x) is str)
+
+    def fork() -> list[int]:
+        found = []
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                flatten(trees)
+                os._exit(0)
+            found.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        stop.set()
+        return found
+
+    assert in_threads(fork, walk, walk)[0] == [0] * 20

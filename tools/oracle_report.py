@@ -94,10 +94,9 @@ class Reference:
                 for text in self.compared(entry, namespaces):
                     yield f"{entry['id']} {entry['layout'] or ''} ({name}): {text}"
 
-    def compared(self, entry: Entry, namespaces: dict[str, Any]) -> Iterator[str]:
-        """Yield what disagrees in one entry called through some namespaces."""
-        oracles, close = self.oracles, self.tools.close
-        hvp = oracles.hvp(entry)
+    def derivatives(self, entry: Entry, namespaces: dict[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Return the function that computes all that is recorded of an entry, and the arguments it is recorded for."""
+        hvp = self.oracles.hvp(entry)
 
         def called(x: Any) -> Any:
             return self.tools.run(entry, x, namespaces)
@@ -111,7 +110,12 @@ class Reference:
             curved = None if hvp is None else wg.vjp(lambda v: gradient(v, cts), x)[1](tangents)[0]
             return outputs, pushed, pullback(list(cts))[0], curved
 
-        given = oracles.inputs(entry), oracles.cotangents(entry), oracles.tangents(entry)
+        return computed, (self.oracles.inputs(entry), self.oracles.cotangents(entry), self.oracles.tangents(entry))
+
+    def compared(self, entry: Entry, namespaces: dict[str, Any]) -> Iterator[str]:
+        """Yield what disagrees in one entry called through some namespaces."""
+        oracles, close = self.oracles, self.tools.close
+        computed, given = self.derivatives(entry, namespaces)
         outputs, pushed, pulled, curved = self.transform(computed)(*given)
         for found, want in zip(outputs, oracles.outputs(entry), strict=True):
             if not close(found, want, VALUE):
@@ -120,8 +124,8 @@ class Reference:
             if not close(found, want, FIRST):
                 yield f"jvp {found} instead of {want}"
         wants = {"vjp": (pulled, oracles.vjp(entry), FIRST)}
-        if hvp is not None:
-            wants["hvp"] = (curved, hvp, HVP)
+        if curved is not None:
+            wants["hvp"] = (curved, oracles.hvp(entry), HVP)
         for what, (found, want, tolerance) in wants.items():
             for name in want:
                 if not close(found[name], want[name], tolerance):

@@ -18,7 +18,7 @@ import numpy as np
 
 from wengert._loading import Loading
 from wengert._nested import Nested, taken_apart
-from wengert._unstopped import UNSTOPPED
+from wengert._unstopped import UNSTOPPED, WALKING
 from wengert.errors import UsageError, describe
 
 __all__ = [
@@ -76,7 +76,8 @@ def flatten(
         keep_order()
     while True:
         try:
-            leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=IN_ORDER if in_order else NAMESPACE)
+            with WALKING:
+                leaves, structure = optree.tree_flatten(tree, is_leaf, namespace=IN_ORDER if in_order else NAMESPACE)
         except RecursionError:
             raise nested_too_deeply("containers", tree) from None
         unknown = {kind for kind in set(map(type, leaves)) if is_container(kind)}
@@ -118,7 +119,8 @@ def library() -> types.ModuleType:
 def keep_order() -> None:
     """Let the order of a dictionary's keys be part of its structure in a namespace, until the program ends."""
     mode = library().dict_insertion_ordered(True, namespace=IN_ORDER)
-    mode.__enter__()
+    with WALKING:
+        mode.__enter__()
     atexit.register(mode.__exit__, None, None, None)
 
 
@@ -168,8 +170,9 @@ def register(
     REGISTERED.add(kind)
     optree = library()
     way = getattr(optree, entry)
-    for namespace in (NAMESPACE, IN_ORDER):
-        optree.register_pytree_node(kind, parts, put_together, namespace=namespace, path_entry_type=way)
+    with WALKING:
+        for namespace in (NAMESPACE, IN_ORDER):
+            optree.register_pytree_node(kind, parts, put_together, namespace=namespace, path_entry_type=way)
 
 
 def register_dataclass(kind: type[Any]) -> None:
@@ -329,7 +332,9 @@ def unflatten(structure: Any, leaves: Sequence[Any]) -> Any:
         return leaves[0]
     if type(structure) is Nested:
         return structure.around(leaves)
-    return library().tree_unflatten(structure, leaves)
+    optree = library()
+    with WALKING:
+        return optree.tree_unflatten(structure, leaves)
 
 
 def unflatten_each(structures: Sequence[tuple[Any, int]], leaves: Sequence[Any]) -> list[Any]:
@@ -377,10 +382,11 @@ def flatten_prefix(name: str, prefix: Any, structure: Any, tree: Any) -> list[An
         return [prefix] * structure.num_leaves
     try:
         optree = library()
-        found = optree.broadcast_prefix(
-            prefix, tree, is_leaf=lambda x: x is None or isinstance(x, int), namespace=NAMESPACE
-        )
-        leaves = optree.tree_leaves(tree, none_is_leaf=True, namespace=NAMESPACE)
+        with WALKING:
+            found = optree.broadcast_prefix(
+                prefix, tree, is_leaf=lambda x: x is None or isinstance(x, int), namespace=NAMESPACE
+            )
+            leaves = optree.tree_leaves(tree, none_is_leaf=True, namespace=NAMESPACE)
         return [value for value, leaf in zip(found, leaves, strict=True) if leaf is not None]
     except ValueError as error:
         raise UsageError(
@@ -399,10 +405,11 @@ def accessors_of(structure: Any) -> Sequence[Any]:
     >>> [accessor.codify("x") for accessor in accessors_of(flatten((1.0, [2.0]))[1])]
     ['x[0]', 'x[1][0]']
     """
-    if type(structure) is Nested:
-        tree = structure.around([0.0] * structure.num_leaves)
-        return list(library().tree_accessors(tree, namespace=NAMESPACE))
-    return list(structure.accessors())
+    optree = library()
+    with WALKING:
+        if type(structure) is Nested:
+            structure = optree.tree_structure(structure.around([0.0] * structure.num_leaves), namespace=NAMESPACE)
+        return list(structure.accessors())
 
 
 def place_of(tree: Any, index: int, name: str) -> str:
@@ -411,6 +418,7 @@ def place_of(tree: Any, index: int, name: str) -> str:
     >>> place_of({"layers": [1.0, (2.0, 3.0)]}, 2, "parameters")
     "parameters['layers'][1][1]"
     """
-    if flatten(tree)[1] is None:
+    structure = flatten(tree)[1]
+    if structure is None:
         return name
-    return str(library().tree_accessors(tree, namespace=NAMESPACE)[index].codify(name))
+    return str(accessors_of(structure)[index].codify(name))

@@ -10,7 +10,7 @@ import atexit
 import os
 import threading
 
-__all__ = ["UNSTOPPED"]
+__all__ = ["UNSTOPPED", "WALKING"]
 
 UNSTOPPED = threading.RLock()
 """Held while LLVM works, and while libraries in C++ are loaded.
@@ -19,6 +19,17 @@ The interpreter ends, and processes are forked, when it is free: nobody would ev
 that was forked meanwhile. Nothing that a user wrote runs under it.
 """
 
+WALKING = threading.RLock()
+"""Held while optree walks containers: it waits for the interpreter lock, and calls Python.
+
+What a user wrote may run under it, so the end of the interpreter does not wait for ever.
+"""
+
+PATIENCE = 2.0
+"""Seconds."""
+
 atexit.register(UNSTOPPED.acquire)
+atexit.register(WALKING.acquire, timeout=PATIENCE)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=UNSTOPPED.acquire, after_in_parent=UNSTOPPED.release, after_in_child=UNSTOPPED.release)
+    for lock in (UNSTOPPED, WALKING):  # the last one is acquired first, as by those who need both
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)

@@ -17,7 +17,7 @@ from wengert.compile.index_maps import Index, identity_map
 from wengert.compile.joins import Part, choice
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.operands import Call, Pair, Refused, Rule, Value
-from wengert.compile.scalars import Scalar
+from wengert.compile.scalars import Scalar, convert
 from wengert.core.aval import PARTS, Aval
 from wengert.core.contraction import Contraction
 from wengert.core.form import Form, Place, View, form_of
@@ -80,6 +80,9 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
         operands: what stands for its operands.
         rule: what lowers the equation of real numbers.
     """
+    operands = [truth(call, x) if isinstance(x, Pair) and is_index(call, i) else x for i, x in enumerate(operands)]
+    if not any(isinstance(x, Pair) for x in operands) and not is_complex(call.out):
+        return rule(half_of(call, operands, 0))
     halves = [half_of(call, operands, k) for k in (0, 1)]
     name, form = call.primitive.name, form_of(call.primitive)
     if name in ("real", "imag"):
@@ -88,10 +91,15 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
         return converted(call, operands, halves)
     if isinstance(form, Contraction):
         return product(call, halves)
+    if name in BY_PARTS and not is_complex(call.out):
+        return Refused("imaginary parts that are lost, of which NumPy warns")
     if name in BY_PARTS or is_arrangement(form):
         found = [rule(half) for half in halves]
         refused = next((part for part in found if isinstance(part, Refused)), None)
-        return refused or Pair(*[part for part in found if isinstance(part, Access)])
+        if refused is not None:
+            return refused
+        pair = Pair(*[part for part in found if isinstance(part, Access)])
+        return divided_by_real(call, pair) if name == "mean" else pair
     expression = EXPRESSIONS.get(name)
     if expression is None or call.params:
         return Refused(f"values of dtype {call.avals[0].dtype}, of which no opcode knows")
@@ -103,6 +111,12 @@ def complex_call(call: Call, operands: Sequence[Value], rule: Rule) -> Value | R
     if result is None:
         return Refused("operands that no opcode takes")
     return result.access if isinstance(result, Scalar) else Pair(*[part.access for part in result])
+
+
+def divided_by_real(call: Call, quotient: Pair) -> Pair:
+    """Return a quotient as NumPy divides by a complex number that is real: what is not finite enters both parts."""
+    real, imaginary = (Scalar(call.nodes, part, call.out.shape) for part in quotient)
+    return Pair((real + imaginary * 0).access, (imaginary - real * 0).access)
 
 
 def is_arrangement(form: Form) -> bool:
@@ -117,7 +131,7 @@ def half_of(call: Call, operands: Sequence[Value], k: int) -> Call:
     """
     args, avals = [], []
     for i, (value, aval) in enumerate(zip(operands, call.avals, strict=True)):
-        dtype = real_dtype(aval.dtype)
+        dtype = np.dtype(bool) if is_complex(aval) and not isinstance(value, Pair) else real_dtype(aval.dtype)
         if isinstance(value, Pair):
             args.append(value[k])
         elif k == 0 or is_index(call, i):
@@ -127,6 +141,13 @@ def half_of(call: Call, operands: Sequence[Value], k: int) -> Call:
         avals.append(aval._replace(dtype=dtype))
     out = call.out._replace(dtype=real_dtype(call.out.dtype))
     return replace(call, args=args, avals=avals, out=out)
+
+
+def truth(call: Call, condition: Pair) -> Access:
+    """Return whether the numbers that a condition is differ from zero."""
+    shape = call.shapes[0]
+    real, imaginary = (convert(Scalar(call.nodes, part, shape), np.dtype(bool)) for part in condition)
+    return (real | imaginary).access
 
 
 def is_index(call: Call, i: int) -> bool:

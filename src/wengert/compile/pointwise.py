@@ -38,7 +38,7 @@ WHOLE = frozenset({"floor", "ceil", "trunc", "rint", "round"})
 """What leaves whole numbers as they are."""
 
 COPIES = frozenset({"copy", "stop_gradient", "number", "real", "read_only", "conjugate", "positive"})
-"""The value of the operand, for real numbers."""
+"""The value of the operand, for real numbers; the conjugate of a truth is a number."""
 
 
 def expression_of(primitive: Primitive) -> Expression | None:
@@ -114,7 +114,8 @@ def guarded(x: Scalar, r: Scalar, t: Scalar) -> Scalar:
 
 
 def is_close(x: Scalar, y: Scalar, rtol: Scalar, atol: Scalar, *, equal_nan: bool) -> Scalar:
-    """Tell whether two values are nearly equal."""
+    """Tell whether two values are nearly equal; whole numbers as floats, which NumPy makes of the second."""
+    x, y, rtol, atol = (convert(value, np.result_type(x.dtype, y.dtype, 1.0)) for value in (x, y, rtol, atol))
     size = operate("absolute", y)
     near = (operate("absolute", x - y) <= atol + rtol * size) & is_finite(y) | x.equals(y)
     return near | is_nan(x) & is_nan(y) if equal_nan else near
@@ -186,8 +187,14 @@ def shifted(name: str) -> Expression:
 # Powers
 
 
-def raised(x: Scalar, y: Scalar) -> Scalar | None:
-    """Return x**y for a small whole exponent that is known, or of floats."""
+def raised(x: Scalar, y: Scalar, by_root: bool = True) -> Scalar | None:
+    """Return x**y for a small whole exponent that is known, or of floats.
+
+    Args:
+        x: the base.
+        y: the exponent.
+        by_root: whether arrays to the power 1/2 are square roots, as for NumPy, which makes -inf NaN and keeps -0.0.
+    """
     exponent = y.access.node.value if y.access.node.kind == "constant" else None
     powers: Mapping[float, Callable[[], Scalar]] = {
         0: lambda: x.constant(1),
@@ -205,6 +212,8 @@ def raised(x: Scalar, y: Scalar) -> Scalar | None:
         return known()
     if x.dtype.kind != "f":
         return None
+    if exponent == 0.5 and by_root and x.shape:
+        return operate("sqrt", x)
     known = inverse.get(exponent) if exponent is not None else None
     return known() if known is not None else operate("power", x, y)
 
@@ -332,7 +341,7 @@ EXPRESSIONS: dict[str, Expression] = {
     "degrees": lambda x: x * (180 / math.pi),
     "power": raised,
     "pow": raised,
-    "float_power": raised,
+    "float_power": lambda x, y: raised(x, y, by_root=False),
     "complex_size": lambda x: operate("absolute", x),
     "logistic": logistic,
     "sinc": sinc,
@@ -388,9 +397,29 @@ OWN_DTYPE = {
     **dict.fromkeys(("isposinf", "isneginf", "isreal", "iscomplex", "isclose"), range(4)),
     "guarded": range(1, 3),
     "where": range(1),
-    "angle": range(1),
 }
 """The operands that primitives which are no ufuncs take as they are; others are of the dtype of the result."""
+
+
+SIGNED = {
+    "less": lambda x, y: (x < 0) | (convert(x, y.dtype) < y),
+    "less_equal": lambda x, y: (x < 0) | (convert(x, y.dtype) <= y),
+    "greater": lambda x, y: (x >= 0) & (convert(x, y.dtype) > y),
+    "greater_equal": lambda x, y: (x >= 0) & (convert(x, y.dtype) >= y),
+    "equal": lambda x, y: (x >= 0) & convert(x, y.dtype).equals(y),
+    "not_equal": lambda x, y: (x < 0) | convert(x, y.dtype).differs(y),
+}
+"""Comparisons of a number that has a sign with one that has not, for which NumPy has loops of 64 bits."""
+
+MIRRORED = {
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+    "equal": "equal",
+    "not_equal": "not_equal",
+}
+"""Comparisons by what they are with their operands exchanged."""
 
 
 def loop_dtypes(primitive: Primitive, given: Sequence[Any], result: DType) -> Sequence[DType]:
@@ -416,7 +445,7 @@ def pointwise(call: Call) -> Found:
     primitive, out = call.primitive, call.out
     name = primitive.name
     if name in COPIES:
-        return call.args[0]
+        return call.args[0] if out.dtype == call.avals[0].dtype else call.scalar(0, out.dtype).access
     if name == "astype":
         return call.scalar(0, out.dtype).access
     expression = expression_of(primitive)
@@ -427,9 +456,15 @@ def pointwise(call: Call) -> Found:
     loop = loop_dtypes(primitive, list(map(own_type, call.avals)), out.dtype)
     if not DTYPES.issuperset(loop):
         return Refused(f"values of dtype {', '.join(map(str, loop))}")
+    if not all(map(has_room, loop, call.operands)):
+        return Refused("a number that the dtype of the others has no room for")
     xs = [call.scalar(i, dtype) for i, dtype in enumerate(loop)]
-    if loop[0].kind in "biu" and name in WHOLE:
-        found: Scalar | tuple[Scalar, ...] | None = xs[0]
+    if name in MIRRORED and loop[0] != loop[1]:
+        found: Scalar | tuple[Scalar, ...] | None = (
+            SIGNED[name](*xs) if loop[0].kind == "i" else SIGNED[MIRRORED[name]](*xs[::-1])
+        )
+    elif loop[0].kind in "biu" and name in WHOLE:
+        found = xs[0]
     elif loop[0].kind == "b" and name in BOOLEAN:
         found = operate(BOOLEAN[name], *xs)
     elif loop[0].kind == "b" and name in ORDERED:
@@ -441,6 +476,14 @@ def pointwise(call: Call) -> Found:
     if isinstance(found, tuple):
         found = found[call.result]
     return Refused("operands that no opcode takes") if found is None else convert(found, out.dtype).access
+
+
+def has_room(dtype: DType, operand: Any) -> bool:
+    """Tell whether a dtype has room for a whole number of Python's: where not, NumPy raises, or compares exactly."""
+    if type(operand) is not int or dtype.kind not in "iu":
+        return True
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= operand <= limits.max)
 
 
 ORDERED = frozenset({"less", "less_equal", "greater", "greater_equal"})

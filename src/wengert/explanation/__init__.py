@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wengert._tree import NAMESPACE, flatten, library, map_leaves
+from wengert._tree import accessors_of, flatten, map_leaves
 from wengert.core.aval import is_differentiable
 from wengert.core.formulas import exact_text, formula, value_text
 from wengert.core.requirements import require_callable
@@ -326,8 +326,7 @@ def leaf_names(arg: Any, root: str) -> list[str]:
     leaves, structure = flatten(arg)
     names = [root]
     if structure is not None:
-        accessors = library().tree_accessors(arg, namespace=NAMESPACE)
-        names = [accessor.codify(root) for accessor in accessors]
+        names = [accessor.codify(root) for accessor in accessors_of(structure)]
     for name, leaf in zip(names, leaves, strict=True):
         require_differentiable(name, leaf)
     return names

@@ -52,6 +52,8 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     x = as_tensor(a)
     if axis is None:
         x, axis = flattened(x), 0
+    if x.ndim == 0:
+        x = x.reshape(1)  # whose only axis NumPy means
     axis = normalize_axis_index(axis, x.ndim)
     chosen = whole("take", indices)
     if mode != "raise":

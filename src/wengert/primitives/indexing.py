@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from wengert._tree import flatten
-from wengert.core.aval import UNKNOWN, Aval, aval_of, shape_of
+from wengert.core.aval import NUMBERS, UNKNOWN, Aval, aval_of, shape_of
 from wengert.core.complaints import at_users_line, attributed, restore_settings
 from wengert.core.cotangent import match_dtype, unbroadcast
 from wengert.core.declare import linear
@@ -323,7 +323,11 @@ def assignable(target: Tensor, value: Any, add: bool = False) -> Any:
     Raises:
         DtypeError: it is a complex number of Python's, or holds one, and the Tensor is real: NumPy takes the real part
             of its own complex numbers, with a warning, but not of these.
+        OverflowError, ValueError: it is a number of Python's, or holds one, for which whole numbers of the Tensor's
+            dtype have no room.
     """
+    if target.dtype.kind in "iu" and not add and are_numbers(value):
+        return np.asarray(value, target.dtype)
     if isinstance(value, list | tuple) or holds_objects(value):
         found = as_tensor(value)
     else:
@@ -338,6 +342,11 @@ def assignable(target: Tensor, value: Any, add: bool = False) -> Any:
             )
         )
     return found
+
+
+def are_numbers(value: Any) -> bool:
+    """Tell whether a value is a number of Python's, or nested lists of them."""
+    return type(value) in NUMBERS or (type(value) is list and all(type(x) in NUMBERS for x in leaves_of(value)))
 
 
 def leaves_of(value: Any) -> Sequence[Any]:
