@@ -200,6 +200,20 @@ def test_public_names_have_a_docstring_with_an_example(name):
     assert ">>> " in text, f"{name} has no runnable example"
 
 
+MIRRORED = re.compile(r"see `(numpy|scipy)\.")
+
+
+@together("name", OBJECTS)
+def test_docstrings_say_what_functions_take_and_return(name):
+    """Functions of NumPy and SciPy point to their documentation instead."""
+    thing, text = OBJECTS[name], inspect.getdoc(OBJECTS[name]) or ""
+    if not inspect.isfunction(thing) or MIRRORED.search(text) or name.startswith(("wengert.numpy.", "wengert.scipy.")):
+        return
+    signature = inspect.signature(thing)
+    assert "Args:" in text or not signature.parameters, f"{name} does not say what it takes"
+    assert "Returns:" in text or signature.return_annotation in (None, "None"), f"{name} does not say what it returns"
+
+
 @together("name", sorted(dir(wengert.Tensor)))
 def test_public_members_of_tensor_have_a_docstring(name):
     if not name.startswith("_"):

@@ -81,6 +81,15 @@ class DetachedWarning(UserWarning):
 def describe(name: str, given: str, needed: str, action: str) -> str:
     """Return the text of an error in the house form.
 
+    Args:
+        name: what was called, as its user knows it.
+        given: what was given.
+        needed: what is needed.
+        action: what to do, as a sentence without its period.
+
+    Returns:
+        The text.
+
     >>> describe("backward", "shape (3,) was given", "one element is needed", "Call vjp")
     'backward: shape (3,) was given; one element is needed. Call vjp.'
     """
@@ -89,6 +98,13 @@ def describe(name: str, given: str, needed: str, action: str) -> str:
 
 def placed(error: WengertError, place: str) -> WengertError:
     """Return an error of the house form that also says where what was given stands.
+
+    Args:
+        error: the error.
+        place: where in the arguments it stands, as one writes it.
+
+    Returns:
+        An error of the same class.
 
     >>> print(placed(WengertError(describe("grad", "the integer 3", "a float is needed", "Write 3.0")), "p['n']"))
     grad: the integer 3 at p['n']; a float is needed. Write 3.0.

@@ -95,6 +95,9 @@ def key(seed: int) -> Any:
     Args:
         seed: a whole number, 0 or more. Fold a traced number into a key with `fold_in`.
 
+    Returns:
+        An ndarray of shape (2,) and dtype uint64.
+
     Raises:
         UsageError: the seed is no such number.
 
@@ -150,6 +153,9 @@ def fold_in(key: Any, data: Any) -> Any:
         key: the key, which may be folded with other integers too.
         data: the integer.
 
+    Returns:
+        The key: an array of two words of uint64; a Tensor where an argument is one.
+
     Raises:
         DtypeError: the data are no integer.
 
@@ -195,6 +201,9 @@ def bits(key: Any, size: Any = ()) -> Any:
         key: the key.
         size: the shape.
 
+    Returns:
+        A Tensor of that shape.
+
     >>> bits(key(7), 2).numpy()
     array([8648156199155761070, 7861003179181181637], dtype=uint64)
     """
@@ -224,6 +233,9 @@ def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: 
         size: the shape; that of the bounds, broadcast, if it is not given.
         dtype: float64 or float32.
 
+    Returns:
+        A Tensor of that shape and dtype.
+
     >>> uniform(key(7), size=3)
     tensor([0.46881749, 0.42614584, 0.3629817 ])
     """
@@ -242,6 +254,9 @@ def normal(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: 
         scale: the standard deviation.
         size: the shape; that of the parameters, broadcast, if it is not given.
         dtype: float64 or float32.
+
+    Returns:
+        A Tensor of that shape and dtype.
 
     >>> import wengert as wg
     >>> round(wg.grad(lambda scale: normal(key(0), 0.0, scale, size=100).std())(2.0), 3)
@@ -262,6 +277,9 @@ def exponential(key: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float
         scale: the mean.
         size: the shape; that of the mean if it is not given.
         dtype: float64 or float32.
+
+    Returns:
+        A Tensor of that shape and dtype.
 
     >>> exponential(key(7), 2.0, size=2)
     tensor([1.2652992 , 1.11075997])
@@ -284,6 +302,9 @@ def bernoulli(key: Any, p: Any = 0.5, size: Any = None) -> Any:
         p: the probability of True.
         size: the shape; that of p if it is not given.
 
+    Returns:
+        A Tensor of truth values.
+
     >>> bernoulli(key(7), 0.4, size=4).tolist()
     [False, False, True, True]
     """
@@ -300,6 +321,9 @@ def categorical(key: Any, logits: Any, axis: int = -1, size: Any = None) -> Any:
         logits: logarithms of probabilities, up to a constant.
         axis: the axis of the alternatives.
         size: the shape, to which that of the logits without the axis broadcasts; this if it is not given.
+
+    Returns:
+        A Tensor of int64.
 
     >>> categorical(key(7), np.log([0.1, 0.0001, 0.9]), size=5).tolist()
     [2, 2, 2, 2, 2]
@@ -323,6 +347,9 @@ def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any 
         high: the upper bound.
         size: the shape; that of the bounds, broadcast, if it is not given.
         dtype: the dtype of the integers.
+
+    Returns:
+        A Tensor of that shape and dtype.
 
     Raises:
         UsageError: there are no integers between the bounds.
@@ -348,6 +375,9 @@ def poisson(key: Any, lam: Any = 1.0, size: Any = None) -> Any:
         key: the key.
         lam: the expected number.
         size: the shape; that of `lam` if it is not given.
+
+    Returns:
+        A Tensor of int64.
 
     >>> poisson(key(7), 3.0, size=5).tolist()
     [3, 2, 4, 1, 1]
@@ -389,6 +419,9 @@ def gamma(key: Any, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
         scale: the scale.
         size: the shape of the result; that of the parameters, broadcast, if it is not given.
 
+    Returns:
+        A Tensor of float64.
+
     >>> gamma(key(7), 2.0, size=2)
     tensor([2.18831431, 1.01433598])
     """
@@ -405,6 +438,9 @@ def beta(key: Any, a: Any, b: Any, size: Any = None) -> Any:
         a: the first parameter.
         b: the second parameter.
         size: the shape of the result; that of the parameters, broadcast, if it is not given.
+
+    Returns:
+        A Tensor of float64.
 
     >>> beta(key(7), 2.0, 3.0, size=2)
     tensor([0.3739572 , 0.86840089])
@@ -423,6 +459,9 @@ def dirichlet(key: Any, alpha: Any, size: Any = ()) -> Any:
         key: the key.
         alpha: the parameters, along the last axis.
         size: the shape before those of the parameters.
+
+    Returns:
+        A Tensor of float64, of shape (*size, number of parameters).
 
     >>> dirichlet(key(7), [1.0, 2.0, 3.0])
     tensor([0.12379986, 0.15182079, 0.72437935])
@@ -443,6 +482,9 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
         key: the key.
         x: the array, which is differentiated, or the number.
         axis: the axis.
+
+    Returns:
+        A Tensor like the array, or one of int64.
 
     >>> permutation(key(0), 5).tolist()
     [0, 3, 1, 2, 4]
@@ -468,6 +510,9 @@ def choice(key: Any, a: Any, size: Any = None, replace: bool = True, p: Any = No
         replace: whether any may come more than once.
         p: the probability of each; equal ones if it is not given.
         axis: the axis.
+
+    Returns:
+        A Tensor whose axes of `size` take the place of the axis.
 
     Raises:
         UsageError: more are wanted than there are, and none may come twice.

@@ -21,6 +21,12 @@ __all__ = ["aligned", "each_lane", "lead", "shift"]
 def shift(axis: Any) -> Any:
     """Return axes as they are counted once there is a batch axis in front; negative ones do not change.
 
+    Args:
+        axis: an axis, a tuple of them, or None.
+
+    Returns:
+        The same, one more where it is counted from the front.
+
     >>> shift((0, -1))
     (1, -1)
     """
@@ -31,6 +37,14 @@ def shift(axis: Any) -> Any:
 
 def lead(value: Any, batched: bool, size: int) -> Any:
     """Return an operand with its batch axis in front, repeated along it if it had none.
+
+    Args:
+        value: the operand.
+        batched: whether it has a batch axis, the first one.
+        size: the number of lanes.
+
+    Returns:
+        An array or Tensor of shape (size, ...).
 
     >>> lead(np.array([1.0, 2.0]), False, 3)
     array([[1., 2.],
@@ -44,6 +58,14 @@ def lead(value: Any, batched: bool, size: int) -> Any:
 
 def aligned(operands: Sequence[Any], batched: Sequence[bool], cores: Sequence[int] | None = None) -> list[Any]:
     """Return operands reshaped so that they broadcast with their batch axes first, up to their last axes, the cores.
+
+    Args:
+        operands: arrays or Tensors.
+        batched: whether each has a batch axis, the first one.
+        cores: how many last axes of each stay as they are; none where it is not given.
+
+    Returns:
+        The operands, of one rank but for their cores.
 
     >>> [x.shape for x in aligned([np.ones(4), np.ones((2, 3))], [True, False])]
     [(4, 1, 1), (2, 3)]

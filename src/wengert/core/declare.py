@@ -28,8 +28,9 @@ def declaration(kind: Callable[Arguments, P], name: str, summary: str, example: 
 
     registered = "Enter it in the registry, where its name must be new, and return it."
     _, _, details = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")
-    arguments, _, _ = details.partition(">>>")
-    declare.__doc__ = "\n\n".join([summary, registered, arguments.strip(), example])
+    arguments, raises, errors = details.partition(">>>")[0].partition("Raises:")
+    parts = [summary, registered, arguments.strip(), "Returns:\n    The primitive.", (raises + errors).strip(), example]
+    declare.__doc__ = "\n\n".join(filter(None, parts))
     declare.__name__ = declare.__qualname__ = name
     signature = inspect.signature(kind)
     declare.__signature__ = signature.replace(return_annotation=kind)  # type: ignore[attr-defined]  # for help()

@@ -66,6 +66,9 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     Returns:
         A Tensor if any operand is one, otherwise what NumPy returns; a tuple of them for several outputs.
 
+    Raises:
+        DtypeError: it is no primitive.
+
     >>> import numpy as np
     >>> from wengert.core.kinds import Constant
     >>> apply(Constant("signum", np.sign), -2.0)

@@ -314,6 +314,9 @@ def labelled(
         lengths: lengths of names that are the result's alone.
         merged: the shape that the result is given at last.
 
+    Returns:
+        The labels, which the form of a contraction holds.
+
     Raises:
         ValueError: axes of one name have different lengths.
 

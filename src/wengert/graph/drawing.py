@@ -18,6 +18,9 @@ def to_dot(graph: Graph) -> str:
     Returns:
         The text of a `.dot` file.
 
+    Raises:
+        DtypeError: it is no graph.
+
     >>> from wengert.graph import trace
     >>> print(to_dot(trace(lambda x: x + 1.0)(2.0)))
     digraph {

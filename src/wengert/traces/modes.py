@@ -48,6 +48,9 @@ def stopped(trace: Trace) -> bool:
 def is_grad_enabled() -> bool:
     """Tell whether operations on Tensors that require grad are recorded in this thread.
 
+    Returns:
+        Whether they are.
+
     >>> with no_grad():
     ...     is_grad_enabled()
     False

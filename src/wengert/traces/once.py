@@ -91,6 +91,9 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     Returns:
         The function to use in its place.
 
+    Raises:
+        DtypeError: it cannot be called.
+
     >>> import wengert as wg
     >>> class Square(wg.autograd.Function):
     ...     @staticmethod

@@ -35,6 +35,12 @@ __all__ = [
 def relu(input: Any) -> Any:
     """Return what is positive, and 0 for the rest, where its derivative is 0, too.
 
+    Args:
+        input: an array.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
+
     >>> relu([-1.0, 2.0])
     tensor([0., 2.])
     """
@@ -45,6 +51,12 @@ def relu(input: Any) -> Any:
 def relu6(input: Any) -> Any:
     """Return what lies between 0 and 6, and these beyond and at them, where the derivative is 0.
 
+    Args:
+        input: an array.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
+
     >>> relu6([-1.0, 2.0, 7.0])
     tensor([0., 2., 6.])
     """
@@ -53,6 +65,14 @@ def relu6(input: Any) -> Any:
 
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     """Return what lies between two bounds, and these beyond and at them, where the derivative is 0.
+
+    Args:
+        input: an array.
+        min_val: the lower bound.
+        max_val: the upper bound.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
 
     >>> hardtanh([-2.0, 0.5, 2.0])
     tensor([-1. ,  0.5,  1. ])
@@ -64,6 +84,13 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
 def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
     """Return what is positive, and the rest times a slope.
 
+    Args:
+        input: an array.
+        negative_slope: the slope.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
+
     >>> leaky_relu([-1.0, 2.0])
     tensor([-0.01,  2.  ])
     """
@@ -73,6 +100,13 @@ def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
 
 def elu(input: Any, alpha: Any = 1.0) -> Any:
     """Return what is positive, and alpha (exp(x) - 1) for the rest.
+
+    Args:
+        input: an array.
+        alpha: how far below zero it goes.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
 
     >>> elu([0.0, 2.0])
     tensor([0., 2.])
@@ -84,6 +118,12 @@ def elu(input: Any, alpha: Any = 1.0) -> Any:
 def selu(input: Any) -> Any:
     """Return `elu`, scaled so that layers keep means and variances (Klambauer et al., 2017).
 
+    Args:
+        input: an array.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
+
     >>> selu([0.0, 2.0])
     tensor([0.        , 2.10140197])
     """
@@ -93,6 +133,12 @@ def selu(input: Any) -> Any:
 def tanh(input: Any) -> Any:
     """Return the hyperbolic tangent.
 
+    Args:
+        input: an array.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
+
     >>> tanh(0.0)
     tensor(0.)
     """
@@ -101,6 +147,12 @@ def tanh(input: Any) -> Any:
 
 def softsign(input: Any) -> Any:
     """Return x / (1 + |x|).
+
+    Args:
+        input: an array.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
 
     >>> softsign([-1.0, 3.0])
     tensor([-0.5 ,  0.75])
@@ -112,6 +164,12 @@ def softsign(input: Any) -> Any:
 def sigmoid(input: Any) -> Any:
     """Return 1 / (1 + exp(-x)).
 
+    Args:
+        input: an array.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
+
     >>> sigmoid(0.0)
     tensor(0.5)
     """
@@ -122,6 +180,12 @@ def sigmoid(input: Any) -> Any:
 def logsigmoid(input: Any) -> Any:
     """Return the logarithm of the sigmoid, also where that is 0.
 
+    Args:
+        input: an array.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
+
     >>> logsigmoid(-1000.0)
     tensor(-1000.)
     """
@@ -131,6 +195,13 @@ def logsigmoid(input: Any) -> Any:
 
 def glu(input: Any, axis: int = -1) -> Any:
     """Return the first half along an axis times the sigmoid of the second (Dauphin et al., 2017).
+
+    Args:
+        input: an array.
+        axis: the axis whose length is halved.
+
+    Returns:
+        A Tensor with half as many elements.
 
     Raises:
         ValueError: the length is odd.
@@ -145,6 +216,12 @@ def glu(input: Any, axis: int = -1) -> Any:
 def silu(input: Any) -> Any:
     """Return x times its sigmoid.
 
+    Args:
+        input: an array.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
+
     >>> silu(0.0)
     tensor(0.)
     """
@@ -155,6 +232,13 @@ def silu(input: Any) -> Any:
 def softplus(input: Any, beta: Any = 1.0) -> Any:
     """Return log(1 + exp(beta x)) / beta.
 
+    Args:
+        input: an array.
+        beta: how sharp the bend at zero is.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
+
     >>> softplus(1000.0)
     tensor(1000.)
     """
@@ -164,6 +248,12 @@ def softplus(input: Any, beta: Any = 1.0) -> Any:
 
 def mish(input: Any) -> Any:
     """Return x tanh(log(1 + exp(x))) (Misra, *Mish*, 2019).
+
+    Args:
+        input: an array.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
 
     >>> mish(0.0)
     tensor(0.)
@@ -178,6 +268,9 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     Args:
         input: an array.
         approximate: "tanh" for the approximation of that paper.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
 
     Raises:
         UsageError: the approximation is unknown.
@@ -197,6 +290,13 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 def log_softmax(input: Any, axis: int = -1) -> Any:
     """Return the logarithms of exp(x) divided by their sum along an axis.
 
+    Args:
+        input: an array.
+        axis: the axis.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
+
     >>> log_softmax([0.0, 0.0])
     tensor([-0.69314718, -0.69314718])
     """
@@ -205,6 +305,13 @@ def log_softmax(input: Any, axis: int = -1) -> Any:
 
 def softmax(input: Any, axis: int = -1) -> Any:
     """Return exp(x) divided by their sum along an axis.
+
+    Args:
+        input: an array.
+        axis: the axis.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
 
     >>> softmax([0.0, 0.0])
     tensor([0.5, 0.5])

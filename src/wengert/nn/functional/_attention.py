@@ -22,6 +22,9 @@ def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
         num_classes: how many classes there are.
         dtype: the dtype of the result.
 
+    Returns:
+        A Tensor of shape (*shape of the indices, num_classes).
+
     >>> one_hot([1, 0], 3)
     tensor([[0., 1., 0.],
             [1., 0., 0.]])
@@ -32,6 +35,13 @@ def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
 
 def embedding(indices: Any, weight: Any) -> Any:
     """Return the rows of a table that indices name.
+
+    Args:
+        indices: integers, of any shape.
+        weight: the table.
+
+    Returns:
+        A Tensor of shape (*shape of the indices, *shape of a row).
 
     >>> embedding([1, 1], [[1.0, 2.0], [3.0, 4.0]])
     tensor([[3., 4.],
@@ -57,6 +67,9 @@ def scaled_dot_product_attention(
         attn_mask: truth values that say what is attended to, or numbers to add to the products.
         is_causal: whether query i attends to the keys up to i alone.
         scale: the factor of products; one over the square root of the number of features if it is not given.
+
+    Returns:
+        A Tensor of shape (..., queries, features of the result).
 
     Raises:
         UsageError: there is a mask besides `is_causal`.

@@ -83,9 +83,15 @@ Args:
     dilation: how far the elements of kernels are apart.
     groups: in how many groups channels are divided, each with kernels of its own.
 
+Returns:
+    A Tensor of images with the channels of the result; with a batch if they came with one.
+
 Raises:
     ShapeError: the shapes do not fit.
     UsageError: an argument has too many numbers.
+
+>>> {name}(np.ones((1, 2{space})), np.ones((3, 2{kernel}))).shape
+(1, 3{found})
 """
 
 
@@ -111,7 +117,8 @@ def convolution(rank: int) -> Callable[..., Any]:
         return joined(correlate((x, w), params), bias, groups, batched)
 
     conv.__name__ = conv.__qualname__ = name
-    conv.__doc__ = f"Return the correlation of images with {rank} axes with kernels.{CONVOLUTION}"
+    axes = {"name": name, "space": ", 6" * rank, "kernel": ", 3" * rank, "found": ", 4" * rank}
+    conv.__doc__ = f"Return the correlation of images with {rank} axes with kernels.{CONVOLUTION.format(**axes)}"
     return conv
 
 
@@ -127,9 +134,15 @@ Args:
     groups: in how many groups channels are divided, each with kernels of its own.
     dilation: how far the elements of kernels are apart.
 
+Returns:
+    A Tensor of images with the channels of the result; with a batch if they came with one.
+
 Raises:
     ShapeError: the shapes do not fit.
     UsageError: an argument has too many numbers.
+
+>>> {name}(np.ones((1, 2{space})), np.ones((2, 3{kernel}))).shape
+(1, 3{found})
 """
 
 
@@ -160,7 +173,9 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
         return joined(found, bias, groups, batched)
 
     conv_transpose.__name__ = conv_transpose.__qualname__ = name
-    conv_transpose.__doc__ = f"Return the transpose of the convolution of images with {rank} axes.{TRANSPOSED}"
+    axes = {"name": name, "space": ", 4" * rank, "kernel": ", 3" * rank, "found": ", 6" * rank}
+    text = TRANSPOSED.format(**axes)
+    conv_transpose.__doc__ = f"Return the transpose of the convolution of images with {rank} axes.{text}"
     return conv_transpose
 
 

@@ -45,6 +45,9 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
         target: another.
         reduction: "mean", "sum" or "none".
 
+    Returns:
+        A Tensor without axes; with the reduction "none" one of the shape of the arguments, broadcast.
+
     >>> mse_loss([1.0, 3.0], [0.0, 0.0])
     tensor(5.)
     """
@@ -58,6 +61,9 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
         input: an array.
         target: another.
         reduction: "mean", "sum" or "none".
+
+    Returns:
+        A Tensor without axes; with the reduction "none" one of the shape of the arguments, broadcast.
 
     >>> l1_loss([1.0, -3.0], [0.0, 0.0])
     tensor(2.)
@@ -74,6 +80,9 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
         reduction: "mean", "sum" or "none".
         delta: the difference from which on the loss is a line.
 
+    Returns:
+        A Tensor without axes; with the reduction "none" one of the shape of the arguments, broadcast.
+
     >>> huber_loss([1.0, 3.0], [0.0, 0.0], "none")
     tensor([0.5, 2.5])
     """
@@ -88,6 +97,9 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
         target: another.
         reduction: "mean", "sum" or "none".
         beta: the difference up to which the loss is a square; 0 for `l1_loss`.
+
+    Returns:
+        A Tensor without axes; with the reduction "none" one of the shape of the arguments, broadcast.
 
     >>> smooth_l1_loss([1.0, 3.0], [0.0, 0.0], "none")
     tensor([0.5, 2.5])
@@ -105,6 +117,9 @@ def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean") -> An
         input: probabilities; of logits `binary_cross_entropy_with_logits` keeps the digits.
         target: the class, as 0 or 1, or its probability.
         reduction: "mean", "sum" or "none".
+
+    Returns:
+        A Tensor without axes; with the reduction "none" one of the shape of the arguments, broadcast.
 
     >>> binary_cross_entropy([0.5, 1.0], [1.0, 1.0])
     tensor(0.34657359)
@@ -125,6 +140,9 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, reduction: str = "
         reduction: "mean", "sum" or "none".
         pos_weight: how much more class 1 counts.
 
+    Returns:
+        A Tensor without axes; with the reduction "none" one of the shape of the arguments, broadcast.
+
     >>> binary_cross_entropy_with_logits([0.0, 1000.0], [1.0, 1.0])
     tensor(0.34657359)
     """
@@ -143,6 +161,9 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
         reduction: "mean" (over all elements), "batchmean" (the sum over the length of the first axis: the divergence),
             "sum" or "none".
         log_target: whether the target are logarithms, too.
+
+    Returns:
+        A Tensor without axes; with the reduction "none" one of the shape of the arguments, broadcast.
 
     >>> kl_div(np.log([0.5, 0.5]), [1.0, 0.0], "sum")
     tensor(0.69314718)
@@ -171,6 +192,9 @@ def nll_loss(
         reduction: "mean", "sum" or "none".
         weight: how much each class counts, of losses and of their number.
         ignore_index: the class of what does not count.
+
+    Returns:
+        A Tensor without axes; with the reduction "none" one of the shape of `input` without the classes.
 
     >>> nll_loss(np.log([[0.25, 0.75]]), [1])
     tensor(0.28768207)
@@ -220,6 +244,9 @@ def cross_entropy(
         label_smoothing: what part of the target is spread over all classes.
         weight: how much each class counts.
         ignore_index: the class of what does not count, where classes are integers.
+
+    Returns:
+        A Tensor without axes; with the reduction "none" one of the shape of `input` without the classes.
 
     >>> cross_entropy([[0.0, 0.0]], [1])
     tensor(0.69314718)

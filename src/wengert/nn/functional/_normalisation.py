@@ -41,6 +41,9 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
         bias: what is added to that.
         eps: what is added to variances.
 
+    Returns:
+        A Tensor of the shape of `input`.
+
     Raises:
         ShapeError: the array has other last axes.
 
@@ -61,6 +64,9 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
         normalized_shape: the lengths of these axes.
         weight: what the result is multiplied by.
         eps: what is added to the mean of squares; the precision of the dtype if it is not given.
+
+    Returns:
+        A Tensor of the shape of `input`.
 
     Raises:
         ShapeError: the array has other last axes.
@@ -84,6 +90,9 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
         weight: a factor for each channel.
         bias: what is added to that.
         eps: what is added to variances.
+
+    Returns:
+        A Tensor of the shape of `input`.
 
     Raises:
         ShapeError: the channels do not make so many groups.
@@ -138,6 +147,9 @@ def batch_norm(
         momentum: how far it moves, from 0 to 1.
         eps: what is added to variances.
 
+    Returns:
+        A Tensor of the shape of `input`.
+
     >>> batch_norm([[1.0, 5.0], [3.0, 5.0]], eps=1e-9)
     tensor([[-1.,  0.],
             [ 1.,  0.]])
@@ -167,6 +179,9 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, *, key: Any) -> A
         p: the probability of 0.
         training: False to return the array as it is.
         key: a key of `wengert.random`.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
 
     Raises:
         UsageError: p is no probability, or 1.

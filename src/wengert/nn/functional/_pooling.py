@@ -46,10 +46,21 @@ Args:
     padding: by how much images are made longer on each side, {padded}.
     {last}
 
+Returns:
+    A Tensor of images; with a batch if they came with one.
+
 Raises:
     ShapeError: the images have too few axes.
     UsageError: an argument has too many numbers.
+
+>>> {name}(np.ones((1, 2{space})), 2).shape
+(1, 2{found})
 """
+
+
+def example_of(name: str, rank: int) -> dict[str, str]:
+    """Return what the example of a docstring has for a number of axes."""
+    return {"name": name, "space": ", 6" * rank, "found": ", 3" * rank}
 
 
 def max_pooling(rank: int) -> Callable[..., Any]:
@@ -67,7 +78,7 @@ def max_pooling(rank: int) -> Callable[..., Any]:
 
     max_pool.__name__ = max_pool.__qualname__ = name
     last = "dilation: how far the elements of windows are apart."
-    text = POOLING.format(padded="with what is less than all elements", last=last)
+    text = POOLING.format(**example_of(name, rank), padded="with what is less than all elements", last=last)
     max_pool.__doc__ = f"Return the greatest element of each window; those that are equal share the gradient.{text}"
     return max_pool
 
@@ -92,7 +103,8 @@ def average_pooling(rank: int) -> Callable[..., Any]:
 
     avg_pool.__name__ = avg_pool.__qualname__ = name
     last = "count_include_pad: whether the zeros around images count."
-    avg_pool.__doc__ = f"Return the mean of each window.{POOLING.format(padded='with zeros', last=last)}"
+    text = POOLING.format(**example_of(name, rank), padded="with zeros", last=last)
+    avg_pool.__doc__ = f"Return the mean of each window.{text}"
     return avg_pool
 
 

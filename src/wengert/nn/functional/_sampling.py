@@ -93,6 +93,9 @@ def grid_sample(
         padding_mode: what is beyond the edges: "zeros", "border" (the elements there) or "reflection".
         align_corners: whether -1 and 1 are the centers of the elements at the edges, not the edges themselves.
 
+    Returns:
+        A Tensor of shape (batch, channels, ...), with the axes of the grid.
+
     Raises:
         ShapeError: the shapes do not fit.
         UsageError: a mode is unknown.
@@ -179,6 +182,9 @@ def interpolate(
         align_corners: whether the centers of the elements at the edges stay where they are, not the edges.
         recompute_scale_factor: whether places are by the quotient of the lengths, not by the factor.
 
+    Returns:
+        A Tensor of shape (batch, channels, ...), with axes of space of those lengths.
+
     Raises:
         ShapeError: the images have another number of axes.
         UsageError: the mode is unknown, or neither or both of size and factor are given.
@@ -229,6 +235,9 @@ def upsample(
         scale_factor: by which factor they are longer, or one for each.
         mode: as in `interpolate`.
         align_corners: whether the centers of the elements at the edges stay where they are, not the edges.
+
+    Returns:
+        A Tensor, as `interpolate` returns it.
 
     >>> upsample([[[1.0, 3.0]]], scale_factor=2)
     tensor([[[1., 1., 3., 3.]]])

@@ -19,6 +19,9 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
         weight: a matrix with a row for each feature of the result, as PyTorch keeps it.
         bias: a number for each feature of the result.
 
+    Returns:
+        A Tensor of shape (..., rows of the matrix).
+
     >>> linear([1.0, 2.0], [[1.0, 1.0], [0.0, 3.0]], [0.5, 0.0])
     tensor([3.5, 6. ])
     """
@@ -34,6 +37,9 @@ def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> An
         p: which norm is the length.
         axis: the axis of the vectors.
         eps: the least that they are divided by.
+
+    Returns:
+        A Tensor of the shape and dtype of `input`.
 
     >>> normalize([[3.0, 4.0], [0.0, 0.0]])
     tensor([[0.6, 0.8],
@@ -52,6 +58,9 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
         axis: the axis of the vectors.
         eps: the least that counts as a length.
 
+    Returns:
+        A Tensor of the shape of both, broadcast, without the axis.
+
     >>> cosine_similarity([[1.0, 0.0]], [[1.0, 1.0]])
     tensor([0.70710678])
     """
@@ -68,6 +77,9 @@ def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: float = 1e-6, keepdim
         p: which norm is the distance.
         eps: what is added to differences.
         keepdims: whether the result keeps that axis.
+
+    Returns:
+        A Tensor of the shape of both, broadcast, without the last axis.
 
     >>> pairwise_distance([0.0, 0.0], [3.0, 4.0], eps=0.0)
     tensor(5.)
