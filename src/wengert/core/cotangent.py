@@ -15,7 +15,16 @@ from wengert.core.primitive import PRIMITIVES
 from wengert.core.tensor import Tensor, is_staged, raw
 from wengert.native.elementwise import LARGE, shared
 
-__all__ = ["add_shared", "guard", "has_no_nan", "match_dtype", "strong_zero", "sum_over", "unbroadcast"]
+__all__ = [
+    "add_shared",
+    "guard",
+    "has_finite_square",
+    "has_no_nan",
+    "match_dtype",
+    "strong_zero",
+    "sum_over",
+    "unbroadcast",
+]
 
 FEW = 16
 DOUBLE = np.dtype(np.float64)
@@ -122,6 +131,12 @@ def has_no_nan(r: Any) -> bool:
     if type(r) is ndarray and (r.dtype is DOUBLE or r.dtype is SINGLE):
         r = np.vdot(r, r) if r.size <= SHARED_BY_BLAS else np.minimum.reduce(r, axis=None)
     return (type(r) is float64 or type(r) is float32) and bool(r == r)
+
+
+def has_finite_square(x: Any) -> bool:
+    """Tell whether an array is so small that the squares of its elements, and their sum, are finite."""
+    small = type(x) is ndarray and (x.dtype is DOUBLE or x.dtype is SINGLE) and x.size <= SHARED_BY_BLAS
+    return small and bool(np.vdot(x, x) < np.inf)
 
 
 def guard(x: Any, r: Any, t: Any) -> Any:

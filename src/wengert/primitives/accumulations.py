@@ -16,7 +16,7 @@ import numpy as np
 from wengert.core.aval import Aval
 from wengert.core.batching import each_lane, shift
 from wengert.core.declare import constant, linear, opaque
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, at_once
 from wengert.core.form import Scan
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.routine import Routine
@@ -45,7 +45,7 @@ def running_sum(x: Any, axis: int, reverse: bool, dtype: Any = None) -> Any:
 
 def transpose_cumsum(ct: Any, _aval: Aval, *, axis: int, reverse: bool, dtype: Any = None) -> Any:
     """Sum the cotangent in the other direction."""
-    return apply(cumsum, ct, axis=axis, reverse=not reverse)
+    return at_once(cumsum, ct, axis=axis, reverse=not reverse)
 
 
 cumsum = linear("cumsum", running_sum, transpose=transpose_cumsum, fresh=True, form=Scan(np.add))

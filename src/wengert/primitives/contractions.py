@@ -205,39 +205,37 @@ def along_normal(ct: Any) -> Any:
     return np.concatenate([zeros, ct[..., None]], axis=-1)
 
 
-NEXT, LAST = np.array([1, 2, 0]), np.array([2, 0, 1])
-
-
+NEXT = np.array([1, 2, 0])
 FEW = 10_000
 """Elements up to which NumPy's `cross` takes longer than ours."""
 
 
 def crossed(x: Any, y: Any) -> Any:
-    """Return the products of vectors of space: of few real ones with NumPy's bits in a fifth of its time."""
-    if not are_real(x, y) or x.shape[-1] != 3 or y.shape[-1] != 3 or x.size > FEW:
+    """Return the products of vectors of space: of few real ones with NumPy's bits in a sixth of its time."""
+    if not (
+        type(x) is type(y) is np.ndarray
+        and x.dtype.kind == y.dtype.kind == "f"
+        and x.shape[-1] == y.shape[-1] == 3
+        and x.size <= FEW
+    ):
         return np.cross(x, y)
-    found = x.take(NEXT, -1) * y.take(LAST, -1)
-    found -= x.take(LAST, -1) * y.take(NEXT, -1)
-    return found
-
-
-def are_real(*xs: Any) -> bool:
-    """Tell whether operands are ndarrays of floating-point numbers."""
-    return all(type(x) is np.ndarray and x.dtype.kind == "f" for x in xs)
+    found = x * y.take(NEXT, -1)
+    found -= x.take(NEXT, -1) * y
+    return found.take(NEXT, -1)  # each product belongs to the place before
 
 
 def transpose_cross_left(ct: Any, aval: Aval, right: Any) -> Any:
     """Return right x ct."""
     planar = aval.shape[-1] == 2 and right.shape[-1] == 2
     found = crossed(in_space(right), along_normal(ct) if planar else ct)
-    return unbroadcast(found[..., : aval.shape[-1]], aval.shape)
+    return found if found.shape == aval.shape else unbroadcast(found[..., : aval.shape[-1]], aval.shape)
 
 
 def transpose_cross_right(ct: Any, aval: Aval, left: Any) -> Any:
     """Return ct x left."""
     planar = aval.shape[-1] == 2 and left.shape[-1] == 2
     found = crossed(along_normal(ct) if planar else ct, in_space(left))
-    return unbroadcast(found[..., : aval.shape[-1]], aval.shape)
+    return found if found.shape == aval.shape else unbroadcast(found[..., : aval.shape[-1]], aval.shape)
 
 
 cross = multilinear("cross", crossed, (transpose_cross_left, transpose_cross_right), form=Routine("(m),(n)->(k?)"))

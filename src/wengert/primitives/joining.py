@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.aval import Aval
 from wengert.core.declare import linear
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import at_once
 from wengert.core.form import Place, View
 from wengert.core.kinds import Linear
 from wengert.core.primitive import Primitive
@@ -104,7 +104,7 @@ repeat = linear(
 roll: Linear = linear(
     "roll",
     turn,
-    transpose=lambda ct, _aval, shift, axis: apply(roll, ct, shift=tuple([-by for by in shift]), axis=axis),
+    transpose=lambda ct, _aval, shift, axis: at_once(roll, ct, shift=tuple([-by for by in shift]), axis=axis),
     fresh=True,
     form=View(("axis",)),
 )

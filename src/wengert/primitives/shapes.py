@@ -11,7 +11,7 @@ from wengert.core.aval import Aval
 from wengert.core.choose import chosen, unchosen
 from wengert.core.cotangent import unbroadcast
 from wengert.core.declare import linear
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, at_once
 from wengert.core.foreign import undispatched
 from wengert.core.form import SIZE, Params, Place, Shape, Steps, View
 from wengert.core.kinds import Linear
@@ -150,7 +150,7 @@ def put_diagonal(x: Any, *, shape: Shape, offset: int, axis1: int, axis2: int) -
 
 def transpose_diagonal(ct: Any, aval: Aval, *, offset: int, axis1: int, axis2: int) -> Any:
     """Place the cotangent on the diagonal it came from."""
-    return apply(place_diagonal, ct, shape=aval.shape, offset=offset, axis1=axis1, axis2=axis2)
+    return at_once(place_diagonal, ct, shape=aval.shape, offset=offset, axis1=axis1, axis2=axis2)
 
 
 diagonal = linear(
@@ -208,7 +208,7 @@ def triangle_of(x: Any, *, k: int, upper: bool) -> Any:
 triangle: Linear = linear(
     "triangle",
     triangle_of,
-    transpose=lambda ct, _aval, k, upper: apply(triangle, ct, k=k, upper=upper),
+    transpose=lambda ct, _aval, k, upper: at_once(triangle, ct, k=k, upper=upper),
     fresh=True,
     form=Routine("(n,m)->(n,m)"),
 )
@@ -236,7 +236,7 @@ def add_windows(windows: Any, *, shape: Shape, window: Shape, axis: Axes) -> Any
 
 def transpose_slide(ct: Any, aval: Aval, *, window: Shape, axis: Axes) -> Any:
     """Add the cotangents of windows up where they overlap."""
-    return apply(place_windows, ct, shape=aval.shape, window=window, axis=axis)
+    return at_once(place_windows, ct, shape=aval.shape, window=window, axis=axis)
 
 
 sliding_windows = linear(

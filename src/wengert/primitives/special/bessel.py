@@ -13,10 +13,10 @@ import scipy.special as sp
 
 from wengert._refusals import refusal
 from wengert.core.declare import elementwise, opaque
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, at_once
 from wengert.core.kinds import Elementwise
 from wengert.errors import DtypeError, describe
-from wengert.primitives.special.declaration import OF_SCIPY, at_once, flat, is_complex, refusing, special
+from wengert.primitives.special.declaration import OF_SCIPY, flat, is_complex, refusing, special
 
 __all__ = ["SPHERICAL", "scaled_bessel"]
 

@@ -9,12 +9,11 @@ import numpy as np
 
 from wengert._refusals import refusal
 from wengert.core.declare import constant, elementwise, opaque
-from wengert.core.dispatch import apply
 from wengert.core.kinds import Elementwise
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.errors import DtypeError, describe
 
-__all__ = ["OF_SCIPY", "at_once", "flat", "is_complex", "piecewise_constant", "refusing", "several", "special"]
+__all__ = ["OF_SCIPY", "flat", "is_complex", "piecewise_constant", "refusing", "several", "special"]
 
 Rule = Callable[..., Any]
 
@@ -72,13 +71,6 @@ def refusing(name: str, operand: str) -> Rule:
 def is_complex(x: Any) -> bool:
     """Tell whether an operand, which may be a Python number, is complex."""
     return isinstance(x, complex) if isinstance(x, int | float | complex) else x.dtype.kind == "c"
-
-
-def at_once(primitive: Elementwise, *operands: Any, **params: Any) -> Any:
-    """Apply a primitive for a rule: to ndarrays at once."""
-    if all(type(x) is np.ndarray for x in operands):
-        return primitive.evaluate(*operands, **params)
-    return apply(primitive, *operands, **params)
 
 
 def flat(*operands: Any) -> tuple[np.dtype[Any], list[Any]]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
-from wengert.primitives.special.declaration import at_once, special
+from wengert.core.dispatch import at_once
+from wengert.primitives.special.declaration import special
 from wengert.primitives.special.incomplete import (
     beta_body,
     betainc_by_shapes,

@@ -23,8 +23,9 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.declare import elementwise
+from wengert.core.dispatch import at_once
 from wengert.core.kinds import Elementwise
-from wengert.primitives.special.declaration import at_once, flat, special
+from wengert.primitives.special.declaration import flat, special
 from wengert.primitives.special.gamma import polygamma_difference, polygamma_of
 from wengert.primitives.special.quadrature import TANH_SINH
 

@@ -14,8 +14,9 @@ import numpy as np
 import scipy.special as sp
 
 from wengert.core.declare import elementwise
+from wengert.core.dispatch import at_once
 from wengert.core.kinds import Elementwise
-from wengert.primitives.special.declaration import at_once, flat, is_complex, special
+from wengert.primitives.special.declaration import flat, is_complex, special
 from wengert.primitives.special.quadrature import LEGENDRE
 
 __all__ = ["exprel_derivative", "log1p_ratio", "sinhc_derivative"]
