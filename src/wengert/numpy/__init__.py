@@ -11,9 +11,11 @@ import numpy as np
 from wengert.numpy import (  # noqa: F401 - they enter their functions
     _accumulations,
     _application,
+    _axes,
     _contractions,
     _conversion,
     _creation,
+    _diagonals,
     _differences,
     _files,
     _grids,

@@ -15,8 +15,10 @@ from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.numpy import (
     _accumulations,
+    _axes,
     _contractions,
     _conversion,
+    _diagonals,
     _indexing,
     _joining,
     _order,
@@ -88,12 +90,12 @@ class ArrayMethods:
     @property
     def T(self: Any) -> Tensor:  # noqa: N802 - NumPy's name
         """The transpose: all axes reversed."""
-        return _shapes.reverse(self)
+        return _axes.reverse(self)
 
     @property
     def mT(self) -> Tensor:  # noqa: N802 - NumPy's name
         """The matrix transpose: the last two axes exchanged."""
-        return call(_shapes.matrix_transpose, self)
+        return call(_axes.matrix_transpose, self)
 
     @property
     def real(self) -> Tensor:
@@ -155,7 +157,7 @@ class ArrayMethods:
     def transpose(self, *axes: Any) -> Tensor:
         """Return the Tensor with its axes permuted, reversed by default."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or None)
-        return _shapes.transpose(self, order)
+        return _axes.transpose(self, order)
 
     def fill(self, value: ArrayLike) -> None:
         """Set every element to a number; nothing of a scalar, which is no array, as in NumPy."""
@@ -215,7 +217,7 @@ class ArrayMethods:
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Return a diagonal."""
-        return _shapes.diagonal(self, offset=offset, axis1=axis1, axis2=axis2)
+        return _diagonals.diagonal(self, offset=offset, axis1=axis1, axis2=axis2)
 
     def dot(self, other: ArrayLike, out: Any = None) -> Tensor:
         """Return the dot product with another array."""
@@ -316,7 +318,7 @@ class ArrayMethods:
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Return the Tensor with two axes exchanged."""
-        return _shapes.swapaxes(self, axis1, axis2)
+        return _axes.swapaxes(self, axis1, axis2)
 
     def take(self, indices: ArrayLike, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
         """Return the elements at indices along an axis."""
@@ -324,7 +326,7 @@ class ArrayMethods:
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Tensor:
         """Return the sum of a diagonal."""
-        return call(_shapes.trace, self, offset, axis1, axis2, dtype, out)
+        return call(_diagonals.trace, self, offset, axis1, axis2, dtype, out)
 
     def var(
         self,

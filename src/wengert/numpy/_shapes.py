@@ -1,8 +1,7 @@
-"""Shapes, axes, diagonals and triangles with NumPy's signatures."""
+"""Shapes, and windows of a shape, with NumPy's signatures."""
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -15,7 +14,6 @@ from wengert._refusals import refusal
 from wengert.core.dispatch import applied, apply, as_tensor, implements, strengthened
 from wengert.core.memory import forbid_writes
 from wengert.core.order import axes_of_iteration, is_scalar
-from wengert.core.plain import computed
 from wengert.core.recording import SPECIAL
 from wengert.core.requirements import as_order, shown
 from wengert.core.sharing import part_of
@@ -25,12 +23,11 @@ from wengert.core.views import ALIAS, base_and_path, is_window, undecided_text, 
 from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.numpy._order import copy, layouts_of
-from wengert.numpy._out import with_out
 from wengert.primitives import shapes
 from wengert.traces.operators import operand
 from wengert.traces.recorders import recorded_view, single_function
 
-__all__ = ["array_operand", "as_shape", "diagonal", "ravel", "require_ndim", "squeeze"]
+__all__ = ["array_operand", "as_shape", "ravel", "require_ndim", "squeeze"]
 
 
 def array_operand(name: str, value: Any) -> Any:
@@ -51,6 +48,15 @@ def buffers_of(x: Tensor) -> list[Any]:
     if extra and buffer.size:
         return [buffer[(0,) * extra]]
     return [np.empty(x.shape) if extra else buffer]
+
+
+def require_ndim(name: str, x: Tensor, ndim: int) -> Any:
+    """Return a Tensor that has as many axes as a function needs."""
+    if x.ndim < ndim:
+        raise ShapeError(
+            describe(name, f"an array of shape {x.shape}", f"at least {ndim} axes are needed", "Reshape it first")
+        )
+    return x
 
 
 # Other shapes
@@ -163,7 +169,7 @@ def ravel(a: Any, order: Any = "C") -> Tensor:
             return window_on(x, (), shapes.reshape, {"shape": (value.size,), "order": "C"}, value.ravel())
         return in_shape(x, -1, (x.size,))
     if order in ("K", "k"):
-        x = transpose(x, known_layout("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
+        x = x.transpose(known_layout("ravel", x, lambda memory: tuple(axes_of_iteration(memory))))
         order = "C"
     chosen = resolved_order("ravel", x, order)
     result = applied(shapes.reshape, x, shape=(x.size,), order=chosen)
@@ -288,273 +294,6 @@ def atleast_2d(*arys: Any) -> Any:
 def atleast_3d(*arys: Any) -> Any:
     """Return arrays with at least three axes; see `numpy.atleast_3d`."""
     return at_least("atleast_3d", arys, 3)
-
-
-# Other orders of the axes
-
-permuted = single_function(shapes.transpose)
-REVERSED = tuple({"axes": tuple(range(ndim))[::-1]} for ndim in range(65))
-
-
-@functools.lru_cache(maxsize=256, typed=True)
-def permutation(axes: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the parameters of a permutation of axes that NumPy has accepted.
-
-    Raises:
-        TypeError: an axis is a Tensor, say, which may be another number later.
-    """
-    if not all(isinstance(axis, int | np.integer) for axis in axes):
-        raise TypeError(axes)
-    return {"axes": tuple([int(axis) % len(axes) for axis in axes])}
-
-
-def reverse(x: Tensor) -> Tensor:
-    """Return a view with all axes reversed, as the attribute `T`."""
-    value = x._value
-    if x._trace is None and type(value) is np.ndarray and not WATCHES:
-        return window_on(x, (), shapes.transpose, REVERSED[value.ndim], value.T)
-    return permuted(x, REVERSED[x.ndim])
-
-
-@implements(np.transpose)
-def transpose(a: Any, axes: Any = None) -> Tensor:
-    """Return a view with permuted axes, reversed by default; see `numpy.transpose`."""
-    x = a if type(a) is Tensor else array_operand("transpose", a)
-    if axes is None:
-        return reverse(x)
-    value = x._value
-    if x._trace is None and type(value) is np.ndarray and type(axes) is tuple and not WATCHES:
-        try:
-            out, params = value.transpose(axes), permutation(axes)
-        except (TypeError, ValueError):  # of which more is said below
-            pass
-        else:
-            return window_on(x, (), shapes.transpose, params, out)
-    ndim = x.ndim
-    order = normalize_axis_tuple(axes, ndim)
-    if len(order) != ndim:
-        raise ShapeError(
-            describe(
-                "transpose",
-                f"{len(order)} axes for a shape {x.shape}",
-                f"all {ndim} are needed",
-                "Name every axis once",
-            )
-        )
-    return permuted(x, {"axes": order})
-
-
-@implements(np.matrix_transpose, np.linalg.matrix_transpose)
-def matrix_transpose(x: Any, /) -> Any:
-    """Return a view with the last two axes exchanged; see `numpy.matrix_transpose`."""
-    matrices = array_operand("matrix_transpose", x)
-    if matrices.ndim < 2:
-        raise ShapeError(
-            describe(
-                "matrix_transpose",
-                f"an array of shape {matrices.shape}",
-                "at least two axes are needed",
-                "Reshape it to a matrix",
-            )
-        )
-    return swapaxes(matrices, -1, -2)
-
-
-@implements(np.swapaxes)
-def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
-    """Return a view with two axes exchanged; see `numpy.swapaxes`."""
-    x = a if type(a) is Tensor else array_operand("swapaxes", a)
-    value = x._value
-    plain = x._trace is None and type(value) is np.ndarray and not WATCHES
-    ndim = value.ndim if plain else x.ndim
-    first, second = normalize_axis_index(axis1, ndim), normalize_axis_index(axis2, ndim)
-    order = list(range(ndim))
-    order[first], order[second] = second, first
-    params = {"axes": tuple(order)}
-    return window_on(x, (), shapes.transpose, params, value.swapaxes(first, second)) if plain else permuted(x, params)
-
-
-@implements(np.moveaxis)
-def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """Return a view with some axes at other places; see `numpy.moveaxis`."""
-    x = a if type(a) is Tensor else array_operand("moveaxis", a)
-    if type(source) is int and type(destination) is int:
-        order = list(range(x.ndim))
-        order.insert(normalize_axis_index(destination, x.ndim), order.pop(normalize_axis_index(source, x.ndim)))
-        return permuted(x, {"axes": tuple(order)})
-    sources = normalize_axis_tuple(source, x.ndim, "source")
-    places = normalize_axis_tuple(destination, x.ndim, "destination")
-    if len(sources) != len(places):
-        raise ShapeError(
-            describe(
-                "moveaxis", f"{len(sources)} sources and {len(places)} destinations", "as many are needed", "Pair them"
-            )
-        )
-    order = [i for i in range(x.ndim) if i not in sources]
-    for place, moved in sorted(zip(places, sources, strict=True)):
-        order.insert(place, moved)
-    return permuted(x, {"axes": tuple(order)})
-
-
-@implements(np.rollaxis)
-def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
-    """Return a view with an axis moved before another; see `numpy.rollaxis`."""
-    x = array_operand("rollaxis", a)
-    moved = normalize_axis_index(axis, x.ndim)
-    end = operator.index(start) + (x.ndim if start < 0 else 0)
-    if not 0 <= end <= x.ndim:
-        raise ShapeError(
-            describe(
-                "rollaxis",
-                f"start={start} for an array of {x.ndim} axes",
-                f"a place from {-x.ndim} to {x.ndim} is needed",
-                "Use numpy.moveaxis",
-            )
-        )
-    return moveaxis(x, moved, end - 1 if moved < end else end)
-
-
-# Mirrored and turned
-
-flipped = single_function(shapes.flip)
-
-
-@implements(np.flip)
-def flip(m: Any, axis: Any = None) -> Tensor:
-    """Return a view with the elements along axes in reverse order; see `numpy.flip`."""
-    x = array_operand("flip", m)
-    if type(axis) is int:
-        return flipped(x, {"axis": (normalize_axis_index(axis, x.ndim),)})
-    reversed_axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
-    return flipped(x, {"axis": reversed_axes})
-
-
-def require_ndim(name: str, x: Tensor, ndim: int) -> Any:
-    """Return a Tensor that has as many axes as a function needs."""
-    if x.ndim < ndim:
-        raise ShapeError(
-            describe(name, f"an array of shape {x.shape}", f"at least {ndim} axes are needed", "Reshape it first")
-        )
-    return x
-
-
-@implements(np.fliplr)
-def fliplr(m: Any) -> Any:
-    """Return a view with the columns in reverse order; see `numpy.fliplr`."""
-    return flip(require_ndim("fliplr", array_operand("fliplr", m), 2), 1)
-
-
-@implements(np.flipud)
-def flipud(m: Any) -> Any:
-    """Return a view with the rows in reverse order; see `numpy.flipud`."""
-    return flip(require_ndim("flipud", array_operand("flipud", m), 1), 0)
-
-
-@implements(np.rot90)
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    """Return a view turned by quarter turns in a plane; see `numpy.rot90`."""
-    x = array_operand("rot90", m)
-    plane = normalize_axis_tuple(axes, x.ndim)
-    if len(plane) != 2:
-        raise ShapeError(describe("rot90", f"axes {axes}", "two axes are needed", "Name the plane of the turn"))
-    first, second = plane
-    turns = k % 4
-    if turns == 1:
-        return swapaxes(flip(x, second), first, second)
-    if turns == 3:
-        return flip(swapaxes(x, first, second), second)
-    return flip(x, plane if turns == 2 else ())
-
-
-# Diagonals and triangles
-
-compact_diagonal = single_function(shapes.diagonal)
-compact_trace = single_function(shapes.trace)
-compact_triangle = single_function(shapes.triangle)
-
-
-@implements(np.diagonal)
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """Return a read-only view of a diagonal; see `numpy.diagonal`."""
-    x = a if type(a) is Tensor else array_operand("diagonal", a)
-    ndim = x.ndim
-    if ndim < 2 or type(axis1) is not int or type(axis2) is not int or axis1 or axis2 != 1:
-        require_ndim("diagonal", x, 2)
-        axis1, axis2 = normalize_axis_index(axis1, ndim), normalize_axis_index(axis2, ndim)
-    return compact_diagonal(x, {"offset": operator.index(offset), "axis1": axis1, "axis2": axis2})
-
-
-@implements(np.linalg.diagonal)
-def linalg_diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """Return a read-only view of the diagonals of matrices; see `numpy.linalg.diagonal`."""
-    return diagonal(array_operand("diagonal", x), offset, -2, -1)
-
-
-@implements(np.trace)
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Tensor:
-    """Return the sum of a diagonal; see `numpy.trace`."""
-    plain = type(a) is Tensor and a._trace is None and dtype is None and out is None
-    if plain and (found := computed(np.ndarray.trace, a, offset, axis1, axis2)) is not None:
-        return found
-    x = require_ndim("trace", array_operand("trace", a), 2)
-    if dtype is None and out is None:
-        first, second = normalize_axis_index(axis1, x.ndim), normalize_axis_index(axis2, x.ndim)
-        return compact_trace(x, {"offset": operator.index(offset), "axis1": first, "axis2": second})
-    return with_out("trace", np.sum(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype), out)
-
-
-@implements(np.linalg.trace)
-def linalg_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """Return the sums of the diagonals of matrices; see `numpy.linalg.trace`."""
-    return trace(array_operand("trace", x), offset, -2, -1, dtype)
-
-
-def diagonal_matrix(x: Tensor, k: int) -> Any:
-    """Return the square matrix with a diagonal."""
-    length = x.shape[0] + abs(k)
-    return apply(shapes.place_diagonal, x, shape=(length, length), offset=operator.index(k), axis1=0, axis2=1)
-
-
-@implements(np.diag)
-def diag(v: Any, k: int = 0) -> Any:
-    """Return the diagonal of a matrix, or the matrix with a diagonal; see `numpy.diag`."""
-    x = array_operand("diag", v)
-    if x.ndim == 1:
-        return diagonal_matrix(x, k)
-    if x.ndim != 2:
-        raise ShapeError(
-            describe("diag", f"an array of shape {x.shape}", "one axis or two are needed", "Use numpy.diagonal")
-        )
-    return diagonal(x, k)
-
-
-@implements(np.diagflat)
-def diagflat(v: Any, k: int = 0) -> Any:
-    """Return the matrix whose diagonal holds all elements; see `numpy.diagflat`."""
-    return diagonal_matrix(ravel(v), k)
-
-
-def triangle(x: Tensor, k: int) -> Any:
-    """Return the mask of the elements up to diagonal k; a vector stands for each row of a square matrix."""
-    return np.tri(x.shape[-2:][0], x.shape[-1], k, dtype=bool)
-
-
-@implements(np.tril)
-def tril(m: Any, k: int = 0) -> Tensor:
-    """Return the lower triangle, with zeros above diagonal k; see `numpy.tril`."""
-    x = require_ndim("tril", array_operand("tril", m), 1)
-    if x.ndim > 1 and type(k) is int:
-        return compact_triangle(x, {"k": k, "upper": False})
-    return np.where(triangle(x, k), x, np.zeros(1, x.dtype))  # type: ignore[return-value]  # of a Tensor it is one
-
-
-@implements(np.triu)
-def triu(m: Any, k: int = 0) -> Tensor:
-    """Return the upper triangle, with zeros below diagonal k; see `numpy.triu`."""
-    x = require_ndim("triu", array_operand("triu", m), 1)
-    if x.ndim > 1 and type(k) is int:
-        return compact_triangle(x, {"k": k, "upper": True})
-    return np.where(triangle(x, k - 1), np.zeros(1, x.dtype), x)  # type: ignore[return-value]  # as above
 
 
 # Windows

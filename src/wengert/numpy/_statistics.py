@@ -17,10 +17,11 @@ from wengert.core.tensor import Tensor, is_concrete, raw
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy import _accumulations, _reductions
 from wengert.numpy._contractions import dot
+from wengert.numpy._diagonals import diagonal
 from wengert.numpy._naming import documented
 from wengert.numpy._out import with_out
 from wengert.numpy._reductions import Params, flag, given, mean, params_of, reduce_with, screened
-from wengert.numpy._shapes import diagonal, squeeze
+from wengert.numpy._shapes import squeeze
 from wengert.primitives import statistics
 from wengert.traces.operators import operand
 

@@ -1,0 +1,185 @@
+"""Other orders of the axes and of the elements along them, with NumPy's signatures."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+from wengert.core.dispatch import implements
+from wengert.core.tensor import Tensor
+from wengert.core.views import window_on
+from wengert.core.watch import WATCHES
+from wengert.errors import ShapeError, describe
+from wengert.numpy._shapes import array_operand, require_ndim
+from wengert.primitives import shapes
+from wengert.traces.recorders import single_function
+
+__all__: list[str] = []
+
+permuted = single_function(shapes.transpose)
+REVERSED = tuple({"axes": tuple(range(ndim))[::-1]} for ndim in range(65))
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def permutation(axes: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the parameters of a permutation of axes that NumPy has accepted.
+
+    Raises:
+        TypeError: an axis is a Tensor, say, which may be another number later.
+    """
+    if not all(isinstance(axis, int | np.integer) for axis in axes):
+        raise TypeError(axes)
+    return {"axes": tuple([int(axis) % len(axes) for axis in axes])}
+
+
+def reverse(x: Tensor) -> Tensor:
+    """Return a view with all axes reversed, as the attribute `T`."""
+    value = x._value
+    if x._trace is None and type(value) is np.ndarray and not WATCHES:
+        return window_on(x, (), shapes.transpose, REVERSED[value.ndim], value.T)
+    return permuted(x, REVERSED[x.ndim])
+
+
+@implements(np.transpose)
+def transpose(a: Any, axes: Any = None) -> Tensor:
+    """Return a view with permuted axes, reversed by default; see `numpy.transpose`."""
+    x = a if type(a) is Tensor else array_operand("transpose", a)
+    if axes is None:
+        return reverse(x)
+    value = x._value
+    if x._trace is None and type(value) is np.ndarray and type(axes) is tuple and not WATCHES:
+        try:
+            out, params = value.transpose(axes), permutation(axes)
+        except (TypeError, ValueError):  # of which more is said below
+            pass
+        else:
+            return window_on(x, (), shapes.transpose, params, out)
+    ndim = x.ndim
+    order = normalize_axis_tuple(axes, ndim)
+    if len(order) != ndim:
+        raise ShapeError(
+            describe(
+                "transpose",
+                f"{len(order)} axes for a shape {x.shape}",
+                f"all {ndim} are needed",
+                "Name every axis once",
+            )
+        )
+    return permuted(x, {"axes": order})
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose)
+def matrix_transpose(x: Any, /) -> Any:
+    """Return a view with the last two axes exchanged; see `numpy.matrix_transpose`."""
+    matrices = array_operand("matrix_transpose", x)
+    if matrices.ndim < 2:
+        raise ShapeError(
+            describe(
+                "matrix_transpose",
+                f"an array of shape {matrices.shape}",
+                "at least two axes are needed",
+                "Reshape it to a matrix",
+            )
+        )
+    return swapaxes(matrices, -1, -2)
+
+
+@implements(np.swapaxes)
+def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
+    """Return a view with two axes exchanged; see `numpy.swapaxes`."""
+    x = a if type(a) is Tensor else array_operand("swapaxes", a)
+    value = x._value
+    plain = x._trace is None and type(value) is np.ndarray and not WATCHES
+    ndim = value.ndim if plain else x.ndim
+    first, second = normalize_axis_index(axis1, ndim), normalize_axis_index(axis2, ndim)
+    order = list(range(ndim))
+    order[first], order[second] = second, first
+    params = {"axes": tuple(order)}
+    return window_on(x, (), shapes.transpose, params, value.swapaxes(first, second)) if plain else permuted(x, params)
+
+
+@implements(np.moveaxis)
+def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
+    """Return a view with some axes at other places; see `numpy.moveaxis`."""
+    x = a if type(a) is Tensor else array_operand("moveaxis", a)
+    if type(source) is int and type(destination) is int:
+        order = list(range(x.ndim))
+        order.insert(normalize_axis_index(destination, x.ndim), order.pop(normalize_axis_index(source, x.ndim)))
+        return permuted(x, {"axes": tuple(order)})
+    sources = normalize_axis_tuple(source, x.ndim, "source")
+    places = normalize_axis_tuple(destination, x.ndim, "destination")
+    if len(sources) != len(places):
+        raise ShapeError(
+            describe(
+                "moveaxis", f"{len(sources)} sources and {len(places)} destinations", "as many are needed", "Pair them"
+            )
+        )
+    order = [i for i in range(x.ndim) if i not in sources]
+    for place, moved in sorted(zip(places, sources, strict=True)):
+        order.insert(place, moved)
+    return permuted(x, {"axes": tuple(order)})
+
+
+@implements(np.rollaxis)
+def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
+    """Return a view with an axis moved before another; see `numpy.rollaxis`."""
+    x = array_operand("rollaxis", a)
+    moved = normalize_axis_index(axis, x.ndim)
+    end = operator.index(start) + (x.ndim if start < 0 else 0)
+    if not 0 <= end <= x.ndim:
+        raise ShapeError(
+            describe(
+                "rollaxis",
+                f"start={start} for an array of {x.ndim} axes",
+                f"a place from {-x.ndim} to {x.ndim} is needed",
+                "Use numpy.moveaxis",
+            )
+        )
+    return moveaxis(x, moved, end - 1 if moved < end else end)
+
+
+# Mirrored and turned
+
+flipped = single_function(shapes.flip)
+
+
+@implements(np.flip)
+def flip(m: Any, axis: Any = None) -> Tensor:
+    """Return a view with the elements along axes in reverse order; see `numpy.flip`."""
+    x = array_operand("flip", m)
+    if type(axis) is int:
+        return flipped(x, {"axis": (normalize_axis_index(axis, x.ndim),)})
+    reversed_axes = tuple(range(x.ndim)) if axis is None else normalize_axis_tuple(axis, x.ndim)
+    return flipped(x, {"axis": reversed_axes})
+
+
+@implements(np.fliplr)
+def fliplr(m: Any) -> Any:
+    """Return a view with the columns in reverse order; see `numpy.fliplr`."""
+    return flip(require_ndim("fliplr", array_operand("fliplr", m), 2), 1)
+
+
+@implements(np.flipud)
+def flipud(m: Any) -> Any:
+    """Return a view with the rows in reverse order; see `numpy.flipud`."""
+    return flip(require_ndim("flipud", array_operand("flipud", m), 1), 0)
+
+
+@implements(np.rot90)
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """Return a view turned by quarter turns in a plane; see `numpy.rot90`."""
+    x = array_operand("rot90", m)
+    plane = normalize_axis_tuple(axes, x.ndim)
+    if len(plane) != 2:
+        raise ShapeError(describe("rot90", f"axes {axes}", "two axes are needed", "Name the plane of the turn"))
+    first, second = plane
+    turns = k % 4
+    if turns == 1:
+        return swapaxes(flip(x, second), first, second)
+    if turns == 3:
+        return flip(swapaxes(x, first, second), second)
+    return flip(x, plane if turns == 2 else ())
