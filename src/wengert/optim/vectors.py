@@ -1,0 +1,249 @@
+"""Functions of containers as SciPy's drivers see them: of one vector of double precision."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert import tree
+from wengert._cached import cached
+from wengert._tree import flatten, unflatten
+from wengert.core.requirements import require_callable, require_flag, shown
+from wengert.core.tensor import Tensor
+from wengert.errors import ShapeError, UsageError, describe
+from wengert.transforms.jacobian import hessian, hvp, jacobian
+from wengert.transforms.jit import jit as jitted
+from wengert.transforms.reverse import value_and_grad
+
+__all__ = ["VectorProblem", "as_example", "as_float"]
+
+Vector = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class VectorProblem:
+    """Be a function of containers as SciPy's drivers see it: of one vector of double precision.
+
+    Args:
+        name: the public function, for errors.
+        function: the user's.
+        start: its first argument at the start; lists and tuples of numbers are arrays, as in SciPy.
+        args: further arguments.
+        compiled: whether functions are jitted.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], start: Any, args: Any, compiled: bool) -> None:
+        require_callable(name, function)
+        require_flag(name, jit=compiled)
+        self.name = name
+        self.args = args if isinstance(args, tuple) else (args,)
+        self.compiled = compiled
+        self.example = as_example(start)
+        vector, self.back = tree.raveled(name, "x0", self.example)
+        self.start: Vector = np.array(vector, dtype=float)
+        self.scalar = as_scalar(function, self.back)
+        self.residuals = as_residuals(name, function, self.back)
+
+    def run(self, transformed: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what evaluates a function of vectors, jitted unless the user said otherwise."""
+        return jitted(transformed) if self.compiled else transformed
+
+    @cached
+    def value(self) -> Callable[[Vector], Any]:
+        """The value at a vector."""
+        run = self.run(self.scalar)
+        return lambda x: as_float(run(x, *self.args))
+
+    @cached
+    def value_and_gradient(self) -> Callable[[Vector], tuple[float, Vector]]:
+        """The value and the gradient at a vector."""
+        run = self.run(value_and_grad(self.scalar))
+
+        def at(x: Vector) -> tuple[float, Vector]:
+            value, gradient = run(x, *self.args)
+            return as_float(value), np.asarray(gradient, dtype=float)
+
+        return at
+
+    @cached
+    def product(self) -> Callable[[Vector, Vector], Vector]:
+        """The Hessian at a vector times another one."""
+        scalar = self.scalar
+        run = self.run(lambda x, p, *args: hvp(lambda v: scalar(v, *args), (x,), (p,))[0])
+        return lambda x, p: np.asarray(run(x, np.asarray(p, dtype=float), *self.args))
+
+    @cached
+    def hessian(self) -> Callable[[Vector], Any]:
+        """The Hessian at a vector."""
+        run = self.run(hessian(self.scalar))
+        return lambda x: np.asarray(run(x, *self.args))
+
+    def residuals_and_jacobian(self) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Any]]:
+        """Return the residuals at a vector, and their Jacobian."""
+        value, slope = self.run(self.residuals), self.run(jacobian(self.residuals))
+        return (
+            lambda x: np.asarray(value(x, *self.args), dtype=float),
+            lambda x: np.asarray(slope(x, *self.args), dtype=float),
+        )
+
+    def result(self, found: Any) -> Any:
+        """Return SciPy's result with the user's containers in place of vectors."""
+        found.x = self.back(found.x)
+        for key in ("jac", "grad"):
+            slope = getattr(found, key, None)  # of several constraints it may be a list of their Jacobians
+            if isinstance(slope, np.ndarray) and slope.shape == self.start.shape:
+                found[key] = self.back(found[key])
+        return found
+
+    def limits(self, bounds: Any, *, pairs: bool = False) -> Any:
+        """Return bounds as SciPy takes them: its own, or a pair of lowest and highest values.
+
+        Args:
+            bounds: the user's.
+            pairs: whether SciPy's own are a pair for each number, not a pair of vectors.
+        """
+        from scipy.optimize import Bounds
+
+        if bounds is None or isinstance(bounds, Bounds):
+            return bounds
+        if flatten(self.example)[1] is None and not (pairs and self.are_sides(bounds)):
+            return bounds
+        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+            raise UsageError(
+                describe(
+                    self.name,
+                    f"{shown(bounds)} for bounds",
+                    "a pair of lowest and highest values is needed, each a number or a container like x0",
+                    "Pass (0.0, upper), say; numpy.inf where there is no bound",
+                )
+            )
+        return Bounds(self.side(bounds[0]), self.side(bounds[1]))
+
+    def are_sides(self, bounds: Any) -> bool:
+        """Tell whether bounds of a number or an array are lowest and highest values, not SciPy's pair for each number.
+
+        Two things without a number among them could be either where there are two numbers: then they are SciPy's,
+        unless they are arrays, as lowest and highest values mostly are and pairs mostly are not.
+        """
+        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+            return False
+        if self.start.size != 2 or any(isinstance(x, int | float | np.number) for x in bounds):
+            return True
+        if not any(isinstance(x, np.ndarray | Tensor) for x in bounds):
+            return False
+        raise UsageError(
+            describe(
+                self.name,
+                "two arrays for the bounds of two numbers",
+                "what tells whether they are lowest and highest values, or a pair for each number, is needed",
+                "Pass scipy.optimize.Bounds(lowest, highest), or a list of tuples",
+            )
+        )
+
+    def side(self, limit: Any) -> Vector:
+        """Return lowest or highest values as a vector."""
+        leaves, structure = flatten(self.example)
+        given, other = flatten(np.array(limit, dtype=float) if structure is None and is_array(limit) else limit)
+        if other is None:
+            given = given * len(leaves)
+        elif other != structure:
+            raise UsageError(
+                describe(
+                    self.name,
+                    "bounds of other containers than x0",
+                    "a pair of lowest and highest values is needed, each a number or a container like x0",
+                    "Build both like x0",
+                )
+            )
+        shapes = [(np.shape(x), np.shape(leaf)) for x, leaf in zip(given, leaves, strict=True)]
+        for shape, needed in shapes:
+            if shape not in ((), needed):
+                raise ShapeError(
+                    describe(
+                        self.name,
+                        f"bounds of shape {shape} for x0 of shape {needed}",
+                        "a number or that shape is needed",
+                        "Build them like x0",
+                    )
+                )
+        wide = [np.broadcast_to(x, shape) for x, (_, shape) in zip(given, shapes, strict=True)]
+        return np.array(tree.ravel(unflatten(structure, [np.array(x, float) for x in wide]))[0])
+
+    def constraint(self, given: Any) -> Any:
+        """Return a constraint with its derivatives, if it is of a function and has none."""
+        from scipy.optimize import NonlinearConstraint
+
+        if isinstance(given, dict) and "fun" in given and "jac" not in given:
+            inner = VectorProblem(self.name, given["fun"], self.example, given.get("args", ()), self.compiled)
+            value, slope = inner.residuals_and_jacobian()
+            return {**given, "fun": value, "jac": slope, "args": ()}
+        if isinstance(given, NonlinearConstraint) and not callable(given.jac):
+            inner = VectorProblem(self.name, given.fun, self.example, (), self.compiled)
+            value, slope = inner.residuals_and_jacobian()
+            residuals = inner.residuals
+            weighted = inner.run(hessian(lambda x, weights: np.sum(residuals(x) * weights)))
+            return NonlinearConstraint(
+                value,
+                given.lb,
+                given.ub,
+                jac=slope,
+                hess=lambda x, v: np.asarray(weighted(x, v)),
+                keep_feasible=given.keep_feasible,
+            )
+        return given
+
+
+# The user's functions are cells of closures, where `jit` finds them to convert their control flow.
+
+
+def as_scalar(function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a function of a vector that calls the user's, whose result is one number."""
+
+    @functools.wraps(function, updated=())
+    def scalar(vector: Any, *args: Any) -> Any:
+        found = function(back(vector), *args)
+        return np.reshape(found, ()) if np.shape(found) and np.size(found) == 1 else found
+
+    return scalar
+
+
+def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a function of a vector that calls the user's, whose result is one vector, or containers of arrays."""
+
+    @functools.wraps(function, updated=())
+    def residuals(vector: Any, *args: Any) -> Any:
+        found = function(back(vector), *args)
+        if isinstance(found, np.ndarray | Tensor):
+            return found if found.ndim == 1 else np.reshape(found, (-1,))
+        return tree.raveled(name, "fun(x)", as_example(found))[0]
+
+    return residuals
+
+
+def as_example(value: Any) -> Any:
+    """Return containers of floats; lists and tuples of numbers as arrays, and integers as floats, as SciPy does."""
+    leaves, structure = flatten(np.array(value, dtype=float) if is_array(value) else value)
+    return unflatten(structure, [as_floats(leaf) for leaf in leaves])
+
+
+def is_array(value: Any) -> bool:
+    """Tell whether something is a list of numbers or of rows of them; named tuples are containers with fields."""
+    if type(value) not in (list, tuple):
+        return False
+    rows = value if value and all(type(x) in (list, tuple) for x in value) else [value]
+    numbers = all(isinstance(x, int | float | np.number) for row in rows for x in row)
+    return numbers and len({len(row) for row in rows}) == 1
+
+
+def as_floats(leaf: Any) -> Any:
+    """Return a leaf of integers as one of floats; any other as it is."""
+    if isinstance(leaf, int) and not isinstance(leaf, bool):
+        return float(leaf)
+    return leaf.astype(float) if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "iu" else leaf
+
+
+def as_float(value: Any) -> float:
+    """Return a value of one element as a float."""
+    return float(value.item() if isinstance(value, Tensor) else value)
