@@ -103,6 +103,11 @@ def by_numpy(function: Function, otherwise: Function, finish: Function | None = 
                         elif takes_two and type(y) is Tensor and y._trace is None:
                             other = y._value
                             values = (value, other) if type(other) is ndarray and other.size else None
+                    elif len(args) == 3 and takes_two and type(args[2]) in SIMPLE:
+                        y = args[1]
+                        if type(y) is Tensor and y._trace is None:
+                            other = y._value
+                            values = (value, other, args[2]) if type(other) is ndarray and other.size else None
             elif trace is not ALIAS:  # what is recorded need not wait for all the rest
                 found = otherwise(*args, **kwargs)
                 return found if finish is None or type(found) is Tensor else finish(found)

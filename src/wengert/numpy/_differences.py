@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from wengert.core.complaints import strict
 from wengert.core.dispatch import as_tensor, implements
-from wengert.core.meanings import DIRECT
+from wengert.core.plain import computed
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as
 from wengert.numpy._reductions import given, sum
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations
+from wengert.primitives.reductions import ADD
 from wengert.traces.recorders import single_function
 
 __all__: list[str] = []
@@ -37,9 +39,27 @@ def edge(value: Any, x: Tensor, axis: int) -> Tensor:
 subtracted = single_function(accumulations.difference)
 
 
+def evaluate_steps(x: Any, axis: int) -> Any:
+    """Evaluate `diff` of an array of numbers, not of truths, as NumPy does."""
+    if axis in (-1, x.ndim - 1):
+        return x[..., 1:] - x[..., :-1]
+    return accumulations.steps_between(x, axis=normalize_axis_index(axis, x.ndim))
+
+
+def evaluate_panels(y: Any) -> Any:
+    """Evaluate `trapezoid` of an array with steps of 1 along its last axis, as NumPy does."""
+    return ADD(1.0 * (y[..., 1:] + y[..., :-1]) / 2.0, -1)
+
+
+steps_along, sum_of_panels = strict(evaluate_steps), strict(evaluate_panels)
+
+
 @implements(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Return the n-th differences along an axis; see `numpy.diff`."""
+    plain = type(a) is Tensor and a._trace is None and type(n) is int and n == 1 and prepend is append is None
+    if plain and a.dtype.kind != "b" and (found := computed(steps_along, a, axis)) is not None:
+        return found
     x = as_tensor(a)
     if n == 0:
         return x
@@ -204,10 +224,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 @implements(np.trapezoid)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Return the integral along an axis by the trapezoidal rule; see `numpy.trapezoid`."""
-    if type(y) is Tensor and y._trace is None and x is None and type(dx) is float and dx == 1.0 and axis == -1:
-        result = DIRECT[np.trapezoid](y)  # type: ignore[misc]  # there is one
-        if result is not NotImplemented:
-            return result  # type: ignore[no-any-return]  # a Tensor
+    plain = type(y) is Tensor and y._trace is None and x is None and type(dx) is float and dx == 1.0 and axis == -1
+    if plain and (found := computed(sum_of_panels, y)) is not None:
+        return found
     heights = as_tensor(y)
     at = normalize_axis_index(axis, heights.ndim)
     widths = dx

@@ -20,7 +20,7 @@ def enter() -> None:
         *(np.percentile, np.quantile, np.resize, np.searchsorted, np.tensordot, np.union1d, np.unique, np.unpackbits),
         np.vdot,
     )
-    enter_by_numpy(np.corrcoef, np.cov, np.trapezoid, composed=True, inside=True)
+    enter_by_numpy(np.corrcoef, np.cov, composed=True, inside=True)
     enter_by_numpy(np.insert, np.interp, most=3)
     enter_by_numpy(np.meshgrid, most=MANY)
     enter_by_numpy(np.einsum, most=MANY, least=3)  # of one array it may be a view

@@ -371,7 +371,11 @@ def write_part(target: Tensor, index: Any, value: Any) -> None:
             new = value._value if value._trace is None else None
         elif type(value) is not float and type(value) is not int:
             new = None
-        if new is not None and (type(index) is int or plain_index(index) is not None):
+        if new is not None and (
+            type(index) is int
+            or plain_index(index) is not None
+            or (new is value and type(index) is ndarray and index.dtype.kind in "iub")
+        ):
             try:
                 buffer[index] = new
             except (TypeError, ValueError):  # where more is said, or warned; or a buffer is copied that is read-only
