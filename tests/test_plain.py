@@ -25,6 +25,10 @@ CALLS: dict[str, Callable[..., Any]] = {
     "cov": lambda xp, x, _v: xp.cov(x, rowvar=False),
     "quantile": lambda xp, _x, v: xp.quantile(v, 0.3),
     "trapezoid": lambda xp, _x, v: xp.trapezoid(v, dx=0.5),
+    "trapezoid with steps of one": lambda xp, x, _v: xp.trapezoid(x),
+    "diff": lambda xp, _x, v: xp.diff(v),
+    "diff, axis 0": lambda xp, x, _v: xp.diff(x, axis=0),
+    "sort of all": lambda xp, x, _v: xp.sort(x, None),
     "slogdet": lambda xp, x, _v: xp.linalg.slogdet(x)[1],
     "solve": lambda xp, x, v: xp.linalg.solve(x, v[:3]),
     "svd": lambda xp, x, _v: xp.linalg.svd(x)[1],
@@ -119,6 +123,8 @@ def test_an_operand_that_is_differentiated_is_found_at_any_place() -> None:
         lambda x: wnp.trapezoid(x * 1e308, dx=1e10),
         lambda x: wnp.corrcoef(wnp.zeros((2, 3)) * x[:3]),
         lambda x: wnp.sum(x * 1e308 + 1e308),
+        lambda x: wnp.diff(wnp.asarray([-1.7e308, 1.7e308]) * x[:2] / x[:2]),
+        lambda x: wnp.trapezoid(x * 1e308),
     ],
 )
 def test_warnings_name_the_users_line(call: Callable[..., Any]) -> None:
@@ -298,6 +304,23 @@ def test_in_place_operators_write_into_no_memory_that_somebody_relies_on() -> No
     np.testing.assert_array_equal(shown, np.full(3, 2.0))
     np.testing.assert_array_equal(x, [6.0, 5.0, 5.0])
     np.testing.assert_array_equal(w.grad, [2.0, 4.0, 4.0])
+
+
+def test_numbers_are_written_at_any_index() -> None:
+    given = np.zeros((3, 4))
+    x, views = wg.tensor(given), []
+    for index in (1, (0, 1), slice(None, None, 2), (..., 3), np.array([2, 0]), np.eye(3, 4) > 0, (slice(1), None)):
+        views.append(x[1:])
+        x[index] = given[index] = len(views)
+        np.testing.assert_array_equal(x, given)
+        for view in views:
+            np.testing.assert_array_equal(view, given[1:])
+    x[0] = x[1] * 2.0
+    np.testing.assert_array_equal(x[0], given[1] * 2.0)
+    with pytest.raises(IndexError):
+        x[7] = 1.0
+    with pytest.raises(ValueError, match="broadcast"):
+        x[0] = wg.tensor(np.ones(3))
 
 
 def test_arrays_without_axes_stay_arrays() -> None:
