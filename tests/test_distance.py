@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 import scipy.spatial.distance
 
 import wengert as wg
 from wengert.errors import ShapeError, UsageError
+from wengert.numpy._left_out import LEFT_OUT
 from wengert.scipy.spatial import distance
 from wengert.testing import check_grads
 
@@ -36,6 +39,50 @@ def test_distances_are_scipys(metric, options) -> None:
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "correlation", "canberra", "minkowski", "seuclidean"])
 def test_gradients(metric: str) -> None:
     check_grads(lambda x, y: distance.cdist(x, y, metric), (A[:2], B[:2]), order=2)
+
+
+def test_distances_of_two_points_are_scipys() -> None:
+    calls = [
+        *((metric, (), {}) for metric in METRICS),
+        *((metric, (), {"w": W}) for metric in METRICS),
+        *[("minkowski", (3,), {}), ("correlation", (None, False), {}), ("seuclidean", (W,), {})],
+        *[("mahalanobis", (np.diag(W),), {}), ("hamming", (list(W),), {})],
+    ]
+    for name, options, more in calls:
+        want = getattr(scipy.spatial.distance, name)(A[0], B[1], *options, **more)
+        found = getattr(distance, name)(A[0], list(B[1]), *options, **more)
+        assert type(found) is wg.Tensor
+        np.testing.assert_allclose(found, want, rtol=1e-12, err_msg=name)
+        if name != "hamming":
+            check_grads(lambda x, y, n=name, o=options, m=more: getattr(distance, n)(x, y, *o, **m), (A[0], B[1]))
+    p, q = np.abs(A), np.abs(B[:4])
+    for more in ({}, {"base": 2.0}, {"axis": 1}, {"axis": 1, "keepdims": True}):
+        want = scipy.spatial.distance.jensenshannon(p, q, **more)
+        np.testing.assert_allclose(distance.jensenshannon(p, q, **more), want, rtol=1e-12)
+        check_grads(lambda p, q, m=more: distance.jensenshannon(p, q, **m), (p, q))
+    for call in (distance.euclidean, distance.jensenshannon, lambda u, v: distance.mahalanobis(u, v, np.eye(3))):
+        np.testing.assert_array_equal(wg.grad(call)(p[0], p[0]), np.zeros(3))
+    with pytest.raises(ShapeError) as caught:
+        distance.cosine(A, B)
+    assert str(caught.value) == (
+        "cosine: points of shapes (4, 3) and (5, 3); rows of as many coordinates are needed. Use cdist for several."
+    )
+
+
+@pytest.mark.skipif(not scipy.__version__.startswith("1.17."), reason="the lists are of the names of SciPy 1.17")
+@pytest.mark.parametrize("module", ["integrate", "ndimage", "signal", "spatial", "spatial.distance"])
+def test_every_name_of_scipy_is_there_or_left_out_for_a_reason(module: str) -> None:
+    scipys, ours = (importlib.import_module(f"{base}.{module}") for base in ("scipy", "wengert.scipy"))
+    hidden = {"CDistMetricWrapper", "MetricInfo", "PDistMetricWrapper", "Callable", "dataclasses", "math", "norm"}
+    hidden |= {"np", "partial", "rel_entr", "warnings", "xpx"}  # of `distance`, which has no list for `dir`
+    names = {name for name in dir(scipys) if not name.startswith("_")} - hidden
+    left_out = LEFT_OUT[f"scipy.{module}"]
+    assert names - set(ours.__all__) - set(left_out) == set()
+    assert not set(ours.__all__) & set(left_out)
+    for name, reason in left_out.items():
+        with pytest.raises(AttributeError) as caught:
+            getattr(ours, name)
+        assert str(caught.value) == f"scipy.{module}.{name} has no derivative in Wengert; {reason}."
 
 
 def test_distances_of_equal_points_have_the_derivative_zero() -> None:

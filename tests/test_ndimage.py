@@ -41,6 +41,8 @@ def test_filters_are_scipys(mode: str) -> None:
         ("uniform_filter1d", (3,), {}),
         ("uniform_filter", ((2, 3),), {}),
         *[("sobel", (), {"axis": 0}), ("prewitt", (), {}), ("laplace", (), {})],
+        *[("gaussian_laplace", (0.8,), more) for more in ({}, {"axes": (1,), "truncate": 2.0})],
+        *[("gaussian_gradient_magnitude", ((0.6, 1.1),), more) for more in ({}, {"axes": (1,)})],
     ]
     for name, arguments, more in calls:
         want = getattr(scipy.ndimage, name)(X, *arguments, **options, **more)
@@ -156,6 +158,9 @@ def test_gradients() -> None:
     w = RNG.normal(size=(3, 2))
     check_grads(lambda x, w: ndimage.correlate(x, w), (X, w), order=2)
     check_grads(lambda x, s: ndimage.gaussian_filter(x, s, radius=2), (X, 0.8), order=2)
+    check_grads(lambda x, s: ndimage.gaussian_gradient_magnitude(x, s, radius=2), (X, 0.8))
+    flat = wg.grad(lambda x: np.sum(ndimage.gaussian_gradient_magnitude(x, 1.0)))(np.zeros((3, 3)))
+    np.testing.assert_array_equal(flat, np.zeros((3, 3)))
 
 
 def test_errors() -> None:

@@ -102,8 +102,8 @@ fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 ir
 """,
     "scipy.stats": """
 cauchy chi2 entropy expon f genextreme genpareto geom gumbel_l gumbel_r halfcauchy halfnorm invgamma invgauss laplace
-logistic lognorm loguniform maxwell multinomial multivariate_normal multivariate_t nbinom pareto rayleigh t truncnorm
-vonmises weibull_min wishart zscore
+logistic lognorm loguniform maxwell multinomial multivariate_normal multivariate_t nbinom pareto rayleigh skewnorm t
+truncnorm vonmises weibull_min wishart zscore
 """,
     "scipy.signal": """
 convolve2d correlate2d deconvolve detrend fftconvolve filtfilt lfilter lfilter_zi lfiltic medfilt oaconvolve resample
@@ -122,11 +122,12 @@ interpn krogh_interpolate make_interp_spline make_lsq_spline pchip pchip_interpo
 splrep
 """,
     "scipy.ndimage": """
-affine_transform convolve1d correlate1d gaussian_filter gaussian_filter1d map_coordinates prewitt rotate sobel
-spline_filter spline_filter1d uniform_filter uniform_filter1d zoom
+affine_transform convolve1d correlate1d gaussian_filter gaussian_filter1d gaussian_gradient_magnitude gaussian_laplace
+map_coordinates prewitt rotate sobel spline_filter spline_filter1d uniform_filter uniform_filter1d zoom
 """,
     "scipy.spatial.distance": """
-cdist pdist squareform
+braycurtis canberra cdist chebyshev cityblock correlation euclidean jensenshannon mahalanobis minkowski pdist seuclidean
+sqeuclidean squareform
 """,
     "nn": """
 functional
@@ -150,15 +151,17 @@ solve_continuous_lyapunov solve_discrete_lyapunov solve_lyapunov solve_sylvester
 svd svdvals tanhm tanm toeplitz
 """,
     "scipy.ndimage": """
-affine_transform convolve convolve1d correlate correlate1d gaussian_filter gaussian_filter1d laplace map_coordinates
-prewitt rotate shift sobel spline_filter spline_filter1d uniform_filter uniform_filter1d zoom
+affine_transform convolve convolve1d correlate correlate1d gaussian_filter gaussian_filter1d gaussian_gradient_magnitude
+gaussian_laplace laplace map_coordinates prewitt rotate shift sobel spline_filter spline_filter1d uniform_filter
+uniform_filter1d zoom
 """,
     "scipy.signal": """
 convolve convolve2d correlate correlate2d deconvolve detrend fftconvolve filtfilt hilbert lfilter lfilter_zi lfiltic
 medfilt oaconvolve resample resample_poly savgol_coeffs savgol_filter sosfilt sosfilt_zi sosfiltfilt upfirdn
 """,
     "scipy.spatial.distance": """
-cdist pdist squareform
+braycurtis canberra cdist chebyshev cityblock correlation cosine euclidean hamming jensenshannon mahalanobis minkowski
+pdist seuclidean sqeuclidean squareform
 """,
     "scipy.special": """
 airy beta betainc betaincc betainccinv betaincinv betaln binom boxcox boxcox1p cbrt chdtr chdtrc chdtri comb cosdg cosm1
@@ -175,6 +178,6 @@ xlog1py xlogy y0 y1 yn yv yve zeta
     "scipy.stats": """
 bernoulli beta binom categorical cauchy chi2 dirichlet entropy expon f gamma genextreme genpareto geom gumbel_l gumbel_r
 halfcauchy halfnorm invgamma invgauss laplace logistic lognorm loguniform maxwell multinomial multivariate_normal
-multivariate_t nbinom norm pareto poisson rayleigh t truncnorm uniform vonmises weibull_min wishart zscore
+multivariate_t nbinom norm pareto poisson rayleigh skewnorm t truncnorm uniform vonmises weibull_min wishart zscore
 """,
 }

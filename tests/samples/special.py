@@ -106,6 +106,9 @@ ELEMENTARY = [
     derivative("exprel_derivative", [0.3, -4.2], order=1),
     derivative("sinhc_derivative", [0.3, -4.2], order=1),
     derivative("normal_hazard", [0.3, -1.2]),
+    derivative("skewnorm_cdf", [0.3, -1.2], [0.5, 1.4]),
+    *(derivative(f"skewnorm_{name}", [0.3, 0.8], [0.5, -1.4]) for name in ("ppf", "isf")),
+    *(derivative(f"invgauss_{name}", [0.3, 0.8], [0.5, 1.4]) for name in ("ppf", "isf")),
     derivative("log1p_ratio", [0.3, 2.2], order=1),
     of(sp.spence, [0.3 + 0.2j, 1.1 - 0.4j]),
 ]

@@ -14,6 +14,8 @@ def because(reason: str, names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), reason)
 
 
+OLD = "it is an old name of a module of SciPy's"
+
 NUMPY: Mapping[str, str] = {
     **because(
         "its elements are no numbers",
@@ -41,7 +43,7 @@ SCIPY_LINALG: Mapping[str, str] = {
         "it belongs to SciPy's own calls of BLAS and LAPACK", "find_best_blas_type get_blas_funcs get_lapack_funcs"
     ),
     **because(
-        "it is an old name of a module of SciPy's",
+        OLD,
         "basic decomp decomp_cholesky decomp_lu decomp_qr decomp_schur decomp_svd matfuncs misc special_matrices",
     ),
     **because("whether a matrix has a structure is no number", "bandwidth ishermitian issymmetric"),
@@ -114,9 +116,7 @@ SCIPY_SPECIAL: Mapping[str, str] = {
 }
 
 SCIPY_INTERPOLATE: Mapping[str, str] = {
-    **because(
-        "it is an old name of a module of SciPy's", "fitpack fitpack2 interpnd interpolate ndgriddata polyint rbf"
-    ),
+    **because(OLD, "fitpack fitpack2 interpnd interpolate ndgriddata polyint rbf"),
     **because("it belongs to SciPy's own code", "test"),
     **because("SciPy itself raises when it is called; use RegularGridInterpolator", "interp2d"),
     **because(
@@ -147,7 +147,7 @@ SCIPY_STATS: Mapping[str, str] = {
         "PermutationMethod test",
     ),
     **because(
-        "it is an old name of a module of SciPy's",
+        OLD,
         "biasedurn distributions kde morestats mstats_basic mstats_extras mvn stats",
     ),
     **because("masks are forgotten by its arithmetic; use numpy.where, or where= of reductions", "mstats"),
@@ -171,7 +171,7 @@ SCIPY_STATS: Mapping[str, str] = {
         "levy_stable loggamma loglaplace logser lomax matrix_normal matrix_t mielke moyal multivariate_hypergeom "
         "nakagami ncf nchypergeom_fisher nchypergeom_wallenius nct ncx2 nhypergeom normal_inverse_gamma norminvgauss "
         "pearson3 planck poisson_binom powerlaw powerlognorm powernorm randint rdist recipinvgauss rel_breitwigner "
-        "rice semicircular skellam skewcauchy skewnorm studentized_range trapezoid triang truncexpon truncpareto "
+        "rice semicircular skellam skewcauchy studentized_range trapezoid triang truncexpon truncpareto "
         "truncweibull_min tukeylambda vonmises_fisher vonmises_line weibull_max wrapcauchy yulesimon zipf zipfian",
     ),
     **because(
@@ -214,10 +214,143 @@ SCIPY_STATS: Mapping[str, str] = {
     ),
 }
 
+SCIPY_INTEGRATE: Mapping[str, str] = {
+    **because("it belongs to SciPy's own code", "IntegrationWarning ODEintWarning test"),
+    **because(OLD, "dop lsoda odepack quadpack vode"),
+    **because(
+        "its steps are chosen by the values; write a method with fixed steps (Runge's and Kutta's) in a loop, or with "
+        "wengert.scan",
+        "BDF DOP853 DenseOutput LSODA OdeSolution OdeSolver RK23 RK45 Radau complex_ode ode odeint solve_bvp solve_ivp",
+    ),
+    **because(
+        "its points are chosen by the values; use fixed_quad, whose nodes are fixed",
+        "cubature dblquad nquad quad quad_vec tanhsinh tplquad",
+    ),
+    **because("its points are random numbers; use wengert.random and numpy.mean", "qmc_quad"),
+    **because("its terms are chosen by the values; use numpy.sum", "nsum"),
+    **because("it has numbers for results that nothing is differentiated by; call SciPy's own", "lebedev_rule"),
+    **because("it has numbers for results that nothing is differentiated by; call SciPy's own", "newton_cotes"),
+    **because("use cumulative_trapezoid, or antiderivative of CubicSpline", "cumulative_simpson"),
+}
+
+SCIPY_NDIMAGE: Mapping[str, str] = {
+    **because("it belongs to SciPy's own code", "test"),
+    **because(OLD, "filters fourier interpolation measurements morphology"),
+    **because(
+        "whether elements belong to a shape is no number; call SciPy's own on plain arrays",
+        "binary_closing binary_dilation binary_erosion binary_fill_holes binary_hit_or_miss binary_opening "
+        "binary_propagation find_objects generate_binary_structure iterate_structure label value_indices watershed_ift",
+    ),
+    **because(
+        "it is constant between jumps; call SciPy's own on plain arrays",
+        "distance_transform_bf distance_transform_cdt distance_transform_edt maximum_position minimum_position",
+    ),
+    **because(
+        "write it with numpy.lib.stride_tricks.sliding_window_view of the padded image, and max, min or sort",
+        "black_tophat grey_closing grey_dilation grey_erosion grey_opening maximum_filter maximum_filter1d "
+        "median_filter minimum_filter minimum_filter1d morphological_gradient morphological_laplace percentile_filter "
+        "rank_filter white_tophat",
+    ),
+    **because(
+        "it calls a function for each place; use wengert.vmap of it over numpy.lib.stride_tricks.sliding_window_view",
+        "generic_filter generic_filter1d vectorized_filter",
+    ),
+    **because("call the function on correlate1d of each axis", "generic_gradient_magnitude generic_laplace"),
+    **because("use map_coordinates", "geometric_transform"),
+    **because(
+        "multiply numpy.fft.fftn by the factors",
+        "fourier_ellipsoid fourier_gaussian fourier_shift fourier_uniform",
+    ),
+    **because(
+        "use numpy.bincount with weights, or the function of NumPy with where=labels == i",
+        "center_of_mass extrema histogram labeled_comprehension maximum mean median minimum standard_deviation sum "
+        "sum_labels variance",
+    ),
+}
+
+SCIPY_SIGNAL: Mapping[str, str] = {
+    **because("it belongs to SciPy's own code", "BadCoefficients test"),
+    **because(
+        OLD,
+        "bsplines filter_design fir_filter_design lti_conversion ltisys signaltools spectral spline waveforms wavelets",
+    ),
+    **because(
+        "it designs filters or windows from numbers; call SciPy's own, and pass what it gives",
+        "band_stop_obj bessel besselap buttap butter buttord cheb1ap cheb1ord cheb2ap cheb2ord cheby1 cheby2 ellip "
+        "ellipap ellipord findfreqs firls firwin firwin2 firwin_2d gammatone get_window iircomb iirdesign iirfilter "
+        "iirnotch iirpeak kaiser_atten kaiser_beta kaiserord minimum_phase remez windows",
+    ),
+    **because(
+        "it has another form of a filter for a result; call SciPy's own, and pass what it gives",
+        "abcd_normalize bilinear bilinear_zpk cont2discrete invres invresz lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp "
+        "lp2hp_zpk lp2lp lp2lp_zpk normalize place_poles residue residuez sos2tf sos2zpk ss2tf ss2zpk tf2sos tf2ss "
+        "tf2zpk unique_roots zpk2sos zpk2ss zpk2tf",
+    ),
+    **because(
+        "write it with numpy.fft.rfft of windowed pieces of the signal",
+        "ShortTimeFFT check_COLA check_NOLA closest_STFT_dual_window coherence csd istft lombscargle periodogram "
+        "spectrogram stft vectorstrength welch",
+    ),
+    **because("use numpy.fft, or multiply by the powers", "CZT ZoomFFT czt czt_points zoom_fft"),
+    **because(
+        "write it with numpy.polyval of the coefficients at numpy.exp(1j * w)",
+        "bode dbode dfreqresp freqresp freqs freqs_zpk freqz freqz_sos freqz_zpk group_delay sosfreqz",
+    ),
+    **because(
+        "its objects hold plain arrays; use lfilter, or powers and expm of wengert.scipy.linalg",
+        "StateSpace TransferFunction ZerosPolesGain dimpulse dlsim dlti dstep impulse lsim lti step",
+    ),
+    **because(
+        "it searches for places, which jump; call SciPy's own on plain arrays",
+        "argrelextrema argrelmax argrelmin find_peaks find_peaks_cwt peak_prominences peak_widths",
+    ),
+    **because(
+        "write it with numpy.cos, numpy.exp and numpy.where",
+        "chirp gauss_spline gausspulse max_len_seq sawtooth square sweep_poly unit_impulse",
+    ),
+    **because("use spline_filter1d and map_coordinates of wengert.scipy.ndimage", "cspline1d cspline1d_eval cspline2d"),
+    **because("use spline_filter1d and map_coordinates of wengert.scipy.ndimage", "qspline1d qspline1d_eval qspline2d"),
+    **because("use spline_filter1d and map_coordinates of wengert.scipy.ndimage", "spline_filter"),
+    **because("use convolve2d or correlate1d of wengert.scipy.ndimage", "sepfir2d"),
+    **because("use lfilter forwards and backwards, or sosfiltfilt", "symiirorder1 symiirorder2"),
+    **because("use resample_poly, or a filter and a slice with a step", "decimate"),
+    **because("use numpy.abs of hilbert", "envelope"),
+    **because("use hilbert along both axes", "hilbert2"),
+    **because("use medfilt", "medfilt2d order_filter"),
+    **because("use uniform_filter of wengert.scipy.ndimage for its means and variances", "wiener"),
+    **because("lags are whole numbers; call SciPy's own", "choose_conv_method correlation_lags"),
+}
+
+SCIPY_DISTANCE: Mapping[str, str] = {
+    **because(
+        "of truths it is constant between jumps; call SciPy's own on plain arrays",
+        "dice jaccard rogerstanimoto russellrao sokalsneath yule",
+    ),
+    **because("use numpy.max and numpy.min of cdist", "directed_hausdorff"),
+    **because("it says what an array is; call SciPy's own", "is_valid_dm is_valid_y num_obs_dm num_obs_y"),
+}
+
+SCIPY_SPATIAL: Mapping[str, str] = {
+    **because("it belongs to SciPy's own code", "QhullError test"),
+    **because(OLD, "ckdtree kdtree qhull"),
+    **because(
+        "its cells and neighbours jump as points move; call SciPy's own on plain arrays, and index with what it gives",
+        "ConvexHull Delaunay HalfspaceIntersection KDTree SphericalVoronoi Voronoi cKDTree tsearch",
+    ),
+    **because("it belongs to pictures", "convex_hull_plot_2d delaunay_plot_2d voronoi_plot_2d"),
+    **because("use wengert.scipy.spatial.distance.cdist", "distance_matrix minkowski_distance minkowski_distance_p"),
+    **because("write it with numpy.where and numpy.linalg", "Rectangle geometric_slerp procrustes transform"),
+}
+
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     "numpy": NUMPY,
+    "scipy.integrate": SCIPY_INTEGRATE,
     "scipy.interpolate": SCIPY_INTERPOLATE,
     "scipy.linalg": SCIPY_LINALG,
+    "scipy.ndimage": SCIPY_NDIMAGE,
+    "scipy.signal": SCIPY_SIGNAL,
+    "scipy.spatial": SCIPY_SPATIAL,
+    "scipy.spatial.distance": SCIPY_DISTANCE,
     "scipy.special": SCIPY_SPECIAL,
     "scipy.stats": SCIPY_STATS,
 }

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from wengert.core.dispatch import apply
+from wengert.primitives.special import quantiles
 from wengert.scipy._distributions import Continuous, either
 
 __all__ = ["CONTINUOUS"]
@@ -176,6 +178,11 @@ def pareto_var(b: Value) -> Value:
 def norm_logpdf(x: Value) -> Value:
     """Return the logarithm of the density."""
     return -0.5 * np.square(x) - LOG_TWO_PI / 2
+
+
+def skewnorm_mean(a: Value) -> Value:
+    """Return the mean."""
+    return math.sqrt(2 / math.pi) * a / np.sqrt(1 + a**2)
 
 
 def t_logpdf(x: Value, df: Value) -> Value:
@@ -452,6 +459,8 @@ CONTINUOUS = {
             sf=lambda x, mu: np.exp(invgauss_logsf(x, mu)),
             logcdf=invgauss_logcdf,
             logsf=invgauss_logsf,
+            ppf=lambda q, mu: apply(quantiles.invgauss_ppf, q, mu),
+            isf=lambda q, mu: apply(quantiles.invgauss_isf, q, mu),
             entropy=invgauss_entropy,
             mean=lambda mu: mu,
             var=lambda mu: mu**3,
@@ -559,6 +568,19 @@ CONTINUOUS = {
             entropy=lambda: EULER / 2.0 + 1 - 0.5 * LOG_TWO,
             mean=lambda: math.sqrt(math.pi / 2),
             var=lambda: (4 - math.pi) / 2,
+        ),
+        Continuous(
+            "skewnorm",
+            shapes=("a",),
+            sample=(1.0,),
+            valid=np.isfinite,
+            logpdf=lambda x, a: LOG_TWO + norm_logpdf(x) + sp.log_ndtr(a * x),
+            cdf=lambda x, a: apply(quantiles.skewnorm_cdf, x, a),
+            sf=lambda x, a: apply(quantiles.skewnorm_cdf, -x, -a),
+            ppf=lambda q, a: apply(quantiles.skewnorm_ppf, q, a),
+            isf=lambda q, a: apply(quantiles.skewnorm_isf, q, a),
+            mean=skewnorm_mean,
+            var=lambda a: 1 - skewnorm_mean(a) ** 2,
         ),
         Continuous(
             "t",

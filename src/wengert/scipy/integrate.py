@@ -11,7 +11,7 @@ np.True_
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.special
@@ -20,6 +20,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._differences import trapezoid
+from wengert.numpy._left_out import named_on_demand
 
 __all__ = ["cumulative_trapezoid", "fixed_quad", "romb", "simpson", "trapezoid"]
 
@@ -177,3 +178,11 @@ def fixed_quad(func: Callable[..., Any], a: Any, b: Any, args: tuple[Any, ...] =
     low, high = as_tensor(a), as_tensor(b)
     values = func((high - low) * (places + 1) / 2.0 + low, *args)
     return (high - low) / 2.0 * np.sum(weights * values, axis=-1), None
+
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = named_on_demand("scipy.integrate")

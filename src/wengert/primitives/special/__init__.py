@@ -14,6 +14,7 @@ from wengert.primitives.special import (  # noqa: F401 - they declare their prim
     hypergeometric,
     incomplete,
     integrals,
+    quantiles,
     quotients,
     sums,
     zeta,

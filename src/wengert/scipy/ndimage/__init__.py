@@ -4,6 +4,9 @@ Images, weights, widths of Gaussians, coordinates, shifts, matrices and angles a
 dtype of the image.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from wengert.numpy._left_out import named_on_demand
 from wengert.scipy.ndimage._filters import (
     convolve,
     convolve1d,
@@ -11,6 +14,8 @@ from wengert.scipy.ndimage._filters import (
     correlate1d,
     gaussian_filter,
     gaussian_filter1d,
+    gaussian_gradient_magnitude,
+    gaussian_laplace,
     laplace,
     prewitt,
     sobel,
@@ -35,6 +40,8 @@ __all__ = [
     "correlate1d",
     "gaussian_filter",
     "gaussian_filter1d",
+    "gaussian_gradient_magnitude",
+    "gaussian_laplace",
     "laplace",
     "map_coordinates",
     "prewitt",
@@ -47,3 +54,10 @@ __all__ = [
     "uniform_filter1d",
     "zoom",
 ]
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = named_on_demand("scipy.ndimage")

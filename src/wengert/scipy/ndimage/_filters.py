@@ -20,6 +20,8 @@ __all__ = [
     "correlate1d",
     "gaussian_filter",
     "gaussian_filter1d",
+    "gaussian_gradient_magnitude",
+    "gaussian_laplace",
     "laplace",
     "prewitt",
     "sobel",
@@ -275,3 +277,67 @@ def laplace(input: Any, mode: str = "reflect", cval: Any = 0.0) -> Any:
     x = as_tensor(input)
     parts = [along("laplace", x, [1.0, -2.0, 1.0], axis, mode, cval, 0) for axis in range(x.ndim)]
     return sum(parts[1:], parts[0])
+
+
+def chosen_axes(name: str, axes: Any, rank: int) -> tuple[int, ...]:
+    """Return axes counted from 0, all if they are not given."""
+    chosen = tuple(range(rank)) if axes is None else normalize_axis_tuple(axes, rank)
+    if not chosen:
+        raise UsageError(describe(name, "no axes", "one at least is needed", "Leave axes out for all"))
+    return chosen
+
+
+def slopes(
+    x: Any, sigma: Any, order: int, mode: Any, cval: Any, chosen: Sequence[int], smoothed: Sequence[int], options: Any
+) -> list[Any]:
+    """Return the derivatives of an order along each of some axes of an image that a Gaussian smooths along others."""
+    return [
+        gaussian_filter(x, sigma, [order * (other == axis) for other in smoothed], m, cval, axes=smoothed, **options)
+        for axis, m in zip(chosen, each(mode, len(chosen)), strict=True)
+    ]
+
+
+def gaussian_laplace(
+    input: Any, sigma: Any, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None, **kwargs: Any
+) -> Any:
+    """Return the sum of second derivatives of an image smoothed by a Gaussian; see `scipy.ndimage.gaussian_laplace`.
+
+    Args:
+        input: the image.
+        sigma: the standard deviation, for all axes or for each.
+        mode: what is beyond the edges: "reflect", "constant", "nearest", "mirror" or "wrap".
+        cval: the value there, where the mode is "constant".
+        axes: the axes, all if they are not given.
+        **kwargs: `truncate` and `radius` of `gaussian_filter`.
+
+    >>> gaussian_laplace([0.0, 1.0, 0.0], 1.0, radius=1)
+    tensor([ 0.        , -0.45186276,  0.        ])
+    """
+    x = as_tensor(input)
+    chosen = chosen_axes("gaussian_laplace", axes, x.ndim)
+    parts = slopes(x, sigma, 2, mode, cval, chosen, chosen, kwargs)
+    return sum(parts[1:], parts[0])
+
+
+def gaussian_gradient_magnitude(
+    input: Any, sigma: Any, mode: Any = "reflect", cval: Any = 0.0, *, axes: Any = None, **kwargs: Any
+) -> Any:
+    """Return the slopes of a smoothed image, whatever their direction; see `scipy.ndimage.gaussian_gradient_magnitude`.
+
+    Where an image is flat the derivative is 0, as that of a norm at 0 is.
+
+    Args:
+        input: the image.
+        sigma: the standard deviation, for all axes or for each.
+        mode: what is beyond the edges: "reflect", "constant", "nearest", "mirror" or "wrap".
+        cval: the value there, where the mode is "constant".
+        axes: the axes of slopes, all if they are not given; it is smoothed along all.
+        **kwargs: `truncate` and `radius` of `gaussian_filter`.
+
+    >>> gaussian_gradient_magnitude([0.0, 1.0, 0.0], 1.0, radius=1)
+    tensor([0.27406862, 0.        , 0.27406862])
+    """
+    x = as_tensor(input)
+    chosen = chosen_axes("gaussian_gradient_magnitude", axes, x.ndim)
+    parts = slopes(x, sigma, 1, mode, cval, chosen, range(x.ndim), kwargs)
+    return np.linalg.norm(np.stack(parts), axis=0)

@@ -4,6 +4,9 @@ Signals, kernels and the coefficients of filters are differentiated. Where SciPy
 transforms, sums are taken here unless the transforms are asked for by name.
 """
 
+from typing import TYPE_CHECKING, Any
+
+from wengert.numpy._left_out import named_on_demand
 from wengert.scipy.signal._convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
 from wengert.scipy.signal._filters import (
     deconvolve,
@@ -45,3 +48,10 @@ __all__ = [
     "sosfiltfilt",
     "upfirdn",
 ]
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = named_on_demand("scipy.signal")

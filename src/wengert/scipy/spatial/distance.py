@@ -5,85 +5,36 @@ The derivative of a distance between points at the same place is 0, as that of a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.special
 
 from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.numpy._left_out import named_on_demand
+from wengert.scipy.spatial._metrics import METRICS, Metric, root
 
-__all__ = ["cdist", "pdist", "squareform"]
-
-Metric = Callable[[Any, Any], Any]
-
-
-def weighted(x: Any, w: Any) -> Any:
-    """Return terms times their weights, if there are some."""
-    return x if w is None else x * w
-
-
-def euclidean(x: Any, y: Any, w: Any = None) -> Any:
-    return np.linalg.norm(weighted(x - y, None if w is None else np.sqrt(w)), axis=-1)
-
-
-def sqeuclidean(x: Any, y: Any, w: Any = None) -> Any:
-    return np.sum(weighted((x - y) ** 2, w), axis=-1)
-
-
-def cityblock(x: Any, y: Any, w: Any = None) -> Any:
-    return np.sum(weighted(np.abs(x - y), w), axis=-1)
-
-
-def chebyshev(x: Any, y: Any, w: Any = None) -> Any:
-    difference = np.abs(x - y)
-    return np.max(difference if w is None else np.where(np.asarray(w) > 0, difference, 0.0), axis=-1)
-
-
-def minkowski(x: Any, y: Any, p: Any = 2, w: Any = None) -> Any:
-    difference = x - y if w is None else (x - y) * w ** (1 / p)
-    return np.linalg.norm(difference, ord=p, axis=-1)
-
-
-def cosine(x: Any, y: Any, w: Any = None) -> Any:
-    """Return 1 less the cosine of the angle."""
-    size = np.sqrt(np.sum(weighted(x * x, w), axis=-1) * np.sum(weighted(y * y, w), axis=-1))
-    return 1.0 - np.sum(weighted(x * y, w), axis=-1) / size
-
-
-def correlation(x: Any, y: Any, w: Any = None) -> Any:
-    """Return 1 less the correlation of the coordinates."""
-    share = None if w is None else w / np.sum(w)
-
-    def centered(z: Any) -> Any:
-        center = np.mean(z, axis=-1) if share is None else np.sum(z * share, axis=-1)
-        return z - center[..., None]
-
-    return cosine(centered(x), centered(y), w)
-
-
-def canberra(x: Any, y: Any, w: Any = None) -> Any:
-    total = np.abs(x) + np.abs(y)
-    return np.sum(weighted(np.where(total > 0, np.abs(x - y) / np.where(total > 0, total, 1.0), 0.0), w), axis=-1)
-
-
-def braycurtis(x: Any, y: Any, w: Any = None) -> Any:
-    return cityblock(x, y, w) / np.sum(weighted(np.abs(x + y), w), axis=-1)
-
-
-def hamming(x: Any, y: Any, w: Any = None) -> Any:
-    """Return the share of coordinates that differ; its derivative is 0."""
-    share = weighted((x != y) * 1.0, w)
-    return np.mean(share, axis=-1) if w is None else np.sum(share, axis=-1) / np.sum(w)
-
-
-METRICS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        *(euclidean, sqeuclidean, cityblock, chebyshev, minkowski, cosine, correlation, canberra),
-        *(braycurtis, hamming),
-    )
-}
+__all__ = [
+    "braycurtis",
+    "canberra",
+    "cdist",
+    "chebyshev",
+    "cityblock",
+    "correlation",
+    "cosine",
+    "euclidean",
+    "hamming",
+    "jensenshannon",
+    "mahalanobis",
+    "minkowski",
+    "pdist",
+    "seuclidean",
+    "sqeuclidean",
+    "squareform",
+]
 
 
 def metric_of(name: str, metric: Any, points: Any, options: dict[str, Any]) -> Metric:
@@ -95,14 +46,12 @@ def metric_of(name: str, metric: Any, points: Any, options: dict[str, Any]) -> M
         return lambda x, y: np.vectorize(lambda u, v: metric(u, v, **options), signature="(n),(n)->()")(x, y)
     if metric == "seuclidean":
         variance = options.get("V")
-        scale = np.var(points, axis=0, ddof=1) if variance is None else as_tensor(variance)
-        return lambda x, y: euclidean(x / np.sqrt(scale), y / np.sqrt(scale))
+        options = {"V": np.var(points, axis=0, ddof=1) if variance is None else as_tensor(variance)}
     if metric == "mahalanobis":
         inverse = options.get("VI")
-        matrix = np.linalg.inv(np.atleast_2d(np.cov(points.T))).T if inverse is None else as_tensor(inverse)
-        return lambda x, y: np.sqrt(np.sum(((x - y) @ matrix) * (x - y), axis=-1))
+        options = {"VI": np.linalg.inv(np.atleast_2d(np.cov(points.T))).T if inverse is None else as_tensor(inverse)}
     if metric not in METRICS:
-        known = ", ".join([*METRICS, "seuclidean", "mahalanobis"])
+        known = ", ".join(METRICS)
         raise UsageError(describe(name, f"metric {metric!r}", f"one of {known} is needed", "Or pass a function"))
     return lambda x, y: METRICS[metric](x, y, **options)
 
@@ -202,3 +151,89 @@ def squareform(X: Any) -> Any:  # noqa: N803 - SciPy's name
     places[np.triu_indices(count, 1)] = np.arange(x.size)
     matrix = x[places + places.T]
     return np.where(np.eye(count, dtype=bool), 0, matrix)
+
+
+# Of two points
+
+
+def floats(value: Any) -> Any:
+    """Return an array of floats."""
+    x: Any = as_tensor(value)
+    return x if x.dtype.kind == "f" else x.astype(float)
+
+
+def option(value: Any) -> Any:
+    """Return an option of a metric: weights as an array, numbers as they are."""
+    return value if value is None or type(value) in (int, float, bool) else as_tensor(value)
+
+
+def of_two_points(name: str, summary: str, example: str, value: str) -> Callable[..., Any]:
+    """Return the function of a metric for two points, with its parameters."""
+    metric = METRICS[name]
+
+    @functools.wraps(metric)
+    def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+        x, y = floats(u), floats(v)
+        if x.ndim != 1 or x.shape != y.shape:
+            given = f"points of shapes {x.shape} and {y.shape}"
+            raise ShapeError(describe(name, given, "rows of as many coordinates are needed", "Use cdist for several"))
+        return as_tensor(metric(x, y, *map(option, args), **{key: option(item) for key, item in kwargs.items()}))
+
+    distance.__module__ = __name__
+    distance.__doc__ = f"""Return {summary} of two points; see `scipy.spatial.distance.{name}`.
+
+    >>> round(float({name}({example})), 6)
+    {value}
+    """
+    return distance
+
+
+PAIR = "[1.0, 2.0], [3.0, 2.0]"
+braycurtis = of_two_points("braycurtis", "the sum of differences over that of sums", PAIR, "0.25")
+canberra = of_two_points("canberra", "the sum of differences, each over the sum of sizes", PAIR, "0.5")
+chebyshev = of_two_points("chebyshev", "the largest difference", PAIR, "2.0")
+cityblock = of_two_points("cityblock", "the sum of differences", PAIR, "2.0")
+correlation = of_two_points("correlation", "1 less the correlation", PAIR, "2.0")
+cosine = of_two_points("cosine", "1 less the cosine of the angle", PAIR, "0.131757")
+euclidean = of_two_points("euclidean", "the length of the difference", PAIR, "2.0")
+hamming = of_two_points("hamming", "the share of coordinates that differ", PAIR, "0.5")
+mahalanobis = of_two_points(
+    "mahalanobis",
+    "the length of the difference by the inverse of a covariance",
+    f"{PAIR}, [[4.0, 0.0], [0.0, 1.0]]",
+    "4.0",
+)
+minkowski = of_two_points("minkowski", "the norm of an order of the difference", f"{PAIR}, 3", "2.0")
+seuclidean = of_two_points(
+    "seuclidean", "the length of the difference over standard deviations", f"{PAIR}, [4.0, 1.0]", "1.0"
+)
+sqeuclidean = of_two_points("sqeuclidean", "the square of the length of the difference", PAIR, "4.0")
+
+
+def jensenshannon(p: Any, q: Any, base: Any = None, *, axis: int = 0, keepdims: bool = False) -> Any:
+    """Return the distance of two distributions by their entropies; see `scipy.spatial.distance.jensenshannon`.
+
+    Args:
+        p: probabilities, or numbers in proportion to them.
+        q: others.
+        base: of the logarithm; that of the natural one if it is not given.
+        axis: the axis they are along.
+        keepdims: whether it stays, of length one.
+
+    >>> round(float(jensenshannon([1.0, 0.0], [0.0, 1.0], 2)), 6)
+    1.0
+    """
+    x, y = floats(p), floats(q)
+    x, y = x / np.sum(x, axis=axis, keepdims=True), y / np.sum(y, axis=axis, keepdims=True)
+    middle = (x + y) / 2.0
+    left, right = (np.sum(scipy.special.rel_entr(z, middle), axis=axis, keepdims=keepdims) for z in (x, y))
+    total = left + right
+    return root((total if base is None else total / np.log(base)) / 2.0)
+
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
+
+else:
+    __getattr__ = named_on_demand("scipy.spatial.distance")

@@ -1,0 +1,94 @@
+"""Distribution functions and quantiles that SciPy finds by quadrature and iteration, for `wengert.scipy.stats`.
+
+Values are SciPy's. With the distribution function F(x, a) and its density f, the quantile moves by (dq - F_a da) / f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+
+from wengert.core.declare import elementwise
+from wengert.core.kinds import Elementwise
+from wengert.primitives.special.error import normal_density
+
+__all__ = ["invgauss_isf", "invgauss_ppf", "skewnorm_cdf", "skewnorm_isf", "skewnorm_ppf"]
+
+Slope = Callable[[Any, Any], Any]
+
+
+def scipys(distribution: str, method: str) -> Callable[..., Any]:
+    """Return a method of one of SciPy's distributions, whose module is loaded when it is first called."""
+
+    def evaluate(x: Any, a: Any) -> Any:
+        from scipy import stats
+
+        return getattr(getattr(stats, distribution), method)(x, a)
+
+    return evaluate
+
+
+def quantiles(distribution: str, density: Slope, by_shape: Slope) -> tuple[Elementwise, Elementwise]:
+    """Declare the inverse of the distribution function, and that of what it lacks of 1.
+
+    Args:
+        distribution: its name in SciPy.
+        density: a function of x and the shape parameter.
+        by_shape: the derivative of the distribution function by that.
+    """
+
+    def moved(t: Any, out: Any, _q: Any, a: Any) -> Any:
+        return -t * by_shape(out, a) / density(out, a)
+
+    lower, upper = (
+        elementwise(f"{distribution}_{method}", scipys(distribution, method), d=(by_probability, moved), singular=True)
+        for method, by_probability in (
+            ("ppf", lambda t, out, _q, a: t / density(out, a)),
+            ("isf", lambda t, out, _q, a: -t / density(out, a)),
+        )
+    )
+    return lower, upper
+
+
+# The inverse Gaussian distribution of the mean mu
+
+
+def invgauss_density(x: Any, mu: Any) -> Any:
+    """Return the density."""
+    return normal_density((x / mu - 1) / np.sqrt(x)) * x**-1.5
+
+
+def invgauss_by_mean(x: Any, mu: Any) -> Any:
+    """Return the derivative of the distribution function by the mean, in which two densities cancel."""
+    return -2 / (mu * mu) * np.exp(2 / mu + sp.log_ndtr(-(x / mu + 1) / np.sqrt(x)))
+
+
+invgauss_ppf, invgauss_isf = quantiles("invgauss", invgauss_density, invgauss_by_mean)
+
+
+# The skew normal distribution of the shape a: Phi(x) - 2 T(x, a) with Owen's function
+
+
+def skewnorm_density(x: Any, a: Any) -> Any:
+    """Return the density."""
+    return 2 * normal_density(x) * sp.ndtr(a * x)
+
+
+def skewnorm_by_shape(x: Any, a: Any) -> Any:
+    """Return the derivative of the distribution function by the shape."""
+    return -2 * normal_density(x) * normal_density(a * x) / (1 + a * a)
+
+
+skewnorm_cdf: Elementwise = elementwise(
+    "skewnorm_cdf",
+    scipys("skewnorm", "cdf"),
+    d=(
+        lambda t, _out, x, a: t * skewnorm_density(x, a),
+        lambda t, _out, x, a: t * skewnorm_by_shape(x, a),
+    ),
+    singular=True,
+)
+skewnorm_ppf, skewnorm_isf = quantiles("skewnorm", skewnorm_density, skewnorm_by_shape)
