@@ -34,7 +34,7 @@ from wengert.core.dispatch import apply
 from wengert.core.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.testing import check_grads
-from wengert.traces.tape import Leaf, Node, Output
+from wengert.traces.nodes import Leaf, Node, Output
 
 ORDINARY = (Elementwise, Linear, Multilinear, Opaque, Constant)  # the others run graphs: see test_control
 NAMES = sorted(n for n, p in PRIMITIVES.items() if type(p) in ORDINARY)  # before any test declares another

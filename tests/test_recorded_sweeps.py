@@ -15,7 +15,7 @@ from tests.test_backward import PASSED_ON
 from wengert.core.aval import Aval
 from wengert.core.kinds import Linear
 from wengert.core.transposed import transposition
-from wengert.traces.tape import Leaf, Output
+from wengert.traces.nodes import Leaf, Output
 
 DIFFERENTIATED = [s for s in SAMPLES if call_of(s).leaves and s.order >= 1]
 

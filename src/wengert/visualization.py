@@ -16,7 +16,8 @@ from wengert.core.variable import Variable
 from wengert.core.views import current
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.pictures.picture import Box, Picture, Wire
-from wengert.traces.tape import Leaf, Node, Output, Tape
+from wengert.traces.nodes import Leaf, Node, Output
+from wengert.traces.tape import Tape
 
 __all__ = ["visualize"]
 

@@ -12,7 +12,7 @@ import wengert as wg
 from tests.samples.base import Fixed, Sample
 from wengert import _config
 from wengert.core.views import current
-from wengert.traces.tape import Node
+from wengert.traces.nodes import Node
 
 __all__ = [
     "Call",

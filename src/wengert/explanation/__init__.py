@@ -22,7 +22,7 @@ from wengert.core.tensor import raw
 from wengert.errors import DtypeError, describe
 from wengert.explanation.listing import Lister, Listing, Operation, Reference, elements_now, parents_of
 from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
-from wengert.traces.tape import Node
+from wengert.traces.nodes import Node
 from wengert.transforms.recording import Recording, ones_for, scalar_output
 
 if TYPE_CHECKING:

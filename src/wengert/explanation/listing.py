@@ -16,7 +16,8 @@ from wengert.core.source import Position, caller, position_of
 from wengert.core.tensor import Tensor, raw
 from wengert.primitives.conversion import astype
 from wengert.traces.dual import Dual, Moving
-from wengert.traces.tape import Node, Output, Tape
+from wengert.traces.nodes import Node, Output
+from wengert.traces.tape import Tape
 from wengert.traces.transient import Transient
 
 __all__ = ["ForwardListing", "Lister", "Listing", "Operation", "Reference", "elements_now", "parents_of"]

@@ -18,9 +18,10 @@ from wengert.core.tensor import Tensor, constant_tensor, unwrapped
 from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, current, lasting
 from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
+from wengert.traces.nodes import Leaf, Node
 from wengert.traces.plain_sweep import Sweep
 from wengert.traces.sweep import sweep
-from wengert.traces.tape import BASE_TAPE, Leaf, Node
+from wengert.traces.tape import BASE_TAPE
 
 __all__ = ["backward", "grad"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from wengert.core.source import Position
 from wengert.traces.hooks import RemovableHandle, hooks_of
-from wengert.traces.tape import Node, Output
+from wengert.traces.nodes import Node, Output
 
 __all__ = ["GradFunction"]
 

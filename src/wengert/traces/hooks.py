@@ -16,7 +16,7 @@ from wengert.core.views import share
 from wengert.errors import ShapeError, UsageError, describe
 
 if TYPE_CHECKING:
-    from wengert.traces.tape import Node
+    from wengert.traces.nodes import Node
 
 __all__ = ["Hooks", "RemovableHandle", "hooks_of"]
 

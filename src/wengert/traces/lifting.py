@@ -8,7 +8,8 @@ import numpy as np
 
 from wengert.core.aval import is_number
 from wengert.core.tensor import make_tensor
-from wengert.traces.tape import Node, Tape
+from wengert.traces.nodes import Node
+from wengert.traces.tape import Tape
 
 __all__ = ["lifted", "lifted_output"]
 

@@ -25,7 +25,8 @@ from wengert.errors import DtypeError, GraphError, ShapeError, describe
 from wengert.traces.backward import backward
 from wengert.traces.grad_function import GradFunction
 from wengert.traces.hooks import RemovableHandle, hooks_of
-from wengert.traces.tape import BASE_TAPE, Leaf, Node, new_leaf
+from wengert.traces.nodes import Leaf, Node, new_leaf
+from wengert.traces.tape import BASE_TAPE
 
 __all__: list[str] = []
 

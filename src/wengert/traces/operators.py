@@ -32,8 +32,8 @@ from wengert.core.views import ALIAS, resolved
 from wengert.core.watch import WATCHES
 from wengert.native.elementwise import LARGE
 from wengert.traces.batch import Batch
+from wengert.traces.nodes import CREATED, Binary, LargeBinary, LargeUnary, Unary
 from wengert.traces.recorders import REAL
-from wengert.traces.tape import CREATED, Binary, LargeBinary, LargeUnary, Unary
 
 __all__ = [
     "binary_operator",

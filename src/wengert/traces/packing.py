@@ -14,7 +14,7 @@ from wengert.core.views import share
 from wengert.errors import UsageError, describe
 
 if TYPE_CHECKING:
-    from wengert.traces.tape import Record
+    from wengert.traces.nodes import Record
 
 __all__ = ["pack"]
 

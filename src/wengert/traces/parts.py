@@ -26,8 +26,8 @@ from wengert.primitives.index_layout import OPERAND
 from wengert.primitives.indexing import assign, getitem, read_index, rebind, setitem
 from wengert.primitives.shapes import reshape
 from wengert.traces.batch import Batch, make_batched, rearranged
+from wengert.traces.nodes import CREATED, Leaf, Node
 from wengert.traces.recorders import recorded_view, single_function
-from wengert.traces.tape import CREATED, Leaf, Node
 
 __all__ = ["Gathered", "Part", "Scattered", "Written", "read_part", "write_part", "write_through"]
 

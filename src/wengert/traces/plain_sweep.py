@@ -27,20 +27,9 @@ from wengert.primitives.added_places import add_at_places
 from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at, full_of_zeros
 from wengert.primitives.selection import guarded
+from wengert.traces.nodes import RELEASED, Binary, LargeBinary, LargeUnary, Leaf, Node, Output, Record, Single, Unary
 from wengert.traces.parts import Gathered, Part, Scattered, Written
 from wengert.traces.sweep_errors import check_finite, misshapen, released
-from wengert.traces.tape import (
-    RELEASED,
-    Binary,
-    LargeBinary,
-    LargeUnary,
-    Leaf,
-    Node,
-    Output,
-    Record,
-    Single,
-    Unary,
-)
 
 __all__ = ["Sweep"]
 

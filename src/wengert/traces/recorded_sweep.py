@@ -20,10 +20,11 @@ from wengert.core.transposed import factor_of, slope_of, transposition
 from wengert.core.watch import WATCHES
 from wengert.primitives.elementwise import passed
 from wengert.traces.lifting import lifted, lifted_output
+from wengert.traces.nodes import CREATED, RELEASED, Binary, LargeBinary, LargeUnary, Node, Record, Single, Unary
 from wengert.traces.parts import Gathered, Part
 from wengert.traces.plain_sweep import FOR_GOOD, Sweep, has_mask
 from wengert.traces.sweep_errors import misshapen, released
-from wengert.traces.tape import CREATED, RELEASED, Binary, LargeBinary, LargeUnary, Node, Record, Single, Tape, Unary
+from wengert.traces.tape import Tape
 
 __all__ = ["RecordedSweep"]
 

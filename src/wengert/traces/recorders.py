@@ -25,7 +25,7 @@ from wengert.core.trace import Trace
 from wengert.core.views import ALIAS, Derivation, is_window, path_of, resolved, window_on, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
-from wengert.traces.tape import CREATED, Node, Output, Record, Single
+from wengert.traces.nodes import CREATED, Node, Output, Record, Single
 
 __all__ = ["REAL", "pair_function", "recorded_view", "results_function", "several_function", "single_function"]
 

@@ -31,7 +31,7 @@ from wengert.core.watch import rebound, snapshot
 from wengert.errors import GraphError, TracedTruthError, describe
 from wengert.primitives.barriers import barrier, overwritten
 from wengert.traces.modes import stopped
-from wengert.traces.tape import CREATED
+from wengert.traces.nodes import CREATED
 from wengert.traces.transient import Transient
 
 __all__ = ["Staging", "staged"]

@@ -7,9 +7,10 @@ from typing import Any
 
 from wengert.core.aval import strong
 from wengert.core.complaints import silence
+from wengert.traces.nodes import Node
 from wengert.traces.plain_sweep import Sweep
 from wengert.traces.recorded_sweep import RecordedSweep
-from wengert.traces.tape import Node, Tape
+from wengert.traces.tape import Tape
 
 __all__ = ["sweep"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from wengert.core.tensor import is_staged, raw
 from wengert.errors import GraphError, NumericalError, describe
-from wengert.traces.tape import Node
+from wengert.traces.nodes import Node
 
 __all__ = ["check_finite", "misshapen", "released"]
 

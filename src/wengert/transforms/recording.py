@@ -15,8 +15,9 @@ from wengert.core.stores import called
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.core.trace import next_level
 from wengert.errors import DtypeError, ShapeError, describe
+from wengert.traces.nodes import Node
 from wengert.traces.sweep import sweep
-from wengert.traces.tape import Node, Tape, make_leaf
+from wengert.traces.tape import Tape, make_leaf
 from wengert.transforms.boundary import (
     alive_result,
     as_given,

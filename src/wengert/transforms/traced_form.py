@@ -23,7 +23,8 @@ from wengert.core.views import current, resolved
 from wengert.native.entry import Entry
 from wengert.native.kinds import Kind
 from wengert.traces.modes import recording
-from wengert.traces.tape import Tape, new_record
+from wengert.traces.nodes import new_record
+from wengert.traces.tape import Tape
 from wengert.transforms.boundary import Narrowed
 from wengert.transforms.recording import Recording
 from wengert.transforms.tracing import as_function, trace_function
