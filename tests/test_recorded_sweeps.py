@@ -134,6 +134,7 @@ ON_PIECES = {
     "where of both": lambda x: np.where(np.array([[True], [False]]), x, np.ones((4, 1, 1))),
     "clip": lambda x: np.clip(x, 1.0, 4.0),
     "partition": lambda x: np.partition(x, 1),
+    "broadcast": lambda x: x + np.ones((4, 1, 3)),
 }
 
 

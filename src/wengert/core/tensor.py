@@ -46,6 +46,7 @@ __all__ = [
     "make_tensor",
     "new_tensor",
     "raw",
+    "seen",
     "unwrapped",
     "wrapped_constant",
     "wrapped_constants",
@@ -645,6 +646,16 @@ def is_staged(value: Any) -> bool:
             return True
         value = trace.below(value)
     return False
+
+
+def seen(value: Any) -> Any:
+    """Return the array at the bottom of a value, of all lanes, for rules that choose by it; None if there is none yet.
+
+    >>> import wengert as wg
+    >>> seen(wg.tensor([1.0], requires_grad=True))
+    array([1.])
+    """
+    return value if type(value) is not Tensor else None if is_staged(value) else raw(value)
 
 
 def restore(value: Any, state: Any) -> Tensor:

@@ -16,7 +16,7 @@ from wengert.core.choose import chosen as select
 from wengert.core.declare import constant, elementwise, opaque
 from wengert.core.dispatch import apply, at_once
 from wengert.core.kinds import Elementwise
-from wengert.core.tensor import unwrapped
+from wengert.core.tensor import seen, unwrapped
 from wengert.native.elementwise import shared
 
 LN2 = np.log(2.0)
@@ -69,6 +69,8 @@ def power_base(t: Any, _out: Any, x: Any, y: Any) -> Any:
 
 def power_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
     """Differentiate x**y by y: x**y log x, which tends to 0 for x = 0 and y > 0."""
+    if isinstance(x, int | float) and x > 0:
+        return (t * out) * np.log(x)
     known = (x == 0) & (y >= 0)
     return np.where(known, 0.0, (t * out) * np.log(np.where(known, 1.0, x)))
 
@@ -142,7 +144,7 @@ logistic: Elementwise = elementwise("logistic", logistic_value, d=logistic_rule)
 
 def portion(t: Any, x: Any, y: Any, base: int, sign: int) -> Any:
     """Return the part of t that x (sign 1) or y (sign -1) has in b**x + b**y; equal ones where both are infinite."""
-    known = unwrapped(x)  # large arrays come as Tensors
+    known = seen(x)
     if type(known) is np.ndarray and known.dtype.kind == "f" and largest(known) < np.inf:
         return t * at_once(logistic, x - y, base=base, sign=sign)
     tied = (x == y) & np.isinf(x)

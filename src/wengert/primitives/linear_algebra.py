@@ -17,7 +17,7 @@ from wengert.core.dispatch import apply
 from wengert.core.form import Reduction
 from wengert.core.primitive import Primitive
 from wengert.core.routine import Routine
-from wengert.core.tensor import Tensor
+from wengert.core.tensor import seen
 from wengert.primitives.contractions import conj, mismatched
 from wengert.primitives.reductions import restore_axes
 
@@ -48,7 +48,8 @@ def vjp_norm(ct: Any, out: Any, x: Any, *, order: Any, axis: Axis, keepdims: boo
 def times_slope(t: Any, out: Any, x: Any, order: Any) -> Any:
     """Return t times the partials of a norm by the elements."""
     if order in (None, 2, "fro", "f"):
-        if type(x) is np.ndarray and type(out) is not Tensor and out.all():
+        known = seen(out)
+        if known is not None and known.all():
             return t * (conj(x) / out)
         return np.where(out == 0, 0.0, t * (conj(x) / np.where(out == 0, 1.0, out)))
     zero = (x == 0) | (out == 0)

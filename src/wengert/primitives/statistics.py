@@ -17,6 +17,7 @@ from wengert.core.declare import elementwise, opaque
 from wengert.core.dispatch import apply
 from wengert.core.form import Reduction
 from wengert.core.primitive import Primitive
+from wengert.core.tensor import seen
 from wengert.primitives.reductions import (
     ADD,
     Axes,
@@ -67,8 +68,12 @@ def deviations(x: Any, center: Any, mask: Any, axis: Axes, skipna: bool) -> tupl
         finite = ~np.isnan(x)
         mask = finite if mask is None else finite & mask
     if mask is None:
-        center = np.mean(x, axis=axis, keepdims=True) if center is None else center
-        return x - center, count_along(x.shape, axis)
+        count = count_along(x.shape, axis)
+        if center is None and type(x) is np.ndarray and x.dtype.char == "d" and count:  # in half of the time
+            center = ADD(x, axis, None, None, True) / count
+        elif center is None:
+            center = np.mean(x, axis=axis, keepdims=True)
+        return x - center, count
     count = count_along(x.shape, axis, mask)
     if center is None:
         center = np.sum(np.where(mask, x, 0.0), axis=axis, keepdims=True) / count
@@ -132,6 +137,9 @@ def dispersion_jvp(
 
 def by_twice(t: Any, out: Any) -> Any:
     """Return t / (2 out), and 0 where out is 0: the derivative of the root, and what is chosen for it there."""
+    known = seen(out)
+    if known is not None and (known > 0).all():
+        return t / (2 * out)
     varies = out > 0
     return np.where(varies, t / (2 * np.where(varies, out, 1.0)), 0.0)
 

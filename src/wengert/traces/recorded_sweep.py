@@ -19,6 +19,7 @@ from wengert.core.tensor import Tensor, make_tensor
 from wengert.core.transposed import factor_of, slope_of, transposition
 from wengert.core.watch import WATCHES
 from wengert.primitives.elementwise import passed
+from wengert.primitives.shapes import broadcast_to
 from wengert.traces.lifting import lifted, lifted_output
 from wengert.traces.nodes import CREATED, RELEASED, Binary, LargeBinary, LargeUnary, Node, Record, Single, Unary
 from wengert.traces.parts import Gathered, Part
@@ -104,9 +105,10 @@ class RecordedSweep(Sweep):
         for parent, rule in zip((node.left, node.right), primitive.rules, strict=True):
             if parent is not None and rule is not None:
                 c = ct if rule is passed else rule(ct, out, x, y)
-                if c.shape != parent.shape:
-                    c = unbroadcast(c, parent.shape)
-                self.add(parent, c, False)
+                if c.shape == parent.shape:
+                    self.add(parent, c, False)
+                else:
+                    self.sum_up(node, parent, c)
 
     @discreet
     @speaks_for("node")
@@ -178,6 +180,14 @@ class RecordedSweep(Sweep):
         derived, derived_params = transposition(primitive, Aval(parent.shape, parent.dtype), params, constants)
         self.hand_on(node, parent, out, derived, derived_params, ct, primitive.fresh)
         return True
+
+    def sum_up(self, node: Binary, parent: Node, ct: Any) -> None:
+        """Sum a cotangent over the axes along which an operand was broadcast: one operation, too."""
+        if ct.shape != node.shape or not self.has_at_hand(ct, ()):
+            self.add(parent, unbroadcast(ct, parent.shape), False)
+            return
+        derived, params = transposition(broadcast_to, Aval(parent.shape, ct.dtype), {"shape": node.shape}, ())
+        self.hand_on(node, parent, unbroadcast(ct._value, parent.shape), derived, params, ct, True)
 
     def pull_slopes(
         self, node: Single | Record, ct: Any, out: Any, operands: Sequence[Any], parents: Sequence[Node | None]
