@@ -120,6 +120,19 @@ def test_elements_of_all_dtypes(executable: str, call: Any) -> None:
 
 
 @pytest.mark.parametrize("executable", EXECUTABLES)
+def test_what_is_computed_rarely_leaves_whole_registers_alone(call: Any) -> None:
+    """Results of 16 bytes beside vectors of 32: where LLVM clears the upper halves of registers, it must not."""
+
+    def function(single: Any, double: Any) -> tuple[Any, Any]:
+        return double + 1.0, single**-0.7
+
+    for n in (3, 4, 7, 64):
+        double = np.resize([0.5, -0.0, np.inf], n)
+        args = [double.astype(np.float32), double]
+        require_same(trace(function)(*args), args, call)
+
+
+@pytest.mark.parametrize("executable", EXECUTABLES)
 def test_programs(executable: str, call: Any) -> None:
     failures = Failures()
     for name, way in own(some_of(list(itertools.product(PROGRAMS, WAYS)), "programs"), executable):

@@ -29,6 +29,8 @@ Dtype = np.dtype[np.generic]
 RARE = ".rare"
 CAREFUL = "intel_ocl_bicc"
 """A convention by which half of the vector registers, the upper ones, are left alone by what is called."""
+WHOLE_REGISTERS = "-vzeroupper"
+"""Makes that true with AVX2: else LLVM clears the upper halves of all 16 registers where a result has 16 bytes."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,10 @@ def rare_function(form: Specialisation, expression: Expression) -> Function:
     parameters = tuple(f"x{n}" for n in range(expression.arity))
     kinds = [in_register(o.dtype) for o in expression.operations if o.name == "argument"]
     signature = Signature(returns, tuple(like(form.kind, scalar) for scalar in kinds))
-    return Function(form.text, signature, body, parameters, rare=True, convention=CAREFUL if form.target.is_x86 else "")
+    if not form.target.is_x86:
+        return Function(form.text, signature, body, parameters, rare=True)
+    able = ",".join(filter(None, (form.target.features, WHOLE_REGISTERS)))
+    return Function(form.text, signature, body, parameters, rare=True, convention=CAREFUL, features=able)
 
 
 @functools.cache

@@ -27,6 +27,7 @@ class Function:
         parameters: their names, if they are not those of the Python function that writes the body.
         rare: whether it is called so rarely that its callers keep nothing in memory for its sake.
         convention: LLVM's name of how it is called, which says what registers it leaves alone; none for the usual one.
+        features: what its processor can do, as LLVM lists it, if that is not what is said for the whole program.
     """
 
     name: str
@@ -35,11 +36,18 @@ class Function:
     parameters: tuple[str, ...] = ()
     rare: bool = False
     convention: str = ""
+    features: str = ""
 
     @property
     def head(self) -> str:
         """Its convention, type and name, as definitions and calls have them."""
         return f"{self.convention} {self.signature.returns} @{self.name}".lstrip()
+
+    @property
+    def attributes(self) -> str:
+        """What stands behind its parameters in definitions."""
+        rare = " cold noinline" if self.rare else ""
+        return f'{rare} "target-features"="{self.features}"' if self.features else rare
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def written(function: Function | Table, exported: Sequence[Function]) -> tuple[s
         b = Builder(VOID)
         values = listed([b.constant(function.scalar, value) for value in function.values])
         return f"@{function.name} = internal constant [{len(function.values)} x {function.scalar}] [{values}]\n", []
-    signature, attributes = function.signature, " cold noinline" if function.rare else ""
+    signature, attributes = function.signature, function.attributes
     if function.body is None:
         return f"declare {function.head}({listed(signature.parameters)}){attributes}\n", []
     b = Builder(signature.returns)
