@@ -1,19 +1,23 @@
 """Starting: what a process pays for a function that an earlier process has compiled.
 
 Each round starts some processes, of which the least processor time of each phase counts. `beyond tracing` is the sum of
-those after tracing: `modules` are imported, code is looked up by the graph and loaded, and called.
+those after tracing: `modules` are imported, code is looked up by the graph and loaded, and called. A checkout's sources
+are looked at one by one, since somebody may have changed them, which takes 0.7 ms; of an installed package, its list.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,19 +44,23 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], Sequence[tuple[float, float]], int
 def cases(threads: int) -> Iterator[Case]:
     """Yield the cases; threads do not matter here."""
     for name in EXAMPLES:
-        yield Case(name, 1, functools.partial(program_of, name), rounds=7, budget=60.0)
+        for place in ("installed", "checkout"):
+            prepare = functools.partial(program_of, name, place)
+            yield Case(f"{name}, {place}", 1, prepare, rounds=7, budget=60.0)
 
 
-def program_of(name: str, library: str) -> Program | None:
+def program_of(name: str, place: str, library: str) -> Program | None:
     """Return a program that starts processes; the first of all has nothing to find and is not counted."""
     if library != "wengert":
         return None
     folder = tempfile.TemporaryDirectory()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    if place == "installed":
+        environment["PYTHONPATH"] = os.pathsep.join([installed(Path(folder.name)), environment.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "benchmarks.starting", name]
 
     def started() -> Times:
-        settings = environment | {"WENGERT_CACHE": folder.name, "WENGERT_NATIVE": "1"}
+        settings = environment | {"WENGERT_CACHE": os.path.join(folder.name, "kept"), "WENGERT_NATIVE": "1"}
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=settings)
         found: Times = json.loads(done.stdout)
         return found
@@ -63,6 +71,18 @@ def program_of(name: str, library: str) -> Program | None:
 
     started()
     return program
+
+
+def installed(folder: Path) -> str:
+    """Put the package below a folder as installers do, with the list that they write; return where to import from."""
+    found = importlib.util.find_spec("wengert")
+    assert found is not None
+    assert found.origin is not None
+    site = folder / "site-packages"
+    shutil.copytree(Path(found.origin).parent, site / "wengert", ignore=shutil.ignore_patterns("__pycache__"))
+    (site / "wengert-0.dist-info").mkdir()
+    (site / "wengert-0.dist-info" / "RECORD").write_text("wengert/__init__.py,,\n")
+    return str(site)
 
 
 def phases(name: str) -> Times:

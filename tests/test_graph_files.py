@@ -19,7 +19,9 @@ import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.base import Fixed
 from tests.samples.running import LOOKING, over
-from wengert.control import cond, fori_loop, scan, while_loop
+from wengert.control.cond import cond
+from wengert.control.scan import scan
+from wengert.control.while_loop import fori_loop, while_loop
 from wengert.core.contraction import Contraction
 from wengert.core.form import Reduction
 from wengert.core.graph import Equation, Graph, Variable

@@ -23,8 +23,10 @@ from wengert.compile.dead import eliminate_dead
 from wengert.compile.inline import inline_calls
 from wengert.compile.passes import BEFORE_LOWERING, PIPELINE, inlined, simplified
 from wengert.compile.simplify import REWRITES, simplify
-from wengert.control import cond, scan, while_loop
 from wengert.control.call import primitive as declared_call
+from wengert.control.cond import cond
+from wengert.control.scan import scan
+from wengert.control.while_loop import while_loop
 from wengert.core.aval import aval_of
 from wengert.core.checking import check
 from wengert.core.graph import Equation, Graph, Variable, evaluate

@@ -82,15 +82,18 @@ __all__ = [
 _REVERSE = ("elementwise_grad", "grad", "stop_gradient", "value_and_grad", "vjp")
 _JACOBIAN = ("hessian", "hvp", "jacfwd", "jacobian", "jacrev", "linearize")
 _ON_FIRST_USE = {
-    **dict.fromkeys(("call", "cond", "fori_loop", "scan", "switch", "while_loop"), "wengert.control"),
+    **dict.fromkeys(("cond", "switch"), "wengert.control.cond"),
+    **dict.fromkeys(("fori_loop", "while_loop"), "wengert.control.while_loop"),
     **dict.fromkeys(_REVERSE, "wengert.transforms.reverse"),
     **dict.fromkeys(_JACOBIAN, "wengert.transforms.jacobian"),
+    "call": "wengert.control.call",
     "checkpoint": "wengert.transforms.checkpointing",
     "custom_rule": "wengert.transforms.custom_rule",
     "explain": "wengert.explanation",
     "visualize": "wengert.visualization",
     "jit": "wengert.transforms.jit",
     "jvp": "wengert.transforms.forward",
+    "scan": "wengert.control.scan",
     "taylor": "wengert.transforms.taylor",
     "vmap": "wengert.transforms.batching",
 }
