@@ -32,7 +32,7 @@ from tests.test_generated_modes import (
 )
 from wengert.errors import DtypeError
 
-GAUGES = {"eigh", "svd", "scipy_eigh", "scipy_qr", "scipy_svd"}
+GAUGES = {"eigh", "svd", "relative_eigh", "scipy_eigh", "scipy_qr", "scipy_svd"}
 """Primitives that have complex samples of their own, which do not depend on the phases of vectors."""
 OF_REAL_NUMBERS = {
     *("beta_density", "betainc_by_shapes", "gamma_density", "gammainc_by_shape", "zeta_derivative"),

@@ -190,6 +190,45 @@ def test_repeated_eigenvalues_of_square_matrices_are_found_by_the_errors_of_thei
         assert np.isfinite(wg.grad(lambda a: np.sum(np.linalg.eig(a)[1][0].real))(distinct)).all()
 
 
+def test_eigenvalues_relative_to_a_matrix_in_every_mode() -> None:
+    generator = np.random.default_rng(5)
+    real, imaginary, other = generator.normal(size=(3, 4, 4))
+    z = real + 1j * imaginary
+    a, b = z @ np.conj(z.T), other @ other.T + np.eye(4)
+    w, v = wsl.eigh(a, b)
+    np.testing.assert_allclose(np.conj(v.T) @ b @ v, np.eye(4), atol=1e-12)
+
+    def loss(a: Any, b: Any) -> Any:
+        w, v = wsl.eigh(a, b)
+        return np.sum(np.abs(v[0]) ** 2 * np.sin(w)) + np.sum(w**2)
+
+    def same(x: Any, b: Any) -> Any:
+        half = np.linalg.cholesky(b)
+        return loss_of_one(wsl.solve_triangular(half, wsl.solve_triangular(half, x, lower=True).T, lower=True).T, half)
+
+    def loss_of_one(c: Any, half: Any) -> Any:
+        w, v = np.linalg.eigh(c)
+        v = wsl.solve_triangular(half, v, lower=True, trans="T")
+        return np.sum(np.abs(v[0]) ** 2 * np.sin(w)) + np.sum(w**2)
+
+    check_grads(lambda x, b: loss((x + x.T) / 2, (b + b.T) / 2), (a.real, b), order=2)
+    for found, right in zip(
+        wg.grad(lambda x, b: loss(symmetric(x), symmetric(b)), argnums=(0, 1))(a.real, b),
+        wg.grad(lambda x, b: same(symmetric(x), symmetric(b)), argnums=(0, 1))(a.real, b),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-10)
+    for found in wg.vmap(wg.grad(loss, argnums=(0, 1)))(np.stack([a, a]), np.stack([b, b])):
+        np.testing.assert_allclose(found[0], found[1])
+    np.testing.assert_allclose(wg.jit(wg.grad(loss))(a, b), wg.grad(loss)(a, b), rtol=1e-10)
+    lowest = wg.grad(lambda b: wsl.eigvalsh(a, b)[0])(b)
+    first = v.numpy()[:, 0]
+    outer = -w.numpy()[0] * np.outer(first, np.conj(first)).real
+    np.testing.assert_allclose(lowest, np.tril(outer, -1) * 2 + np.diag(np.diag(outer)), rtol=1e-9)
+    repeated = wg.grad(lambda b: np.sum(wsl.eigh(np.eye(3), b, eigvals_only=True) ** 2))(2 * np.eye(3))
+    np.testing.assert_allclose(repeated, -np.eye(3) / 4, atol=1e-12)
+
+
 GAUGE = {
     "some of them": lambda a: np.sum(WEIGHTS[:2, :2] * np.linalg.eigh(symmetric(a))[1][:2, :1]),
     "singular vectors": lambda a: np.sum(WEIGHTS[:, :2] * np.linalg.svd(a)[0][:, 1:]),
@@ -343,7 +382,11 @@ def test_scipys_functions_do_not_lose_gradients() -> None:
         (lambda: wsl.expm(np.ones((2, 3))), "expm: shape (2, 3); square matrices along the last two axes are needed."),
         (lambda: wsl.lu(np.ones(3)), "lu: shape (3,); matrices along the last two axes are needed. Reshape it."),
         (lambda: wsl.qr(np.eye(2), pivoting=True), "qr: pivoting=True; 'full', 'r' or 'economic' without pivoting is"),
-        (lambda: wsl.eigh(np.eye(2), np.eye(2)), "eigh: b=array([[1., 0.],"),
+        (lambda: wsl.eigh(np.eye(2), np.eye(2), type=2), "eigh: type=2; its default is needed"),
+        (
+            lambda: wsl.solve(np.eye(2), np.ones(2), assume_a="banded"),
+            "solve: assume_a='banded'; its default is needed",
+        ),
         (lambda: wsl.solve(np.eye(2), np.ones(3)), "solve: shape (3,) on the right of 2 equations; as many elements,"),
         (
             lambda: wsl.solve_sylvester(np.eye(2), np.eye(2), np.ones((3, 2))),

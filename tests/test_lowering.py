@@ -155,7 +155,7 @@ ROUTINES = {
     ),
     *("cholesky", "scipy_cholesky", "solve_triangular", "cho_solve", "eigh", "eigvalsh", "eig", "eigvals"),
     *("svd", "svdvals", "divided", "cluster_share", "sensitivity_of_eigenvalues", "qr", "qr_r", "pinv", "lstsq"),
-    *("residuals_of_full_rank",),
+    *("residuals_of_full_rank", "relative_eigh", "relative_eigvalsh"),
     *("lu", "lu_factor", "permutation", "lu_solve", "scipy_svd", "scipy_svdvals", "scipy_eigh", "scipy_eigvalsh"),
     *(
         "scipy_eig",

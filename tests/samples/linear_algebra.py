@@ -48,6 +48,11 @@ def definite(*shape: int) -> np.ndarray:
     return x @ x.swapaxes(-1, -2) + 2 * np.eye(shape[-1]) + np.triu(normal(*shape, seed=2), 1)
 
 
+def spread(n: int) -> np.ndarray:
+    """Return a positive definite matrix whose eigenvalues differ."""
+    return np.diag(2.0 ** np.arange(n)) + 0.2
+
+
 def hermitian(n: int) -> np.ndarray:
     """Return a positive definite complex matrix."""
     x = complexes(n, n)
@@ -205,10 +210,15 @@ scipys: list[Sample] = [
     sample("scipy_svdvals", of_scipy("svdvals"), normal(2, 3), order=1),
     sample("scipy_eigh", of_scipy("eigh", turned_back), definite(3, 3).T.copy(), lower=False, order=1),
     sample("scipy_eigvalsh", of_scipy("eigvalsh"), definite(2, 2), order=1),
+    sample("relative_eigh", of_scipy("eigh", turned_back), definite(3, 3), spread(3)),
+    sample("relative_eigh", of_scipy("eigh", turned_back), definite(3, 3).T.copy(), spread(3), lower=False, order=1),
+    sample("relative_eigvalsh", of_scipy("eigvalsh"), definite(2, 2), spread(2)),
     sample("scipy_inv", of_scipy("inv"), triangle(3), order=1),
     sample("scipy_det", of_scipy("det"), triangle(3), order=1),
     sample("scipy_solve", of_scipy("solve"), triangle(3), normal(3), order=1),
     sample("scipy_solve", of_scipy("solve"), triangle(2), normal(2, 2), assume_a="gen", order=1),
+    sample("scipy_solve", of_scipy("solve"), definite(2, 2), normal(2), assume_a="pos", lower=True, order=1),
+    sample("scipy_solve", of_scipy("solve"), definite(2, 2).T.copy(), normal(2, 2), assume_a="sym", order=1),
     sample("scipy_norm", of_scipy("norm", lambda found: found * np.ones(2)), normal(3), order=1),
     sample("scipy_eig", of_scipy("eig"), complexes(2, 2), order=1),
     sample("scipy_eigvals", of_scipy("eigvals"), complexes(2, 2), order=1),

@@ -58,11 +58,14 @@ def evaluate_det(a: Any, *, check_finite: bool) -> Any:
     return linalg.det(a, check_finite=check_finite)
 
 
-def evaluate_solve(a: Any, b: Any, *, check_finite: bool) -> Any:
+def evaluate_solve(a: Any, b: Any, *, check_finite: bool, assume_a: str | None = None, lower: bool = False) -> Any:
     """Evaluate `scipy.linalg.solve`, of matrices on the right."""
     from scipy import linalg
 
-    return over_stacks(lambda a, b: linalg.solve(a, b, check_finite=check_finite), (2, 2), a, b)
+    def solve(a: Any, b: Any) -> Any:
+        return linalg.solve(a, b, lower=lower, check_finite=check_finite, assume_a=assume_a)
+
+    return over_stacks(solve, (2, 2), a, b)
 
 
 def evaluate_norm(x: Any, *, order: Any, axis: Any, keepdims: bool) -> Any:

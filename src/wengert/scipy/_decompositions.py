@@ -11,8 +11,9 @@ from wengert.core.dispatch import apply, implements
 from wengert.core.tensor import raw
 from wengert.errors import UsageError, describe
 from wengert.numpy._linalg import with_residuals
-from wengert.primitives import counterparts, orthogonal
+from wengert.primitives import counterparts, orthogonal, relative_eigenvalues
 from wengert.primitives import lu as factors
+from wengert.primitives.matrices import hermitian_from
 from wengert.scipy._operands import array, known, matrices, of_columns, square, system
 
 __all__: list[str] = []
@@ -110,6 +111,11 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
     return apply(counterparts.svdvals, matrices("svdvals", a), check_finite=bool(check_finite))
 
 
+HERMITIAN = ("pos", "positive definite", "her", "hermitian")
+SYMMETRIC = ("sym", "symmetric")
+"""Structures of matrices of which one triangle is read."""
+
+
 def ordinary(name: str, options: dict[str, Any]) -> None:
     """Refuse options that are not at their defaults."""
     for option, value in options.items():
@@ -136,11 +142,14 @@ def eigh(
     """Return eigenvalues and eigenvectors of a Hermitian matrix; see `scipy.linalg.eigh`.
 
     Raises:
-        UsageError: of a generalised problem, of subsets, and of drivers.
+        UsageError: of a generalised problem of another type than 1, of subsets, and of drivers.
     """
-    options = {"b": b, "subset_by_index": subset_by_index, "subset_by_value": subset_by_value, "driver": driver}
-    ordinary("eigh", options)
+    options = {"subset_by_index": subset_by_index, "subset_by_value": subset_by_value, "driver": driver}
+    ordinary("eigh", {**options, "type": None if b is None or type == 1 else type})
     x, params = square("eigh", a), {"uplo": "L" if lower else "U", "check_finite": bool(check_finite)}
+    if b is not None:
+        found = relative_eigenvalues.relative_eigvalsh if eigvals_only else relative_eigenvalues.relative_eigh
+        return apply(found, x, square("eigh", b), **params)
     return apply(counterparts.eigvalsh, x, **params) if eigvals_only else apply(counterparts.eigh, x, **params)
 
 
@@ -179,12 +188,17 @@ def solve(
     """Return the solution of a linear system; see `scipy.linalg.solve`.
 
     Raises:
-        UsageError: of a matrix with a structure, for which there are functions of their own.
+        UsageError: of a triangular or banded matrix, for which there are functions of their own.
     """
-    ordinary("solve", {"assume_a": None if assume_a in ("gen", "general") else assume_a, "transposed": transposed})
     x = square("solve", a)
+    options: dict[str, Any] = {"check_finite": bool(check_finite)}
+    if assume_a in HERMITIAN or (assume_a in SYMMETRIC and x.dtype.kind != "c"):
+        x = hermitian_from(x, "L" if lower else "U")
+        options |= {"assume_a": assume_a, "lower": bool(lower)}
+        assume_a = None
+    ordinary("solve", {"assume_a": None if assume_a in ("gen", "general") else assume_a, "transposed": transposed})
     right = system("solve", x.shape[-1], b)
-    return of_columns(lambda y: apply(counterparts.solve, x, y, check_finite=bool(check_finite)), right)
+    return of_columns(lambda y: apply(counterparts.solve, x, y, **options), right)
 
 
 @implements(scipy.linalg.eig)
