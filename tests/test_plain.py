@@ -306,6 +306,19 @@ def test_in_place_operators_write_into_no_memory_that_somebody_relies_on() -> No
     np.testing.assert_array_equal(w.grad, [2.0, 4.0, 4.0])
 
 
+def test_parts_without_axes_are_written_to_in_place() -> None:
+    x = wg.tensor(np.ones(3))
+    part = x[..., 0]
+    part += 1.0
+    shown = x.numpy()  # so that the next write takes another buffer
+    x *= 3.0
+    part += 1.0
+    part *= x[1]
+    np.testing.assert_array_equal(shown, [2.0, 1.0, 1.0])
+    np.testing.assert_array_equal(x, [21.0, 3.0, 3.0])
+    assert part == 21.0
+
+
 def test_numbers_are_written_at_any_index() -> None:
     given = np.zeros((3, 4))
     x, views = wg.tensor(given), []

@@ -335,13 +335,11 @@ def results_of(out: tuple[Any, ...], values: Sequence[Any]) -> Any:
 
 def is_shared(owner: Any, values: Sequence[Any]) -> bool:
     """Tell whether the owner of the memory of a window may be an operand; None stands for what is no window."""
-    if owner is None:
-        return False
+    if type(owner) is not ndarray:
+        return owner is not None  # as_strided puts an object between
     for x in values:
-        if x is owner or type(owner) is not ndarray:  # as_strided puts an object between
-            return True
         if type(x) is ndarray:
-            if x.base is owner:
+            if x is owner or x.base is owner:
                 return True
         elif type(x) not in SIMPLE and is_shared(owner, x):
             return True

@@ -36,6 +36,9 @@ def overwriting(compute: Operator, otherwise: Operator) -> Operator:
     """
 
     def operate(target: Tensor, other: Any) -> Any:
+        trace = target._trace
+        if (trace is not None and trace is not ALIAS) or WATCHES or SHARES:
+            return otherwise(target, other)
         kind = type(other)
         if kind is Tensor:
             y = other._value if other._trace is None else array_of(other)
@@ -43,23 +46,22 @@ def overwriting(compute: Operator, otherwise: Operator) -> Operator:
             y = other if other.dtype.kind in REAL else None
         else:
             y = other if kind is float or kind is int else None
-        if y is None or WATCHES or SHARES:
+        if y is None:
             return otherwise(target, other)
-        buffer, trace = target._value, target._trace
+        buffer = target._value
         if trace is None:
             if target._kept or type(buffer) is not ndarray:
                 return otherwise(target, other)
         else:
-            if trace is not ALIAS:
-                return otherwise(target, other)
             view, base = buffer, buffer.base
             buffer = base._value
             if base._trace is not None or buffer is not view.base_value or not may_overwrite(buffer, base._kept):
                 return otherwise(target, other)
+            found = view.found
+            buffer = found._value if type(found) is Tensor else found
+            if type(buffer) is not ndarray:
+                return otherwise(target, other)
             base._mutated = True
-            buffer = view.found
-            if type(buffer) is Tensor:
-                buffer = buffer._value
         if buffer.size >= LARGE and SHARING.threads > 1:  # who tell of conditions when all is computed
             return otherwise(target, other)
         try:

@@ -35,6 +35,7 @@ ndarray = np.ndarray
 DIRECT = frozenset({float, int, np.float64, ndarray})
 """Types of what most writes put into an array, which NumPy takes as it is."""
 WHOLE = slice(None)
+PLACES = np.dtype(np.intp)
 reshaped = single_function(reshape)
 _getframe = sys._getframe
 
@@ -209,10 +210,18 @@ def gathering_index(index: Any) -> tuple[Any, ...] | None:
     """Return an index with ndarrays of integers or booleans as a tuple; None if it is anything else."""
     entries = index if type(index) is tuple else (index,)
     for entry in entries:
-        if type(entry) is ndarray:  # as in `is_array_index`
-            if entry.dtype.kind not in "iub" or not entry.ndim:
+        kind = type(entry)
+        if kind is ndarray:  # as in `is_array_index`
+            if (entry.dtype is not PLACES and entry.dtype.kind not in "iub") or not entry.ndim:
                 return None
-        elif not is_basic(entry):
+        elif kind is slice:  # as in `is_basic`
+            if (
+                ((bound := entry.start) is not None and type(bound) is not int)
+                or ((bound := entry.stop) is not None and type(bound) is not int)
+                or ((bound := entry.step) is not None and type(bound) is not int)
+            ):
+                return None
+        elif kind is not int and entry is not None and entry is not Ellipsis:
             return None
     return entries
 
