@@ -62,8 +62,8 @@ def overwriting(compute: Operator, otherwise: Operator) -> Operator:
             if type(buffer) is not ndarray:
                 return otherwise(target, other)
             base._mutated = True
-        if buffer.size >= LARGE and SHARING.threads > 1:  # who tell of conditions when all is computed
-            return otherwise(target, other)
+        if buffer.size >= LARGE and SHARING.threads > 1 and buffer.flags.c_contiguous:
+            return otherwise(target, other)  # threads tell of conditions when all is computed
         try:
             if buffer.size > FEW:
                 once(compute, buffer, y)
