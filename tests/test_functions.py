@@ -46,9 +46,8 @@ def test_special_values_are_numpys(name, dtype):
         if name == "ldexp":  # of whole numbers
             arguments[1] = np.nan_to_num(np.rint(arguments[1]))
         expected = np.asarray((SPECIAL.get(name) or getattr(np, name))(*arguments), dtype)
-        if name == "lgamma":  # SciPy has other values for the smallest numbers and minus infinity than C
+        if name == "lgamma":  # SciPy has other values for the smallest numbers than C
             expected = np.where(np.abs(arguments[0]) < limits.smallest_normal, -np.log(np.abs(arguments[0])), expected)
-            expected = np.where(arguments[0] == -np.inf, np.inf, expected)
         if name == "expit":  # SciPy has 0 for single precision below -88
             expected = np.where(arguments[0] == -100, np.exp(arguments[0]), expected)
         scale = np.maximum(np.abs(expected), 1) if name == "lgamma" else np.abs(expected)

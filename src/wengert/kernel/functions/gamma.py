@@ -67,7 +67,8 @@ def lgamma_negative(b: Builder, x: Term) -> Term:
     """Return log |gamma(x)| = log |pi / sin(pi x)| - lgamma(1 - x), x < 0."""
     sin, _, _ = sine_and_cosine_of_turns(b, -x)
     found = -log(b, sin * (1 / math.pi)) - lgamma_positive(b, 1 - x)
-    return b.select(sin > 0, found, math.inf)  # where sin is NaN, x is infinite
+    endless = b.select(sin.equals(sin), math.inf, -math.inf)  # where sin is NaN, x is infinite: SciPy's value
+    return b.select(sin > 0, found, endless)
 
 
 def lgamma(b: Builder, x: Term) -> Term:
