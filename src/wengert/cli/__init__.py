@@ -217,11 +217,11 @@ def run_grad(options: Any) -> int:
 
 def run_compare(options: Any) -> int:
     """Compare the ways to a derivative."""
-    from wengert.cli.commands import running
+    from wengert.cli.commands import errors_begin_with
     from wengert.cli.derivatives import compared
     from wengert.cli.formulas import Formula
 
-    with running("compare"):
+    with errors_begin_with("compare"):
         show(compared(Formula(options.formula, options.variables)))
     return 0
 
@@ -238,10 +238,10 @@ def show(found: Any) -> None:
 
 def run_graph(options: Any) -> int:
     """Draw the graph of a function."""
-    from wengert.cli.commands import running
+    from wengert.cli.commands import errors_begin_with
     from wengert.cli.graphs import graph_of, write
 
-    with running("graph"):
+    with errors_begin_with("graph"):
         graph = graph_of(options.function, options.shapes, options.gradient)
         path = options.output or f"{options.function.rpartition(':')[2]}.html"
         title = f"gradient of {options.function}" if options.gradient else options.function
@@ -252,10 +252,10 @@ def run_graph(options: Any) -> int:
 
 def run_profile(options: Any) -> int:
     """Time the parts of a function."""
-    from wengert.cli.commands import running
+    from wengert.cli.commands import errors_begin_with
     from wengert.cli.graphs import profile_of
 
-    with running("profile"):
+    with errors_begin_with("profile"):
         print(profile_of(options.function, options.shapes, options.gradient, options.calls))
     return 0
 

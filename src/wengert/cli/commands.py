@@ -8,13 +8,13 @@ from contextvars import ContextVar
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["running", "unusable"]
+__all__ = ["errors_begin_with", "unusable"]
 
 COMMAND = ContextVar("COMMAND", default="wengert grad")
 
 
 @contextmanager
-def running(command: str) -> Iterator[None]:
+def errors_begin_with(command: str) -> Iterator[None]:
     """Let errors begin with a command meanwhile."""
     token = COMMAND.set(f"wengert {command}")
     try:

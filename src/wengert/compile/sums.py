@@ -16,7 +16,17 @@ from wengert.compile.pointwise import BOOLEAN
 from wengert.compile.scalars import Scalar, convert, operate, select
 from wengert.core.form import Reduction, form_of
 
-__all__ = ["count_nonzero", "logsumexp", "mean", "norm", "reduced", "reduction", "restored", "trace", "variance"]
+__all__ = [
+    "count_nonzero",
+    "logsumexp",
+    "mean",
+    "norm",
+    "reduced",
+    "reduction",
+    "trace",
+    "variance",
+    "with_axes_restored",
+]
 
 
 def reduced(nodes: Nodes, combine: str, x: Access, shape: Shape, axes: Sequence[int]) -> Access:
@@ -85,7 +95,7 @@ def is_safe_factor(x: Access) -> bool:
     return x.node.dtype.kind in "iu" or (x.node.dtype.kind == "f" and 1 <= abs(x.node.value) < np.inf)
 
 
-def restored(x: Access, shape: Shape, axes: Sequence[int]) -> Access:
+def with_axes_restored(x: Access, shape: Shape, axes: Sequence[int]) -> Access:
     """Return a reduction with its axes put back, of one element each."""
     kept = [k for k in range(len(shape)) if k not in axes]
     return x.through(tuple([Index(0) if shape[k] == 1 else Index(0, ((k, 1),)) for k in kept]))
@@ -166,7 +176,7 @@ def reduced_call(call: Call, combine: str, x: Access, extras: Sequence[str] = ("
         x = select(mask, Scalar(call.nodes, x, shape), fill).access
     found = reduced(call.nodes, combine, x, shape, axis)
     if call.params["keepdims"]:
-        found = restored(found, call.out.shape, axis)
+        found = with_axes_restored(found, call.out.shape, axis)
     if "initial" in places:
         start = call.scalar(places["initial"], x.node.dtype)
         found = operate(combine, start, Scalar(call.nodes, found, call.out.shape)).access
@@ -199,7 +209,7 @@ def mean(call: Call) -> Found:
     if len(call.args) > 1:
         counted_mask = call.scalar(1, BOOL, shape)
         count = reduced(call.nodes, "add", convert(counted_mask, call.out.dtype).access, shape, axis)
-        count = restored(count, call.out.shape, axis) if call.params["keepdims"] else count
+        count = with_axes_restored(count, call.out.shape, axis) if call.params["keepdims"] else count
     return call.nodes.point("divide", call.out.dtype, call.out.shape, total, count)
 
 
@@ -220,10 +230,10 @@ def variance(call: Call) -> Found:
     x = Scalar(call.nodes, call.args[0], shape)
     center = reduced(call.nodes, "add", x.access, shape, axis)
     kept = tuple([1 if k in axis else n for k, n in enumerate(shape)])
-    center = restored(center, kept, axis).through(broadcast_map(kept, len(shape)))
+    center = with_axes_restored(center, kept, axis).through(broadcast_map(kept, len(shape)))
     deviation = x - Scalar(call.nodes, center, shape) / float(count)
     total = reduced(call.nodes, "add", (deviation * deviation).access, shape, axis)
-    total = restored(total, call.out.shape, axis) if call.params["keepdims"] else total
+    total = with_axes_restored(total, call.out.shape, axis) if call.params["keepdims"] else total
     found = Scalar(call.nodes, total, call.out.shape) / float(max(count - call.params["ddof"], 0))
     return (operate("sqrt", found) if call.primitive.name == "std" else found).access
 
@@ -235,11 +245,11 @@ def logsumexp(call: Call) -> Found:
         return Refused(f"the parameters {', '.join(call.params)}")
     kept = tuple([1 if k in axis else n for k, n in enumerate(shape)])
     x = call.scalar(0, dtype, shape)
-    top = restored(reduced(call.nodes, "maximum", x.access, shape, axis), kept, axis)
+    top = with_axes_restored(reduced(call.nodes, "maximum", x.access, shape, axis), kept, axis)
     largest = Scalar(call.nodes, top, kept)
     finite = select(operate("absolute", largest) < math.inf, largest, 0)
     there = Scalar(call.nodes, finite.access.through(broadcast_map(kept, len(shape))), shape)
-    total = restored(reduced(call.nodes, "add", operate("exp", x - there).access, shape, axis), kept, axis)
+    total = with_axes_restored(reduced(call.nodes, "add", operate("exp", x - there).access, shape, axis), kept, axis)
     found = finite + operate("log", Scalar(call.nodes, total, kept))
     return reshaped(call.nodes, found.access, kept, call.out.shape)
 

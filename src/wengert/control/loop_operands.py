@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from wengert.control.subgraphs import permuted
 from wengert.core.graph import Graph
 from wengert.core.identity import Composite
-from wengert.core.record import Record
+from wengert.core.record import FieldRecord
 
 __all__ = ["LoopSpec", "Parts", "backward_body", "interleaved", "is_counted", "parts"]
 
@@ -17,7 +17,7 @@ Params = Mapping[str, Any]
 Flags = Sequence[bool]
 
 
-class LoopSpec(Record, Composite):
+class LoopSpec(FieldRecord, Composite):
     """Say what the operands of a loop are, and how its iterations follow each other.
 
     Attributes:

@@ -24,7 +24,7 @@ from wengert.core.numbers import calculated
 from wengert.core.order import order_of, strides_of
 from wengert.core.paths import Step
 from wengert.core.primitive import Primitive
-from wengert.core.record import Record
+from wengert.core.record import FieldRecord
 from wengert.core.rule import misdeclared
 from wengert.errors import GraphError, describe
 
@@ -47,7 +47,7 @@ Shape = tuple[int, ...]
 Steps = list[tuple[Primitive, dict[str, Any]]]
 
 
-class Form(Record):
+class Form(FieldRecord):
     """Say how a primitive runs over its elements; this one says nothing: NumPy evaluates it, lane by lane."""
 
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:

@@ -29,7 +29,7 @@ from wengert.core.label_products import (
     sum_of_two,
     windows,
 )
-from wengert.core.record import Record
+from wengert.core.record import FieldRecord
 
 __all__ = ["Labels", "Relation", "labelled"]
 
@@ -40,7 +40,7 @@ WORTH_A_PATH = 100_000
 """Products from which the search for a path through three operands or more, some 50 microseconds, pays."""
 
 
-class Relation(Record):
+class Relation(FieldRecord):
     """Bind three labels by an equation: the sum of sign * label is a constant. What lies outside of an array is zero.
 
     Convolutions have one: the place in the result is that in one sequence plus that in the other.
@@ -69,7 +69,7 @@ class Relation(Record):
         return self.constant * own, {name: -sign * own for name, sign in signs.items()}
 
 
-class Labels(Record, Composite):
+class Labels(FieldRecord, Composite):
     """Describe result[r] = the sum, over all other labels, of the product of operands[i][labels of i].
 
     Attributes:

@@ -17,7 +17,6 @@ __all__ = [
     "Joined",
     "Order",
     "Strides",
-    "arranged",
     "arranged_as",
     "axes_by_stride",
     "axes_in_memory",
@@ -40,6 +39,7 @@ __all__ = [
     "strides_of",
     "strides_of_stack",
     "ways_of",
+    "with_axes_in_memory",
 ]
 
 Strides = tuple[int, ...] | None
@@ -274,10 +274,10 @@ def is_full(x: Any) -> bool:
     return x.size > 1 and not any(n > 1 and stride for n, stride in zip(x.shape, x.strides, strict=True))
 
 
-def arranged(x: Any, axes: Sequence[int]) -> Any:
+def with_axes_in_memory(x: Any, axes: Sequence[int]) -> Any:
     """Return a value whose axes from slowest to fastest are these: itself if they are, without gaps.
 
-    >>> arranged(np.ones((2, 3)), [1, 0]).strides
+    >>> with_axes_in_memory(np.ones((2, 3)), [1, 0]).strides
     (8, 16)
     """
     memory = x if type(x) is np.ndarray else np.asarray(example(x.shape, strides_of(x), x.dtype))
@@ -292,7 +292,7 @@ def arranged_as(x: Any, other: Any) -> Any:
     strides = strides_of(other)
     if strides == strides_of(x) or strides == () or type(strides) is Joined:
         return x
-    return arranged(x, axes_by_stride(strides) if strides else range(x.ndim))
+    return with_axes_in_memory(x, axes_by_stride(strides) if strides else range(x.ndim))
 
 
 def example(shape: Sequence[int], strides: Strides, dtype: Any = np.bool_, fill: Any = None) -> Any:

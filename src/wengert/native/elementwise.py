@@ -190,7 +190,7 @@ def shared(ufunc: np.ufunc) -> Callable[..., Any]:
             if loop is UNKNOWN:
                 loop = loops[dtype] = known_loop(ufunc, dtype)
             if loop is not None:
-                first, second = as_array(x, dtype), (like if y is None else as_array(y, dtype))
+                first, second = operand_array(x, dtype), (like if y is None else operand_array(y, dtype))
                 result = np.empty(like.shape, dtype) if out is None else out
                 raised = sharing.apply(loop[1], first, second, result)
                 if raised == 0 or (raised > 0 and (out is not None or not raised & reported())):
@@ -214,7 +214,7 @@ def known_loop(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[Any, int] | None:
     return loop_of(ufunc, dtype)
 
 
-def as_array(x: Any, dtype: np.dtype[Any]) -> Any:
+def operand_array(x: Any, dtype: np.dtype[Any]) -> Any:
     """Return an operand as an array; Python's numbers take the other operand's dtype."""
     if type(x) is ndarray:
         return x

@@ -15,7 +15,7 @@ from wengert.numpy._naming import documented
 __all__: list[str] = []
 
 
-def plain(value: Any) -> Any:
+def as_ndarray(value: Any) -> Any:
     """Return a Tensor as a read-only ndarray; other values as they are."""
     return value.numpy() if type(value) is Tensor else value
 
@@ -26,7 +26,7 @@ def writing(function: Callable[..., None]) -> None:
     @implements(function)
     @documented(function.__name__, "Write arrays into a file")
     def write(*args: Any, **options: Any) -> None:
-        function(*map(plain, args), **{name: plain(value) for name, value in options.items()})
+        function(*map(as_ndarray, args), **{name: as_ndarray(value) for name, value in options.items()})
 
 
 def reading(function: Callable[..., Any]) -> None:

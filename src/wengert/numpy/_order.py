@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.order import arranged, axes_by_stride, example, is_scalar, strides_of, ways_of
+from wengert.core.order import axes_by_stride, example, is_scalar, strides_of, ways_of, with_axes_in_memory
 from wengert.core.plain import renewed
 from wengert.core.requirements import as_order
 from wengert.core.sharing import part_of
@@ -75,5 +75,5 @@ def laid_as(result: Any, x: Tensor, order: str = "K") -> Any:
     made = [np.empty_like(memory, order=order, shape=result.shape) for memory in layouts_of(x)]  # type: ignore[call-overload]  # the stub wants literals
     axes = {tuple(axes_by_stride(memory.strides)) for memory in made}
     if len(axes) == 1:
-        return arranged(result, axes.pop())
+        return with_axes_in_memory(result, axes.pop())
     return apply(conversion.laid_as, result, apply(barriers.barrier, x), order=order)

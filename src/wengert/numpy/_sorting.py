@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
-from wengert.core.order import arranged
+from wengert.core.order import with_axes_in_memory
 from wengert.core.plain import computed
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor
@@ -211,7 +211,7 @@ def distinct(ar: Any, axis: int | None, equal_nan: bool) -> Any:
     values = np.take(x, first, axis=axis)
     if axis is not None:
         along = normalize_axis_index(axis, x.ndim)
-        values = arranged(values, [along, *(i for i in range(x.ndim) if i != along)])
+        values = with_axes_in_memory(values, [along, *(i for i in range(x.ndim) if i != along)])
     return values, first, inverse, counts
 
 

@@ -53,7 +53,7 @@ def weights(x: Any, n: int, axis: int, inner: float) -> Any:
     return found.reshape([-1 if i == axis else 1 for i in range(x.ndim)])
 
 
-def transformed(name: str, x: Any, n: int, axis: int, norm: Norm) -> Any:
+def transform_of_cotangent(name: str, x: Any, n: int, axis: int, norm: Norm) -> Any:
     """Return a transform of a cotangent, which need not have NumPy's bits: SciPy takes a third of the time in float32.
 
     It transforms several lines at once, as NumPy does not.
@@ -72,7 +72,7 @@ def evaluate_fft(x: Any, *, n: int, axis: int, norm: Norm) -> Any:
 
 def transpose_fft(ct: Any, aval: Aval, *, n: int, axis: int, norm: Norm) -> Any:
     """Transform in the same direction."""
-    return received(transformed("fft", ct, n, axis, norm), aval, axis)
+    return received(transform_of_cotangent("fft", ct, n, axis, norm), aval, axis)
 
 
 def evaluate_ifft(x: Any, *, n: int, axis: int, norm: Norm) -> Any:
@@ -82,7 +82,7 @@ def evaluate_ifft(x: Any, *, n: int, axis: int, norm: Norm) -> Any:
 
 def transpose_ifft(ct: Any, aval: Aval, *, n: int, axis: int, norm: Norm) -> Any:
     """Transform in the same direction."""
-    return received(transformed("ifft", ct, n, axis, norm), aval, axis)
+    return received(transform_of_cotangent("ifft", ct, n, axis, norm), aval, axis)
 
 
 def evaluate_rfft(x: Any, *, n: int, axis: int, norm: Norm) -> Any:
@@ -93,7 +93,7 @@ def evaluate_rfft(x: Any, *, n: int, axis: int, norm: Norm) -> Any:
 def transpose_rfft(ct: Any, aval: Aval, *, n: int, axis: int, norm: Norm) -> Any:
     """Return Re(sum over k of ct_k exp(-2 pi i j k / n)): the conjugates back, of which `irfft` counts most twice."""
     halves = conj(ct) * weights(ct, n, axis, 0.5)
-    return received(transformed("irfft", halves, n, axis, SWAPPED[norm]), aval, axis)
+    return received(transform_of_cotangent("irfft", halves, n, axis, SWAPPED[norm]), aval, axis)
 
 
 def evaluate_irfft(x: Any, *, n: int, axis: int, norm: Norm) -> Any:
@@ -103,7 +103,7 @@ def evaluate_irfft(x: Any, *, n: int, axis: int, norm: Norm) -> Any:
 
 def transpose_irfft(ct: Any, aval: Aval, *, n: int, axis: int, norm: Norm) -> Any:
     """Return the conjugate spectrum, whose inner elements count twice."""
-    found = transformed("rfft", ct, n, axis, SWAPPED[norm])
+    found = transform_of_cotangent("rfft", ct, n, axis, SWAPPED[norm])
     return received(conj(found) * weights(found, n, axis, 2.0), aval, axis)
 
 

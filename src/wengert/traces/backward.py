@@ -253,7 +253,7 @@ def accumulate(run: Sweep, received: Sequence[tuple[Node, Any]], given: Sequence
     contributions: list[tuple[Tensor, Any]] = []
     alone = True
     for node, ct in received:
-        holder = holder_of(node)
+        holder = grad_holder(node)
         total = holder.grad
         if total is None or create_graph or total._trace is not None or type(unwrapped(ct)) is Tensor:
             ct = conjugated(run.handed_over(node, ct, given))
@@ -285,7 +285,7 @@ def add_in_place(total: Tensor, ct: Any) -> None:
         total._kept = False
 
 
-def holder_of(node: Node) -> Any:
+def grad_holder(node: Node) -> Any:
     """Return what holds the `.grad` of a node."""
     if type(node) is Leaf:
         return node

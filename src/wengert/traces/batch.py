@@ -21,7 +21,7 @@ from wengert.core.form import Place, Reduction, form_of
 from wengert.core.graph import Variable
 from wengert.core.kinds import Linear
 from wengert.core.numbers import COUNTING
-from wengert.core.order import Joined, Strides, arranged, axes_by_stride, lie_alike, row_strides, strides_of
+from wengert.core.order import Joined, Strides, axes_by_stride, lie_alike, row_strides, strides_of, with_axes_in_memory
 from wengert.core.primitive import Primitive, Structured
 from wengert.core.source import asker, caller, position_of
 from wengert.core.tensor import TRUTH, Tensor, make_tensor, unwrapped, wrapped_constant
@@ -323,7 +323,7 @@ class Batch(Transient):
         strides = strides_of(value)
         axes = [0, *(1 + axis for axis in (axes_by_stride(strides) if strides else range(len(value.shape))))]
         lanes = lead(value, False, self.size)
-        found = arranged(lanes, axes)
+        found = with_axes_in_memory(lanes, axes)
         return found.copy() if found is lanes else found
 
     def assign(self, handle: Tensor, primitive: Linear, operands: Sequence[Any], params: dict[str, Any]) -> None:
@@ -412,7 +412,7 @@ def rearranged(out: Any, strides: Strides) -> Any:
         return out
     if lie_alike(out.shape[1:], lane_strides(out), strides):
         return out
-    return arranged(
+    return with_axes_in_memory(
         out, [*range(out.ndim)] if strides is None else [0, *(1 + axis for axis in axes_by_stride(strides))]
     )
 

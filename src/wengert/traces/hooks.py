@@ -76,7 +76,7 @@ class Hooks:
         for hook in list(self.tensor.values()):
             result = hook(visible(ct))
             if result is not None:
-                ct = fitting("register_hook", plain(result, lifted), node.shape, node.dtype)
+                ct = fitting("register_hook", for_sweep(result, lifted), node.shape, node.dtype)
         return ct
 
     def replace_before(self, ct: Any) -> Any:
@@ -109,7 +109,7 @@ def replaced(name: str, result: Any, olds: Sequence[Any]) -> Sequence[Any]:
             )
         )
     lifted = any(type(old) is Tensor for old in olds)
-    plains = [plain(new, lifted) for new in news]
+    plains = [for_sweep(new, lifted) for new in news]
     return [
         new if new is None or old is None else fitting(name, new, old.shape, old.dtype)
         for new, old in zip(plains, olds, strict=True)
@@ -144,7 +144,7 @@ def visible(ct: Any) -> Any:
     return share(constant_tensor(ct))
 
 
-def plain(new: Any, lifted: bool) -> Any:
+def for_sweep(new: Any, lifted: bool) -> Any:
     """Return what a hook returned in the form that the sweep works with."""
     if new is None:
         return None

@@ -26,12 +26,12 @@ __all__ = [
     "CREATED",
     "RELEASED",
     "Binary",
+    "General",
     "LargeBinary",
     "LargeUnary",
     "Leaf",
     "Node",
     "Output",
-    "Record",
     "Single",
     "Unary",
     "new_leaf",
@@ -213,7 +213,7 @@ class LargeBinary(Binary):
     __slots__ = ()
 
 
-class Record(Node):
+class General(Node):
     """Be an operation of any form; `unpack` turns each residual back where saved-tensor hooks packed it."""
 
     __slots__ = ("inputs", "keywords", "operands", "out", "unpack")
@@ -257,7 +257,7 @@ class Output(Node):
 
     __slots__ = ("index", "source")
 
-    source: Record
+    source: General
     index: int
 
     @property
@@ -270,9 +270,9 @@ NO_DTYPE = np.dtype(float)
 NOTHING = tuple((None,) * count for count in range(9))
 
 
-def new_record(primitive: Primitive, inputs: tuple[Node | None, ...], params: Mapping[str, Any]) -> Record:
+def new_record(primitive: Primitive, inputs: tuple[Node | None, ...], params: Mapping[str, Any]) -> General:
     """Return the node of an operation, without residuals; shape and dtype mean nothing until they are set."""
-    node = Record()
+    node = General()
     node.number = next(CREATED)
     node.primitive = primitive
     node.shape = ()

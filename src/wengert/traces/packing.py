@@ -14,7 +14,7 @@ from wengert.core.views import share
 from wengert.errors import UsageError, describe
 
 if TYPE_CHECKING:
-    from wengert.traces.nodes import Record
+    from wengert.traces.nodes import General
 
 __all__ = ["pack"]
 
@@ -29,7 +29,7 @@ class _Packed:
         self.shape = shape
 
 
-def pack(node: Record) -> None:
+def pack(node: General) -> None:
     """Pass the residuals of a new node through the innermost pair of saved-tensor hooks."""
     packing = settings().packing
     pack_one, unpack_one = packing[-1]

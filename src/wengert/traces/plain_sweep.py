@@ -27,7 +27,7 @@ from wengert.primitives.added_places import add_at_places
 from wengert.primitives.elementwise import passed
 from wengert.primitives.indexing import add_at, full_of_zeros
 from wengert.primitives.selection import guarded
-from wengert.traces.nodes import RELEASED, Binary, LargeBinary, LargeUnary, Leaf, Node, Output, Record, Single, Unary
+from wengert.traces.nodes import RELEASED, Binary, General, LargeBinary, LargeUnary, Leaf, Node, Output, Single, Unary
 from wengert.traces.parts import Gathered, Part, Scattered, Written
 from wengert.traces.sweep_errors import check_finite, misshapen, released
 
@@ -319,7 +319,7 @@ class Sweep:
         self.add(parent, c, primitive.fresh)
 
     @speaks_for("node")
-    def pull_record(self, node: Record, ct: Any, owns: bool) -> None:
+    def pull_record(self, node: General, ct: Any, owns: bool) -> None:
         """Run the vjp of an operation of any form; its nodes stand for the avals of its operands."""
         if node.unpack is not None:
             self.pull(node, ct, owns)
@@ -580,7 +580,7 @@ class Sweep:
 
     pulls: ClassVar[dict[type[Node], Callable[..., None]]] = {
         Single: pull_single,
-        Record: pull_record,
+        General: pull_record,
         Output: collect,
         Part: pull_part,
         Written: pull_written,

@@ -21,7 +21,7 @@ from wengert.core.watch import WATCHES
 from wengert.primitives.elementwise import passed
 from wengert.primitives.shapes import broadcast_to
 from wengert.traces.lifting import lifted, lifted_output
-from wengert.traces.nodes import CREATED, RELEASED, Binary, LargeBinary, LargeUnary, Node, Record, Single, Unary
+from wengert.traces.nodes import CREATED, RELEASED, Binary, General, LargeBinary, LargeUnary, Node, Single, Unary
 from wengert.traces.parts import Gathered, Part
 from wengert.traces.plain_sweep import FOR_GOOD, Sweep, has_mask
 from wengert.traces.sweep_errors import misshapen, released
@@ -37,7 +37,7 @@ def discreet(pull: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(pull)
     def pull_alone(self: RecordedSweep, node: Node, ct: Any, *owns: bool) -> None:
-        unpacks = type(node) is Record and node.unpack is not None
+        unpacks = type(node) is General and node.unpack is not None
         if not node.primitive.discreet or unpacks or node.hooks is not None:
             pull(self, node, ct, *owns)
             return
@@ -134,7 +134,7 @@ class RecordedSweep(Sweep):
 
     @discreet
     @speaks_for("node")
-    def pull_record(self, node: Record, ct: Any, owns: bool) -> None:
+    def pull_record(self, node: General, ct: Any, owns: bool) -> None:
         """Run the vjp of an operation of any form."""
         out, operands, primitive = node.out, node.operands, node.primitive
         products = primitive.kind == "multilinear"
@@ -190,7 +190,7 @@ class RecordedSweep(Sweep):
         self.hand_on(node, parent, unbroadcast(ct._value, parent.shape), derived, params, ct, True)
 
     def pull_slopes(
-        self, node: Single | Record, ct: Any, out: Any, operands: Sequence[Any], parents: Sequence[Node | None]
+        self, node: Single | General, ct: Any, out: Any, operands: Sequence[Any], parents: Sequence[Node | None]
     ) -> None:
         """Record one operation for the cotangent of each operand of one that is linear on pieces."""
         primitive, params = node.primitive, node.params
@@ -202,13 +202,13 @@ class RecordedSweep(Sweep):
                 point = {"out": out, "operands": operands, "avals": avals, "params": params}
                 self.hand_on(node, parent, c, slope_of(primitive, i), point, ct, primitive.fresh and c is not ct._value)
 
-    def pull_factors(self, node: Record, ct: Any, operands: Sequence[Any]) -> None:
+    def pull_factors(self, node: General, ct: Any, operands: Sequence[Any]) -> None:
         """Record one operation for the cotangent of each operand of a multilinear one."""
         primitive, params, parents = node.primitive, node.keywords, node.inputs
         cts = primitive.vjp(ct._value, None, operands, parents, params)
         for i, (parent, c) in enumerate(zip(parents, cts, strict=True)):
             if parent is not None:
-                made = self.made(node, Record(), c, factor_of(primitive, i))
+                made = self.made(node, General(), c, factor_of(primitive, i))
                 made.inputs = (ct._node, *parents[:i], *parents[i + 1 :])
                 made.keywords = {"aval": Aval(parent.shape, parent.dtype), "params": params}
                 made.operands = (ct._value, *operands[:i], *operands[i + 1 :])
@@ -274,7 +274,7 @@ class RecordedSweep(Sweep):
     pulls: ClassVar[dict[type[Node], Callable[..., None]]] = {
         **{kind: discreet(pull) for kind, pull in Sweep.pulls.items()},
         Single: pull_single,
-        Record: pull_record,
+        General: pull_record,
         Part: pull_part,
         Gathered: pull_gathered,
         LargeUnary: pull,

@@ -25,7 +25,7 @@ from wengert.core.trace import Trace
 from wengert.core.views import ALIAS, Derivation, is_window, path_of, resolved, window_on, would_share_memory
 from wengert.core.watch import WATCHES
 from wengert.traces.batch import Batch, make_batched
-from wengert.traces.nodes import CREATED, Node, Output, Record, Single
+from wengert.traces.nodes import CREATED, General, Node, Output, Single
 
 __all__ = ["REAL", "pair_function", "recorded_view", "results_function", "several_function", "single_function"]
 
@@ -123,7 +123,7 @@ def results_function(primitive: Primitive, together: Callable[..., Any]) -> Call
         except TypeError as error:
             require_warning(error)
             return together(*apply(primitive, a, **params))
-        record = Record()
+        record = General()
         record.number = next(CREATED)
         record.primitive = primitive
         record.shape = ()
@@ -141,7 +141,7 @@ def results_function(primitive: Primitive, together: Callable[..., Any]) -> Call
     return operate
 
 
-def one_of_several(record: Record, index: int, out: Any, trace: Trace, kept: bool) -> Tensor:
+def one_of_several(record: General, index: int, out: Any, trace: Trace, kept: bool) -> Tensor:
     """Return one of the results of what was recorded."""
     if out.dtype.kind not in "fc":
         return wrapped_constant(out)
@@ -313,7 +313,7 @@ def several_function(
             result._trace = result._node = None
             result._kept = False
             return result
-        record = Record()
+        record = General()
         record.number = next(CREATED)
         record.primitive = primitive
         record.shape = out.shape

@@ -24,10 +24,10 @@ from wengert.errors import GraphError, describe
 from wengert.traces.modes import recording
 from wengert.traces.nodes import (
     CREATED,
+    General,
     Leaf,
     Node,
     Output,
-    Record,
     new_leaf,
     new_record,
 )
@@ -176,7 +176,7 @@ class Tape(Transient):
         inputs: tuple[Node | None, ...],
         out: Any,
         params: Mapping[str, Any],
-    ) -> tuple[Record, bool]:
+    ) -> tuple[General, bool]:
         """Return a new node for an operation on operands with these nodes, and whether it keeps the output's buffer."""
         node = new_record(primitive, inputs, params)
         need_out, positions = primitive.saving(tuple([node is not None for node in inputs]))
@@ -214,7 +214,7 @@ class Tape(Transient):
         operand.flags.writeable = False
         return operand
 
-    def output(self, source: Record, index: int, value: Any, kept: bool) -> Tensor:
+    def output(self, source: General, index: int, value: Any, kept: bool) -> Tensor:
         """Return one of the outputs of a recorded operation."""
         shape, dtype, _ = aval_of(value)
         if not is_differentiable(dtype):

@@ -114,7 +114,7 @@ class _Frame:
         """Tell whether equations traced when it ran again are those that its first run ended with."""
         assert self.traced is not None
         first = self.traced[max(0, self.end - len(again)) : self.end]
-        return steps_of(first) == steps_of(again)
+        return work_of(first) == work_of(again)
 
     @staticmethod
     def changed(what: str) -> GraphError:
@@ -153,7 +153,7 @@ def equations_of(result: Any) -> list[Equation] | None:
     return None
 
 
-def steps_of(equations: list[Equation]) -> list[Any]:
+def work_of(equations: list[Equation]) -> list[Any]:
     """Return what equations do: operations, parameters and operands, those from outside by the variable itself."""
     numbers: dict[Variable, int] = {}
     steps = []

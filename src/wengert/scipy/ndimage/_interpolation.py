@@ -172,11 +172,11 @@ def affine_transform(
     if m.shape not in ((x.ndim,), (x.ndim, len(shape))):
         given = f"a matrix of shape {m.shape} from results with {len(shape)} axes to an image with {x.ndim}"
         raise ShapeError(describe("affine_transform", given, "a row for each axis is needed", "Transpose it"))
-    found = transformed(x, m, start, shape, order, mode, cval, prefilter)
+    found = resampled(x, m, start, shape, order, mode, cval, prefilter)
     return of_dtype(found, x, output)
 
 
-def transformed(
+def resampled(
     x: Any, m: Any, start: Any, shape: tuple[int, ...], order: int, mode: str, cval: Any, prefilter: bool
 ) -> Any:
     """Return an image at the places that an affine map gives of those of the result, along as many first axes."""
@@ -219,7 +219,7 @@ def shift(
     """
     x = image("shift", input, order, mode)
     moved: Any = np.broadcast_to(as_tensor(shift).astype(float), (x.ndim,))
-    found = transformed(x, np.ones(x.ndim), -moved, x.shape, order, mode, cval, prefilter)
+    found = resampled(x, np.ones(x.ndim), -moved, x.shape, order, mode, cval, prefilter)
     return of_dtype(found, x, output)
 
 
@@ -323,5 +323,5 @@ def rotate(
         size = lengths
     start = (lengths - 1) / 2 - matrix @ ((size - 1) / 2)
     moved = np.moveaxis(x, plane, (0, 1))
-    found = transformed(moved, matrix, start, tuple(size.tolist()), order, mode, cval, prefilter)
+    found = resampled(moved, matrix, start, tuple(size.tolist()), order, mode, cval, prefilter)
     return of_dtype(np.moveaxis(found, (0, 1), plane), x, output)
