@@ -62,8 +62,10 @@ def evaluate_solve(a: Any, b: Any, *, check_finite: bool, assume_a: str | None =
     """Evaluate `scipy.linalg.solve`, of matrices on the right."""
     from scipy import linalg
 
+    structure = {} if assume_a is None else {"assume_a": assume_a}  # SciPy 1.14 has another default
+
     def solve(a: Any, b: Any) -> Any:
-        return linalg.solve(a, b, lower=lower, check_finite=check_finite, assume_a=assume_a)
+        return linalg.solve(a, b, lower=lower, check_finite=check_finite, **structure)
 
     return over_stacks(solve, (2, 2), a, b)
 
