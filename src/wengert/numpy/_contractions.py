@@ -16,7 +16,7 @@ from wengert.core.views import is_window, window_on
 from wengert.core.watch import WATCHES
 from wengert.errors import UsageError, describe
 from wengert.numpy._naming import documented
-from wengert.numpy._out import refuse_options, with_out
+from wengert.numpy._out import dtype_within, refuse_options, with_out
 from wengert.numpy._sparse import or_sparse
 from wengert.numpy._ufuncs import in_place, install, through_function
 from wengert.primitives import contractions, interpolation
@@ -255,6 +255,9 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: An
             return multiply_einsum(arrays, params)
         if arrays and type(arrays[0]) is Tensor:
             return sum_einsum(arrays[0], params)
+    if out is not None and optimize is False and "dtype" not in options and arrays:
+        within = dtype_within(np.empty((), np.result_type(*[x.dtype for x in arrays])), None, out)
+        arrays = arrays if within is None else [x.astype(within) for x in arrays]  # NumPy calculates so
     path = tuple(optimize) if isinstance(optimize, list) else optimize
     return with_out("einsum", apply(primitive, *arrays, subscripts=subscripts, optimize=path, **options), out)
 
