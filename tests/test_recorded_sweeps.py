@@ -149,6 +149,16 @@ def test_the_transpose_of_what_is_linear_on_pieces_is_recorded_as_one_operation(
     assert slope.grad_fn.position == result.grad_fn.position
 
 
+def test_the_cotangent_of_what_was_joined_goes_the_same_ways() -> None:
+    x = leaf(np.arange(4.0).reshape(2, 2))
+    joined = np.concatenate((np.sort(x), np.zeros((1, 2))))
+    v = leaf(np.ones((3, 2)))
+    (slope,) = wg.autograd.grad(joined, x, v, create_graph=True)
+    (part,) = slope.grad_fn.next_functions
+    (behind,) = part.next_functions
+    assert [slope.grad_fn.name, part.name, behind.name] == ["sort transposed", "getitem", "leaf"]
+
+
 PRODUCTS = {
     "matmul": lambda x, y: x @ y.T,
     "dot": lambda x, y: np.dot(x[0], y[1]),

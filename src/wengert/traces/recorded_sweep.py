@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import get_ident
 from typing import Any, ClassVar, TypeVar
@@ -17,6 +18,7 @@ from wengert.core.recording import SPECIAL
 from wengert.core.source import SPEAKERS, speaks_for
 from wengert.core.tensor import Tensor, make_tensor
 from wengert.core.transposed import factor_of, slope_of, transposition
+from wengert.core.views import current
 from wengert.core.watch import WATCHES
 from wengert.primitives.elementwise import passed
 from wengert.primitives.shapes import broadcast_to
@@ -30,6 +32,8 @@ from wengert.traces.tape import Tape
 __all__ = ["RecordedSweep"]
 
 N = TypeVar("N", bound=Node)
+FEW = 10_000
+"""Elements up to which sorting them once more takes no longer than recording what a rule is made of."""
 
 
 def discreet(pull: Callable[..., None]) -> Callable[..., None]:
@@ -124,7 +128,7 @@ class RecordedSweep(Sweep):
             return
         if not self.retain:
             node.x = node.out = RELEASED
-        if primitive.piecewise and self.has_at_hand(ct, (out, x)):
+        if primitive.piecewise and math.prod(node.parent.shape) <= FEW and self.has_at_hand(ct, (out, x)):
             self.pull_slopes(node, ct, out, (x,), (node.parent,))
             return
         x = None if x is None else lifted(x, node.parent, self.tape)
@@ -268,6 +272,11 @@ class RecordedSweep(Sweep):
         done = self.pull_as_one(node, ct, node.params, arrays)
         node.used = done and not self.retain
         return done
+
+    def hand_out(self, node: Node, parents: Sequence[Node | None], cts: Sequence[Any], ct: Any, *, fresh: bool) -> None:
+        """Hand the cotangents of an operation's operands to their nodes: in place of views what they stand for."""
+        found = [current(c) if type(c) is Tensor else c for c in cts]
+        super().hand_out(node, parents, found, ct, fresh=fresh)
 
     pull = discreet(Sweep.pull)
 
