@@ -617,11 +617,12 @@ def test_forked_processes_have_teams_of_their_own_from_the_first_job_on() -> Non
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited in another way there")
 def test_where_the_system_has_no_threads_to_spare_one_does_all() -> None:
-    program = PROGRAM + (
-        "import resource\n"
-        "from wengert.native import jobs\n"
+    program = (
         "from wengert.native.elementwise import SHARING\n"
-        "SHARING.start(); SHARING.threads = 3; SHARING.start()\n"  # another team, without workers yet
+        "SHARING.start()\n"  # here, not by a thread that ends: the system keeps its stack for another
+        f"{PROGRAM}import resource\n"
+        "from wengert.native import jobs\n"
+        "SHARING.threads = 3; SHARING.start()\n"  # another team, without workers yet
         "x = np.ones(100_000)\n"
         "pages = int(open('/proc/self/statm').read().split()[0])\n"
         "resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + 3_000_000,) * 2)\n"  # less than a stack
