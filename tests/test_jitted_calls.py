@@ -242,3 +242,47 @@ def test_what_the_sweep_reads_can_be_a_result() -> None:
         np.testing.assert_allclose(gradient.numpy(), np.exp(X), rtol=1e-14)
     (partition,) = next(iter(f.forms.values())).partitions.values()
     assert len(partition.forward.variants()) == 1  # type: ignore[attr-defined]  # an entry
+
+
+# Results that are views
+
+VIEWS: dict[str, Callable[..., Any]] = {
+    "reversed": lambda x: np.sin(x)[::-1],
+    "gaps": lambda x: np.sin(x)[:, ::2],
+    "a column": lambda x: np.sin(x)[:, 1],
+    "repeated": lambda x: np.broadcast_to(np.sin(x), (2, 3, 4)),
+    "the argument": lambda x: (x, x * 2.0),
+    "of the argument": lambda x: (x[::-1], x.T, x[1:], x[:, ::-2], x[0]),
+    "transposed": lambda x: x.T,
+    "complex": lambda x: (x * 1j)[::-1],
+    "several": lambda x: {"sine": np.sin(x)[::-1], "cosine": [np.cos(x)[:, ::2]]},
+}
+
+
+@pytest.mark.parametrize("case", VIEWS)
+@pytest.mark.parametrize("native", [True, False])
+def test_results_that_are_views_fill_memory_of_their_own(
+    case: str, native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_config, "NATIVE", native)
+    x = np.linspace(0.1, 1.2, 12).reshape(3, 4)
+    function = wg.jit(VIEWS[case])
+    for _ in range(4):
+        found = function(x)
+        for ours, theirs in zip(wg.tree.leaves(found), wg.tree.leaves(VIEWS[case](x)), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-15)
+            assert ours.strides == theirs.copy(order="K").strides
+            assert not np.shares_memory(ours, x)
+            ours.flat[0] = 7.0
+            assert np.count_nonzero(ours == 7.0) == 1
+    assert len(function.variants()) == native
+
+
+def test_results_that_are_parts_of_one_array_still_are() -> None:
+    def parts(x: Any) -> Any:
+        y = np.sin(x)
+        return y, y[::-1]
+
+    whole, part = wg.jit(parts)(np.ones(3))
+    part[0] = 7.0
+    assert whole[2] == 7.0

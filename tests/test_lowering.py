@@ -524,6 +524,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "several results": (np.linalg.eigh, (np.eye(3),), "a routine of NumPy"),
     "complex": (lambda x: np.sinc(x * 1j), (SINGLE,), "values of dtype complex64, of which no opcode knows"),
     "powers": (lambda x: (x * 1j) ** 2.5, (SINGLE,), "operands that no opcode takes"),
+    "infinite powers": (lambda x: [(x * 1j) ** p for p in (np.inf, -np.inf, np.nan)], (SINGLE,), "operands that no"),
     "half": (lambda x: x.astype(np.float16) + 1, (SINGLE,), "values of dtype float16"),
     "no room": (lambda x: [x > -1, x == 300, np.clip(x, -5, 2)], (np.array([1, 44], np.uint8),), "a number that the"),
     "empty": (lambda x: x[:0] + 1, (SINGLE,), "arrays without elements"),

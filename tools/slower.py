@@ -1,7 +1,8 @@
 """List the samples whose graphs run slower natively than by NumPy: `python -m tools.slower --lanes 600`.
 
 Each sample, or its gradient, is traced for so many lanes, so that its arrays have thousands of elements. Both ways are
-called in turns; the least processor time of each counts.
+called in turns; the least processor time of each counts. Set OPENBLAS_NUM_THREADS=1: other threads of its count, too,
+while they wait.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tests.samples import SAMPLES
 from tests.samples.base import Sample
 from tests.samples.calls import call_of, float_leaves
 from wengert.compile.executable import GraphFunction
+from wengert.compile.owners import with_packed_results
 from wengert.core.graph import Graph, evaluate
 from wengert.errors import WengertError
 from wengert.transforms.tracing import trace
@@ -76,7 +78,7 @@ def timings(samples: Sequence[Sample], lanes: int, gradient: bool, rounds: int =
             found = in_lanes(sample, lanes, gradient)
             if found is None or max([x.size for x in found[1]]) < LEAST:
                 continue
-            graph, args = found
+            graph, args = with_packed_results(found[0]), found[1]  # as jitted functions have them
             function = GraphFunction(graph)
             function.waiting = 0
             if function.compiled is None:

@@ -300,7 +300,7 @@ def power(x: Parts, y: Parts) -> Parts | None:
     if not all(node.kind == "constant" for node in nodes) or nodes[1].value != 0:
         return None
     exponent = nodes[0].value
-    if exponent != int(exponent) or not 1 <= abs(exponent) <= MOST_PRODUCTS:
+    if not 1 <= abs(exponent) <= MOST_PRODUCTS or exponent != int(exponent):
         return None
     found, square, left = None, x, int(abs(exponent))
     while left:

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert.compile.equations import distinct_variables
-from wengert.core.graph import Graph, Variable
+from wengert.core.abstract import avals_and_strides
+from wengert.core.graph import Equation, Graph, Variable
+from wengert.core.order import Joined, axes_without_gaps
+from wengert.primitives.conversion import copy
 
-__all__ = ["merged_results", "sharing_views"]
+__all__ = ["merged_results", "sharing_views", "with_packed_results"]
 
 
 def owner_of(graph: Graph) -> Callable[[Any], Variable | None]:
@@ -33,6 +36,37 @@ def merged_results(before: Graph, after: Graph) -> frozenset[int]:
     first: dict[Variable, Any] = {}
     found = [i for i, (own, simple) in enumerate(pairs) if simple is not None and first.setdefault(simple, own) != own]
     return frozenset(found)
+
+
+def with_packed_results(graph: Graph) -> Graph:
+    """Return a graph whose results are copies where they lie in inputs, or with gaps in memory that nobody else sees.
+
+    The gaps may be other elements, those in reverse order, and repeated ones. Kernels write such copies like all else.
+    """
+    owner = owner_of(graph)
+    owners = list(map(owner, graph.outputs))
+    counts, inputs = Counter(owners), set(graph.inputs)
+    equations, outputs = list(graph.equations), list(graph.outputs)
+    for i, (x, own) in enumerate(zip(outputs, owners, strict=True)):
+        if own is not None and has_elements(x) and (own in inputs or (counts[own] == 1 and is_spread(x))):
+            (aval,), order = avals_and_strides(copy, (x,), {})
+            outputs[i] = Variable.of(aval, strides=None if order is None else order[0])
+            equations.append(Equation(copy, (x,), {}, (outputs[i],)))
+    if len(equations) == len(graph.equations):
+        return graph
+    found = Graph(graph.inputs, equations, outputs)
+    found.settled = graph.settled  # the passes take copies that lie as what they are of for nothing
+    return found
+
+
+def has_elements(x: Variable) -> bool:
+    """Tell whether a value is an array with elements, which lie in a way that is known."""
+    return bool(x.shape) and 0 not in x.shape and type(x.strides) is not Joined
+
+
+def is_spread(x: Variable) -> bool:
+    """Tell whether an array does not fill its memory in the order of some axes."""
+    return bool(x.strides) and axes_without_gaps(x.shape, x.strides, x.dtype.itemsize) is None
 
 
 def sharing_views(graph: Graph) -> list[int]:

@@ -12,6 +12,7 @@ import numpy as np
 from wengert import _config
 from wengert._cached import cached
 from wengert._tree import unflatten
+from wengert.compile.owners import with_packed_results
 from wengert.compile.partition import cut
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
 from wengert.core.graph import Graph, Variable, evaluate
@@ -68,12 +69,17 @@ class TracedForm:
     @cached
     def native(self) -> GraphFunction | None:
         """The graph as native code, where that is asked for."""
-        return native_function(self.graph)
+        return native_function(self.packed)
+
+    @cached
+    def packed(self) -> Graph:
+        """The graph with results that fill memory of their own."""
+        return with_packed_results(self.graph)
 
     @cached
     def function(self) -> Run:
         """The graph as a function of arrays and numbers."""
-        return self.native or evaluation(self.graph)
+        return self.native or evaluation(self.packed)
 
     def fits(self) -> bool:
         """Tell whether what the function captured still has the shapes and dtypes it was traced with."""
