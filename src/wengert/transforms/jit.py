@@ -462,7 +462,8 @@ def jit(
         donate_argnums: positions of arguments that the function may overwrite.
 
     Returns:
-        A callable with the same arguments and results; `trace_count` tells how often it was traced.
+        A callable with the same arguments and results; `trace_count` tells how often it was traced. Results fill memory
+        of their own: views of arguments, and views that leave out or reverse elements, come as copies.
 
     Raises:
         DtypeError: a dynamic argument is no array.
