@@ -280,9 +280,12 @@ def test_results_that_are_views_fill_memory_of_their_own(
 
 def test_results_that_are_parts_of_one_array_still_are() -> None:
     def parts(x: Any) -> Any:
-        y = np.sin(x)
-        return y, y[::-1]
+        y, z = np.sin(x), x[[0, 2, 1]]
+        return y, y[::-1], z, z[::-1]
 
-    whole, part = wg.jit(parts)(np.ones(3))
-    part[0] = 7.0
-    assert whole[2] == 7.0
+    function = wg.jit(parts)
+    for _ in range(4):
+        found = function(np.ones(3))
+        for whole, part in (found[:2], found[2:]):
+            part[0] = 7.0
+            assert whole[2] == 7.0

@@ -17,7 +17,8 @@ __all__ = ["merged_results", "sharing_views", "with_packed_results"]
 
 def owner_of(graph: Graph) -> Callable[[Any], Variable | None]:
     """Return the function that finds the variable in whose memory an output lies; None for literals."""
-    made = {v: equation for equation in graph.equations for v in equation.outputs if equation.primitive.view}
+    views = [equation for equation in graph.equations if equation.primitive.view and len(equation.inputs) == 1]
+    made = {v: equation for equation in views for v in equation.outputs}  # elements at places are copies
 
     def owner(value: Any) -> Variable | None:
         while value in made if type(value) is Variable else False:
@@ -78,7 +79,7 @@ def sharing_views(graph: Graph) -> list[int]:
     found = []
     for i in reversed(range(len(graph.equations))):
         equation = graph.equations[i]
-        if equation.primitive.view and not sharing.isdisjoint(equation.outputs):
+        if equation.primitive.view and len(equation.inputs) == 1 and not sharing.isdisjoint(equation.outputs):
             sharing.add(equation.inputs[0])
             found.append(i)
     return found
