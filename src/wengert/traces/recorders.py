@@ -1,7 +1,8 @@
 """The compact paths of functions that have parameters, of one operand (sums, reshapes) and of several (joining).
 
-They are to these what `operators` is to arithmetic: the type tests, the evaluation, one node. Whatever is no ndarray
-(or scalar) under a plain Tensor or one of a live tape goes the general way of `apply`.
+They are to these what `operators` is to arithmetic, with shared lines written out for the same reason: the type tests,
+the evaluation, one node. Whatever is no ndarray (or scalar) under a plain Tensor or one of a live tape goes the general
+way of `apply`.
 """
 
 from __future__ import annotations
