@@ -343,3 +343,13 @@ def test_doctor(capsys, monkeypatch):
         "native code  switched off by WENGERT_NATIVE=0",
         "             Unset WENGERT_NATIVE.",
     ]
+
+
+def test_what_a_function_of_the_user_raises_is_one_line(capsys, tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text("def last(w):\n    return w[5]\n")
+    for command in ("graph", "profile"):
+        assert main([command, f"{path}:last", "--shapes", "3"]) == 2
+        text = capsys.readouterr().err
+        assert "which raised IndexError: index 5 is out of bounds for axis 0 with size 3" in text
+        assert text.endswith("line 2); a function of arrays of these shapes is needed. Correct it, or --shapes.\n")

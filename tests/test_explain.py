@@ -10,7 +10,7 @@ from rich.console import Console
 
 import wengert as wg
 import wengert.numpy as wnp
-from wengert.errors import DtypeError, EscapedValueError, ShapeError
+from wengert.errors import DtypeError, EscapedValueError, ShapeError, UsageError
 
 
 def classic(x1, x2):
@@ -288,3 +288,14 @@ def test_numbers_taken_for_arrays_are_no_steps():
     ]
     jitted = wg.explain(wg.jit(lambda x: x**2 + 1), 2.0)
     assert [step.formula for step in jitted.forward] == ["x ** 2", "v1 + 1"]
+
+
+def test_forward_mode_lists_derivatives_of_each_step():
+    found = wg.explain(lambda x, y, k: k * x * np.exp(y), 3.0, wg.tensor(0.0), mode="forward", k=2.0)
+    assert found.gradient == (2.0, 6.0)
+    assert "  v3 = v1 * v2   6.0     2.0    6.0" in str(found)
+    assert wg.explain(lambda w: np.sum(w**2), np.array([1.0, 2.0]), mode="forward").gradient.tolist() == [2.0, 4.0]
+    with pytest.raises(UsageError, match=r"^explain: mode='fwd'; a mode is needed. Pass mode=\"forward\" or"):
+        wg.explain(np.sin, 1.0, mode="fwd")
+    with pytest.raises(UsageError, match=r"^explain: containers as d with mode=\"forward\"; numbers and arrays are"):
+        wg.explain(lambda d: d["a"], {"a": 1.0}, mode="forward")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import pickle
 import re
 import warnings
 from types import SimpleNamespace
@@ -17,7 +19,7 @@ from tests.samples.base import normal
 from wengert import extend
 from wengert.core.meanings import FUNCTIONS
 from wengert.core.primitive import PRIMITIVES
-from wengert.errors import RegistrationError
+from wengert.errors import GraphError, RegistrationError, UsageError
 from wengert.testing import check_grads
 
 
@@ -141,6 +143,14 @@ def test_the_registry_can_be_read_but_not_written() -> None:
             "primitive test_extend.new: a rule is 'rule'; a function is needed. Correct its declaration.",
         ),
         (
+            lambda: extend.elementwise("test_extend.new", np.sin),
+            "primitive test_extend.new: no rule was given; a function d(t, out, *xs) is needed for some operand.",
+        ),
+        (
+            lambda: extend.opaque("test_extend.new", np.sin),
+            "primitive test_extend.new: no vjp was given; a function vjp(ct, out, *operands) is needed.",
+        ),
+        (
             lambda: extend.linear("test_extend.new", np.sum, transpose=[]),
             "primitive test_extend.new: no transpose was given; one for each linear operand is needed.",
         ),
@@ -162,3 +172,28 @@ def test_declarations_that_lack_something(declare: Any, text: str) -> None:
     with pytest.raises(RegistrationError, match=re.escape(text)):
         declare()
     assert "test_extend.new" not in extend.PRIMITIVES
+
+
+def test_a_vjp_gives_a_cotangent_for_each_operand() -> None:
+    product = extend.opaque("test.lacking", lambda a, b: a * b, vjp=lambda ct, _out, _a, b: (ct * b,))
+    try:
+        text = "^test.lacking: its vjp gave 1 cotangents; 2 are needed, one for each operand. Give None for operands"
+        with pytest.raises(GraphError, match=text):
+            wg.grad(lambda x: extend.apply(product, x, x))(1.0)
+    finally:
+        del PRIMITIVES["test.lacking"]
+
+
+def test_primitives_and_graphs_are_pickled() -> None:
+    cube = extend.elementwise("test.pickled", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
+    try:
+        data = pickle.dumps(cube)
+        assert pickle.loads(data) is copy.deepcopy(cube) is cube
+        graph = wg.graph.trace(lambda x: np.sin(extend.apply(cube, x)))(2.0)
+        for again in (pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph), copy.copy(graph)):
+            assert again == graph
+            assert again(2.0) == graph(2.0)
+    finally:
+        del PRIMITIVES["test.pickled"]
+    with pytest.raises(UsageError, match=r"^pickle: the primitive test.pickled, which is unknown here; a registered"):
+        pickle.loads(data)

@@ -415,3 +415,29 @@ def test_what_is_left_out_sends_nothing_back(f: Callable[[Any], Any]) -> None:
     found.append(wg.jvp(f, (2.0,), (1.0,))[1])
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert np.isfinite(wg.hessian(f)(2.0))
+
+
+@pytest.mark.parametrize("make", [float, np.float64, np.array])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.where(x > 0, x * np.log(x), 0.0),
+        lambda x: np.where(bool(x > 0), x * np.log(x), 0.0),
+        lambda x: np.nan_to_num(x * np.log(x)),
+        lambda x: np.where(np.isfinite(np.exp(1 / x) * x), np.exp(1 / x) * x, 0.0),
+    ],
+)
+def test_masks_of_numbers_are_masks(make: Any, f: Any) -> None:
+    x = make(0.0)
+    leaf = wg.tensor(0.0, requires_grad=True)
+    f(leaf).backward()
+    found = [wg.grad(f)(x), wg.grad(wg.grad(f))(x), wg.hessian(f)(x), wg.jvp(f, (x,), (1.0,))[1], wg.jit(wg.grad(f))(x)]
+    assert not np.any(found)
+    assert leaf.grad is not None
+    assert leaf.grad.item() == 0.0
+
+
+def test_nan_to_num_sends_nothing_back_to_what_it_replaces() -> None:
+    x = np.array([0.0, 2.0])
+    for f in (lambda x: np.nan_to_num(x * np.log(x)), lambda x: np.nan_to_num(x / x) * x):
+        assert np.isfinite(first(f, x)).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import decimal
+import fractions
 import math
 import operator
 import warnings
@@ -494,3 +496,35 @@ def test_a_number_is_taken_as_one_element():
                 np.testing.assert_array_equal(np.take(wg.asarray(x), [0, 0], axis=axis, mode=mode), expected)
     with pytest.raises(np.exceptions.AxisError):
         np.take(wg.asarray(2.5), [0, 0], axis=1)
+
+
+FRACTION = fractions.Fraction(1, 6)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda h: h * FRACTION,
+        lambda h: FRACTION * h,
+        lambda h: h - FRACTION + FRACTION / h,
+        lambda h: h**FRACTION,
+        lambda h: h % FRACTION,
+        lambda h: h if h > FRACTION else 0.0 * h,
+    ],
+)
+def test_fractions_beside_numbers_are_floats(f: Any) -> None:
+    assert wg.value_and_grad(f)(1.3)[0] == f(1.3)
+    assert wg.jit(f)(1.3) == f(1.3)
+    assert np.isclose(wg.grad(f)(1.3), (f(1.3 + 1e-6) - f(1.3 - 1e-6)) / 2e-6)
+
+
+def test_fractions_beside_arrays_are_refused() -> None:
+    text = (
+        r"^multiply: a Fraction and a Tensor of shape \(2,\) and dtype float64; a float is needed, as NumPy would make "
+        r"an array of objects\. Write float\(fraction\)\.$"
+    )
+    for f in (lambda x: np.sum(x * FRACTION), lambda x: np.sum(FRACTION * x)):
+        with pytest.raises(DtypeError, match=text):
+            wg.grad(f)(np.ones(2))
+    with pytest.raises(TypeError, match="unsupported operand"):
+        wg.grad(lambda x: x * decimal.Decimal("0.1"))(1.0)  # as Python's floats

@@ -66,3 +66,18 @@ def test_refusals_of_products() -> None:
     for operation in (lambda: matrix * leaf, lambda: leaf * matrix, lambda: scipy.sparse.csr_matrix(FULL.T) * leaf):
         with pytest.raises(GraphError, match=re.escape("Write matrix @ x or x @ matrix, take the matrix in full")):
             operation()
+
+
+def test_refusals_of_what_is_no_product() -> None:
+    matrix, x = scipy.sparse.csr_array(FULL), FULL
+    text = (
+        "add: a sparse matrix and a Tensor of shape (4, 5); two arrays are needed. Write matrix @ x or x @ matrix, "
+        "take the matrix in full with .toarray(), or declare a rule with wengert.extend."
+    )
+    for operation in (lambda x: np.sum(matrix + x), lambda x: np.sum(x + matrix)):
+        for run in (wg.grad, wg.jit):
+            with pytest.raises(GraphError, match="^" + re.escape(text)):
+                run(operation)(x)
+    for operation in (lambda x: x - matrix, lambda x: matrix - x, lambda x: x * matrix, lambda x: matrix * x[0, 0]):
+        with pytest.raises(GraphError, match=re.escape(".toarray()")):
+            wg.grad(lambda x, f=operation: np.sum(f(x)))(x)

@@ -33,6 +33,7 @@ __all__ = [
     "nested_too_deeply",
     "place_of",
     "register",
+    "structure_text",
     "unflatten",
     "unflatten_each",
 ]
@@ -44,6 +45,13 @@ STATIC = "wengert.static"
 BUILT_IN = dict, list, tuple
 REGISTERED: set[type[Any]] = {collections.deque}
 """Classes whose instances were found to be containers, or said to be."""
+
+
+def structure_text(structure: Any) -> str:
+    """Return how errors show containers: those of `flatten`, which are None for one array."""
+    if structure is None:
+        return "one array"
+    return str(structure).removeprefix("PyTreeSpec(").removesuffix(")").split(", namespace=")[0]
 
 
 def flatten(

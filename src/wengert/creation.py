@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from wengert._refusals import refusal
 from wengert.core.dispatch import as_tensor, checked, plain_array
 from wengert.core.objects import array_of_lists
 from wengert.core.requirements import as_dtype, require_flag
 from wengert.core.tensor import ArrayLike, Tensor, array_tensor, concrete
+from wengert.errors import GraphError, describe
 
 __all__ = ["asarray", "tensor"]
 
@@ -37,7 +39,19 @@ def tensor(data: ArrayLike, dtype: Any = None, requires_grad: bool = False) -> T
     if isinstance(found, np.ndarray):
         found = plain_array("tensor", found)
     if isinstance(found, list | tuple):
-        found = array_of_lists("tensor", lambda nested: np.array(nested, dtype=dtype), found)
+        try:
+            found = array_of_lists("tensor", lambda nested: np.array(nested, dtype=dtype), found)
+        except GraphError as error:
+            raise refusal(
+                GraphError(
+                    describe(
+                        "tensor",
+                        "lists of Tensors that are being differentiated",
+                        "numbers are needed, because a copy of these would lose the gradient",
+                        "Write np.stack for a list of Tensors, wengert.numpy.array for lists in lists",
+                    )
+                )
+            ) from error
     made = array_tensor(checked("tensor", np.array(found, dtype=dtype)))
     return made.requires_grad_() if requires_grad else made
 

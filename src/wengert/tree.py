@@ -104,9 +104,7 @@ class Structure:
         return hash(self._definition)
 
     def __repr__(self) -> str:
-        text = "*" if self._definition is None else str(self._definition)
-        end = f", namespace='{_tree.NAMESPACE}')" if "namespace=" in text else ")"
-        return f"Structure({text.removeprefix('PyTreeSpec(').removesuffix(end)})"
+        return f"Structure({'*' if self._definition is None else _tree.structure_text(self._definition)})"
 
 
 def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:

@@ -8,7 +8,9 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,8 @@ import numpy as np
 from wengert._tree import map_leaves
 from wengert.cli.commands import unusable
 from wengert.core.graph import Graph
-from wengert.errors import UsageError
+from wengert.core.source import is_own
+from wengert.errors import UsageError, WengertError
 from wengert.pictures.picture import Picture
 from wengert.transforms.jit import jit
 from wengert.transforms.reverse import grad
@@ -30,6 +33,16 @@ if TYPE_CHECKING:
 __all__ = ["example", "function_of", "graph_of", "profile_of", "write"]
 
 SHAPE = re.compile(r"\s*([a-z]+[0-9]*)?\s*[\[(]?([\d,\s]*)[\])]?\s*")
+FAILURES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 UNREADABLE = (ValueError, SyntaxError, TypeError, RecursionError, MemoryError)
 
 
@@ -42,14 +55,35 @@ def graph_of(name: str, shapes: Sequence[str], gradient: bool) -> Graph:
         gradient: whether it is the gradient that is wanted.
     """
     function, examples = function_and_examples(name, shapes, gradient)
-    return trace(function)(*examples)
+    with named(name):
+        return trace(function)(*examples)
 
 
 def profile_of(name: str, shapes: Sequence[str], gradient: bool, calls: int) -> Profile:
     """Return how long the parts of a function take on random numbers; the arguments are those of `graph_of`."""
     function, examples = function_and_examples(name, shapes, gradient)
     generator = np.random.default_rng(0)
-    return jit(function).lower(*map_leaves(lambda x: random_like(x, generator), examples)).profile(calls)
+    arguments = map_leaves(lambda x: random_like(x, generator), examples)
+    with named(name):
+        lowered = jit(function).lower(*arguments)
+    return lowered.profile(calls)
+
+
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Tell of what the user's function raises meanwhile by one line, as of other errors."""
+    try:
+        yield
+    except WengertError:
+        raise
+    except FAILURES as error:
+        calls = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_own(frame.filename)]
+        place = f" (File {calls[-1].filename!r}, line {calls[-1].lineno})" if calls else ""
+        raise unusable(
+            f"{name!r:.80}, which raised {type(error).__name__}: {error}{place}",
+            "a function of arrays of these shapes is needed",
+            "Correct it, or --shapes",
+        ) from error
 
 
 def random_like(x: Any, generator: np.random.Generator) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert._tree import unflatten
+from wengert._tree import structure_text, unflatten
 from wengert.control.subgraphs import traced, with_extra_inputs
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import as_tensor, require_plain
@@ -25,7 +25,6 @@ __all__ = [
     "check_alike",
     "check_containers",
     "started",
-    "structure_text",
     "with_common_constants",
 ]
 
@@ -102,13 +101,6 @@ def with_common_constants(
         places: list[int | Aval] = [position.get(id(tensor), aval_of(tensor)) for tensor in constants]
         graphs.append(with_extra_inputs(graph, [*places, *range(len(own))]))
     return graphs, constants
-
-
-def structure_text(structure: Any) -> str:
-    """Return how errors show containers."""
-    if structure is None:
-        return "one array"
-    return str(structure).removeprefix("PyTreeSpec(").removesuffix(")").split(", namespace")[0]
 
 
 def check_containers(name: str, what: tuple[str, str], one: Any, other: Any) -> None:

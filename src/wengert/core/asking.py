@@ -18,6 +18,7 @@ from wengert.core.source import PACKAGE_PREFIX, Position, expression_at, is_own,
 __all__ = ["Asked", "asked_for_array", "asked_for_product", "library_that_asks", "remedy_by_source"]
 
 BUILDERS = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
+CREATORS = ("arange", "empty", "eye", "full", "identity", "ones", "tri", "zeros")
 INDEXED = ("r_", "c_")
 MORE = "np.stack for a list, or np.array(..., like=x) with a Tensor x"
 LISTS = "which takes lists of Tensors, or make one array of the list with np.stack"
@@ -160,6 +161,8 @@ def asked_by_line(frame: FrameType, position: Position) -> Asked | None:
     called = use_at(code, offset).called
     for path, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
         if called and is_function(vars(module).get(called)):
+            if called in CREATORS:
+                return Asked(called, f"Write wengert.numpy.{path}{called}", position)
             more = MORE if called in BUILDERS else LISTS
             return Asked(called, f"Write wengert.numpy.{path}{called}, {more}", position)
     expression = expression_at(code, offset)

@@ -17,6 +17,7 @@ from wengert.core.aval import Aval
 from wengert.core.cotangent import strong_zero, unbroadcast
 from wengert.core.primitive import Primitive, ShapeRules
 from wengert.core.rule import Rule, Signature, misdeclared
+from wengert.errors import GraphError, describe
 from wengert.native.elementwise import shared
 
 __all__ = ["Constant", "Elementwise", "Linear", "Multilinear", "Opaque"]
@@ -50,7 +51,7 @@ class Elementwise(Primitive):
         self,
         name: str,
         evaluate: Callable[..., Any],
-        d: Rule | Sequence[Rule | None],
+        d: Rule | Sequence[Rule | None] | None = None,
         *,
         singular: bool = False,
         regular: Callable[..., bool] | None = None,
@@ -288,7 +289,7 @@ class Opaque(Primitive):
         **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
 
     Raises:
-        RegistrationError: the vjp takes too few arguments.
+        RegistrationError: the vjp is missing, or takes too few arguments.
 
     >>> length = Opaque("length", np.linalg.norm, vjp=lambda ct, out, x: ct * x / out)
     >>> length.vjp(1.0, 5.0, [np.array([3.0, 4.0])], [Aval((2,), np.dtype(float))], {})
@@ -301,7 +302,7 @@ class Opaque(Primitive):
         self,
         name: str,
         evaluate: Callable[..., Any],
-        vjp: Rule,
+        vjp: Rule | None = None,
         *,
         jvp: Rule | None = None,
         piecewise: bool = False,
@@ -309,6 +310,8 @@ class Opaque(Primitive):
         **shapes: Unpack[ShapeRules],
     ) -> None:
         super().__init__(name, evaluate, **shapes)
+        if vjp is None:
+            raise misdeclared(name, "no vjp was given", "a function vjp(ct, out, *operands) is needed")
         if piecewise and jvp is None:
             raise misdeclared(name, "piecewise=True was given without jvp", "a forward rule is needed, too")
         self.signature = Signature(name, vjp, 2, None)
@@ -330,7 +333,18 @@ class Opaque(Primitive):
     ) -> Sequence[Any]:
         """Call the author's vjp; a single result stands for the first operand."""
         cts = self.rule(ct, out, *operands, **params)
-        return cts if isinstance(cts, tuple) else (cts, *(None,) * (len(operands) - 1))
+        if not isinstance(cts, tuple):
+            return (cts, *(None,) * (len(operands) - 1))
+        if len(cts) != len(operands):
+            raise GraphError(
+                describe(
+                    self.name,
+                    f"its vjp gave {len(cts)} cotangents",
+                    f"{len(operands)} are needed, one for each operand",
+                    "Give None for operands without one",
+                )
+            )
+        return cts
 
 
 class Constant(Primitive):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 
 from wengert._cached import cached
 from wengert.core.aval import Aval
@@ -12,6 +12,7 @@ from wengert.core.complaints import strict
 from wengert.core.numbers import OPERATORS
 from wengert.core.rule import Rule, misdeclared
 from wengert.core.source import is_own
+from wengert.errors import UsageError, describe
 
 if TYPE_CHECKING:
     from wengert.core.form import Form
@@ -104,6 +105,16 @@ class Primitive:
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
 
+    def __copy__(self) -> Self:
+        """Return another primitive of the same declaration."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
+    def __reduce__(self) -> Any:
+        """Return the name that a registered primitive is known by; others are taken apart."""
+        return (registered_primitive, (self.name,)) if self.registered else super().__reduce__()
+
     @cached
     def strict(self) -> Callable[..., Any]:
         """The evaluation, stopping where one of its lines would warn."""
@@ -150,6 +161,24 @@ class Primitive:
     ) -> Sequence[Any]:
         """Return a cotangent for each operand whose aval is given, and None for the others."""
         raise NotImplementedError
+
+
+def registered_primitive(name: str) -> Primitive:
+    """Return the primitive of a name, which pickled ones are known by.
+
+    Raises:
+        UsageError: none is registered under it.
+    """
+    if name not in PRIMITIVES:
+        raise UsageError(
+            describe(
+                "pickle",
+                f"the primitive {name}, which is unknown here",
+                "a registered one is needed",
+                "Import the module that declares it first",
+            )
+        )
+    return PRIMITIVES[name]
 
 
 def register(primitive: Primitive) -> None:

@@ -19,7 +19,7 @@ from wengert.core.formulas import exact_text, formula, value_text
 from wengert.core.requirements import require_callable
 from wengert.core.source import Position
 from wengert.core.tensor import raw
-from wengert.errors import DtypeError, describe
+from wengert.errors import DtypeError, UsageError, describe
 from wengert.explanation.listing import Lister, Listing, Operation, Reference, elements_now, parents_of
 from wengert.explanation.render import Row, Section, as_html, as_rich, as_text
 from wengert.traces.nodes import Node
@@ -142,12 +142,14 @@ class Shown:
         return self.text
 
 
-def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+def explain(fun: Callable[..., Any], *args: Any, mode: str = "reverse", **kwargs: Any) -> Explanation:
     """Evaluate a scalar function and its gradient, and list every step of both.
 
     Args:
         fun: a function that returns one real scalar.
         *args: floats, arrays or Tensors, or containers of them, to differentiate with respect to.
+        mode: "reverse", or "forward" to list each step with its derivatives by the arguments, which are then numbers
+            and arrays.
         **kwargs: further arguments, which are not differentiated.
 
     Returns:
@@ -158,6 +160,7 @@ def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     Raises:
         ShapeError: `fun` returned something other than one scalar.
         DtypeError: an argument or the result has a dtype without derivatives.
+        UsageError: there is no such mode, or it is forward and an argument is a container.
 
     Source:
         R. E. Wengert, A simple automatic derivative evaluation program, Communications of the ACM 7 (8), 1964.
@@ -180,10 +183,41 @@ def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     <BLANKLINE>
     value     3.0
     gradient  (1.0, 3.0)
+    >>> explain(lambda x, y: x * np.exp(y), 3.0, 0.0, mode="forward")
+    lambda x, y
+    <BLANKLINE>
+    forward         value   d/dx   d/dy
+      x             3.0     1.0    0.0
+      y             0.0     0.0    1.0
+      v1 = exp(y)   1.0     0.0    1.0
+      v2 = x * v1   3.0     1.0    3.0
+    <BLANKLINE>
+    value     3.0
+    gradient  (1.0, 3.0)
     """
     require_callable("explain", fun)
     names = argument_names(fun, len(args))
-    return explanation(fun, args, kwargs, names, title_of(fun, names))
+    title = title_of(fun, names)
+    if mode == "reverse":
+        return explanation(fun, args, kwargs, names, title)
+    if mode != "forward":
+        raise UsageError(
+            describe("explain", f"mode={mode!r:.40}", "a mode is needed", 'Pass mode="forward" or mode="reverse"')
+        )
+    from wengert.explanation.forward import forward_explanation  # which makes what this module declares
+
+    explanation(fun, args, kwargs, names, title)  # what reverse mode refuses is refused
+    for name, arg in zip(names, args, strict=True):
+        if flatten(arg)[1] is not None:
+            raise UsageError(
+                describe(
+                    "explain",
+                    f'containers as {name} with mode="forward"',
+                    "numbers and arrays are needed",
+                    "Pass what is in them as arguments of their own",
+                )
+            )
+    return forward_explanation(functools.partial(fun, **kwargs), list(map(raw, args)), names, title)
 
 
 def explanation(

@@ -6,6 +6,7 @@ file is not compressed, so nothing in it can grow; references go only backwards,
 
 from __future__ import annotations
 
+import copyreg
 import os
 import re
 import warnings
@@ -115,6 +116,10 @@ def as_path(name: str, path: Any) -> str | bytes:
         raise DtypeError(
             describe(name, f"{shown_argument(path)} as the path", "the name of a file is needed", "Pass a string")
         ) from error
+
+
+# Pickled and copied graphs are the content of a file.
+copyreg.pickle(Graph, lambda graph: (decoded, (encoded(graph),)))
 
 
 # Writing

@@ -66,7 +66,7 @@ def transpose(a: Any, axes: Any = None) -> Tensor:
                 "transpose",
                 f"{len(order)} axes for a shape {x.shape}",
                 f"all {ndim} are needed",
-                "Name every axis once",
+                "Name every axis once, or exchange two with .swapaxes" if len(order) == 2 else "Name every axis once",
             )
         )
     return permuted(x, {"axes": order})

@@ -179,6 +179,7 @@ OTHERWISE: dict[str, str] = {
     "uniform_": "x[...] = wengert.random.uniform(key, low, high, x.shape)",
     "unique": "np.unique(x)",
     "unsqueeze": "np.expand_dims(x, axis)",
+    "zero_grad": "x.grad = None",
     "vdot": "np.vdot(x, y)",
     "view_as": "x.reshape(y.shape)",
     "where": "np.where(condition, x, y)",

@@ -27,6 +27,7 @@ from wengert.traces.constants import constant_function, constant_operator
 from wengert.traces.in_place import overwriting, replace_plain
 from wengert.traces.operators import (
     binary_operator,
+    number_beside,
     operand,
     operator_operand,
     reflected_operator,
@@ -129,7 +130,9 @@ def through_function(
         if kind is not Tensor and kind is not np.ndarray:
             if foreign(kind):
                 return deferred(function, kind, other, self) if reflected else deferred(function, kind, self, other)
-            other = operator_operand(function.__name__, other)
+            given, other = other, operator_operand(function.__name__, other)
+            if other is NotImplemented:
+                other = number_beside(function.__name__, self, given)
             if other is NotImplemented:
                 return NotImplemented
         if is_weak(other) and self.weak:

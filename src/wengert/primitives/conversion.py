@@ -9,7 +9,7 @@ import numpy as np
 from wengert.core.aval import Aval
 from wengert.core.batching import lead
 from wengert.core.cotangent import match_dtype, unbroadcast
-from wengert.core.declare import constant, elementwise, linear, opaque
+from wengert.core.declare import constant, linear, opaque
 from wengert.core.form import Pointwise, View
 from wengert.core.numbers import LARGEST
 from wengert.core.routine import Routine
@@ -80,12 +80,7 @@ whole = constant("whole", to_whole, form=Pointwise())
 round_ = constant("round", np.round, form=Pointwise())
 
 
-def finite_part(t: Any, _out: Any, x: Any, **_fills: Any) -> Any:
-    """Pass on what belongs to finite elements; the others were replaced by constants."""
-    return np.where(np.isfinite(x), t, 0.0)
-
-
-nan_to_num = elementwise("nan_to_num", np.nan_to_num, d=finite_part)
+nan_to_num = constant("nan_to_num", np.nan_to_num, form=Pointwise())  # of elements that are replaced
 unwrap = opaque(
     "unwrap",
     np.unwrap,

@@ -7,6 +7,7 @@ lines that the functions share are written out: a call costs 70 nanoseconds, a t
 
 from __future__ import annotations
 
+import numbers
 import operator
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from wengert._refusals import refusal
 from wengert._unregistered import require_warning, unregister
 from wengert.core.aval import NUMBERS, strong
 from wengert.core.broadcast import check_broadcast
@@ -30,6 +32,7 @@ from wengert.core.source import RECENT, caller, is_operator, is_users
 from wengert.core.tensor import Tensor, make_tensor, new_tensor
 from wengert.core.views import ALIAS, resolved
 from wengert.core.watch import WATCHES
+from wengert.errors import DtypeError, GraphError, describe
 from wengert.native.elementwise import LARGE
 from wengert.traces.batch import Batch
 from wengert.traces.nodes import CREATED, Binary, LargeBinary, LargeUnary, Unary
@@ -37,6 +40,7 @@ from wengert.traces.recorders import REAL
 
 __all__ = [
     "binary_operator",
+    "number_beside",
     "operand",
     "operator_operand",
     "reflected_operator",
@@ -200,6 +204,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
         if repeats(primitive, a, b):
             return b * operator.index(a)
         y = operator_operand(primitive.name, b)
+        if y is NotImplemented:
+            y = number_beside(primitive.name, a, b)
         return y if y is NotImplemented else apply(primitive, a, y)
 
     return operate
@@ -302,6 +308,8 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
         if type(b) is complex and a.dtype == DOUBLE and is_scalar(a):
             a = weakened(a)  # np.float64 is a float to Python's complex numbers, which calculate with it themselves
         x = operator_operand(primitive.name, b)
+        if x is NotImplemented:
+            x = number_beside(primitive.name, a, b)
         if x is NotImplemented:
             return x
         if of_complex is not None and np.ndim(x) == 0 == a.ndim and "c" in (np.asarray(x).dtype.kind, a.dtype.kind):
@@ -493,3 +501,40 @@ def operator_operand(name: str, value: Any) -> Any:
         return read_objects(name, value)
     array = plain_array(name, value)
     return NotImplemented if array.dtype.kind == "O" else checked(name, array)
+
+
+def number_beside(name: str, tensor: Tensor, value: Any) -> Any:
+    """Return what stands beside a Tensor and is no array as an operand, or NotImplemented if its own method may do it.
+
+    A fraction beside a number of double precision is a float, as Python has it.
+
+    Raises:
+        GraphError: it is a sparse matrix.
+        DtypeError: it is a fraction of which NumPy would make an array of objects.
+    """
+    if hasattr(value, "toarray"):
+        raise refusal(
+            GraphError(
+                describe(
+                    name,
+                    f"a sparse matrix and a Tensor of shape {tensor.shape}",
+                    "two arrays are needed",
+                    "Write matrix @ x or x @ matrix, take the matrix in full with .toarray(), or declare a rule with "
+                    "wengert.extend",
+                )
+            )
+        )
+    if not isinstance(value, numbers.Rational):
+        return NotImplemented
+    if tensor.dtype == DOUBLE and is_scalar(tensor):
+        return float(value)
+    raise refusal(
+        DtypeError(
+            describe(
+                name,
+                f"a {type(value).__name__} and a Tensor of shape {tensor.shape} and dtype {tensor.dtype}",
+                "a float is needed, as NumPy would make an array of objects",
+                "Write float(fraction)",
+            )
+        )
+    )

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy import ndarray
+from numpy import bool_, ndarray
 
 from wengert.core.cotangent import add_shared, match_dtype, unbroadcast
 from wengert.core.kinds import Elementwise
@@ -614,10 +614,13 @@ def wrapped(value: Any) -> Any:
     return make_tensor(value, None, None) if type(value) is ndarray else value
 
 
+BOOLEANS = frozenset({bool, bool_})
+
+
 def has_mask(residuals: Sequence[Any]) -> bool:
-    """Tell whether some residual is an array of booleans."""
-    for x in residuals:  # noqa: SIM110 - a generator takes twice as long
-        if (type(x) is ndarray or type(x) is Tensor) and x.dtype.kind == "b":
+    """Tell whether some residual is an array of booleans, or one of them."""
+    for x in residuals:
+        if ((type(x) is ndarray or type(x) is Tensor) and x.dtype.kind == "b") or type(x) in BOOLEANS:
             return True
     return False
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from wengert._otherwise import telling
-from wengert._tree import flatten, map_leaves, unflatten
+from wengert._tree import flatten, map_leaves, structure_text, unflatten
 from wengert.core.aval import Aval, aval_of, is_differentiable
 from wengert.core.dispatch import apply, as_tensor
 from wengert.core.identity import identity
@@ -372,8 +372,8 @@ class CustomCall(UserCall):
             return list(structure.flatten_up_to(ct))
         except ValueError as error:
             raise self.error(
-                f"a cotangent of structure {flatten(ct)[1]}",
-                f"that of its argument, {structure}, is needed",
+                f"a cotangent of structure {structure_text(flatten(ct)[1])}",
+                f"that of its argument, {structure_text(structure)}, is needed",
                 "Build it like the argument",
                 "vjp",
             ) from error

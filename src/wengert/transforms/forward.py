@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from wengert._tree import flatten, map_leaves, unflatten
+from wengert._tree import flatten, map_leaves, structure_text, unflatten
 from wengert.control.apart import held, require_apart, standing_for, written_to
 from wengert.core.aval import aval_of
 from wengert.core.dispatch import strengthened, weakened
@@ -130,7 +130,10 @@ def dual_arguments(
         require_argument("jvp", primal)
         directions, other = flatten(tangent)
         if other != structure:
-            raise mismatch(f"a tangent of structure {other}", f"that of its primal, {structure}, is needed")
+            raise mismatch(
+                f"a tangent of structure {structure_text(other)}",
+                f"that of its primal, {structure_text(structure)}, is needed",
+            )
         chosen = selected_leaves("jvp", function, position, primal, leaves)
         pairs = zip(chosen, directions, leaves, strict=True)
         duals = [standing_for(dual_leaf(trace, value, direction), leaf) for value, direction, leaf in pairs]

@@ -8,7 +8,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast, overloa
 import numpy as np
 
 from wengert._otherwise import telling
-from wengert._tree import flatten, map_leaves
+from wengert._tree import flatten, map_leaves, structure_text
 from wengert.core.dispatch import apply, strengthened
 from wengert.core.requirements import require_callable, require_flag, require_number
 from wengert.core.tensor import Tensor
@@ -356,8 +356,8 @@ def pulled(
             raise ShapeError(
                 describe(
                     "vjp",
-                    f"a cotangent of structure {shown_structure(structure)}",
-                    f"that of the output, {shown_structure(run.structure)}, is needed",
+                    f"a cotangent of structure {structure_text(structure)}",
+                    f"that of the output, {structure_text(run.structure)}, is needed",
                     "Build the cotangent like the output",
                 )
             )
@@ -371,11 +371,6 @@ def pulled(
 def own_copy(leaf: Any) -> Any:
     """Return a copy of an ndarray: what the caller may write to, while the pullback needs the original."""
     return leaf.copy(order="K") if isinstance(leaf, np.ndarray) else leaf
-
-
-def shown_structure(structure: Any) -> str:
-    """Return how errors show the containers of a value."""
-    return "one array" if structure is None else str(structure)
 
 
 def matched(output: Any, ct: Any) -> Any:

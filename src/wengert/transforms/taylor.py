@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wengert._tree import flatten, unflatten
+from wengert._tree import flatten, structure_text, unflatten
 from wengert.control.apart import held, require_apart, standing_for, written_to
 from wengert.core.aval import Aval, aval_of
 from wengert.core.dispatch import strengthened, weakened
@@ -67,8 +67,8 @@ def taylor(fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any
         raise ShapeError(
             describe(
                 "taylor",
-                f"tangents of structure {other}",
-                f"that of the primals, {structure}, is needed",
+                f"tangents of structure {structure_text(other)}",
+                f"that of the primals, {structure_text(structure)}, is needed",
                 "Build the tangents like the primals",
             )
         )
