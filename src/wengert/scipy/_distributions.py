@@ -260,16 +260,17 @@ class Continuous(Distribution):
         valid = all_of(self.valid(*shapes), positive)
         scale = either(positive, scale, 1.0)
         shapes = self.safe(valid, shapes)
-        y = standard(x, loc, scale)
         lower, upper = self.support(shapes)
         bounded = not (is_infinite(lower) and is_infinite(upper))
         density = method == "logpdf"
         finite = density or ~np.isinf(x)  # SciPy's densities there are what the formulas give
         known_finite = known(finite) is True
+        y = standard(x if known_finite else either(finite, x, 0.0), loc, scale)
         if bounded or not known_finite:
             over = y > lower if self.open_below or not density else y >= lower
             inside = all_of(over, y <= upper if density else y < upper, known_finite or finite)
-            y, outer = either(inside, y, inner(lower, upper)), either(y <= lower, below, above)
+            left = y <= lower if known_finite else np.where(finite, y <= lower, x < 0)
+            y, outer = either(inside, y, inner(lower, upper)), either(left, below, above)
         found = self.formula(method)(y, *shapes)
         if density and not (type(scale) is float and scale == 1):
             found = found - (math.log(scale) if type(scale) is float else np.log(scale))
