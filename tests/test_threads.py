@@ -275,3 +275,27 @@ def test_a_fork_while_another_thread_walks_containers() -> None:
         return found
 
     assert in_threads(fork, walk, walk)[0] == [0] * 20
+
+
+FORKING = """
+import os, signal
+run = wg.jit(lambda x: np.sin(x))
+def use():
+    for _ in range(3): run(np.ones(3))
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    use()
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("library", ["wengert.native.calling", "wengert.compile.imaging", "llvmlite.binding"])
+def test_a_fork_while_another_thread_loads_what_compiles(library: str) -> None:
+    use = "[run(np.ones(3)) for run in [wg.jit(lambda x: np.sin(x))] for _ in range(3)]"
+    text = LOADING.format(library=library, use=use) + FORKING
+    switches = {**os.environ, "WENGERT_NATIVE": "1", "WENGERT_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=switches, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "loaded\n0\n", "")

@@ -13,10 +13,11 @@ import threading
 __all__ = ["UNSTOPPED", "WALKING"]
 
 UNSTOPPED = threading.RLock()
-"""Held while LLVM works, and while libraries in C++ are loaded.
+"""Held while LLVM works, and while libraries in C++ and modules of native code are loaded.
 
 The interpreter ends, and processes are forked, when it is free: nobody would ever release LLVM's own locks in a process
-that was forked meanwhile. Nothing that a user wrote runs under it.
+that was forked meanwhile, nor that of a module which another thread was importing. Nothing that a user wrote runs under
+it.
 """
 
 WALKING = threading.RLock()

@@ -10,6 +10,7 @@ import numpy as np
 
 from wengert import _config
 from wengert._cached import cached
+from wengert._unstopped import UNSTOPPED
 from wengert.compile.keeping import Keeper
 from wengert.compile.layouts import kind_for, result_kind
 from wengert.compile.owners import merged_results
@@ -58,9 +59,8 @@ def images(keeper: Keeper) -> Segments[Image]:
     """Return a graph in segments of machine code, that of an earlier process if it was kept."""
     kept = keeper.found()
     if kept is None:
-        from wengert.compile.imaging import (
-            imaged,  # lowering, kernels and emission, which take as long as all of Wengert
-        )
+        with UNSTOPPED:
+            from wengert.compile.imaging import imaged  # lowering and emission, which take as long as all of Wengert
 
         kept = imaged(keeper.graph)
         keeper.keep(kept)
@@ -74,7 +74,8 @@ def address_of(name: str) -> int:
 
 def text_of(name: str) -> str:
     """Return the module of such a function, if it was not kept."""
-    from wengert.emission.outside import text_of
+    with UNSTOPPED:
+        from wengert.emission.outside import text_of
 
     return text_of(name)
 
@@ -86,7 +87,8 @@ def calls_to_wait(graph: Graph) -> int:
     """
     if _config.AT_ONCE:
         return 0
-    from wengert.compile.costs import calls_before  # with the opcodes, which what is kept has no need of
+    with UNSTOPPED:
+        from wengert.compile.costs import calls_before  # with the opcodes, which what is kept has no need of
 
     return calls_before(graph)
 

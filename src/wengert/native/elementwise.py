@@ -20,6 +20,7 @@ from numpy import ndarray
 
 from wengert._config import THREADS
 from wengert._unregistered import unregister
+from wengert._unstopped import UNSTOPPED
 from wengert.errors import UsageError, describe
 from wengert.native.processor import CONDITIONS
 
@@ -106,7 +107,8 @@ class Sharing:
         Raises:
             AttributeError, ImportError, OSError, RuntimeError: there are no POSIX threads, or LLVM cannot serve here.
         """
-        from wengert.native import inner_loops, objects, team
+        with UNSTOPPED:
+            from wengert.native import inner_loops, objects, team
 
         objects.check_layout()
         threads = self.threads

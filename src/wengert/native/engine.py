@@ -104,7 +104,8 @@ def linked(image: bytes) -> bytes:
     Raises:
         FileFormatError: the image is damaged, or holds what code must not have.
     """
-    from wengert.native import elf  # which code that was kept has no need of
+    with UNSTOPPED:
+        from wengert.native import elf  # which code that was kept has no need of
 
     is_known = sys.platform == "linux" and image.startswith(elf.MAGIC) and MACHINE in elf.FORMATS
     return elf.linked(image, MACHINE).packed() if is_known else image

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wengert._records import Record
+from wengert._unstopped import UNSTOPPED
 from wengert.native.cache import object_cache
 
 __all__ = ["Code", "Linked", "kept_function", "kept_object", "load", "loaded", "machine_code"]
@@ -177,7 +178,8 @@ def kept_object(key: str, write: Callable[[], str]) -> bytes:
     cache = object_cache()
     image = cache.get(key)
     if image is None:
-        from wengert.native.engine import emit_object, host, linked
+        with UNSTOPPED:
+            from wengert.native.engine import emit_object, host, linked
 
         image = linked(emit_object(write(), host()))
         cache.put(key, image)

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from wengert._unstopped import UNSTOPPED
 from wengert.native.callee import Callee
 from wengert.native.kinds import NUMBERS, ContainerKind, Kind, NumberKind, check_leaves, leaves
 from wengert.native.like_function import LikeFunction
@@ -192,7 +193,8 @@ class NativeCode:
     """
 
     def __init__(self) -> None:
-        from wengert.native.loader import kept_object, loaded
+        with UNSTOPPED:
+            from wengert.native.loader import kept_object, loaded
 
         key = f"the entry of {sys.implementation.cache_tag}, NumPy {np.__version__}"
         code = loaded(kept_object(key, written), {name: numpy_function(name) for name in NUMPY_FUNCTIONS})
@@ -207,8 +209,9 @@ native_code = functools.cache(NativeCode)
 
 def written() -> str:
     """Return the text of the native functions; what it is written with is loaded only if it is needed."""
-    from wengert.native.calling import call, insert
-    from wengert.native.program import program
+    with UNSTOPPED:
+        from wengert.native.calling import call, insert
+        from wengert.native.program import program
 
     return program(call, insert)
 

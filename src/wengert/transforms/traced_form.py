@@ -12,6 +12,7 @@ import numpy as np
 from wengert import _config
 from wengert._cached import cached
 from wengert._tree import unflatten
+from wengert._unstopped import UNSTOPPED
 from wengert.compile.owners import with_packed_results
 from wengert.compile.partition import cut
 from wengert.core.aval import Aval, aval_of, is_differentiable, is_number
@@ -139,7 +140,8 @@ def native_function(graph: Graph) -> GraphFunction | None:
     """Return a graph as native code, if that is asked for."""
     if not _config.NATIVE:
         return None
-    from wengert.compile.executable import GraphFunction  # which takes a third of the time of importing the library
+    with UNSTOPPED:
+        from wengert.compile.executable import GraphFunction  # a third of the time of importing the library
 
     return GraphFunction(graph)
 
