@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import functools
 import pickle
 import re
@@ -197,3 +198,13 @@ def test_primitives_and_graphs_are_pickled() -> None:
         del PRIMITIVES["test.pickled"]
     with pytest.raises(UsageError, match=r"^pickle: the primitive test.pickled, which is unknown here; a registered"):
         pickle.loads(data)
+
+
+def test_graphs_say_what_pickling_needs() -> None:
+    graph = wg.graph.trace(np.sin)(1.0)
+    kept = copyreg.dispatch_table.pop(type(graph))
+    try:
+        with pytest.raises(UsageError, match=r"^pickle: a graph, before wengert.graph was.*Write import wengert.graph"):
+            pickle.dumps(graph)
+    finally:
+        copyreg.dispatch_table[type(graph)] = kept

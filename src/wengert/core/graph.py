@@ -23,7 +23,7 @@ from wengert.core.source import Position, position_of, speaks_for
 from wengert.core.steps import Steps, last_uses
 from wengert.core.tensor import Tensor
 from wengert.core.variable import Variable
-from wengert.errors import DtypeError, GraphError, ShapeError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 
 if TYPE_CHECKING:
     from wengert.pictures.picture import Picture
@@ -136,6 +136,11 @@ class Graph(Composite):
 
     def __repr__(self) -> str:
         return f"<graph of {len(self.inputs)} inputs, {len(self.equations)} equations, {len(self.outputs)} outputs>"
+
+    def __reduce__(self) -> Any:
+        """Refuse to be pickled before `wengert.graph` is there, which enters how it is done."""
+        given, needed = "a graph, before wengert.graph was imported", "that module, which knows how, is needed"
+        raise UsageError(describe("pickle", given, needed, "Write import wengert.graph first"))
 
     def to_svg(self) -> str:
         """Return a picture of the graph; see `wengert.graph.to_svg`."""
