@@ -74,8 +74,15 @@ def tolerance(dtype: Any) -> float:
     return 1e-5 if dtype in (np.float32, np.complex64) else 1e-12 if dtype.kind in "fc" else 1e-3
 
 
-def require_same(graph: Graph, args: Sequence[Any], call: Call = checked) -> Segments:
-    """Require kernels to compute, as somebody carries them out, what the graph does; return the segments."""
+def require_same(graph: Graph, args: Sequence[Any], call: Call = checked, least: float = 0.0) -> Segments:
+    """Require kernels to compute, as somebody carries them out, what the graph does; return the segments.
+
+    Args:
+        graph: what is computed.
+        args: of what.
+        call: how.
+        least: the size of what results are differences of; that of the results themselves, if it is larger.
+    """
     segments = segmented(inlined(graph))
     want = graph(*args)
     found = segments.run(args, call)
@@ -83,7 +90,7 @@ def require_same(graph: Graph, args: Sequence[Any], call: Call = checked) -> Seg
         a, b = np.asarray(a), np.asarray(b)
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         limit = tolerance(b.dtype)
-        scale = np.abs(b[np.isfinite(b)]).max(initial=0)
+        scale = np.abs(b[np.isfinite(b)]).max(initial=least)
         np.testing.assert_allclose(a, b, rtol=limit, atol=limit * scale, err_msg=str(graph))
     return segments
 

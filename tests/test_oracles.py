@@ -60,7 +60,7 @@ def test_kernels_give_what_numpy_does(function: str, executable: str, request: p
             with failures.of(entry["id"]):
                 found = graph_of(entry)
                 if found is not None:
-                    require_same(*found, run)
+                    require_same(*found, run, least=1.0)  # as 1 - y**2 is, where y is nearly 1
     failures.tell()
 
 
