@@ -491,3 +491,22 @@ def test_batch_norm_keeps_running_means_and_variances() -> None:
     tensor = wg.tensor(images, requires_grad=True)
     functional.batch_norm(tensor, mean, var, training=True)
     assert not mean.requires_grad
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: functional.softmax(x, dim=-1),
+        lambda x: functional.log_softmax(x, dim=1),
+        lambda x: functional.glu(x, dim=1),
+        lambda x: functional.normalize(x, dim=1),
+        lambda x: functional.cosine_similarity(x, x, dim=1),
+        lambda x: functional.pairwise_distance(x, x, keepdim=True),
+    ],
+)
+def test_parameters_of_pytorch_say_what_is_written_here(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(TypeError, match=r"keyword argument '(dim|keepdim)'; write (axis|keepdims)="):
+        call(np.ones((2, 4)))
+    with pytest.raises(TypeError, match=r"; write (axis|keepdims)=") as caught:
+        wg.grad(call)(np.ones((2, 4)))
+    assert not hasattr(caught.value, "__notes__")
