@@ -10,24 +10,40 @@ convolution arithmetic for deep learning*, 2016).
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import Aval, aval_of
-from wengert.core.cotangent import sum_over
+from wengert.core.cotangent import FEW, sum_over
 from wengert.core.declare import linear, multilinear
 from wengert.core.dispatch import apply
 from wengert.core.examples import Results
 from wengert.core.form import Form
 from wengert.core.primitive import Primitive
-from wengert.primitives.sliding import Geometry, correlated, result_lengths, spread_lengths
+from wengert.primitives.sliding import (
+    Geometry,
+    Plan,
+    correlated,
+    evaluated,
+    planned,
+    result_lengths,
+    spread_lengths,
+)
 
 __all__ = ["biased", "correlation"]
 
 Array = Any
 Lengths = tuple[int, ...]
+
+
+BACKWARDS = [(..., *[slice(None, None, -1)] * rank) for rank in range(32)]
+"""Indices that turn kernels round, for each number of axes of space."""
+
+BEFORE_SPACE = [(..., *[None] * rank) for rank in range(32)]
+"""Indices that give numbers axes of space behind those they have."""
 
 
 class Sliding(Form):
@@ -85,34 +101,58 @@ def behind_images(
     return tuple([n + span - 1 - m - a for n, span, m, a in lengths])
 
 
+@functools.lru_cache(maxsize=4096)
+def planned_images(
+    ct: Lengths,
+    turned: Lengths,
+    item: int,
+    x: Lengths,
+    stride: Lengths,
+    dilation: Lengths,
+    spread: Lengths,
+    low: Lengths,
+) -> Plan:
+    """Return the plan of the cotangent of images."""
+    rank = len(stride)
+    around = around_cotangent(ct[-rank:], x[-rank:], turned[-rank:], stride, dilation, spread, low)
+    return planned(ct, turned, item, spread, dilation, stride, *around)
+
+
+@functools.lru_cache(maxsize=4096)
+def planned_kernels(
+    x: Lengths, ct: Lengths, item: int, w: Lengths, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths
+) -> Plan:
+    """Return the plan of the cotangent of kernels."""
+    rank = len(stride)
+    behind = behind_images(ct[-rank:], w[-rank:], x[-rank:], stride, dilation, spread, low)
+    return planned(x, ct, item, dilation, stride, spread, low, behind)
+
+
 def cotangent_of_images(
     ct: Any, aval: Aval, w: Any, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
 ) -> Any:
     """Correlate the cotangent, spread by the stride, with the kernels turned round."""
     rank = len(stride)
-    turned = w.swapaxes(-rank - 2, -rank - 1)[(..., *[slice(None, None, -1)] * rank)]
-    before, after = around_cotangent(
-        ct.shape[-rank:], aval.shape[-rank:], w.shape[-rank:], stride, dilation, spread, low
-    )
-    return correlate(ct, turned, stride=spread, dilation=dilation, spread=stride, low=before, high=after)
+    turned = w.swapaxes(-rank - 2, -rank - 1)[BACKWARDS[rank]]
+    return correlate(ct, turned, planned_images, aval.shape, stride, dilation, spread, low)
 
 
 def cotangent_of_kernels(
     ct: Any, aval: Aval, x: Any, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
 ) -> Any:
     """Correlate the images with the cotangent; the batch is what is summed over."""
-    rank = len(stride)
-    after = behind_images(ct.shape[-rank:], aval.shape[-rank:], x.shape[-rank:], stride, dilation, spread, low)
-    images, kernels = x.swapaxes(-rank - 2, -rank - 1), ct.swapaxes(-rank - 2, -rank - 1)
-    found = correlate(images, kernels, stride=dilation, dilation=stride, spread=spread, low=low, high=after)
-    return found.swapaxes(-rank - 2, -rank - 1)
+    last = -1 - len(stride)
+    images, kernels = x.swapaxes(last - 1, last), ct.swapaxes(last - 1, last)
+    found = correlate(images, kernels, planned_kernels, aval.shape, stride, dilation, spread, low)
+    return found.swapaxes(last - 1, last)
 
 
-def correlate(x: Any, w: Any, **params: Lengths) -> Any:
-    """Return the correlation, of arrays at once."""
-    if type(x) is np.ndarray and type(w) is np.ndarray:
-        return correlated(x, w, **params)
-    return apply(correlation, x, w, **params)
+def correlate(x: Any, w: Any, plan_of: Callable[..., Plan], shape: Lengths, *space: Lengths) -> Any:
+    """Return the correlation that is a cotangent of a shape by the plan of such, of arrays at once."""
+    plan = plan_of(x.shape, w.shape, x.dtype.itemsize, shape, *space)
+    if type(x) is np.ndarray and type(w) is np.ndarray and x.dtype is w.dtype:
+        return evaluated(x, w, plan)
+    return apply(correlation, x, w, **plan.space._asdict())
 
 
 correlation = multilinear("correlation", correlated, (cotangent_of_images, cotangent_of_kernels), form=Sliding())
@@ -123,7 +163,13 @@ correlation = multilinear("correlation", correlated, (cotangent_of_images, cotan
 
 def evaluate_biased(x: Any, bias: Any, *, rank: int) -> Any:
     """Evaluate `biased`: images plus a number for each channel, the axis before `rank` others."""
-    return x + bias.reshape(bias.shape + (1,) * rank)
+    return x + bias[BEFORE_SPACE[rank]]
+
+
+@functools.cache
+def all_but_channels(count: int, rank: int) -> Lengths:
+    """Return all of a number of axes but that of channels."""
+    return (*range(count - rank - 1), *range(count - rank, count))
 
 
 def transpose_biased(ct: Any, avals: Sequence[Aval | None], *, rank: int) -> list[Any]:
@@ -131,9 +177,13 @@ def transpose_biased(ct: Any, avals: Sequence[Aval | None], *, rank: int) -> lis
     images, bias = avals
     if bias is None:
         return [ct, None]
-    last = ct.ndim - rank
-    others = (*range(last - 1), *range(last, ct.ndim))
-    found = sum_over(ct, others) if type(ct) is np.ndarray else ct.sum(axis=others)
+    others = all_but_channels(ct.ndim, rank)
+    if type(ct) is not np.ndarray:
+        found = ct.sum(axis=others)
+    elif ct.flags.c_contiguous and math.prod(ct.shape[: -rank - 1]) <= FEW:  # NumPy adds pairwise within images
+        found = np.add.reduce(ct, others)
+    else:
+        found = sum_over(ct, others)
     return [None if images is None else ct, found]
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-__all__ = ["Geometry", "correlated", "result_lengths", "spread_lengths"]
+__all__ = ["Geometry", "Plan", "correlated", "evaluated", "planned", "result_lengths", "spread_lengths"]
 
 Array = Any
 Lengths = tuple[int, ...]
@@ -84,12 +84,17 @@ def correlated(
     if x.dtype is not w.dtype:
         kind = np.result_type(x, w)
         x, w = x.astype(kind, copy=False), w.astype(kind, copy=False)
-    plan = planned(x.shape, w.shape, x.itemsize, stride, dilation, spread, low, high)
+    return evaluated(x, w, planned(x.shape, w.shape, x.itemsize, stride, dilation, spread, low, high))
+
+
+def evaluated(x: Array, w: Array, plan: Plan) -> Array:
+    """Return the correlations of images with kernels of their dtype as they were planned."""
     if plan.few:
         return multiplied_at_once(x, w, plan)
     if not plan.windows:
         return np.zeros(plan.shape, x.dtype)
-    space, lengths, rank = Geometry(stride, dilation, spread, low, high), plan.lengths, len(stride)
+    space, lengths = plan.space, plan.lengths
+    low, high, stride, spread, rank = space.low, space.high, space.stride, space.spread, len(lengths)
     if x.ndim == rank + 2:
         x, w = x[None], w[None]
     if rank == 1 and plan.windows <= MANY:
@@ -108,16 +113,20 @@ class Plan(NamedTuple):
     """Hold what is known of a correlation by shapes.
 
     Attributes:
+        space: where windows are.
         lengths: those of the result along the axes of space.
         shape: that of the result.
         windows: the number of elements of all windows.
         few: whether there are few enough to copy them at once.
         around: the shape of images with zeros between and around their elements, and the places of these; see
             `placement`. The shape is empty if they stay as they are.
-        copied: the shape and strides of windows of images without gaps.
-        columns: the shape of windows as columns, and that of kernels as the rows they are multiplied by.
+        copied: the shape and strides of windows of images without gaps, whose longer rows are the last axis.
+        columns: the shape of windows as columns, or as rows, and that of kernels as the rows they are multiplied by;
+            matrices if there is one image.
+        turned: whether windows are rows, since kernels are wider than the result.
     """
 
+    space: Geometry
     lengths: Lengths
     shape: Lengths
     windows: int
@@ -125,6 +134,7 @@ class Plan(NamedTuple):
     around: tuple[Lengths, Any, Any]
     copied: tuple[Lengths, Lengths]
     columns: tuple[Lengths, Lengths]
+    turned: bool
 
 
 @functools.lru_cache(maxsize=4096)
@@ -149,11 +159,17 @@ def planned(
     around = (() if padded == images and place is None else (*x[:-rank], *padded), inside, place)
     steps = [item * math.prod(padded[i + 1 :]) for i in range(rank)]
     outside = [item * math.prod((*x[i + 1 : -rank], *padded)) for i in range(len(x) - rank)]
-    strides = (*outside, *times(steps, dilation), *times(steps, stride))
-    rows = (*x[: -rank - 2], 1, w[-rank - 2], taps)
-    columns = (*x[: -rank - 1], taps, places)
-    copied = (*x[:-rank], *kernel, *lengths)
-    return Plan(lengths, shape, windows, 0 < windows <= FEW, around, (copied, strides), (columns, rows))
+    by_tap, by_place = [outside[-1], *times(steps, dilation)], times(steps, stride)
+    stack, channels, turned = x[: -rank - 1], x[-rank - 1], kernel[-1:] > lengths[-1:]
+    alone = math.prod(stack) == 1
+    rows = (w[-rank - 2], taps) if alone else (*stack[:-1], 1, w[-rank - 2], taps)
+    columns = (*(() if alone else stack), *((places, taps) if turned else (taps, places)))
+    if turned:
+        copied = (*stack, *lengths, channels, *kernel), (*outside[:-1], *by_place, *by_tap)
+    else:
+        copied = (*stack, channels, *kernel, *lengths), (*outside[:-1], *by_tap, *by_place)
+    space = Geometry(stride, dilation, spread, low, high)
+    return Plan(space, lengths, shape, windows, 0 < windows <= FEW, around, copied, (columns, rows), turned)
 
 
 def multiplied_at_once(x: Array, w: Array, plan: Plan) -> Array:
@@ -165,8 +181,12 @@ def multiplied_at_once(x: Array, w: Array, plan: Plan) -> Array:
         x[place] = image
     elif padded or not x.flags.c_contiguous:
         x = x[inside].copy()
-    windows: Array = np.ndarray(shape, x.dtype, x, 0, strides)
-    return np.matmul(w.reshape(rows), windows.reshape(columns)).reshape(plan.shape)
+    windows: Array = np.ndarray(shape, x.dtype, x, 0, strides).reshape(columns)
+    if plan.turned:
+        windows = windows.swapaxes(-1, -2)
+    kernels = w.reshape(rows)
+    found = kernels.dot(windows) if len(rows) == 2 else np.matmul(kernels, windows)  # 0.4 us, and 1.0
+    return found.reshape(plan.shape)
 
 
 def surrounded(x: Array, low: Lengths, high: Lengths, spread: Lengths) -> Array:

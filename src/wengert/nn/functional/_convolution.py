@@ -48,9 +48,10 @@ places_known = functools.lru_cache(maxsize=256, typed=True)(places)
 
 def in_groups(name: str, x: Any, w: Any, groups: int, transposed: bool = False) -> tuple[Any, Any]:
     """Return images and kernels with a leading axis for the groups of channels, if there are several."""
-    own, wanted = x.shape[1], w.shape[0] if transposed else w.shape[1] * groups
-    if own != wanted or w.shape[0] % groups or own % groups:
-        given = f"images with {own} channels and kernels of shape {w.shape} in {groups} groups"
+    own, kernels = x.shape[1], w.shape
+    wanted = kernels[0] if transposed else kernels[1] * groups
+    if own != wanted or kernels[0] % groups or own % groups:
+        given = f"images with {own} channels and kernels of shape {kernels} in {groups} groups"
         raise ShapeError(describe(name, given, "channels that fit are needed", "Correct the kernels"))
     if groups == 1:
         return x, w
@@ -58,13 +59,13 @@ def in_groups(name: str, x: Any, w: Any, groups: int, transposed: bool = False) 
     return np.swapaxes(split, 0, 1), w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
 
 
-def joined(found: Any, bias: Any, groups: int, batched: bool) -> Any:
+def joined(found: Any, bias: Any, rank: int, groups: int, batched: bool) -> Any:
     """Return a result with the channels of all groups together, with a bias for each added."""
     if groups > 1:
         found = np.swapaxes(found, 0, 1)
         found = found.reshape(found.shape[0], -1, *found.shape[3:])
     if bias is not None:
-        bias, rank = as_tensor(bias), found.ndim - 2
+        bias = as_tensor(bias)
         if is_staged(found) or is_staged(bias):  # kernels add it where they do what follows
             found = found + bias.reshape(-1, *(1,) * rank)
         else:
@@ -114,7 +115,7 @@ def convolution(rank: int) -> Callable[..., Any]:
             params = places_known(name, w.shape[-rank:], stride, padding, dilation)
         except TypeError:  # lists have no hash
             params = places(name, w.shape[-rank:], stride, padding, dilation)
-        return joined(correlate((x, w), params), bias, groups, batched)
+        return joined(correlate((x, w), params), bias, rank, groups, batched)
 
     conv.__name__ = conv.__qualname__ = name
     axes = {"name": name, "space": ", 6" * rank, "kernel": ", 3" * rank, "found": ", 4" * rank}
@@ -170,7 +171,7 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
         found = correlate(
             (x, turned), {"stride": (1,) * rank, "dilation": gaps, "spread": steps, "low": low, "high": high}
         )
-        return joined(found, bias, groups, batched)
+        return joined(found, bias, rank, groups, batched)
 
     conv_transpose.__name__ = conv_transpose.__qualname__ = name
     axes = {"name": name, "space": ", 4" * rank, "kernel": ", 3" * rank, "found": ", 6" * rank}

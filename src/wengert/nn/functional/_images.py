@@ -28,7 +28,10 @@ def each(name: str, what: str, value: Any, rank: int) -> Lengths:
 def images(name: str, value: Any, rank: int) -> tuple[Any, bool]:
     """Return images with a batch, and whether they came with one."""
     x: Any = as_tensor(value)
-    if x.ndim not in (rank + 1, rank + 2):
-        needed = f"(batch, channels) or (channels,) and {rank} axes of space are needed"
-        raise ShapeError(describe(name, f"shape {x.shape}", needed, "Reshape it"))
-    return (x, True) if x.ndim == rank + 2 else (x[None], False)
+    count = x.ndim
+    if count == rank + 2:
+        return x, True
+    if count == rank + 1:
+        return x[None], False
+    needed = f"(batch, channels) or (channels,) and {rank} axes of space are needed"
+    raise ShapeError(describe(name, f"shape {x.shape}", needed, "Reshape it"))
