@@ -210,3 +210,17 @@ def test_unknown_modes_and_arguments() -> None:
         UsageError, match=r"check_grads: a function that returned no float or complex array; a result that"
     ):
         check_grads(lambda x: x > 0, (X,), modes=("fwd",))
+
+
+def test_errors_call_the_function_by_the_class_of_the_user() -> None:
+    class Doubled(wg.autograd.Function):
+        @staticmethod
+        def forward(_ctx: Any, x: Any) -> Any:
+            return 2.0 * x
+
+        @staticmethod
+        def backward(_ctx: Any, ct: Any) -> Any:
+            return 3.0 * ct
+
+    with pytest.raises(AssertionError, match=r"^check_grads\(.*Doubled\.apply\): a derivative of order 1"):
+        check_grads(Doubled.apply, 1.0)

@@ -387,6 +387,12 @@ ASKED: dict[str, tuple[Any, Any, str, str]] = {
         "a value in `[1.0, 2.0][:i]` (int)",
         "or the ends of a slice, in static_argnum",
     ),
+    "slice of an array": (
+        lambda i: wnp.ones(5)[i : i + 2],
+        1,
+        "a value in `wnp.ones(5)[i : i + 2]` (int)",
+        "Write x[i + np.arange(n)] for x[i:i + n], choose with np.where(",
+    ),
     "number": (lambda x: float(x), 1.0, "a value in `float(x)` (float)", "Use wengert.numpy functions"),
     "list of indices": (
         lambda i: np.ones(3)[[i, 0]],

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import linalg, special
 
 import wengert as wg
 from tests.samples.base import normal
@@ -208,3 +208,23 @@ def test_graphs_say_what_pickling_needs() -> None:
             pickle.dumps(graph)
     finally:
         copyreg.dispatch_table[type(graph)] = kept
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (linalg.solve_banded, "solve_banded"),
+        (linalg.cholesky, "cholesky"),
+        (len, "len"),
+        ("sin", "'sin'"),
+        ((np.add, "sideways"), r"\(<ufunc 'add'>, 'sideways'\)"),
+    ],
+)
+def test_what_does_not_dispatch_cannot_be_implemented(function: Any, name: str) -> None:
+    with pytest.raises(UsageError, match=f"implements: {name}, which does not dispatch on its arguments; a ufunc"):
+        extend.implements(function)
+
+
+@pytest.mark.parametrize("function", [np.add, np.sum, np.ones, np.zeros, np.linalg.inv, np.fft.fft, (np.add, "reduce")])
+def test_what_dispatches_can_be_implemented(function: Any) -> None:
+    assert callable(extend.implements(function))

@@ -450,3 +450,18 @@ def test_gradients_of_picked_rows_have_the_bits_of_adding_element_by_element(sha
         total = wg.tensor(np.zeros(shape))
         np.add.at(total, key, wg.tensor(ct))
         np.testing.assert_array_equal(total, wanted)
+
+
+def test_one_index_that_is_traced_or_differs_between_lanes() -> None:
+    x = np.arange(12.0).reshape(3, 4) ** 2
+    for axis in (None, 0, 1, -1):
+        want = np.take(x, 2, axis)
+
+        def taken(x: Any, i: Any, axis: Any = axis) -> Any:
+            return np.take(x, i, axis)
+
+        assert np.array_equal(wg.jit(taken)(x, 2), want)
+        assert np.array_equal(wg.vmap(taken, in_axes=(None, 0))(wg.asarray(x), np.array([0, 2]))[1], want)
+        slope = wg.grad(lambda x, i, taken=taken: np.sum(taken(x, i) ** 2))
+        assert np.array_equal(wg.jit(slope)(x, 2), slope(x, 2))
+    assert wg.jit(lambda x, i: x.take(i, mode="wrap"))(x, -13) == x.take(-13, mode="wrap")

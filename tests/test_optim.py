@@ -601,3 +601,26 @@ def test_rules_and_optimizers_can_be_pickled(rule: optim.Rule) -> None:
         np.sum(tensor**2).backward()
         optimizer.step()
     assert np.array_equal(parameter.detach(), kept[0].detach())
+
+
+@pytest.mark.parametrize(
+    ("call", "label"),
+    [
+        (lambda: optim.root(lambda z: z**2 + 1.0, 0.5 + 1j), "x0"),
+        (lambda: optim.minimize(lambda z: abs(z) ** 2, np.array([1j])), "x0"),
+        (lambda: optim.least_squares(lambda x: x * (1.0 + 2j), np.ones(2)), r"fun\(x\)"),
+        (lambda: optim.least_squares(lambda x: {"a": x, "b": x * 1j}, np.ones(2), jit=False), r"fun\(x\)"),
+    ],
+)
+def test_complex_numbers_are_not_cut(call: Any, label: str) -> None:
+    with pytest.raises(DtypeError, match=f"complex numbers in {label}; real ones are needed"):
+        call()
+
+
+def test_names_of_pytorch_optimizers_say_what_is_written_here() -> None:
+    optimizer = optim.Optimizer([wg.tensor(1.0, requires_grad=True)], optim.sgd(0.1))
+    with pytest.raises(AttributeError, match=r"'Optimizer' object has .* 'state_dict'; write optimizer.steps"):
+        optimizer.state_dict()  # type: ignore[attr-defined]
+    assert not hasattr(optimizer, "param_groups")
+    with pytest.raises(AttributeError, match=r"no attribute 'Bounds'; write scipy.optimize's own"):
+        optim.Bounds  # type: ignore[attr-defined]  # noqa: B018

@@ -9,7 +9,7 @@ import pytest
 
 import wengert as wg
 from wengert.core.diagrams import picture_of
-from wengert.errors import DtypeError
+from wengert.errors import DtypeError, UsageError
 from wengert.graph import gradient, to_html, to_svg, trace
 from wengert.pictures.layout import BENDS, GAP, affordable, laid_out, layers_of, set_apart
 from wengert.pictures.picture import Box, Picture, Wire
@@ -208,3 +208,12 @@ def test_bodies_of_loops_know_the_forward_pass_of_the_body():
 def test_graphs_of_thousands_of_equations_grow_no_faster_than_they_do():
     sizes = [len(trace(wg.grad(lambda x, n=n: repeated(x, n)))(np.ones(3)).to_svg()) for n in (40, 80, 160)]
     assert sizes[2] < 2.3 * sizes[1] < 2.3 * 2.3 * sizes[0]
+
+
+def test_pictures_are_saved_by_the_end_of_the_name(tmp_path):
+    picture = wg.visualize(wg.tensor(2.0, requires_grad=True) * 3.0)
+    for name, text in (("tape.svg", picture.to_svg()), ("tape.html", picture.to_html())):
+        picture.save(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8") == text
+    with pytest.raises(UsageError, match=r"save: a picture for the file 'tape.png'; a name that ends in .svg or .html"):
+        picture.save(str(tmp_path / "tape.png"))

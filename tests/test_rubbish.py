@@ -592,6 +592,7 @@ APART = {
     **{f"nn.functional.{name}": "tests/test_nn.py has its refusals" for name in wg.nn.functional.__all__},
     "nn.functional": "a module",
     **{f"random.{name}": "parameters are refused as by NumPy's generators" for name in random.__all__},
+    "extend.Primitive": "the type of what is declared",
     "extend.PRIMITIVES": "what the functions that declare primitives enter them in",
     **dict.fromkeys(map("extend.{}".format, ("aligned", "lead", "shift", "labelled")), "for rules"),
     **dict.fromkeys((f"extend.{name}" for name in FORMS), "plain data for declarations"),

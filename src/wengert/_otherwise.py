@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
-__all__ = ["OTHERWISE", "PARAMETERS", "absent", "telling"]
+__all__ = ["OTHERWISE", "PARAMETERS", "Otherwise", "absent", "telling"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,6 +46,20 @@ def telling(**otherwise: str) -> Callable[[F], F]:
     return tells
 
 
+class Otherwise:
+    """Be a name that objects of a class have not, which says how the same is written; for `hasattr` it is not there."""
+
+    def __init__(self, owner: str, name: str, written: str) -> None:
+        self.text = f"{owner!r} object has no attribute {name!r}; write {written}"
+        self.__doc__ = f"Not here: write {written}."
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Raise an AttributeError for an object."""
+        if instance is None:
+            return self
+        raise AttributeError(self.text)
+
+
 OTHERWISE = {
     # PyTorch
     "Generator": "wengert.random.key(seed)",
@@ -53,6 +67,9 @@ OTHERWISE = {
     "cat": "numpy.concatenate",
     "chunk": "numpy.array_split",
     "clamp": "numpy.clip",
+    "DataLoader": "slices of arrays: x[i:i + 32]",
+    "Module": "a class of your own, with its Tensors as attributes",
+    "Parameter": "wengert.tensor(data, requires_grad=True)",
     "cuda": "x itself: there is one device",
     "device": "x itself: there is one device",
     "empty_cache": "nothing: there is one device",
@@ -112,6 +129,10 @@ OTHERWISE = {
     "tree_structure": "wengert.tree.structure",
     "tree_util": "wengert.tree",
     "xla_computation": "wengert.jit(f).lower(x)",
+    # other libraries and lessons
+    "GradientTape": "wengert.grad(f), or .backward() of Tensors that require grad",
+    "derivative": "wengert.grad, or wengert.elementwise_grad of arrays",
+    "gradients": "wengert.grad",
 }
 """What to write, by the name."""
 

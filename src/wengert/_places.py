@@ -87,8 +87,8 @@ GradOperation Jvp
 check_grads check_rule
 """,
     "extend": """
-Contraction DtypeError PRIMITIVES Place Pointwise Reduction RegistrationError Routine SIZE Scan Selection ShapeError
-UsageError View aligned apply constant describe elementwise implements labelled lead multilinear opaque shift
+Contraction DtypeError PRIMITIVES Place Pointwise Primitive Reduction RegistrationError Routine SIZE Scan Selection
+ShapeError UsageError View aligned apply constant describe elementwise implements labelled lead multilinear opaque shift
 """,
     "graph": """
 Equation Executor Graph Variable check gradients placeholder render to_dot to_html to_svg

@@ -40,14 +40,17 @@ array([-0.577216,  0.422784])
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any, TypeVar
 
-from wengert.core import primitive
+import numpy as np
+
+from wengert.core import dispatch, primitive
 from wengert.core.batching import aligned, lead, shift
 from wengert.core.contraction import Contraction
 from wengert.core.declare import constant, elementwise, linear, multilinear, opaque
-from wengert.core.dispatch import apply, implements
+from wengert.core.dispatch import apply
 from wengert.core.form import SIZE, Place, Pointwise, Reduction, Scan, Selection, View
 from wengert.core.labels import labelled
 from wengert.core.primitive import Primitive
@@ -61,6 +64,7 @@ __all__ = [
     "DtypeError",
     "Place",
     "Pointwise",
+    "Primitive",
     "Reduction",
     "RegistrationError",
     "Routine",
@@ -83,5 +87,51 @@ __all__ = [
     "shift",
 ]
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 PRIMITIVES: Mapping[str, Primitive] = MappingProxyType(primitive.PRIMITIVES)
 """Every declared primitive by its name, to read."""
+
+
+def implements(*functions: Any) -> Callable[[F], F]:
+    """Enter a function as the meaning of NumPy functions for Tensors.
+
+    Args:
+        *functions: what dispatches: ufunc objects, SciPy's among them, pairs (ufunc, method name), or functions with
+            NumPy's `__array_function__`.
+
+    Returns:
+        A decorator that returns its function unchanged.
+
+    Raises:
+        UsageError: a function does not dispatch, so it would never learn of its meaning.
+
+    >>> import numpy as np
+    >>> import wengert as wg
+    >>> twice = np.frompyfunc(lambda x: 2 * x, 1, 1)
+    >>> @implements(twice)
+    ... def twice_of_tensor(x):
+    ...     return 2 * x
+    >>> twice(wg.tensor(3.0))
+    tensor(6.)
+    """
+    for function in functions:
+        if not _dispatches(function):
+            name = getattr(function, "__qualname__", repr(function))
+            raise UsageError(
+                describe(
+                    "implements",
+                    f"{name}, which does not dispatch on its arguments",
+                    "a ufunc, or a function with NumPy's __array_function__, is needed",
+                    "Call a function of your own in its place, which calls apply",
+                )
+            )
+    return dispatch.implements(*functions)
+
+
+def _dispatches(function: Any) -> bool:
+    """Tell whether NumPy asks Tensors about calls of a function."""
+    if isinstance(function, tuple):
+        return len(function) == 2 and isinstance(function[0], np.ufunc) and hasattr(np.ufunc, str(function[1]))
+    by_like = getattr(function, "__module__", None) == "numpy"  # `eye` and `ones`, which are written in Python
+    return isinstance(function, np.ufunc | type(np.sum)) or by_like

@@ -52,6 +52,10 @@ EXPRESSIONS = {
         "Give any and all a list, in brackets, under wengert.jit, or use .any() and .all() of an array"
     ),
     r"\bnext\(|\bfilter\(": "Use numpy.where, or index with numpy.argmax of the condition",
+    r"[\w)]\[.*:.*\]$": (
+        "Write x[i + np.arange(n)] for x[i:i + n], choose with np.where(np.arange(len(x)) < i, x, 0.0) for x[:i], or "
+        "compute the ends of the slice outside of the function: under wengert.jit they may be in static_argnums"
+    ),
     r" in [(\[{]": "Compare with == and combine with |, or use numpy.isin",
     r"^f[\"']|^\{|[\"'] % |\.format\(": "Return it, and write it into text outside of the function",
 }

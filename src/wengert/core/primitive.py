@@ -60,6 +60,10 @@ class Primitive:
         only_saved: the results through which no derivative is known: they are only there for the vjp.
         must_run: whether an evaluation checks something besides giving results, and is needed where nobody uses these.
         form, batch: see `ShapeRules`.
+
+    >>> from wengert.extend import PRIMITIVES
+    >>> PRIMITIVES["sin"].name, isinstance(PRIMITIVES["sin"], Primitive)
+    ('sin', True)
     """
 
     kind: ClassVar[str]

@@ -99,7 +99,7 @@ def say_parameter(error: TypeError) -> None:
     from wengert._places import PLACES
 
     found = UNEXPECTED.match(str(error))
-    if found is None or found[3] not in PARAMETERS:
+    if found is None or found[3] not in PARAMETERS or "; write " in str(error):
         return
     if found[1] == "Tensor." or any(found[2] in names.split() for names in PLACES.values()):
         note = (

@@ -58,7 +58,11 @@ def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: s
     chosen = whole("take", indices)
     if mode != "raise":
         chosen = in_range("take", chosen, x.shape[axis], mode)
-    result = x[(*(slice(None),) * axis, np.asarray(chosen) if chosen.ndim == 0 else chosen)]
+    before = (slice(None),) * axis
+    if chosen.ndim == 0 and type(chosen) is Tensor:  # it may be traced, and have no element to look at
+        result = x[(*before, chosen.reshape(1))].reshape(x.shape[:axis] + x.shape[axis + 1 :])
+    else:
+        result = x[(*before, chosen)]
     packed: Any = result if strides_of(result) in (None, ()) else np.copy(result, order="C")
     return packed if out is None else with_out("take", packed, out)
 

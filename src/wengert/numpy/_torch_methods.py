@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from wengert._otherwise import Otherwise
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, describe
 from wengert.numpy import _contractions, _conversion
@@ -187,20 +188,6 @@ OTHERWISE: dict[str, str] = {
 """What is written here for names of PyTorch's methods."""
 
 
-class Otherwise:
-    """Be a name that Tensors have not, which says how the same is written; for `hasattr` it is not there."""
-
-    def __init__(self, name: str, written: str) -> None:
-        self.text = f"'Tensor' object has no attribute {name!r}; write {written}"
-        self.__doc__ = f"Not here: write {written}."
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """Raise an AttributeError for a Tensor."""
-        if instance is None:
-            return self
-        raise AttributeError(self.text)
-
-
 OWN: dict[Any, Callable[..., Any]] = {
     **OF_UFUNCS,
     np.inner: _contractions.inner,
@@ -343,7 +330,7 @@ WRITTEN = (add, sub, clamp, clone, numel, permute, view, norm, softmax, log_soft
 METHODS: dict[str, Any] = {
     **{name: method_of(name, function) for name, function in (UNARY | MORE_UNARY | PAIRS).items()},
     **{method.__name__: method for method in WRITTEN},
-    **{name: Otherwise(name, written) for name, written in OTHERWISE.items()},
+    **{name: Otherwise("Tensor", name, written) for name, written in OTHERWISE.items()},
 }
 for _name, _method in METHODS.items():
     if not hasattr(Tensor, _name):  # those that ndarrays have, too, are NumPy's

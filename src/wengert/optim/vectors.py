@@ -13,7 +13,7 @@ from wengert._cached import cached
 from wengert._tree import flatten, unflatten
 from wengert.core.requirements import require_callable, require_flag, shown
 from wengert.core.tensor import Tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.transforms.jacobian import hessian, hvp, jacobian
 from wengert.transforms.jit import jit as jitted
 from wengert.transforms.reverse import value_and_grad
@@ -42,6 +42,7 @@ class VectorProblem:
         self.compiled = compiled
         self.example = as_example(start)
         vector, self.back = tree.raveled(name, "x0", self.example)
+        require_real(name, "x0", vector)
         self.start: Vector = np.array(vector, dtype=float)
         self.scalar = as_scalar(function, self.back)
         self.residuals = as_residuals(name, function, self.back)
@@ -216,10 +217,30 @@ def as_residuals(name: str, function: Callable[..., Any], back: Callable[[Any], 
     def residuals(vector: Any, *args: Any) -> Any:
         found = function(back(vector), *args)
         if isinstance(found, np.ndarray | Tensor):
-            return found if found.ndim == 1 else np.reshape(found, (-1,))
-        return tree.raveled(name, "fun(x)", as_example(found))[0]
+            vector = found if found.ndim == 1 else np.reshape(found, (-1,))
+        else:
+            vector = tree.raveled(name, "fun(x)", as_example(found))[0]
+        require_real(name, "fun(x)", vector)
+        return vector
 
     return residuals
+
+
+def require_real(name: str, label: str, vector: Any) -> None:
+    """Refuse complex numbers, whose imaginary parts SciPy's drivers would drop.
+
+    Raises:
+        DtypeError: there are such among them.
+    """
+    if vector.dtype.kind == "c":
+        raise DtypeError(
+            describe(
+                name,
+                f"complex numbers in {label}",
+                "real ones are needed",
+                "Write an array of the real parts and one of the imaginary parts",
+            )
+        )
 
 
 def as_example(value: Any) -> Any:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+from wengert.errors import UsageError, describe
 
 __all__ = ["Box", "Picture", "Wire"]
 
@@ -90,6 +94,25 @@ class Picture:
         from wengert.pictures.page import as_page
 
         return as_page(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture into a file, `.svg` or `.html`.
+
+        Raises:
+            UsageError: the name of the file ends otherwise.
+            OSError: the file cannot be written.
+        """
+        file = Path(path)
+        if file.suffix not in (".svg", ".html"):
+            raise UsageError(
+                describe(
+                    "save",
+                    f"a picture for the file {file.name!r}",
+                    "a name that ends in .svg or .html is needed",
+                    "Save it as .svg, and convert that by another program",
+                )
+            )
+        file.write_text(self.to_svg() if file.suffix == ".svg" else self.to_html(), encoding="utf-8")
 
     def _repr_html_(self) -> str | None:
         if sum(1 for _ in self.every_box()) > LARGEST:

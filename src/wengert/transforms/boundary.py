@@ -51,6 +51,9 @@ A_TENSOR = constant_tensor(np.float64(0.0))
 
 def name_of(transformation: str, function: Callable[..., Any]) -> str:
     """Return the name of a transformed function for errors, with the place of its definition."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, type):  # the class that the user wrote, which may inherit the method: `Function.apply`
+        return f"{transformation}({owner.__qualname__}.{function.__name__})"
     name = getattr(function, "__qualname__", repr(function))
     try:
         code = inspect.unwrap(function).__code__

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert.core.dispatch import as_tensor
 from wengert.errors import UsageError, describe
 from wengert.scipy import _special, special
@@ -193,6 +194,7 @@ def logsigmoid(input: Any) -> Any:
     return -np.logaddexp(-x, 0)
 
 
+@telling(dim="axis=")
 def glu(input: Any, axis: int = -1) -> Any:
     """Return the first half along an axis times the sigmoid of the second (Dauphin et al., 2017).
 
@@ -287,6 +289,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return 0.5 * x * (1 + special.erf(x * math.sqrt(0.5)))
 
 
+@telling(dim="axis=")
 def log_softmax(input: Any, axis: int = -1) -> Any:
     """Return the logarithms of exp(x) divided by their sum along an axis.
 
@@ -303,6 +306,7 @@ def log_softmax(input: Any, axis: int = -1) -> Any:
     return _special.log_softmax(as_tensor(input), axis)
 
 
+@telling(dim="axis=")
 def softmax(input: Any, axis: int = -1) -> Any:
     """Return exp(x) divided by their sum along an axis.
 

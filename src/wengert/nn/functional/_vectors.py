@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._otherwise import telling
 from wengert.core.dispatch import as_tensor
 
 __all__ = ["cosine_similarity", "linear", "normalize", "pairwise_distance"]
@@ -29,6 +30,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return found if bias is None else found + as_tensor(bias)
 
 
+@telling(dim="axis=")
 def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> Any:
     """Return vectors over their lengths.
 
@@ -49,6 +51,7 @@ def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> An
     return x / np.maximum(np.linalg.norm(x, p, axis, keepdims=True), eps)
 
 
+@telling(dim="axis=")
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosines of the angles between vectors.
 
@@ -68,6 +71,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
     return np.sum(a * b, axis=axis)
 
 
+@telling(keepdim="keepdims=")
 def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Any:
     """Return the distances between vectors, the last axis.
 
