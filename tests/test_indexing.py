@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
+from wengert.errors import TracedTruthError
 
 Program = Callable[..., Any]
 
@@ -465,3 +466,24 @@ def test_one_index_that_is_traced_or_differs_between_lanes() -> None:
         slope = wg.grad(lambda x, i, taken=taken: np.sum(taken(x, i) ** 2))
         assert np.array_equal(wg.jit(slope)(x, 2), slope(x, 2))
     assert wg.jit(lambda x, i: x.take(i, mode="wrap"))(x, -13) == x.take(-13, mode="wrap")
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("shift", [2, -5, 0, 13])
+def test_rolls_by_a_shift_that_is_traced_or_differs_between_lanes(shift: int, axis: int | None) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    want = np.roll(x, shift, axis)
+
+    def moved(x: Any, by: Any) -> Any:
+        return np.roll(x, by, axis)
+
+    assert np.array_equal(wg.jit(moved)(x, shift), want)
+    assert np.array_equal(wg.vmap(moved, in_axes=(None, 0))(wg.asarray(x), np.array([1, shift]))[1], want)
+    slope = wg.jit(wg.grad(lambda x, by: np.sum(moved(x, by) * x)))(x, shift)
+    assert np.array_equal(slope, want + np.roll(x, -shift, axis))
+    assert wg.jit(moved)(np.zeros((0, 0)), shift).shape == (0, 0)
+
+
+def test_rolls_of_arrays_in_another_order_need_a_shift_that_is_known() -> None:
+    with pytest.raises(TracedTruthError, match="static_argnums"):
+        wg.jit(lambda x, by: np.roll(x, by, 0))(np.ones((2, 3), order="F"), 1)

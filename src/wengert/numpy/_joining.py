@@ -12,8 +12,9 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from wengert.core.dispatch import as_tensor, implements
 from wengert.core.foreign import undispatched
+from wengert.core.order import strides_of
 from wengert.core.plain import computed, joined
-from wengert.core.tensor import Tensor, concrete, constant_tensor
+from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
 from wengert.numpy._out import with_out
@@ -218,6 +219,9 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """Return an array with its elements moved around; see `numpy.roll`."""
     x = array_operand("roll", a)
+    unknown = type(shift) is Tensor and shift.ndim == 0 and not is_concrete(shift)
+    if unknown and (axis is None or type(axis) is int) and strides_of(x) in (None, ()):
+        return rolled_anywhere(x, shift, axis)
     shifts = as_shape(shift)
     if axis is None:
         row = ravel(x)
@@ -229,6 +233,15 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     pairs = np.broadcast(shifts, axes)
     moves = tuple((int(by), int(along)) for by, along in pairs)
     return rolled(x, {"shift": tuple(by for by, _ in moves), "axis": tuple(along for _, along in moves)})
+
+
+def rolled_anywhere(x: Tensor, shift: Tensor, axis: int | None) -> Tensor:
+    """Return an array in C order with its elements moved around by a number that nobody can look at."""
+    if axis is None:
+        return rolled_anywhere(ravel(x), shift, 0).reshape(x.shape)
+    length = x.shape[normalize_axis_index(axis, x.ndim)]
+    places: Any = (np.arange(length) - shift) % max(length, 1)
+    return np.take(x, places, axis)  # type: ignore[no-any-return]  # NumPy's function of a Tensor gives a Tensor
 
 
 @implements(np.resize)

@@ -129,6 +129,7 @@ if not TYPE_CHECKING:
         "hardsigmoid": "relu6(x + 3) / 6",
         "hardswish": "x * relu6(x + 3) / 6",
         "instance_norm": "group_norm(x, x.shape[1])",
+        "logsumexp": "wengert.scipy.special.logsumexp(x, axis)",
         "pad": "np.pad(x, widths), of all axes, the first one first",
         "poisson_nll_loss": "-wengert.scipy.stats.poisson.logpmf(target, rate)",
         "prelu": "leaky_relu(x, slope)",
