@@ -34,7 +34,7 @@ NARROW = 1_200
 FEW = 1 << 13
 """Elements of windows that are copied along all axes, since each step of Python takes longer than they do."""
 
-MANY = 1 << 19
+MANY = 1 << 18
 """Elements of windows that are copied at once: with fewer there are more steps, with more they leave the caches."""
 
 WIDE = 16
