@@ -135,7 +135,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         result = np.where(np.isneginf(tensor), limits.min if neginf is None else neginf, result)
     else:
         fills = apply(conversion.nan_to_num, tensor, nan=nan, posinf=posinf, neginf=neginf)
-        result = np.where(np.isfinite(tensor), tensor, fills)  # which sends nothing back to what is replaced
+        chosen = np.where(np.isfinite(tensor), tensor, fills)  # which sends nothing back to what is replaced
+        result = laid_as(chosen, tensor)
     return result if copy else replace("nan_to_num", tensor, result)
 
 
