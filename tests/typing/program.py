@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import wengert as wg
 from wengert import Tensor, optim
+from wengert.autograd import Context, Function
 
 Array = NDArray[np.floating[Any]]
 Scalar = float | np.floating[Any]
@@ -209,6 +210,22 @@ def tape_gradient(x: Tensor) -> Tensor:
     return wg.grad(scalar)(x)
 
 
+class Cube(Function):
+    @staticmethod
+    def forward(ctx: Context, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx: Context, ct: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return 3.0 * ct * x * x
+
+
+def cubed(x: Tensor) -> Any:
+    return Cube.apply(x)
+
+
 # Functions without annotations
 
 
@@ -226,6 +243,7 @@ def main() -> None:
     print(trained(parameters, np.eye(4), y)["w2"], softened(Spring(x, 1.0), y).stiffness)
     print(distances(np.eye(4), x), wg.elementwise_grad(block)(x), Model(np.eye(4)).sensitivity(x))
     print(fitted(wg.tensor(np.eye(2)), wg.tensor([1.0, 2.0])), tape_gradient(wg.tensor(x)), anything(x))
+    print(cubed(wg.tensor(x)))
     print(optim.minimize(loss, x, args=(y,)).fun)
 
 

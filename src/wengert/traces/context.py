@@ -117,8 +117,8 @@ class Context:
         self._to_save = self._dirty = self._constant = ()
 
     @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        """What `forward` saved, as Tensors."""
+    def saved_tensors(self) -> tuple[Tensor, ...]:
+        """What `forward` saved, as Tensors (None where it saved None, which is not in the type, as in PyTorch)."""
         return self._saved
 
 

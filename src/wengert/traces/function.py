@@ -99,7 +99,7 @@ class Function:
         """Save and mark what `backward` needs of the arguments and results, where `forward` gets no context."""
 
     @staticmethod
-    def backward(ctx: Context, *cts: Any) -> Any:
+    def backward(ctx: Context, *cts: Any, **_: Any) -> Any:  # type checkers let those be overridden by any parameters
         """Compute a cotangent for each argument of `forward`."""
         raise UsageError(
             describe("Function", "a subclass without backward", "a static method backward is needed", "Define it")
