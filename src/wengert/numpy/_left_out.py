@@ -291,6 +291,9 @@ SCIPY_SIGNAL: Mapping[str, str] = {
         "ShortTimeFFT check_COLA check_NOLA closest_STFT_dual_window coherence csd istft lombscargle periodogram "
         "spectrogram stft vectorstrength welch",
     ),
+    **because(
+        "write it with wengert.scipy.linalg.solve_banded, or solve, of the penalised differences", "whittaker_henderson"
+    ),
     **because("use numpy.fft, or multiply by the powers", "CZT ZoomFFT czt czt_points zoom_fft"),
     **because(
         "write it with numpy.polyval of the coefficients at numpy.exp(1j * w)",
