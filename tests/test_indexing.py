@@ -484,6 +484,36 @@ def test_rolls_by_a_shift_that_is_traced_or_differs_between_lanes(shift: int, ax
     assert wg.jit(moved)(np.zeros((0, 0)), shift).shape == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("axis", "values"), [(None, 7.0), (0, [1.0, 2.0, 3.0, 4.0]), (1, 7.0), (-1, [[1.0] * 3, [2.0] * 3])]
+)
+def test_inserts_and_deletes_at_a_place_that_is_traced_or_differs_between_lanes(axis: Any, values: Any) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    length = x.size if axis is None else x.shape[axis]
+
+    def inserted(x: Any, i: Any) -> Any:
+        return np.insert(x, i, values, axis)
+
+    def deleted(x: Any, i: Any) -> Any:
+        return np.delete(x, i, axis)
+
+    for function, places in ((inserted, range(-length, length + 1)), (deleted, range(-length, length))):
+        jitted, slope = wg.jit(function), wg.grad(lambda x, i, f=function: np.sum(f(x, i) ** 2 * f(x, i)))
+        for i in places:
+            assert np.array_equal(jitted(x, i), function(x, i))
+        assert np.array_equal(wg.jit(slope)(x, 2), slope(x, 2))
+        lanes = wg.vmap(function, in_axes=(None, 0))(wg.asarray(x), np.array([0, -1]))
+        assert np.array_equal(lanes[1], function(x, -1))
+        for outside in (places[-1] + 1, -length - 1, 3 * length):
+            with pytest.raises(IndexError):
+                jitted(x, outside)
+
+
+def test_several_traced_places_are_refused() -> None:
+    with pytest.raises(TracedTruthError, match="static_argnums"):
+        wg.jit(lambda x, i: np.delete(x, i))(np.ones(4), np.array([0, 2]))
+
+
 def test_rolls_of_arrays_in_another_order_need_a_shift_that_is_known() -> None:
     with pytest.raises(TracedTruthError, match="static_argnums"):
         wg.jit(lambda x, by: np.roll(x, by, 0))(np.ones((2, 3), order="F"), 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -17,6 +19,8 @@ from tests.derivatives import require_derivatives
 from wengert import random
 from wengert.errors import ShapeError, UsageError
 from wengert.nn import functional
+from wengert.nn.functional._otherwise import OTHERWISE as OF_NETWORKS
+from wengert.optim._otherwise import OTHERWISE as OF_OPTIMIZERS
 from wengert.primitives import sliding
 from wengert.scipy import special
 from wengert.testing import check_grads
@@ -503,19 +507,63 @@ def test_sums_over_images_keep_their_digits(images: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "written"),
     [
-        lambda x: functional.softmax(x, dim=-1),
-        lambda x: functional.log_softmax(x, dim=1),
-        lambda x: functional.glu(x, dim=1),
-        lambda x: functional.normalize(x, dim=1),
-        lambda x: functional.cosine_similarity(x, x, dim=1),
-        lambda x: functional.pairwise_distance(x, x, keepdim=True),
+        (lambda x: functional.softmax(x, dim=-1), "axis="),
+        (lambda x: functional.softmax(x, -1, dtype=np.float32), "input.astype"),
+        (lambda x: functional.log_softmax(x, dim=1), "axis="),
+        (lambda x: functional.glu(x, dim=1), "axis="),
+        (lambda x: functional.normalize(x, dim=1), "axis="),
+        (lambda x: functional.cosine_similarity(x, x, dim=1), "axis="),
+        (lambda x: functional.pairwise_distance(x, x, keepdim=True), "keepdims="),
+        (lambda x: functional.relu(x, inplace=True), "nothing: results are new arrays"),
+        (lambda x: functional.max_pool1d(x, 2, return_indices=True), "np.argmax"),
+        (lambda x: functional.avg_pool1d(x, 2, ceil_mode=True), "padding="),
+        (lambda x: functional.mse_loss(x, x, size_average=False), "reduction="),
+        (lambda x: functional.mse_loss(x, x, weight=x), "reduction='none'"),
+        (lambda x: functional.batch_norm(x, running_mean=x[0]), "mean="),
     ],
 )
-def test_parameters_of_pytorch_say_what_is_written_here(call: Callable[[Any], Any]) -> None:
-    with pytest.raises(TypeError, match=r"keyword argument '(dim|keepdim)'; write (axis|keepdims)="):
+def test_parameters_of_pytorch_say_what_is_written_here(call: Callable[[Any], Any], written: str) -> None:
+    with pytest.raises(TypeError, match=r"keyword argument '\w+'; write " + written):
         call(np.ones((2, 4)))
-    with pytest.raises(TypeError, match=r"; write (axis|keepdims)=") as caught:
+    with pytest.raises(TypeError, match="; write " + written) as caught:
         wg.grad(call)(np.ones((2, 4)))
     assert not hasattr(caught.value, "__notes__")
+
+
+def test_own_parameters_are_no_concern_of_what_is_written_otherwise() -> None:
+    assert functional.one_hot([1], 2, dtype=np.float32).dtype == np.float32
+    assert float(functional.nll_loss(np.log([[0.25, 0.75]]), [1], weight=[1.0, 2.0])) == pytest.approx(-np.log(0.75))
+
+
+P, L, Y = np.array([0.2, 0.5, 0.9]), np.array([-1.0, 0.0, 2.0]), np.array([0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("loss", "at"), [(functional.binary_cross_entropy, P), (functional.binary_cross_entropy_with_logits, L)]
+)
+def test_binary_cross_entropy_is_weighted(loss: Any, at: Any) -> None:
+    weights = np.array([1.0, 0.0, 3.0])
+    found = loss(at, Y, weight=weights)
+    assert float(found) == pytest.approx(float(np.mean(loss(at, Y, "none") * weights)), rel=1e-15)
+
+
+def test_dropout_needs_a_key_only_while_training() -> None:
+    assert np.array_equal(functional.dropout(P, 0.5, training=False), P)
+    with pytest.raises(wg.errors.UsageError, match=r"no key; a key of wengert.random is needed .*Pass key=") as error:
+        functional.dropout(P)
+    assert "random.key(seed)" in str(error.value)
+
+
+@pytest.mark.parametrize("module", [functional, wg.optim])
+def test_what_is_written_for_other_names_is_here(module: Any) -> None:
+    table = {functional: OF_NETWORKS, wg.optim: OF_OPTIMIZERS}[module]
+    assert not table.keys() & {*module.__all__}
+    for name, text in table.items():
+        with pytest.raises(AttributeError, match=f"no attribute {name!r}; write " + re.escape(text) + "$"):
+            getattr(module, name)
+        for start, path in re.findall(r"\b(np|wengert)((?:\.\w+)+)", text):
+            assert operator.attrgetter(path[1:])({"np": np, "wengert": wg}[start])
+        for called in re.findall(r"(?<![.\w])(\w+)\(", text):
+            assert hasattr(module, called) or called in ("distance", "f", "len")

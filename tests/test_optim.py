@@ -18,7 +18,7 @@ import scipy.optimize
 import wengert as wg
 from tests.cases import together
 from wengert import optim, tree
-from wengert.errors import DtypeError, FileFormatError, GraphError, ShapeError, UsageError
+from wengert.errors import DtypeError, FileFormatError, GraphError, ShapeError, TracedTruthError, UsageError
 
 
 def rosenbrock(x: Any) -> Any:
@@ -215,6 +215,8 @@ RULES = {
     "momentum": optim.momentum(0.02),
     "nesterov": optim.momentum(0.02, nesterov=True),
     "rmsprop": optim.rmsprop(optim.exponential(0.05, 0.5, 40)),
+    "adagrad": optim.adagrad(0.5, first=0.1),
+    "lion": optim.lion(optim.cosine(0.1, 380)),
     "adam": optim.adam(optim.warmed_up(optim.cosine(0.2, 300), 20)),
     "adamw": optim.adamw(optim.linear(0.2, 0.0, 380), weight_decay=1e-6),
     "clipped": optim.clipped(optim.adam(optim.piecewise([0.2, 0.02], [100])), 1.0),
@@ -239,6 +241,26 @@ def test_adam_by_hand() -> None:
         mean, square = 0.8 * mean + 0.2 * g, 0.9 * square + 0.1 * g * g
         expected -= 0.1 * (mean / (1 - 0.8**count)) / (math.sqrt(square / (1 - 0.9**count)) + 1e-3)
         assert math.isclose(p, expected, rel_tol=1e-12)
+
+
+def test_lion_by_hand() -> None:
+    init, update = optim.lion(0.1, b1=0.8, b2=0.5, weight_decay=0.2)
+    p, state, mean, expected = 1.0, init(1.0), 0.0, 1.0
+    for g in (3.0, -1.0, 0.5):
+        p, state = update(g, state, p)
+        expected -= 0.1 * (math.copysign(1.0, 0.8 * mean + 0.2 * g) + 0.2 * expected)
+        mean = 0.5 * mean + 0.5 * g
+        assert math.isclose(p, expected, rel_tol=1e-12)
+
+
+def test_refusals_of_tracing_tell_of_the_drivers_own_parameter() -> None:
+    def counted(p: Any, n: Any) -> Any:
+        return sum(p[0] ** 2 for _ in range(n)) + p[1] ** 2
+
+    with pytest.raises(TracedTruthError, match="a traced number of items") as error:
+        optim.minimize(counted, np.ones(2), args=(3,))
+    assert error.value.__notes__ == ["optim.minimize traces its functions; with jit=False they are called as they are."]
+    assert np.allclose(optim.minimize(counted, np.ones(2), args=(3,), jit=False).x, 0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize("make", [lambda: optim.sgd(0.1), lambda: optim.clipped(optim.adam(0.1), 1.0)])
@@ -589,6 +611,8 @@ def test_parameters_of_other_libraries_say_what_is_written_here(call: Any, text:
         optim.rmsprop(optim.piecewise([0.1, 0.01], [1])),
         optim.clipped(optim.adam(optim.warmed_up(optim.cosine(0.1, 10), 2)), 0.5),
         optim.adamw(optim.warmed_up(0.1, 2)),
+        optim.adagrad(0.1),
+        optim.lion(),
     ],
 )
 def test_rules_and_optimizers_can_be_pickled(rule: optim.Rule) -> None:

@@ -217,3 +217,7 @@ def test_pictures_are_saved_by_the_end_of_the_name(tmp_path):
         assert (tmp_path / name).read_text(encoding="utf-8") == text
     with pytest.raises(UsageError, match=r"save: a picture for the file 'tape.png'; a name that ends in .svg or .html"):
         picture.save(str(tmp_path / "tape.png"))
+    with pytest.raises(AttributeError, match=r"no attribute 'savefig'; write picture.save"):
+        picture.savefig("tape.svg")
+    with pytest.raises(AttributeError, match=r"'Graph' object .* write wengert.graph.save\(graph, path\), or"):
+        trace(np.sin)(1.0).save("sine.svg")

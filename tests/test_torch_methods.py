@@ -178,19 +178,50 @@ def test_names_of_pytorchs_autograd_say_how_the_same_is_written(name: str) -> No
 @pytest.mark.parametrize(
     ("call", "written"),
     [
-        (lambda x: x.max(dim=0), "axis= for dim="),
-        (lambda x: np.sum(x, dim=0), "axis= for dim="),
-        (lambda x: wg.numpy.linalg.norm(x, dim=0), "axis= for dim="),
-        (lambda x: x.mean(axis=0, keepdim=True), "keepdims= for keepdim="),
-        (lambda x: x.var(unbiased=False), "ddof=1 (True) or ddof=0 (False) for unbiased="),
+        (lambda x: x.max(dim=0), "axis="),
+        (lambda x: x.sum(dim=0), "axis="),
+        (lambda x: x.sort(dim=0), "axis="),
+        (lambda x: x.mean(axis=0, keepdim=True), "keepdims="),
+        (lambda x: x.var(unbiased=False), "ddof=1 (True) or ddof=0 (False)"),
+        (lambda x: x.std(correction=0), "ddof="),
+        (lambda x: wg.numpy.sum(x, dim=0), "axis="),
+        (lambda x: wg.numpy.stack([x, x], dim=0), "axis="),
+        (lambda x: wg.numpy.median(x, dim=0), "axis="),
+        (lambda x: wg.numpy.roll(x, 1, dims=0), "axis="),
+        (lambda x: wg.numpy.linalg.norm(x, dim=0), "axis="),
+        (lambda x: wg.scipy.special.logsumexp(x, keepdim=True), "keepdims="),
     ],
 )
 def test_parameters_of_pytorchs_say_what_they_are_called(call: Any, written: str) -> None:
-    note = f"Functions and methods of Wengert have NumPy's parameters: write {written}."
+    text = re.compile(r"\(\) got an unexpected keyword argument '\w+'; write " + re.escape(written) + "$")
+    for x in (wg.tensor(np.ones((2, 2)), requires_grad=True), wg.tensor(np.ones((2, 2)))):
+        with pytest.raises(TypeError, match=text):
+            call(x)
+    for transformation in (wg.grad, wg.jit, wg.vmap, lambda f: wg.jit(wg.grad(f))):
+        with pytest.raises(TypeError, match=text) as error:
+            transformation(lambda x: call(x).sum())(np.ones((2, 2)))
+        assert not hasattr(error.value, "__notes__")
+
+
+@pytest.mark.parametrize(
+    "call", [lambda x: np.sum(x, dim=0), lambda x: np.stack([x, x], dim=0), lambda x: np.median(x, dim=0)]
+)
+def test_numpys_own_errors_about_parameters_of_pytorchs_get_a_note(call: Any) -> None:
     for transformation in (wg.grad, wg.jit, wg.vmap, lambda f: wg.jit(wg.grad(f))):
         with pytest.raises(TypeError, match="got an unexpected keyword argument") as error:
             transformation(lambda x: call(x).sum())(np.ones((2, 2)))
+        note = "Functions and methods of Wengert have NumPy's parameters: write axis= for dim=."
         assert error.value.__notes__ == [note]
+
+
+def test_parameters_that_nobody_has_are_plain_errors() -> None:
+    with pytest.raises(TypeError, match=r"^Tensor.sum\(\) got an unexpected keyword argument 'nonsense'$"):
+        wg.tensor(X).sum(nonsense=0)  # type: ignore[arg-type]  # that is the mistake
+    assert np.array_equal(wg.numpy.std(X, correction=1), np.std(X, ddof=1))
+
+
+def test_permute_takes_the_axes_by_name() -> None:
+    assert wg.tensor(np.ones((2, 3))).permute(dims=(1, 0)).shape == (3, 2)
 
 
 def test_parameters_of_the_users_own_functions_are_no_concern() -> None:

@@ -1,10 +1,11 @@
 """What is written here for names of PyTorch and JAX that are not, for errors that say so."""
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
-__all__ = ["OTHERWISE", "PARAMETERS", "Otherwise", "absent", "telling"]
+__all__ = ["OTHERWISE", "PARAMETERS", "Otherwise", "absent", "telling", "unexpected"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,23 +28,42 @@ def absent(module: str, otherwise: Mapping[str, str]) -> Callable[[str], NoRetur
 def telling(**otherwise: str) -> Callable[[F], F]:
     """Let errors about parameters that a function has elsewhere, but not here, tell what to write.
 
+    Those that it does have are left out of the table.
+
     >>> telling(axis_name="in_axes=")(lambda x: x)(1, axis_name="i")
     Traceback (most recent call last):
     TypeError: <lambda>() got an unexpected keyword argument 'axis_name'; write in_axes=
     """
 
     def tells(function: F) -> F:
+        table = otherwise.keys() - parameters_of(function)
+
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs and not otherwise.keys().isdisjoint(kwargs):
-                name = next(name for name in kwargs if name in otherwise)
-                label = getattr(function, "__name__", repr(function))
-                raise TypeError(f"{label}() got an unexpected keyword argument {name!r}; write {otherwise[name]}")
+            if kwargs and not table.isdisjoint(kwargs):
+                name = next(name for name in kwargs if name in table)
+                raise unexpected(getattr(function, "__name__", repr(function)), name, otherwise)
             return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]  # it has the type of the function
 
     return tells
+
+
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a function's parameters, without what `inspect.signature` takes for the rest."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return () if code is None else code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
+def unexpected(label: str, name: str, otherwise: Mapping[str, str]) -> TypeError:
+    """Return Python's error about a parameter that a function has not, which tells what to write if a table knows.
+
+    >>> unexpected("Tensor.sum", "dim", {"dim": "axis="})
+    TypeError("Tensor.sum() got an unexpected keyword argument 'dim'; write axis=")
+    """
+    written = f"; write {otherwise[name]}" if name in otherwise else ""
+    return TypeError(f"{label}() got an unexpected keyword argument {name!r}{written}")
 
 
 class Otherwise:
@@ -137,9 +157,10 @@ OTHERWISE = {
 """What to write, by the name."""
 
 PARAMETERS = {
+    "correction": "ddof=",
     "dim": "axis=",
     "dims": "axis=",
     "keepdim": "keepdims=",
     "unbiased": "ddof=1 (True) or ddof=0 (False)",
 }
-"""Likewise for parameters of functions and methods."""
+"""Likewise for PyTorch's parameters of functions and methods."""

@@ -71,8 +71,8 @@ solve_banded solve_continuous_lyapunov solve_discrete_lyapunov solve_lyapunov so
 solve_triangular sqrtm tanhm tanm toeplitz
 """,
     "optim": """
-Optimizer Rule adam adamw clipped cosine curve_fit exponential least_squares minimize momentum rmsprop root sgd
-warmed_up
+Optimizer Rule adagrad adam adamw clipped cosine curve_fit exponential least_squares lion minimize momentum rmsprop root
+sgd warmed_up
 """,
     "random": """
 bernoulli bits categorical choice dirichlet fold_in integers key normal permutation poisson uniform

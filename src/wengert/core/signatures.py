@@ -13,7 +13,7 @@ from wengert.errors import DtypeError, describe
 
 __all__ = ["MISSING", "NONE", "called_with", "say_parameter"]
 
-UNEXPECTED = re.compile(r"(\w+\.)*(\w+)\(\) got an unexpected keyword argument '(\w+)'")
+UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'$")
 
 NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -94,16 +94,13 @@ def refused_by(
 
 
 def say_parameter(error: TypeError) -> None:
-    """Add to Python's error about a parameter of PyTorch's how the library's functions call it."""
+    """Add to NumPy's own error about a parameter of PyTorch's how that is called; ours say so themselves."""
     from wengert._otherwise import PARAMETERS
     from wengert._places import PLACES
 
     found = UNEXPECTED.match(str(error))
-    if found is None or found[3] not in PARAMETERS or "; write " in str(error):
+    if found is None or found[2] not in PARAMETERS or not any(found[1] in names.split() for names in PLACES.values()):
         return
-    if found[1] == "Tensor." or any(found[2] in names.split() for names in PLACES.values()):
-        note = (
-            f"Functions and methods of Wengert have NumPy's parameters: write {PARAMETERS[found[3]]} for {found[3]}=."
-        )
-        if note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+    note = f"Functions and methods of Wengert have NumPy's parameters: write {PARAMETERS[found[2]]} for {found[2]}=."
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)

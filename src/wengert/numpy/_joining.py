@@ -219,8 +219,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Tensor:
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     """Return an array with its elements moved around; see `numpy.roll`."""
     x = array_operand("roll", a)
-    unknown = type(shift) is Tensor and shift.ndim == 0 and not is_concrete(shift)
-    if unknown and (axis is None or type(axis) is int) and strides_of(x) in (None, ()):
+    if is_unknown(shift) and (axis is None or type(axis) is int) and strides_of(x) in (None, ()):
         return rolled_anywhere(x, shift, axis)
     shifts = as_shape(shift)
     if axis is None:
@@ -233,6 +232,11 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
     pairs = np.broadcast(shifts, axes)
     moves = tuple((int(by), int(along)) for by, along in pairs)
     return rolled(x, {"shift": tuple(by for by, _ in moves), "axis": tuple(along for _, along in moves)})
+
+
+def is_unknown(number: Any) -> bool:
+    """Tell whether something is a number that nobody can look at: traced, or another one for each lane."""
+    return type(number) is Tensor and number.ndim == 0 and not is_concrete(number)
 
 
 def rolled_anywhere(x: Tensor, shift: Tensor, axis: int | None) -> Tensor:
@@ -306,6 +310,11 @@ def pick(x: Any, indices: np.ndarray[Any, Any], axis: int) -> Any:
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     """Return an array without some of its parts along an axis; see `numpy.delete`."""
     x, along = flat_or_along("delete", arr, axis)
+    if is_unknown(obj) and obj.dtype.kind in "iu" and strides_of(x) in (None, ()):
+        length = x.shape[along]
+        place: Any = constant_tensor(np.arange(length))[obj]  # which raises if there is none
+        rest = np.arange(max(length - 1, 0))
+        return np.take(x, rest + (rest >= place), along)
     numbers = np.arange(x.shape[along]).reshape([-1 if i == along else 1 for i in range(x.ndim)])
     chosen = np.asarray(obj) if type(obj) is Tensor else obj
     kept = pick(x, np.delete(numbers, chosen, along).ravel(), along)
@@ -328,11 +337,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     is_tensor = type(new) is Tensor
     new = np.astype(new, x.dtype, copy=False) if is_tensor else np.asarray(new, x.dtype)
     length = x.shape[along]
+    if is_unknown(obj) and obj.dtype.kind in "iu" and strides_of(x) in (None, ()):
+        return inserted_anywhere(x, obj, np.moveaxis(with_axes(new, x.ndim), 0, along), along)
     places = insertion_places(obj, length)
     if places.size == 1:
-        missing = x.ndim - new.ndim
-        if missing > 0:
-            new = np.reshape(new, (1,) * missing + new.shape)
+        new = with_axes(new, x.ndim)
         new = np.moveaxis(new, 0, along) if places.ndim == 0 else new
         places = np.full(new.shape[along], places.item())
     order = places.argsort(kind="stable")
@@ -344,6 +353,25 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     result[(*before, as_slice(positions))] = new
     result[(*before, as_slice(np.delete(np.arange(length + len(places)), positions)))] = x
     return result
+
+
+def with_axes(value: Any, rank: int) -> Any:
+    """Return a value with as many axes, the new ones in front."""
+    missing = rank - value.ndim
+    return np.reshape(value, (1,) * missing + value.shape) if missing > 0 else value
+
+
+def inserted_anywhere(x: Tensor, place: Tensor, new: Any, axis: int) -> Any:
+    """Return an array in C order with values inserted at one place that nobody can look at."""
+    length, count = x.shape[axis], new.shape[axis]
+    counted = constant_tensor(np.concatenate([np.arange(length + 1), np.arange(length)]))  # negative ones from the end
+    outside = (place < -length) | (place > length)
+    place = counted[np.where(outside, len(counted), place)]  # which raises if it is outside
+    numbers = np.arange(length + count)
+    after = numbers - place
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    both = concatenate([x, np.broadcast_to(new, shape)], axis)
+    return np.take(both, np.where(after < 0, numbers, np.where(after < count, length + after, numbers - count)), axis)
 
 
 def insertion_places(obj: Any, length: int) -> np.ndarray[Any, Any]:

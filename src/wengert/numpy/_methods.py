@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Never, TypeAlias
 
 import numpy as np
 
+from wengert._otherwise import PARAMETERS, unexpected
 from wengert.core.meanings import RAISED, carry_out
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
@@ -50,6 +51,11 @@ def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Tensor:
         carry_out(function, *args, **kwargs)
         raise
     return result
+
+
+def not_numpys(name: str, elsewhere: Mapping[str, Any]) -> TypeError:
+    """Return the error about parameters that methods of ndarrays have not; PyTorch's say what to write."""
+    return unexpected(f"Tensor.{name}", next(iter(elsewhere)), PARAMETERS)
 
 
 class FlatElements:
@@ -163,20 +169,32 @@ class ArrayMethods:
         """Set every element to a number; nothing of a scalar, which is no array, as in NumPy."""
         call(_indexing.fill_method, self, value)
 
-    def all(self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Tensor:
+    def all(
+        self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True, **elsewhere: Never
+    ) -> Tensor:
         """Tell whether all elements along the axes are true."""
+        if elsewhere:
+            raise not_numpys("all", elsewhere)
         return call(_reductions.all, self, axis, out, keepdims, where=where)
 
-    def any(self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True) -> Tensor:
+    def any(
+        self, axis: Axis = None, out: Any = None, keepdims: bool = False, *, where: ArrayLike = True, **elsewhere: Never
+    ) -> Tensor:
         """Tell whether any element along the axes is true."""
+        if elsewhere:
+            raise not_numpys("any", elsewhere)
         return call(_reductions.any, self, axis, out, keepdims, where=where)
 
-    def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
+    def argmax(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False, **elsewhere: Never) -> Tensor:
         """Return the index of the greatest element."""
+        if elsewhere:
+            raise not_numpys("argmax", elsewhere)
         return call(_sorting.argmax, self, axis, out, keepdims=keepdims)
 
-    def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False) -> Tensor:
+    def argmin(self, axis: int | None = None, out: Any = None, *, keepdims: bool = False, **elsewhere: Never) -> Tensor:
         """Return the index of the least element."""
+        if elsewhere:
+            raise not_numpys("argmin", elsewhere)
         return call(_sorting.argmin, self, axis, out, keepdims=keepdims)
 
     def argsort(
@@ -187,8 +205,11 @@ class ArrayMethods:
         *,
         stable: bool | None = None,
         descending: bool | None = None,
+        **elsewhere: Never,
     ) -> Tensor:
         """Return the indices that sort along an axis."""
+        if elsewhere:
+            raise not_numpys("argsort", elsewhere)
         return _sorting.argsort(self, axis, kind, order, stable=stable, descending=descending)
 
     def clip(
@@ -207,12 +228,16 @@ class ArrayMethods:
         """Return the complex conjugate; of real numbers, the Tensor itself."""
         return self.conj()
 
-    def cumprod(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
+    def cumprod(self, axis: int | None = None, dtype: Any = None, out: Any = None, **elsewhere: Never) -> Tensor:
         """Return the cumulative products."""
+        if elsewhere:
+            raise not_numpys("cumprod", elsewhere)
         return call(_accumulations.cumprod, self, axis, dtype, out)
 
-    def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
+    def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None, **elsewhere: Never) -> Tensor:
         """Return the cumulative sums."""
+        if elsewhere:
+            raise not_numpys("cumsum", elsewhere)
         return call(_accumulations.cumsum, self, axis, dtype, out)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
@@ -230,8 +255,11 @@ class ArrayMethods:
         keepdims: bool = False,
         initial: ArrayLike | None = None,
         where: ArrayLike = True,
+        **elsewhere: Never,
     ) -> Tensor:
         """Return the greatest element along the axes."""
+        if elsewhere:
+            raise not_numpys("max", elsewhere)
         return call(_reductions.max, self, axis, out, keepdims, initial, where)
 
     def mean(
@@ -242,8 +270,11 @@ class ArrayMethods:
         keepdims: bool = False,
         *,
         where: ArrayLike = True,
+        **elsewhere: Never,
     ) -> Tensor:
         """Return the mean along the axes."""
+        if elsewhere:
+            raise not_numpys("mean", elsewhere)
         if out is None:
             return _reductions.mean(self, axis, dtype, None, keepdims, where=where)
         return call(_reductions.mean, self, axis, dtype, out, keepdims, where=where)
@@ -255,8 +286,11 @@ class ArrayMethods:
         keepdims: bool = False,
         initial: ArrayLike | None = None,
         where: ArrayLike = True,
+        **elsewhere: Never,
     ) -> Tensor:
         """Return the least element along the axes."""
+        if elsewhere:
+            raise not_numpys("min", elsewhere)
         return call(_reductions.min, self, axis, out, keepdims, initial, where)
 
     def prod(
@@ -267,24 +301,31 @@ class ArrayMethods:
         keepdims: bool = False,
         initial: ArrayLike | None = None,
         where: ArrayLike = True,
+        **elsewhere: Never,
     ) -> Tensor:
         """Return the product along the axes."""
+        if elsewhere:
+            raise not_numpys("prod", elsewhere)
         return call(_reductions.prod, self, axis, dtype, out, keepdims, initial, where)
 
     def ravel(self, order: str = "C") -> Tensor:
         """Return the elements along one axis, as a view where possible."""
         return _shapes.ravel(self, order=order)
 
-    def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
+    def repeat(self, repeats: Any, axis: int | None = None, **elsewhere: Never) -> Tensor:
         """Return each element repeated."""
+        if elsewhere:
+            raise not_numpys("repeat", elsewhere)
         return _joining.repeat(self, repeats, axis=axis)
 
     def round(self, decimals: int = 0, out: Any = None) -> Tensor:
         """Return the elements rounded."""
         return call(_conversion.round, self, decimals, out)
 
-    def squeeze(self, axis: Axis = None) -> Tensor:
+    def squeeze(self, axis: Axis = None, **elsewhere: Never) -> Tensor:
         """Return the Tensor without axes of length one."""
+        if elsewhere:
+            raise not_numpys("squeeze", elsewhere)
         return _shapes.squeeze(self, axis=axis)
 
     def std(
@@ -297,8 +338,11 @@ class ArrayMethods:
         *,
         where: ArrayLike = True,
         mean: ArrayLike | None = None,
+        **elsewhere: Never,
     ) -> Tensor:
         """Return the standard deviation along the axes."""
+        if elsewhere:
+            raise not_numpys("std", elsewhere)
         options = {} if mean is None else {"mean": mean}
         return call(_statistics.std, self, axis, dtype, out, ddof, keepdims, where=where, **options)
 
@@ -310,8 +354,11 @@ class ArrayMethods:
         keepdims: bool = False,
         initial: ArrayLike | None = None,
         where: ArrayLike = True,
+        **elsewhere: Never,
     ) -> Tensor:
         """Return the sum along the axes."""
+        if elsewhere:
+            raise not_numpys("sum", elsewhere)
         if out is None:
             return _reductions.sum(self, axis, dtype, None, keepdims, initial, where)
         return call(_reductions.sum, self, axis, dtype, out, keepdims, initial, where)
@@ -320,8 +367,12 @@ class ArrayMethods:
         """Return the Tensor with two axes exchanged."""
         return _axes.swapaxes(self, axis1, axis2)
 
-    def take(self, indices: ArrayLike, axis: int | None = None, out: Any = None, mode: str = "raise") -> Tensor:
+    def take(
+        self, indices: ArrayLike, axis: int | None = None, out: Any = None, mode: str = "raise", **elsewhere: Never
+    ) -> Tensor:
         """Return the elements at indices along an axis."""
+        if elsewhere:
+            raise not_numpys("take", elsewhere)
         return call(_indexing.take, self, indices, axis, out, mode)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Tensor:
@@ -338,8 +389,11 @@ class ArrayMethods:
         *,
         where: ArrayLike = True,
         mean: ArrayLike | None = None,
+        **elsewhere: Never,
     ) -> Tensor:
         """Return the variance along the axes."""
+        if elsewhere:
+            raise not_numpys("var", elsewhere)
         options = {} if mean is None else {"mean": mean}
         return call(_statistics.var, self, axis, dtype, out, ddof, keepdims, where=where, **options)
 
@@ -359,28 +413,41 @@ class ArrayMethods:
         *,
         stable: bool | None = None,
         descending: bool | None = None,
+        **elsewhere: Never,
     ) -> None:
         """Sort along an axis, in place."""
+        if elsewhere:
+            raise not_numpys("sort", elsewhere)
         self[...] = _sorting.sort(self, axis, kind, order, stable=stable, descending=descending)
 
-    def argpartition(self, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Tensor:
+    def argpartition(
+        self, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None, **elsewhere: Never
+    ) -> Tensor:
         """Return the indices that partition along an axis."""
+        if elsewhere:
+            raise not_numpys("argpartition", elsewhere)
         return call(_sorting.argpartition, self, kth, axis, kind, order)
 
     def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Tensor:
         """Return elements of the choices, picked by the elements of this Tensor."""
         return call(_selection.choose, self, choices, out, mode)
 
-    def compress(self, condition: ArrayLike, axis: int | None = None, out: Any = None) -> Tensor:
+    def compress(self, condition: ArrayLike, axis: int | None = None, out: Any = None, **elsewhere: Never) -> Tensor:
         """Return the elements along an axis where a condition holds."""
+        if elsewhere:
+            raise not_numpys("compress", elsewhere)
         return call(_selection.compress, condition, self, axis, out)
 
     def searchsorted(self, v: ArrayLike, side: Any = "left", sorter: Any = None) -> Tensor:
         """Return where values belong in this sorted Tensor."""
         return call(_sorting.searchsorted, self, v, side, sorter)
 
-    def partition(self: Any, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+    def partition(
+        self: Any, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None, **elsewhere: Never
+    ) -> None:
         """Partition along an axis, in place."""
+        if elsewhere:
+            raise not_numpys("partition", elsewhere)
         self[...] = _sorting.partition(self, kth, axis, kind, order)
 
     def put(self, indices: ArrayLike, values: ArrayLike, mode: str = "raise") -> None:

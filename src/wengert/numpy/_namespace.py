@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert._otherwise import PARAMETERS, telling
 from wengert._tree import flatten
 from wengert.core.dispatch import as_tensor
 from wengert.core.plain import BY_NUMPY, by_numpy
@@ -44,6 +45,8 @@ LIKE = frozenset(
     }
 )
 """Functions that make arrays in the form of what is given as `like`."""
+ALONG = frozenset({"axis", "axes", "ddof", "keepdims"})
+"""Parameters that PyTorch has by other names."""
 BESIDE = frozenset({Tensor, float, int})
 """Types of operands beside a Tensor that need no look."""
 
@@ -148,6 +151,10 @@ def public_function(module: Any, name: str) -> Callable[..., Any]:
         if name in LIKE:
             found = in_form_of(function, found)
         known = numpys_signature(function)
+        if known is not None and not ALONG.isdisjoint(known.parameters):
+            found = telling(**{key: written for key, written in PARAMETERS.items() if key not in known.parameters})(
+                found
+            )
         if known is not None:
             found.__signature__ = with_newer(known, meaning)  # type: ignore[attr-defined]  # for help()
         if isinstance(function, np.ufunc):

@@ -243,9 +243,10 @@ def numel(self: Tensor) -> int:
     return self.size
 
 
-def permute(self: Tensor, *dims: Any) -> Tensor:
+def permute(self: Tensor, *axes: Any, dims: Any = None) -> Tensor:
     """Return the Tensor with its axes in another order; all of them have to be named."""
-    return self.transpose(dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims)
+    order = axes if dims is None else dims
+    return self.transpose(order[0] if len(order) == 1 and not isinstance(order[0], int) else order)
 
 
 def view(self: Tensor, *shape: Any) -> Tensor:

@@ -14,7 +14,7 @@ from wengert.core.aval import aval_of
 from wengert.core.requirements import shown
 from wengert.errors import UsageError, describe
 
-__all__ = ["Rule", "adam", "adamw", "clipped", "momentum", "norm", "require_rule", "rmsprop", "sgd"]
+__all__ = ["Rule", "adagrad", "adam", "adamw", "clipped", "lion", "momentum", "norm", "require_rule", "rmsprop", "sgd"]
 
 Rate: TypeAlias = "float | Callable[[Any], Any]"
 """A number, or a schedule: a function of the number of steps before."""
@@ -231,6 +231,71 @@ def step_over_root(decay: float, eps: float, g: Any, memory: Memory, p: Any, siz
     """Return a leaf and the mean square of its gradients after a step of RMSProp."""
     mean = decay * memory[0] + (1.0 - decay) * squared(g)
     return p - size * g / (np.sqrt(mean) + eps), (mean,)
+
+
+@telling(**ELSEWHERE, initial_accumulator_value="first=")
+def adagrad(rate: Rate, eps: float = 1e-10, first: float = 0.0) -> Rule:
+    """Return the rule that divides by the root of the sum of squares of all gradients (Duchi, Hazan and Singer, 2011).
+
+    Args:
+        rate: the step size, or a schedule.
+        eps: is added to the root.
+        first: what the sum is at first.
+
+    Returns:
+        The pair of functions.
+
+    Raises:
+        UsageError: a setting is out of its range.
+
+    >>> init, update = adagrad(0.1)
+    >>> parameters, state = update(3.0, init(1.0), 1.0)
+    >>> round(parameters, 6), round(update(4.0, state, parameters)[0], 6)
+    (0.9, 0.82)
+    """
+    require("adagrad", "eps", eps)
+    require("adagrad", "first", first)
+    return rule_of("adagrad", rate, 1, functools.partial(step_over_all, eps, first))
+
+
+def step_over_all(eps: float, first: float, g: Any, memory: Memory, p: Any, size: Any, _: Any) -> tuple[Any, Memory]:
+    """Return a leaf and the sum of the squares of its gradients after a step of AdaGrad."""
+    total = memory[0] + squared(g)
+    return p - size * g / (np.sqrt(first + total) + eps), (total,)
+
+
+@telling(**ELSEWHERE, betas="b1= and b2=")
+def lion(rate: Rate = 1e-4, b1: float = 0.9, b2: float = 0.99, weight_decay: float = 0.0) -> Rule:
+    """Return the rule Lion, whose steps have one size (Chen et al., Symbolic discovery of algorithms, 2023).
+
+    Args:
+        rate: the step size, or a schedule.
+        b1: how much of the mean of gradients is in the sum whose sign is the step, at least 0 and below 1.
+        b2: how much of the mean of gradients stays, at least 0 and below 1.
+        weight_decay: the share of a parameter that a step of size 1 takes off.
+
+    Returns:
+        The pair of functions.
+
+    Raises:
+        UsageError: a setting is out of its range.
+
+    >>> init, update = lion(0.1)
+    >>> update(3.0, init(1.0), 1.0)[0]
+    0.9
+    """
+    for what, value in (("b1", b1), ("b2", b2)):
+        require("lion", what, value, 0.0, 1.0)
+    require("lion", "weight_decay", weight_decay)
+    return rule_of("lion", rate, 1, functools.partial(step_of_lion, b1, b2, weight_decay))
+
+
+def step_of_lion(
+    b1: float, b2: float, weight_decay: float, g: Any, memory: Memory, p: Any, size: Any, _: Any
+) -> tuple[Any, Memory]:
+    """Return a leaf and the mean of its gradients after a step of Lion."""
+    direction = np.sign(b1 * memory[0] + (1.0 - b1) * g)
+    return p - size * (direction + weight_decay * p), (b2 * memory[0] + (1.0 - b2) * g,)
 
 
 @telling(**ELSEWHERE, betas="b1= and b2=", weight_decay="optim.adamw")

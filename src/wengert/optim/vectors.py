@@ -13,7 +13,7 @@ from wengert._cached import cached
 from wengert._tree import flatten, unflatten
 from wengert.core.requirements import require_callable, require_flag, shown
 from wengert.core.tensor import Tensor
-from wengert.errors import DtypeError, ShapeError, UsageError, describe
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, describe
 from wengert.transforms.jacobian import hessian, hvp, jacobian
 from wengert.transforms.jit import jit as jitted
 from wengert.transforms.reverse import value_and_grad
@@ -49,7 +49,7 @@ class VectorProblem:
 
     def run(self, transformed: Callable[..., Any]) -> Callable[..., Any]:
         """Return what evaluates a function of vectors, jitted unless the user said otherwise."""
-        return jitted(transformed) if self.compiled else transformed
+        return noting(self.name, jitted(transformed)) if self.compiled else transformed
 
     @cached
     def value(self) -> Callable[[Vector], Any]:
@@ -197,6 +197,19 @@ class VectorProblem:
 
 
 # The user's functions are cells of closures, where `jit` finds them to convert their control flow.
+
+
+def noting(name: str, compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a jitted function whose refusals tell of the driver's own parameter, which users of it can reach."""
+
+    def run(*args: Any) -> Any:
+        try:
+            return compiled(*args)
+        except GraphError as error:
+            error.add_note(f"{name} traces its functions; with jit=False they are called as they are.")
+            raise
+
+    return run
 
 
 def as_scalar(function: Callable[..., Any], back: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from wengert._otherwise import Otherwise
 from wengert.errors import UsageError, describe
 
 __all__ = ["Box", "Picture", "Wire"]
@@ -113,6 +114,12 @@ class Picture:
                 )
             )
         file.write_text(self.to_svg() if file.suffix == ".svg" else self.to_html(), encoding="utf-8")
+
+    if not TYPE_CHECKING:
+        savefig = Otherwise("Picture", "savefig", 'picture.save("name.svg")')
+        show = Otherwise(
+            "Picture", "show", 'picture.save("name.html"), and open that; notebooks show the picture itself'
+        )
 
     def _repr_html_(self) -> str | None:
         if sum(1 for _ in self.every_box()) > LARGEST:

@@ -58,6 +58,7 @@ from wengert.nn.functional._losses import (
     smooth_l1_loss,
 )
 from wengert.nn.functional._normalisation import batch_norm, dropout, group_norm, layer_norm, rms_norm
+from wengert.nn.functional._otherwise import OTHERWISE
 from wengert.nn.functional._pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from wengert.nn.functional._sampling import grid_sample, interpolate, upsample
 from wengert.nn.functional._vectors import cosine_similarity, linear, normalize, pairwise_distance
@@ -119,23 +120,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    _OTHERWISE = {
-        "adaptive_avg_pool1d": "np.mean(x, axis=-1, keepdims=True) for size 1, avg_pool1d for others",
-        "adaptive_avg_pool2d": "np.mean(x, axis=(-2, -1), keepdims=True) for size 1, avg_pool2d for others",
-        "adaptive_max_pool2d": "np.max(x, axis=(-2, -1), keepdims=True) for size 1, max_pool2d for others",
-        "flatten": "x.reshape(len(x), -1)",
-        "gaussian_nll_loss": "-wengert.scipy.stats.norm.logpdf(target, mean, deviation)",
-        "gumbel_softmax": "softmax(x - np.log(-np.log(wengert.random.uniform(key, size=x.shape))))",
-        "hardsigmoid": "relu6(x + 3) / 6",
-        "hardswish": "x * relu6(x + 3) / 6",
-        "instance_norm": "group_norm(x, x.shape[1])",
-        "logsumexp": "wengert.scipy.special.logsumexp(x, axis)",
-        "pad": "np.pad(x, widths), of all axes, the first one first",
-        "poisson_nll_loss": "-wengert.scipy.stats.poisson.logpmf(target, rate)",
-        "prelu": "leaky_relu(x, slope)",
-        "softmin": "softmax(-x)",
-        "threshold": "np.where(x > threshold, x, value)",
-        "unfold": "np.lib.stride_tricks.sliding_window_view(x, lengths, axes)",
-    }
-
-    __getattr__ = absent("wengert.nn.functional", _OTHERWISE)
+    __getattr__ = absent("wengert.nn.functional", OTHERWISE)

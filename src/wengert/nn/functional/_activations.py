@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from wengert._otherwise import telling
 from wengert.core.dispatch import as_tensor
 from wengert.errors import UsageError, describe
+from wengert.nn.functional._otherwise import elsewhere
 from wengert.scipy import _special, special
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 
+@elsewhere
 def relu(input: Any) -> Any:
     """Return what is positive, and 0 for the rest, where its derivative is 0, too.
 
@@ -49,6 +50,7 @@ def relu(input: Any) -> Any:
     return np.where(~(x <= 0), x, 0)  # NaN stays
 
 
+@elsewhere
 def relu6(input: Any) -> Any:
     """Return what lies between 0 and 6, and these beyond and at them, where the derivative is 0.
 
@@ -64,6 +66,7 @@ def relu6(input: Any) -> Any:
     return hardtanh(input, 0.0, 6.0)
 
 
+@elsewhere
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     """Return what lies between two bounds, and these beyond and at them, where the derivative is 0.
 
@@ -82,6 +85,7 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     return np.where(x <= min_val, min_val, np.where(x >= max_val, max_val, x))
 
 
+@elsewhere
 def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
     """Return what is positive, and the rest times a slope.
 
@@ -99,6 +103,7 @@ def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
     return np.where(x > 0, x, negative_slope * x)
 
 
+@elsewhere
 def elu(input: Any, alpha: Any = 1.0) -> Any:
     """Return what is positive, and alpha (exp(x) - 1) for the rest.
 
@@ -116,6 +121,7 @@ def elu(input: Any, alpha: Any = 1.0) -> Any:
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
 
+@elsewhere
 def selu(input: Any) -> Any:
     """Return `elu`, scaled so that layers keep means and variances (Klambauer et al., 2017).
 
@@ -131,6 +137,7 @@ def selu(input: Any) -> Any:
     return 1.0507009873554805 * elu(input, 1.6732632423543772)
 
 
+@elsewhere
 def tanh(input: Any) -> Any:
     """Return the hyperbolic tangent.
 
@@ -146,6 +153,7 @@ def tanh(input: Any) -> Any:
     return np.tanh(as_tensor(input))
 
 
+@elsewhere
 def softsign(input: Any) -> Any:
     """Return x / (1 + |x|).
 
@@ -162,6 +170,7 @@ def softsign(input: Any) -> Any:
     return x / (1 + np.abs(x))
 
 
+@elsewhere
 def sigmoid(input: Any) -> Any:
     """Return 1 / (1 + exp(-x)).
 
@@ -178,6 +187,7 @@ def sigmoid(input: Any) -> Any:
     return 0.5 * (1 + np.tanh(0.5 * x))
 
 
+@elsewhere
 def logsigmoid(input: Any) -> Any:
     """Return the logarithm of the sigmoid, also where that is 0.
 
@@ -194,7 +204,7 @@ def logsigmoid(input: Any) -> Any:
     return -np.logaddexp(-x, 0)
 
 
-@telling(dim="axis=")
+@elsewhere
 def glu(input: Any, axis: int = -1) -> Any:
     """Return the first half along an axis times the sigmoid of the second (Dauphin et al., 2017).
 
@@ -215,6 +225,7 @@ def glu(input: Any, axis: int = -1) -> Any:
     return x * sigmoid(gate)
 
 
+@elsewhere
 def silu(input: Any) -> Any:
     """Return x times its sigmoid.
 
@@ -231,6 +242,7 @@ def silu(input: Any) -> Any:
     return x * sigmoid(x)
 
 
+@elsewhere
 def softplus(input: Any, beta: Any = 1.0) -> Any:
     """Return log(1 + exp(beta x)) / beta.
 
@@ -248,6 +260,7 @@ def softplus(input: Any, beta: Any = 1.0) -> Any:
     return np.logaddexp(x, 0) if type(beta) is float and beta == 1 else np.logaddexp(beta * x, 0) / beta
 
 
+@elsewhere
 def mish(input: Any) -> Any:
     """Return x tanh(log(1 + exp(x))) (Misra, *Mish*, 2019).
 
@@ -264,6 +277,7 @@ def mish(input: Any) -> Any:
     return x * np.tanh(softplus(x))
 
 
+@elsewhere
 def gelu(input: Any, approximate: str = "none") -> Any:
     """Return x times the normal distribution function of x (Hendrycks and Gimpel, *Gaussian error linear units*, 2016).
 
@@ -289,7 +303,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return 0.5 * x * (1 + special.erf(x * math.sqrt(0.5)))
 
 
-@telling(dim="axis=")
+@elsewhere
 def log_softmax(input: Any, axis: int = -1) -> Any:
     """Return the logarithms of exp(x) divided by their sum along an axis.
 
@@ -306,7 +320,7 @@ def log_softmax(input: Any, axis: int = -1) -> Any:
     return _special.log_softmax(as_tensor(input), axis)
 
 
-@telling(dim="axis=")
+@elsewhere
 def softmax(input: Any, axis: int = -1) -> Any:
     """Return exp(x) divided by their sum along an axis.
 

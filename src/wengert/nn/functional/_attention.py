@@ -10,10 +10,12 @@ import numpy as np
 from wengert.core.dispatch import as_tensor
 from wengert.errors import UsageError, describe
 from wengert.nn.functional._activations import softmax
+from wengert.nn.functional._otherwise import elsewhere
 
 __all__ = ["embedding", "one_hot", "scaled_dot_product_attention"]
 
 
+@elsewhere
 def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
     """Return rows that are 1 at the class that each index names, and 0 elsewhere.
 
@@ -33,6 +35,7 @@ def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
     return (x[..., None] == np.arange(num_classes)).astype(dtype)
 
 
+@elsewhere
 def embedding(indices: Any, weight: Any) -> Any:
     """Return the rows of a table that indices name.
 
@@ -50,6 +53,7 @@ def embedding(indices: Any, weight: Any) -> Any:
     return np.take(as_tensor(weight), as_tensor(indices), axis=0)
 
 
+@elsewhere
 def scaled_dot_product_attention(
     query: Any,
     key: Any,

@@ -12,6 +12,7 @@ from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import is_staged
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._images import Lengths, each, images
+from wengert.nn.functional._otherwise import elsewhere
 from wengert.primitives.convolution import biased, correlation
 from wengert.traces.recorders import several_function
 
@@ -120,7 +121,7 @@ def convolution(rank: int) -> Callable[..., Any]:
     conv.__name__ = conv.__qualname__ = name
     axes = {"name": name, "space": ", 6" * rank, "kernel": ", 3" * rank, "found": ", 4" * rank}
     conv.__doc__ = f"Return the correlation of images with {rank} axes with kernels.{CONVOLUTION.format(**axes)}"
-    return conv
+    return elsewhere(conv)
 
 
 TRANSPOSED = """
@@ -177,7 +178,7 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
     axes = {"name": name, "space": ", 4" * rank, "kernel": ", 3" * rank, "found": ", 6" * rank}
     text = TRANSPOSED.format(**axes)
     conv_transpose.__doc__ = f"Return the transpose of the convolution of images with {rank} axes.{text}"
-    return conv_transpose
+    return elsewhere(conv_transpose)
 
 
 conv1d, conv2d, conv3d = map(convolution, (1, 2, 3))

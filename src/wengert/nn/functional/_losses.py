@@ -9,6 +9,7 @@ import numpy as np
 from wengert.core.dispatch import as_tensor
 from wengert.errors import UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
+from wengert.nn.functional._otherwise import elsewhere
 from wengert.scipy import special
 
 __all__ = [
@@ -37,6 +38,7 @@ def reduced(name: str, losses: Any, reduction: str) -> Any:
     return np.mean(losses) if reduction == "mean" else np.sum(losses)
 
 
+@elsewhere
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """Return the squares of differences.
 
@@ -54,6 +56,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduced("mse_loss", (as_tensor(input) - as_tensor(target)) ** 2, reduction)
 
 
+@elsewhere
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """Return the sizes of differences; at 0 the derivative is 0.
 
@@ -71,6 +74,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     return reduced("l1_loss", np.abs(as_tensor(input) - as_tensor(target)), reduction)
 
 
+@elsewhere
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Any:
     """Return half the squares of differences, beyond `delta` the lines that go on from there (Huber, 1964).
 
@@ -89,6 +93,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
     return reduced("huber_loss", special.huber(delta, as_tensor(input) - as_tensor(target)), reduction)
 
 
+@elsewhere
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
     """Return sizes of differences, below `beta` rounded off by a square: `huber_loss` divided by `beta`.
 
@@ -110,13 +115,15 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     return reduced("smooth_l1_loss", losses, reduction)
 
 
-def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean") -> Any:
+@elsewhere
+def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean", *, weight: Any = None) -> Any:
     """Return the cross-entropy of probabilities of one of two classes.
 
     Args:
         input: probabilities; of logits `binary_cross_entropy_with_logits` keeps the digits.
         target: the class, as 0 or 1, or its probability.
         reduction: "mean", "sum" or "none".
+        weight: what losses are multiplied by.
 
     Returns:
         A Tensor without axes; with the reduction "none" one of the shape of the arguments, broadcast.
@@ -128,10 +135,13 @@ def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean") -> An
     of_one = np.where(p > 0, np.log(np.where(p > 0, p, 1)), CERTAIN)
     of_zero = np.where(p < 1, np.log1p(-np.where(p < 1, p, 0)), CERTAIN)
     losses = -(wanted * of_one + (1 - wanted) * of_zero)
-    return reduced("binary_cross_entropy", losses, reduction)
+    return reduced("binary_cross_entropy", losses if weight is None else losses * as_tensor(weight), reduction)
 
 
-def binary_cross_entropy_with_logits(input: Any, target: Any, reduction: str = "mean", pos_weight: Any = None) -> Any:
+@elsewhere
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, reduction: str = "mean", pos_weight: Any = None, *, weight: Any = None
+) -> Any:
     """Return the cross-entropy of the sigmoid of logits.
 
     Args:
@@ -139,6 +149,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, reduction: str = "
         target: the class, as 0 or 1, or its probability.
         reduction: "mean", "sum" or "none".
         pos_weight: how much more class 1 counts.
+        weight: what losses are multiplied by.
 
     Returns:
         A Tensor without axes; with the reduction "none" one of the shape of the arguments, broadcast.
@@ -147,11 +158,13 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, reduction: str = "
     tensor(0.34657359)
     """
     x, wanted = as_tensor(input), as_tensor(target)
-    weight = 1 if pos_weight is None else as_tensor(pos_weight)
-    losses = weight * wanted * softplus(-x) + (1 - wanted) * softplus(x)
+    more = 1 if pos_weight is None else as_tensor(pos_weight)
+    losses = more * wanted * softplus(-x) + (1 - wanted) * softplus(x)
+    losses = losses if weight is None else losses * as_tensor(weight)
     return reduced("binary_cross_entropy_with_logits", losses, reduction)
 
 
+@elsewhere
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
     """Return the parts of the Kullback-Leibler divergence of the target from the input.
 
@@ -181,6 +194,7 @@ def of_classes(x: Any, target: Any) -> Any:
     return np.squeeze(np.take_along_axis(x, np.expand_dims(target, axis), axis), axis)
 
 
+@elsewhere
 def nll_loss(
     input: Any, target: Any, reduction: str = "mean", *, weight: Any = None, ignore_index: int | None = None
 ) -> Any:
@@ -226,6 +240,7 @@ def averaged(name: str, losses: Any, counts: Any, reduction: str) -> Any:
     return np.sum(found) / np.sum(counts) if reduction == "mean" else reduced(name, found, reduction)
 
 
+@elsewhere
 def cross_entropy(
     input: Any,
     target: Any,

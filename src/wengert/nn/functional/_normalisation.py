@@ -10,6 +10,7 @@ import numpy as np
 from wengert import random
 from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
+from wengert.nn.functional._otherwise import elsewhere
 from wengert.transforms.reverse import stop_gradient
 
 __all__ = ["batch_norm", "dropout", "group_norm", "layer_norm", "rms_norm"]
@@ -31,6 +32,7 @@ def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[int, ...]:
     return tuple(range(x.ndim - len(shape), x.ndim))
 
 
+@elsewhere
 def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Return elements standardised over the last axes.
 
@@ -56,6 +58,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     return standardised(x, mean, variance, weight, bias, eps)
 
 
+@elsewhere
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Return elements over the root of the mean of squares over the last axes (Zhang and Sennrich, 2019).
 
@@ -81,6 +84,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     return found if weight is None else found * weight
 
 
+@elsewhere
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """Return images standardised over groups of channels, the second axis, each image by itself (Wu and He, 2018).
 
@@ -124,6 +128,7 @@ def move(running: Any, found: Any, momentum: float) -> None:
         running[...] = (1 - momentum) * running + momentum * stop_gradient(found)
 
 
+@elsewhere
 def batch_norm(
     input: Any,
     mean: Any = None,
@@ -171,20 +176,21 @@ def batch_norm(
     return standardised(x, mean, var, weight, bias, eps)
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, *, key: Any) -> Any:
+@elsewhere
+def dropout(input: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
     """Return elements of which some, drawn at random, are 0, and the others larger, so that the mean stays.
 
     Args:
         input: an array.
         p: the probability of 0.
         training: False to return the array as it is.
-        key: a key of `wengert.random`.
+        key: a key of `wengert.random`, needed while training.
 
     Returns:
         A Tensor of the shape and dtype of `input`.
 
     Raises:
-        UsageError: p is no probability, or 1.
+        UsageError: p is no probability, or 1; or there is no key.
 
     >>> from wengert import random
     >>> dropout(np.ones(6), 0.5, key=random.key(0))
@@ -193,4 +199,9 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, *, key: Any) -> A
     x: Any = as_tensor(input)
     if not 0 <= p < 1:
         raise UsageError(describe("dropout", f"p={p}", "a probability less than 1 is needed", "Correct it"))
-    return np.where(random.bernoulli(key, 1 - p, x.shape), x / (1 - p), 0) if training and p else x
+    if not training or not p:
+        return x
+    if key is None:
+        action = "Pass key=wengert.random.key(seed), another one for each step"
+        raise UsageError(describe("dropout", "no key", "a key of wengert.random is needed while training", action))
+    return np.where(random.bernoulli(key, 1 - p, x.shape), x / (1 - p), 0)

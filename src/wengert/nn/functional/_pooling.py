@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wengert.nn.functional._images import Lengths, each, images
+from wengert.nn.functional._otherwise import elsewhere
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
 
@@ -80,7 +81,7 @@ def max_pooling(rank: int) -> Callable[..., Any]:
     last = "dilation: how far the elements of windows are apart."
     text = POOLING.format(**example_of(name, rank), padded="with what is less than all elements", last=last)
     max_pool.__doc__ = f"Return the greatest element of each window; those that are equal share the gradient.{text}"
-    return max_pool
+    return elsewhere(max_pool)
 
 
 def average_pooling(rank: int) -> Callable[..., Any]:
@@ -105,7 +106,7 @@ def average_pooling(rank: int) -> Callable[..., Any]:
     last = "count_include_pad: whether the zeros around images count."
     text = POOLING.format(**example_of(name, rank), padded="with zeros", last=last)
     avg_pool.__doc__ = f"Return the mean of each window.{text}"
-    return avg_pool
+    return elsewhere(avg_pool)
 
 
 max_pool1d, max_pool2d, max_pool3d = map(max_pooling, (1, 2, 3))

@@ -13,6 +13,7 @@ import numpy as np
 from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._images import each
+from wengert.nn.functional._otherwise import elsewhere
 
 __all__ = ["grid_sample", "interpolate", "upsample"]
 
@@ -77,6 +78,7 @@ def taps(x: Any, n: int, mode: str, padding_mode: str, align_corners: bool) -> l
     return rows
 
 
+@elsewhere
 def grid_sample(
     input: Any,
     grid: Any,
@@ -163,6 +165,7 @@ def resized_taps(n: int, m: int, scale: float, mode: str, align_corners: bool) -
     return [(start, 1 - (x - start)), (np.minimum(start + 1, n - 1), x - start)]
 
 
+@elsewhere
 def interpolate(
     input: Any,
     size: Any = None,
@@ -224,6 +227,7 @@ def interpolate(
     return x
 
 
+@elsewhere
 def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Any:

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from wengert._otherwise import telling
 from wengert.core.dispatch import as_tensor
+from wengert.nn.functional._otherwise import elsewhere
 
 __all__ = ["cosine_similarity", "linear", "normalize", "pairwise_distance"]
 
 
+@elsewhere
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """Return `input @ weight.T + bias`.
 
@@ -30,7 +31,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return found if bias is None else found + as_tensor(bias)
 
 
-@telling(dim="axis=")
+@elsewhere
 def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> Any:
     """Return vectors over their lengths.
 
@@ -51,7 +52,7 @@ def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> An
     return x / np.maximum(np.linalg.norm(x, p, axis, keepdims=True), eps)
 
 
-@telling(dim="axis=")
+@elsewhere
 def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosines of the angles between vectors.
 
@@ -71,7 +72,7 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
     return np.sum(a * b, axis=axis)
 
 
-@telling(keepdim="keepdims=")
+@elsewhere
 def pairwise_distance(x1: Any, x2: Any, p: Any = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Any:
     """Return the distances between vectors, the last axis.
 

@@ -1,0 +1,113 @@
+"""What is written here for names and parameters of `torch.nn.functional`, `jax.nn` and `optax` that are not."""
+
+from wengert._otherwise import PARAMETERS, telling
+
+__all__ = ["OTHERWISE", "elsewhere"]
+
+elsewhere = telling(
+    **PARAMETERS,
+    ceil_mode="padding=, or np.pad",
+    divisor_override="the result times the number of elements of a window over the divisor",
+    dtype="input.astype(dtype) for input",
+    inplace="nothing: results are new arrays; x[...] = f(x) writes into x",
+    max_norm="np.where(norms > max_norm, table * (max_norm / norms), table) for the table, norms being of its rows",
+    padding_idx="table with a row of zeros there, and wengert.stop_gradient of that row",
+    reduce="reduction=",
+    return_indices="np.argmax of the windows of np.lib.stride_tricks.sliding_window_view",
+    running_mean="mean=",
+    running_var="var=",
+    size_average="reduction=",
+    weight="reduction='none', and np.mean(weight * losses)",
+)
+"""Let errors about PyTorch's parameters that a function has not tell what to write."""
+
+POOLED = "np.max(x, axis=(-2, -1), keepdims=True) for size 1, max_pool2d for others"
+ADDED = "np.mean(np.maximum(0, {}))"
+OTHERWISE = {
+    "adaptive_avg_pool1d": "np.mean(x, axis=-1, keepdims=True) for size 1, avg_pool1d for others",
+    "adaptive_avg_pool2d": "np.mean(x, axis=(-2, -1), keepdims=True) for size 1, avg_pool2d for others",
+    "adaptive_avg_pool3d": "np.mean(x, axis=(-3, -2, -1), keepdims=True) for size 1, avg_pool3d for others",
+    "adaptive_max_pool1d": "np.max(x, axis=-1, keepdims=True) for size 1, max_pool1d for others",
+    "adaptive_max_pool2d": POOLED,
+    "adaptive_max_pool3d": POOLED.replace("(-2", "(-3, -2").replace("2d", "3d"),
+    "affine_grid": "np.stack(np.meshgrid(...), -1) @ theta, of places and a column of ones",
+    "alpha_dropout": "dropout",
+    "bilinear": "np.einsum('...i,kij,...j->...k', x1, weight, x2)",
+    "celu": "alpha * elu(x / alpha)",
+    "channel_shuffle": "np.swapaxes(x.reshape(n, groups, -1, *size), 1, 2).reshape(x.shape)",
+    "cosine_embedding_loss": (
+        "np.mean(np.where(y > 0, 1 - c, np.maximum(0, c - margin))) of c = cosine_similarity(x1, x2)"
+    ),
+    "cosine_distance": "1 - cosine_similarity(x1, x2)",
+    "ctc_loss": "its recurrence as wengert.scan of np.logaddexp over the frames; there is none yet",
+    "dot_product_attention": "scaled_dot_product_attention, whose heads are an axis before that of queries",
+    "dropout1d": "x * dropout(np.ones(x.shape[:2] + (1,)), p, key=key)",
+    "dropout2d": "x * dropout(np.ones(x.shape[:2] + (1, 1)), p, key=key)",
+    "dropout3d": "x * dropout(np.ones(x.shape[:2] + (1, 1, 1)), p, key=key)",
+    "embedding_bag": "np.mean(embedding(indices, weight), axis=1)",
+    "feature_alpha_dropout": "dropout",
+    "flatten": "x.reshape(len(x), -1)",
+    "fold": "np.add.at(image, places, columns), which writes into image",
+    "gaussian_nll_loss": "-wengert.scipy.stats.norm.logpdf(target, mean, deviation)",
+    "gumbel_softmax": "softmax(x - np.log(-np.log(wengert.random.uniform(key, size=x.shape))))",
+    "hard_sigmoid": "relu6(x + 3) / 6",
+    "hard_silu": "x * relu6(x + 3) / 6",
+    "hard_swish": "x * relu6(x + 3) / 6",
+    "hard_tanh": "hardtanh(x)",
+    "hardshrink": "np.where(np.abs(x) > lambd, x, 0)",
+    "hardsigmoid": "relu6(x + 3) / 6",
+    "hardswish": "x * relu6(x + 3) / 6",
+    "hinge_embedding_loss": "np.mean(np.where(y > 0, x, np.maximum(0, margin - x)))",
+    "hinge_loss": "np.maximum(0, 1 - y * x)",
+    "identity": "x itself",
+    "initializers": "wengert.random.normal(key, size=shape) * np.sqrt(2 / fan_in), or as you want it",
+    "instance_norm": "group_norm(x, x.shape[1])",
+    "l2_loss": "0.5 * (x - y) ** 2",
+    "local_response_norm": "x over a power of k plus alpha times the mean of squares over neighbouring channels",
+    "log_sigmoid": "logsigmoid(x)",
+    "logmeanexp": "wengert.scipy.special.logsumexp(x, axis) - np.log(n)",
+    "logsumexp": "wengert.scipy.special.logsumexp(x, axis)",
+    "lp_pool1d": "(avg_pool1d(x**p, size) * size) ** (1 / p)",
+    "lp_pool2d": "(avg_pool2d(x**p, size) * size**2) ** (1 / p)",
+    "lp_pool3d": "(avg_pool3d(x**p, size) * size**3) ** (1 / p)",
+    "margin_ranking_loss": ADDED.format("margin - y * (x1 - x2)"),
+    "max_unpool1d": "np.put_along_axis into zeros",
+    "max_unpool2d": "np.put_along_axis into zeros, of images with their last axes in one",
+    "max_unpool3d": "np.put_along_axis into zeros, of images with their last axes in one",
+    "multi_head_attention_forward": "scaled_dot_product_attention, whose heads are an axis before that of queries",
+    "multi_margin_loss": "hinges np.maximum(0, margin + x - x of the class) summed over the other classes",
+    "multilabel_margin_loss": "hinges np.maximum(0, 1 + x - x of a label) summed over pairs of labels and others",
+    "multilabel_soft_margin_loss": "binary_cross_entropy_with_logits(x, y)",
+    "pad": "np.pad(x, widths), of all axes, the first one first",
+    "pdist": "wengert.scipy.spatial.distance.pdist(x)",
+    "pixel_shuffle": "x.reshape(n, c, r, r, h, w).transpose(0, 1, 4, 2, 5, 3).reshape(n, c, h * r, w * r)",
+    "pixel_unshuffle": "x.reshape(n, c, h, r, w, r).transpose(0, 1, 3, 5, 2, 4).reshape(n, c * r * r, h, w)",
+    "poisson_nll_loss": "-wengert.scipy.stats.poisson.logpmf(target, rate)",
+    "prelu": "leaky_relu(x, slope)",
+    "rrelu": "leaky_relu(x, wengert.random.uniform(key, low, high, size=x.shape))",
+    "sigmoid_binary_cross_entropy": "binary_cross_entropy_with_logits(x, y, 'none')",
+    "soft_margin_loss": "np.mean(np.logaddexp(0, -y * x))",
+    "soft_sign": "softsign(x)",
+    "softmax_cross_entropy": "cross_entropy(x, y, 'none')",
+    "softmax_cross_entropy_with_integer_labels": "cross_entropy(x, y, 'none')",
+    "softmin": "softmax(-x)",
+    "softshrink": "np.sign(x) * np.maximum(0, np.abs(x) - lambd)",
+    "sparse_plus": "np.where(x < 1, np.where(x > -1, (x + 1) ** 2 / 4, 0), x)",
+    "squared_error": "(x - y) ** 2",
+    "squareplus": "0.5 * (x + np.sqrt(x**2 + b))",
+    "standardize": "(x - np.mean(x, axis, keepdims=True)) / np.std(x, axis, keepdims=True)",
+    "swish": "silu(x)",
+    "tanhshrink": "x - np.tanh(x)",
+    "threshold": "np.where(x > threshold, x, value)",
+    "triplet_margin_loss": ADDED.format(
+        "pairwise_distance(anchor, positive) - pairwise_distance(anchor, negative) + margin"
+    ),
+    "triplet_margin_with_distance_loss": ADDED.format(
+        "distance(anchor, positive) - distance(anchor, negative) + margin"
+    ),
+    "unfold": "np.lib.stride_tricks.sliding_window_view(x, lengths, axes)",
+    "upsample_bilinear": "interpolate(x, size, mode='bilinear', align_corners=True)",
+    "upsample_nearest": "interpolate(x, size)",
+    **{f"{name}_": f"x[...] = {name}(x)" for name in ("elu", "hardtanh", "leaky_relu", "relu", "selu")},
+}
+"""What to write, by the name."""
