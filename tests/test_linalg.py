@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +16,7 @@ import wengert.numpy as wnp
 import wengert.scipy.linalg as wsl
 from wengert.errors import GraphError
 from wengert.numpy._left_out import LEFT_OUT
+from wengert.primitives import fourier
 from wengert.testing import check_grads
 
 
@@ -426,6 +429,43 @@ def test_gradients_of_large_transforms_in_single_precision() -> None:
         (found,), (want,) = pull(ct), wg.vjp(transform, x.astype(np.float64))[1](ct)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, want, atol=1e-5 * np.abs(want).max())
+
+
+TRANSFORMS = (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn)
+
+
+@pytest.mark.parametrize("beneath", [True, False])
+def test_transforms_lie_and_are_as_numpys(beneath: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not beneath:  # as where NumPy has other names beneath its functions
+        monkeypatch.setattr(fourier, "UFUNCS", None)
+    rng = np.random.default_rng(0)
+    for shape in ((3, 4), (64, 128), (2, 3, 4), (3, 64, 128)):  # of 128 spectral rows are 2 KiB apart
+        z = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+        for dtype in "fdFD":
+            x = (z if dtype in "FD" else z.real).astype(dtype)
+            operands = (x, np.asfortranarray(x), x[..., ::2])
+            for y, transform, norm in itertools.product(operands, TRANSFORMS, (None, "ortho", "forward")):
+                if transform is np.fft.rfft and dtype in "FD":
+                    continue
+                want = transform(y, norm=norm)
+                found = transform(wg.tensor(y, requires_grad=True), norm=norm).detach().numpy()
+                assert (found.dtype, found.strides) == (want.dtype, want.strides)
+                np.testing.assert_array_equal(found, want)
+
+
+def test_gradients_of_transforms_of_planes_have_no_gaps() -> None:
+    for shape, dtype in (((64, 128), float), ((64, 128), complex), ((4, 4), complex)):
+        x = wg.tensor(np.ones(shape, dtype), requires_grad=True)
+        (found,) = wg.autograd.grad(np.fft.fft2(x), x, np.ones(shape, complex))
+        assert found.numpy().flags.c_contiguous
+        np.testing.assert_allclose(found.numpy()[0, 0], math.prod(shape))
+
+
+def test_transforms_of_one_axis_twice_are_one_after_the_other() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    for axes in ((1, 1), (0, 1, 0), (-1, 0, 1)):
+        want = np.fft.fftn(x, axes=axes)
+        np.testing.assert_array_equal(np.fft.fftn(wg.tensor(x, requires_grad=True), axes=axes).detach(), want)
 
 
 def test_frequencies_and_shifts_are_numpys() -> None:

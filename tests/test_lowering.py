@@ -179,7 +179,7 @@ ROUTINES = {
         "fractional_matrix_power",
     ),
     *("solve_sylvester", "solve_continuous_lyapunov", "solve_discrete_lyapunov", "solve_banded", "solve_toeplitz"),
-    *("matrix_rank", "scipy_qr", "fft", "ifft", "rfft", "irfft"),
+    *("matrix_rank", "scipy_qr", "fft", "ifft", "rfft", "irfft", "fft2", "ifft2"),
     *("inv", "solve", "det", "slogdet", "cofactors", "reduceat", "sparse_product"),
     *("packbits", "unpackbits"),
     *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_distribute", "quantile_collect"),

@@ -108,7 +108,7 @@ ESTIMATES: Mapping[str, Callable[[Shapes, Params], int]] = {
     "tile": times("reps"),
     "repeat": times("repeats"),
     **dict.fromkeys(("qr", "scipy_qr", "svd"), of_square),
-    **dict.fromkeys(("fft", "ifft", "rfft", "irfft"), times("n")),
+    **dict.fromkeys(("fft", "ifft", "rfft", "irfft", "fft2", "ifft2"), times("n")),
     "linspace": times("num"),
     "unravel_index": lambda shapes, params: size(shapes[0]) * len(params["shape"]),
     **dict.fromkeys(("outer", "kron", "convolve", "correlate"), product),

@@ -106,14 +106,27 @@ def places(name: str, x: Any, s: Any, axes: Any) -> list[tuple[Any, int]]:
     return list(zip(lengths, map(operator.index, axes), strict=True))
 
 
-def over_axes(name: str, transform: Transform, summary: str, default: Any = None) -> Transform:
-    """Return the function that transforms along one axis after the other, the last first, as NumPy does."""
+def over_axes(name: str, primitives: tuple[Primitive, Primitive], summary: str, default: Any = None) -> Transform:
+    """Return the function that transforms along one axis after the other, the last first, as NumPy does.
+
+    It takes two at once as long as there are, which are different.
+    """
+    along, planes = map(single_function, primitives)
 
     @documented(f"fft.{name}", summary)
     def function(a: Any, s: Any = None, axes: Any = default, norm: Any = None, out: Any = None) -> Any:
         x = array(name, a)
-        for n, axis in reversed(places(name, x, s, axes)):
-            x = transform(x, n, axis, norm)
+        rank, norm = x.ndim, normalisation(name, norm)
+        found = [(n, normalize_axis_index(axis, rank)) for n, axis in places(name, x, s, axes)]
+        while found:
+            n, inner = found.pop()
+            inside = length(name, x.shape[inner] if n is None else n)
+            if found and found[-1][1] != inner:
+                n, outer = found.pop()
+                lengths = length(name, x.shape[outer] if n is None else n), inside
+                x = planes(x, {"n": lengths, "outer": outer, "inner": inner, "norm": norm})
+            else:
+                x = along(x, {"n": inside, "axis": inner, "norm": norm})
         return with_out(name, x, out)
 
     return function
@@ -161,10 +174,11 @@ def inverse_real_over_axes(name: str, default: Any = None) -> Transform:
 
 
 PLANE = (-2, -1)
-implements(np.fft.fftn)(over_axes("fftn", fft, "Return the Fourier transform over several axes"))
-implements(np.fft.ifftn)(over_axes("ifftn", ifft, "Return the inverse Fourier transform over several axes"))
-implements(np.fft.fft2)(over_axes("fft2", fft, "Return the Fourier transform over two axes", PLANE))
-implements(np.fft.ifft2)(over_axes("ifft2", ifft, "Return the inverse Fourier transform over two axes", PLANE))
+FORWARD, INVERSE = (fourier.fft, fourier.fft2), (fourier.ifft, fourier.ifft2)
+implements(np.fft.fftn)(over_axes("fftn", FORWARD, "Return the Fourier transform over several axes"))
+implements(np.fft.ifftn)(over_axes("ifftn", INVERSE, "Return the inverse Fourier transform over several axes"))
+implements(np.fft.fft2)(over_axes("fft2", FORWARD, "Return the Fourier transform over two axes", PLANE))
+implements(np.fft.ifft2)(over_axes("ifft2", INVERSE, "Return the inverse Fourier transform over two axes", PLANE))
 implements(np.fft.rfftn)(real_over_axes("rfftn"))
 implements(np.fft.rfft2)(real_over_axes("rfft2", PLANE))
 implements(np.fft.irfftn)(inverse_real_over_axes("irfftn"))

@@ -223,8 +223,8 @@ def seed(name: str, output: Tensor, given: Any, create_graph: bool) -> Any:
         return constant_tensor(ct) if create_graph else ct
     if type(given) is Tensor and given._trace is None and given._kept is not BORROWED and not create_graph:
         value = given._value  # as most are
-        if type(value) is np.ndarray and value.dtype is dtype and value.shape == shape and dtype.kind == "f":
-            return value
+        if type(value) is np.ndarray and value.dtype is dtype and value.shape == shape and dtype.kind in "fc":
+            return np.conjugate(value) if dtype.kind == "c" else value
     holder = as_tensor(given)
     tensor = current(holder)
     if tensor.shape != shape:
