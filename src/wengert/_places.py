@@ -106,8 +106,9 @@ logistic lognorm loguniform maxwell multinomial multivariate_normal multivariate
 truncnorm vonmises weibull_min wishart zscore
 """,
     "scipy.signal": """
-convolve2d correlate2d deconvolve detrend fftconvolve filtfilt lfilter lfilter_zi lfiltic medfilt oaconvolve resample
-resample_poly savgol_coeffs savgol_filter sosfilt sosfilt_zi sosfiltfilt upfirdn
+coherence convolve2d correlate2d csd deconvolve detrend fftconvolve filtfilt istft lfilter lfilter_zi lfiltic medfilt
+oaconvolve periodogram resample resample_poly savgol_coeffs savgol_filter sosfilt sosfilt_zi sosfiltfilt spectrogram
+stft upfirdn welch
 """,
     "scipy": """
 integrate ndimage signal spatial special stats
@@ -156,8 +157,9 @@ gaussian_laplace laplace map_coordinates prewitt rotate shift sobel spline_filte
 uniform_filter1d zoom
 """,
     "scipy.signal": """
-convolve convolve2d correlate correlate2d deconvolve detrend fftconvolve filtfilt hilbert lfilter lfilter_zi lfiltic
-medfilt oaconvolve resample resample_poly savgol_coeffs savgol_filter sosfilt sosfilt_zi sosfiltfilt upfirdn
+coherence convolve convolve2d correlate correlate2d csd deconvolve detrend fftconvolve filtfilt hilbert istft lfilter
+lfilter_zi lfiltic medfilt oaconvolve periodogram resample resample_poly savgol_coeffs savgol_filter sosfilt sosfilt_zi
+sosfiltfilt spectrogram stft upfirdn welch
 """,
     "scipy.spatial.distance": """
 braycurtis canberra cdist chebyshev cityblock correlation cosine euclidean hamming jensenshannon mahalanobis minkowski

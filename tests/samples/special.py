@@ -109,6 +109,7 @@ ELEMENTARY = [
     derivative("skewnorm_cdf", [0.3, -1.2], [0.5, 1.4]),
     *(derivative(f"skewnorm_{name}", [0.3, 0.8], [0.5, -1.4]) for name in ("ppf", "isf")),
     *(derivative(f"invgauss_{name}", [0.3, 0.8], [0.5, 1.4]) for name in ("ppf", "isf")),
+    *(derivative(f"vonmises_{name}", [0.3, 0.8], [0.5, 7.0]) for name in ("ppf", "isf")),
     derivative("log1p_ratio", [0.3, 2.2], order=1),
     of(sp.spence, [0.3 + 0.2j, 1.1 - 0.4j]),
 ]

@@ -286,11 +286,9 @@ SCIPY_SIGNAL: Mapping[str, str] = {
         "lp2hp_zpk lp2lp lp2lp_zpk normalize place_poles residue residuez sos2tf sos2zpk ss2tf ss2zpk tf2sos tf2ss "
         "tf2zpk unique_roots zpk2sos zpk2ss zpk2tf",
     ),
-    **because(
-        "write it with numpy.fft.rfft of windowed pieces of the signal",
-        "ShortTimeFFT check_COLA check_NOLA closest_STFT_dual_window coherence csd istft lombscargle periodogram "
-        "spectrogram stft vectorstrength welch",
-    ),
+    **because("use stft, istft or spectrogram", "ShortTimeFFT closest_STFT_dual_window"),
+    **because("whether windows fit is no number; call SciPy's own on plain arrays", "check_COLA check_NOLA"),
+    **because("write it with numpy.cos and numpy.sin of the times, and numpy.sum", "lombscargle vectorstrength"),
     **because(
         "write it with wengert.scipy.linalg.solve_banded, or solve, of the penalised differences", "whittaker_henderson"
     ),

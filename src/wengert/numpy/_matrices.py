@@ -42,7 +42,7 @@ def known(name: str, value: Any, error: type[Exception] = NUMPYS_ERROR) -> Any:
                 name,
                 f"a real matrix of shape {x.shape} whose elements are unknown in a trace or differ between lanes",
                 "complex elements are needed, because it depends on real ones whether results are real",
-                "Convert it with .astype(complex)",
+                "Convert it with .astype(complex), and take .real of a result that is known to be real",
             )
         )
     return x

@@ -252,6 +252,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     if weights is None:
         return apply(selection.occurrences, as_tensor(x), minlength=minlength)
     numbers = x if type(x) is Tensor else np.asarray(x)
+    if numbers.dtype == bool:  # where the cotangent is looked up, truths would be a mask
+        numbers = numbers.astype(np.intp)
     return apply(selection.bincount, as_tensor(weights), numbers, minlength=minlength)
 
 

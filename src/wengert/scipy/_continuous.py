@@ -244,27 +244,12 @@ def truncnorm_var(a: Value, b: Value) -> Value:
     return 1 + second - (first - last) ** 2
 
 
-def vonmises_terms(kappa: Value) -> tuple[Value, Value]:
-    """Return orders and Fourier coefficients, which fall like exp(-j^2 / (2 kappa)): enough for kappa < 400."""
-    orders = np.arange(1.0, 201.0)
-    return orders, sp.ive(orders, kappa[..., np.newaxis]) / sp.i0e(kappa)[..., np.newaxis]
-
-
 def vonmises_cdf(x: Value, kappa: Value) -> Value:
-    """Return the distribution function, a Fourier series (Mardia & Jupp 2000, equation 3.5.17)."""
+    """Return the distribution function, which rises by 1 with each turn."""
     finite = np.isfinite(x)
     y = either(finite, x, 0.0)
     turns = np.rint(y / (2 * np.pi))
-    y = y - 2 * np.pi * turns
-    orders, coefficients = vonmises_terms(kappa)
-    waves = np.sum(coefficients * np.sin(orders * y[..., np.newaxis]) / orders, axis=-1)
-    return either(finite, 0.5 + (y / 2 + waves) / np.pi + turns, np.heaviside(x, 0.5))
-
-
-def vonmises_var(kappa: Value) -> Value:
-    """Return the variance."""
-    orders, coefficients = vonmises_terms(kappa)
-    return np.pi**2 / 3 + 4 * np.sum(coefficients * (-1.0) ** orders / orders**2, axis=-1)
+    return either(finite, quantiles.vonmises_cdf(y - 2 * np.pi * turns, kappa) + turns, np.heaviside(x, 0.5))
 
 
 CONTINUOUS = {
@@ -630,11 +615,12 @@ CONTINUOUS = {
             sample=(1.0,),
             valid=lambda kappa: kappa >= 0,
             logpdf=lambda x, kappa: kappa * sp.cosm1(x) - LOG_TWO_PI - np.log(sp.i0e(kappa)),
-            terms=vonmises_terms,
             cdf=vonmises_cdf,
+            ppf=lambda q, kappa: apply(quantiles.vonmises_ppf, q, kappa),
+            isf=lambda q, kappa: apply(quantiles.vonmises_isf, q, kappa),
             entropy=lambda kappa: -kappa * sp.i1e(kappa) / sp.i0e(kappa) + np.log(2 * np.pi * sp.i0e(kappa)) + kappa,
             mean=lambda _kappa: 0.0,
-            var=vonmises_var,
+            var=quantiles.vonmises_var,
         ),
         Continuous(
             "weibull_min",

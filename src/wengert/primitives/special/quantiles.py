@@ -15,7 +15,17 @@ from wengert.core.declare import elementwise
 from wengert.core.kinds import Elementwise
 from wengert.primitives.special.error import normal_density
 
-__all__ = ["invgauss_isf", "invgauss_ppf", "skewnorm_cdf", "skewnorm_isf", "skewnorm_ppf"]
+__all__ = [
+    "invgauss_isf",
+    "invgauss_ppf",
+    "skewnorm_cdf",
+    "skewnorm_isf",
+    "skewnorm_ppf",
+    "vonmises_cdf",
+    "vonmises_isf",
+    "vonmises_ppf",
+    "vonmises_var",
+]
 
 Slope = Callable[[Any, Any], Any]
 
@@ -92,3 +102,43 @@ skewnorm_cdf: Elementwise = elementwise(
     singular=True,
 )
 skewnorm_ppf, skewnorm_isf = quantiles("skewnorm", skewnorm_density, skewnorm_by_shape)
+
+
+# Von Mises's distribution of the concentration kappa, on the circle
+
+NODES, WEIGHTS = (np.polynomial.legendre.leggauss(64)[i] for i in (0, 1))
+NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / np.sum(WEIGHTS)
+FAR = 38.0
+"""How many standard deviations are integrated over: beyond, densities are below the smallest number."""
+
+
+def vonmises_density(x: Any, kappa: Any) -> Any:
+    """Return the density."""
+    return np.exp(kappa * sp.cosm1(x)) / (2 * np.pi * sp.i0e(kappa))
+
+
+def vonmises_mean(function: Any, x: Any, kappa: Any) -> Any:
+    """Return the integral of a function times the density from 0 to x, by Gauss's quadrature to some roundings."""
+    end = np.minimum(np.abs(x), FAR / np.sqrt(np.maximum(kappa, 1.0)))
+    places = NODES * np.expand_dims(end, -1)
+    found = np.sum(WEIGHTS * function(places) * vonmises_density(places, np.expand_dims(kappa, -1)), axis=-1)
+    return np.sign(x) * end * found
+
+
+def vonmises_by_concentration(x: Any, kappa: Any) -> Any:
+    """Return the derivative of the distribution function by kappa, from -pi to pi: of cos x less its mean."""
+    less = 2 * vonmises_mean(sp.cosm1, np.pi, kappa)
+    return vonmises_mean(sp.cosm1, x, kappa) - less * vonmises_mean(np.ones_like, x, kappa)
+
+
+def vonmises_cdf(x: Any, kappa: Any) -> Any:
+    """Return the distribution function of what is from -pi to pi."""
+    return 0.5 + vonmises_mean(np.ones_like, x, kappa)
+
+
+def vonmises_var(kappa: Any) -> Any:
+    """Return the variance."""
+    return 2 * vonmises_mean(np.square, np.pi, kappa)
+
+
+vonmises_ppf, vonmises_isf = quantiles("vonmises", vonmises_density, vonmises_by_concentration)

@@ -1,4 +1,4 @@
-"""Convolutions and filters with SciPy's names and signatures: `wengert.scipy.signal`.
+"""Convolutions, filters and spectra with SciPy's names and signatures: `wengert.scipy.signal`.
 
 Signals, kernels and the coefficients of filters are differentiated. Where SciPy chooses between sums and Fourier
 transforms, sums are taken here unless the transforms are asked for by name.
@@ -23,22 +23,28 @@ from wengert.scipy.signal._filters import (
     sosfiltfilt,
 )
 from wengert.scipy.signal._resampling import hilbert, resample, resample_poly, upfirdn
+from wengert.scipy.signal._spectral import coherence, csd, periodogram, welch
+from wengert.scipy.signal._spectrograms import istft, spectrogram, stft
 
 __all__ = [
+    "coherence",
     "convolve",
     "convolve2d",
     "correlate",
     "correlate2d",
+    "csd",
     "deconvolve",
     "detrend",
     "fftconvolve",
     "filtfilt",
     "hilbert",
+    "istft",
     "lfilter",
     "lfilter_zi",
     "lfiltic",
     "medfilt",
     "oaconvolve",
+    "periodogram",
     "resample",
     "resample_poly",
     "savgol_coeffs",
@@ -46,7 +52,10 @@ __all__ = [
     "sosfilt",
     "sosfilt_zi",
     "sosfiltfilt",
+    "spectrogram",
+    "stft",
     "upfirdn",
+    "welch",
 ]
 
 if TYPE_CHECKING:

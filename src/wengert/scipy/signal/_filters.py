@@ -228,7 +228,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear") -> Any:
     rest = x - np.mean(x, axis=axis, keepdims=True)
     if type == "constant":
         return rest
-    times = np.arange(x.shape[axis]) - (x.shape[axis] - 1) / 2
+    times = (np.arange(x.shape[axis]) - (x.shape[axis] - 1) / 2).astype(rest.real.dtype)
     times = times.reshape((-1,) + (1,) * (x.ndim - 1 - normalize_axis_index(axis, x.ndim)))
     return rest - times * (np.sum(times * rest, axis=axis, keepdims=True) / np.sum(times**2))
 
