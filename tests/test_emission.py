@@ -120,6 +120,31 @@ def test_all_dtypes_and_extents(code: str) -> None:
             )
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("loops", [False, True])
+def test_rows_that_the_next_stage_reads_stay_in_registers(loops: bool, target: Target) -> None:
+    rows, size = 12, target.vector_bytes // 4  # two vectors
+    each, whole = Affine(0, (0, 1)), Affine(0, (size, 1))
+    square = Stage((rows, size), (load("x", size, 1), real("multiply", 0, 0)), (Store("w", each, 1),), lane=1)
+    twice = load("w", 0, 1), real("add", 0, 0)
+    sums = Reduction("minimum", 1, "row", (1,), "n"), Reduction("add", 1, "column", (0,), "sums", each)
+    smallest = Stage((rows, size), twice, (Store("y", whole, 1),), sums, lane=1)
+    outer = load("w", 0, 1, 0), load("x", size, 0, 1), real("multiply", 0, 1)
+    nested = Reduction("add", 2, "nested", (2,), "v", Affine(0, (0, 1, 0)))
+    again = Stage((rows, size, size), outer, (), (nested,), lane=1)
+    last = Stage((rows, size), (load("v", 0, 1),), (Store("z", whole, 0),), lane=1)
+    stages, buffers = (square, smallest), {"x": ("input", (rows, size)), "y": ("output", (rows, size))}
+    buffers |= {"sums": ("output", (size,)), "n_kept": ("output", (rows,)), "w": ("row", (size,))}
+    if loops:
+        stages += again, last
+        buffers |= {"v": ("row", (size,)), "z": ("output", (rows, size))}
+    for tile in (1, 4):
+        made = program([Kernel(rows, stages, (Keep("n", "n_kept", Affine(0, (1,))),), tile)], **buffers)
+        require_equal(made, [np.random.default_rng(0).normal(size=(rows, size))], target)
+        written = ("y", "w", "z") if loops else ("y",)  # w because of the loop; sums are filled, and added to
+        assert Executable(made, target).text.count("store <") == 2 * (2 + tile * len(written))
+
+
 def test_sums_of_nothing_are_zero() -> None:
     _, _, columns, sums, _ = Executable(squares(DOUBLE, 0, 3))([np.zeros((0, 3))])
     assert (columns.tolist(), sums.tolist()) == ([0, 0, 0], [])

@@ -44,8 +44,7 @@ def write_kernel(
     b: Builder, kernel: Kernel, module: Module, order: tuple[str, ...], addresses: Sequence[Value]
 ) -> None:
     """Write all of a kernel, whose buffers have some addresses."""
-    frame = Frame(b, module, bases_of(kernel, module, order, addresses), {})
-    write_rows(frame, kernel, Span(0, kernel.rows, kernel.rows))
+    write_rows(frame_of(b, module, kernel, order, addresses), kernel, Span(0, kernel.rows, kernel.rows))
 
 
 def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...], found: Found) -> Function:
@@ -66,8 +65,7 @@ def kernel_job(name: str, step: Step, module: Module, order: tuple[str, ...], fo
             own = [place.at(parts.index * far) if far else place for place, far in zip(places, apart, strict=True)]
             start = parts.index * step.each
             end = b.least(start + step.each, step.extent)
-            frame = Frame(b, module, bases_of(step.kernel, module, order, own), {})
-            write_rows(frame, step.kernel, Span(start, end, step.each))
+            write_rows(frame_of(b, module, step.kernel, order, own), step.kernel, Span(start, end, step.each))
 
     return Function(name, JOB, body)
 
@@ -77,12 +75,10 @@ def kinds_of(module: Module, order: tuple[str, ...]) -> tuple[Pointer, ...]:
     return tuple(Pointer(in_memory(module.buffers[name].dtype)) for name in order)
 
 
-def bases_of(
-    kernel: Kernel, module: Module, order: tuple[str, ...], addresses: Sequence[Value]
-) -> dict[str, list[Value]]:
-    """Return the addresses of buffers by name, for each row of a tile where rows have their own."""
-    pairs = zip(order, addresses, strict=True)
-    return {name: copies(address, module.buffers[name], kernel.tile) for name, address in pairs}
+def frame_of(b: Builder, module: Module, kernel: Kernel, order: tuple[str, ...], addresses: Sequence[Value]) -> Frame:
+    """Return what the stages of a kernel share, whose buffers have some addresses."""
+    apart = {name: elements_apart(module.buffers[name]) for name in order}
+    return Frame(b, module, dict(zip(order, addresses, strict=True)), apart)
 
 
 def write_rows(frame: Frame, kernel: Kernel, span: Span) -> None:
@@ -106,28 +102,27 @@ def write_rows(frame: Frame, kernel: Kernel, span: Span) -> None:
 
 def write_tile(frame: Frame, kernel: Kernel, rows: list[Index], span: Span | None = None) -> None:
     """Write all stages for some rows, and keep numbers of theirs."""
-    frame.numbers = {}
+    frame.numbers, frame.results, frame.waiting = {}, {}, {}
     for stage in kernel.stages:
         write_stage(frame, stage, rows, span)
     for keep in kernel.kept:
-        for row, value in zip(rows, frame.numbers[keep.number], strict=True):
-            store_number(frame, keep.buffer, keep.at, row, value)
+        store_numbers(frame, keep.buffer, keep.at, rows[0], frame.numbers[keep.number])
 
 
-def store_number(frame: Frame, buffer: str, at: Affine, row: Index, value: Value) -> None:
-    """Store a number of a row."""
-    (place,) = frame.bases[buffer]
+def store_numbers(frame: Frame, buffer: str, at: Affine, first: Index, values: Sequence[Value]) -> None:
+    """Store a number of each row of a tile."""
     step = at.coefficients[0] if at.coefficients else 0
-    offset = at.constant + (step * row if isinstance(row, int) else 0)
-    place = moved(place, row, step)
-    place = place.at(offset) if offset else place
-    place.store(frame.b.convert("zext", value, I8) if value.type is BOOL else value)
+    place = moved(frame.bases[buffer], first, step)
+    for row, value in enumerate(values):
+        offset = at.constant + step * (row + (first if isinstance(first, int) else 0))
+        own = place.at(offset) if offset else place
+        own.store(frame.b.convert("zext", value, I8) if value.type is BOOL else value)
 
 
 def clear(frame: Frame, stage: Stage, reduction: Reduction, has_room: bool) -> None:
     """Fill what rows add to with what changes nothing; what belongs to a part has room for whole vectors."""
     dtype = stage.operations[reduction.value].dtype
-    (place,) = frame.bases[reduction.into]
+    place = frame.bases[reduction.into]
     start = literal(dtype, neutral(reduction.combine, dtype))
     size = frame.module.buffers[reduction.into].size
     width = frame.module.target.vector_bytes // dtype.itemsize
@@ -146,12 +141,9 @@ def clear(frame: Frame, stage: Stage, reduction: Reduction, has_room: bool) -> N
         place.at(cell).store(start)
 
 
-def copies(address: Value, buffer: Buffer, tile: int) -> list[Value]:
-    """Return the addresses of a buffer: one for each row of a tile, if it is one of the row."""
-    if buffer.kind != "row" or tile == 1:
-        return [address]
-    step = row_bytes(buffer) // buffer.dtype.itemsize
-    return [address, *(address.at(row * step) for row in range(1, tile))]
+def elements_apart(buffer: Buffer) -> int:
+    """Return how many elements apart the copies of a buffer lie that rows of a tile have: none, if they share it."""
+    return row_bytes(buffer) // buffer.dtype.itemsize if buffer.kind == "row" else 0
 
 
 def row_bytes(buffer: Buffer) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wengert.emission.instructions import Case, in_register, instructions_of, literal, multiply_add
+from wengert.emission.plans import accesses
 from wengert.emission.tails import Clean, Condition, Masked, WrittenOut, all_of
 from wengert.emission.vectors import Frame, Index, Values, within
 from wengert.kernel.kernel import Affine, Operation, Reduction, Stage, Store, Update
@@ -46,7 +47,10 @@ class StageWriter(Values):
         self.sums: dict[int, Sums] = {}
 
     def write_all(self) -> None:
-        """Write the stage."""
+        """Write the stage; what it may read in a loop must be in memory before."""
+        if self.plan.nest and not (self.plan.nest == (self.plan.lane,) and self.plan.written_out):
+            for buffer, _ in accesses(self.stage):
+                self.write_waiting(buffer)
         self.compute(0)
         self.loops(0)
 
@@ -224,17 +228,23 @@ class StageWriter(Values):
             first = -0.0  # which leaves -0.0 as it is
         return self.b.constant(kind, literal(dtype, first))
 
+    def is_first(self, reduction: Reduction, old: Value) -> bool:
+        """Whether what is combined with is what a reduction begins with, which changes no bit of a value."""
+        if reduction.kind == "scan" or (reduction.combine == "add" and self.dtype(reduction).kind == "f"):
+            return False  # 0.0 makes 0.0 of -0.0
+        return old.text == self.start(reduction).text
+
     def dtype(self, reduction: Reduction) -> np.dtype[np.generic]:
         """Return the dtype of what is reduced."""
         return self.stage.operations[reduction.value].dtype
 
     def combined(self, reduction: Reduction, old: Value, row: int, unit: int) -> Value:
-        """Return a sum with one more value; lanes that are not there leave it."""
+        """Return a sum with one more value; lanes that are not there leave it, if others count on it."""
         there = self.there((), row, unit)
         if there is False:
             return old
         new = self.added(reduction, old, row, unit)
-        return new if there is True else self.b.select(there, new, old)
+        return new if there is True or self.plan.lane not in reduction.over else self.b.select(there, new, old)
 
     def added(self, reduction: Reduction, old: Value, row: int, unit: int) -> Value:
         """Return a sum with one more value; a product is multiplied and added at once."""
@@ -243,6 +253,8 @@ class StageWriter(Values):
             x, y = (self.value(n, row, unit, wide) for n in self.stage.operations[reduction.value].operands)
             return multiply_add(self.b, self.case(reduction), x, y, old)
         value = self.value(reduction.value, row, unit, wide)
+        if self.is_first(reduction, old):
+            return value
         if reduction.factor is not None:
             return multiply_add(self.b, self.case(reduction), self.value(reduction.factor, row, unit, wide), old, value)
         return self.combine(reduction, value, old)

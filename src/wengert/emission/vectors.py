@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal, registered
 from wengert.emission.mathematics import Specialisation, called_outside, function_of_body, template_of
@@ -21,6 +22,9 @@ __all__ = ["Frame", "Index", "Module", "Values", "moved", "within"]
 
 Index = Value | int
 """A place along a dimension: one that is known while the code is written, or not."""
+
+Key = tuple[object, ...]
+"""What something is and what it is computed of: equal ones are one."""
 
 
 @dataclass
@@ -45,14 +49,21 @@ class Frame:
     Attributes:
         b: what the code is written with.
         module: what kernels share.
-        bases: for each buffer of the kernel its address; for a buffer of the row one for each row of a tile.
+        bases: for each buffer of the kernel its address; for a buffer of the row that of the first row of a tile.
+        apart: for each buffer how many elements the copies lie apart that rows of a tile have, if they have any.
         numbers: those of the rows, for each row of the tile.
+        results: what is computed once for the rows, whichever stages need it, by what it is and of what; addresses too.
+        waiting: for buffers of the row the vectors that are not in memory yet, by row and first element: a stage that
+            reads these alone has no need of memory, and what no other stage reads is never written.
     """
 
     b: Builder
     module: Module
-    bases: dict[str, list[Value]]
-    numbers: dict[str, list[Value]]
+    bases: dict[str, Value]
+    apart: dict[str, int]
+    numbers: dict[str, list[Value]] = field(default_factory=dict)
+    results: dict[Key, list[Value]] = field(default_factory=dict)
+    waiting: dict[str, dict[tuple[int, int], Value]] = field(default_factory=dict)
 
 
 class Values:
@@ -73,13 +84,11 @@ class Values:
         self.found: dict[int, list[list[Value]]] = {}  # operation -> row -> unit
         self.spread: dict[int, list[Value]] = {}  # operation -> row
         self.conditions: dict[tuple[Guard, int, int], Condition] = {}
-        self.results: dict[tuple[str, tuple[str, ...]], list[Value]] = {}  # of functions, by name and arguments
-        self.places: dict[tuple[str, tuple[int, ...], int], Value] = {}  # the addresses as far as loops are known
+        self.results = frame.results  # and in loops those of functions, by name and arguments
+        self.places: dict[tuple[str, tuple[int, ...]], Value] = {}  # of the first row, as far as loops are known
         for buffer, at in accesses(stage):
-            for row, number in enumerate(rows):
-                bases = frame.bases[buffer]
-                place = bases[row if len(bases) > 1 else 0]
-                self.places[buffer, at.coefficients, row] = moved(place, number, at.coefficients[0])
+            given = frame.bases[buffer], rows[0], at.coefficients[0]
+            self.places[buffer, at.coefficients] = self.once(("moved", given[0].text, given[2]), moved, *given)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -89,6 +98,12 @@ class Values:
         self.results, self.places, self.index = dict(self.results), dict(self.places), dict(self.index)
         yield
         self.found, self.spread, self.conditions, self.results, self.places, self.index, self.lanes = kept
+
+    def once(self, key: Key, write: Callable[..., Value], *arguments: Any) -> Value:
+        """Return what a function writes; what it wrote for this key before, if that holds here."""
+        if key not in self.results:
+            self.results[key] = [write(*arguments)]
+        return self.results[key][0]
 
     def enter(self, dimension: int, index: Index) -> None:
         """Stand at a place along a dimension."""
@@ -136,12 +151,34 @@ class Values:
 
     def place(self, buffer: str, at: Affine, row: int, unit: int) -> Value:
         """Return the address of the first element for a vector, or of the element."""
+        self.write_waiting(buffer)
         offset = at.constant + unit * self.plan.width * at.coefficients[self.plan.lane] * bool(self.plan.lane)
-        for dimension, index in (*self.index.items(), (0, self.rows[row])):
+        offset += row * (at.coefficients[0] + self.frame.apart[buffer])
+        for dimension, index in (*self.index.items(), (0, self.rows[0])):
             if isinstance(index, int):
                 offset += index * at.coefficients[dimension]
-        place = self.places[buffer, at.coefficients, row]
+        place = self.places[buffer, at.coefficients]
         return place.at(offset) if offset else place
+
+    def cell(self, buffer: str, at: Affine, row: int, unit: int) -> tuple[int, int] | None:
+        """Return the row and the first place of a vector of a buffer of the row, unless it stands in a loop."""
+        first = self.lanes.start
+        if not isinstance(first, int) or not self.has_room(buffer, at):
+            return None
+        straight = all(isinstance(index, int) for index in self.index.values())
+        return (row, first + unit * self.plan.width) if straight else None
+
+    def write_waiting(self, buffer: str) -> None:
+        """Store the vectors of a buffer that are not in memory yet."""
+        for (row, first), value in self.frame.waiting.pop(buffer, {}).items():
+            offset = first + row * self.frame.apart[buffer]
+            place = self.frame.bases[buffer]
+            stored = self.stored(value)
+            (place.at(offset) if offset else place).to(stored.type).store(stored)
+
+    def stored(self, value: Value) -> Value:
+        """Return a value as it is in memory."""
+        return self.b.convert("zext", value, I8) if value.type == like(value.type, BOOL) else value
 
     def load(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
         """Write a load."""
@@ -155,7 +192,7 @@ class Values:
         """Write the loads of two accesses together, once, and return what one of them gives."""
         own, width = self.plan.twins[operation.buffer, at], self.plan.width
         first = replace(at, constant=at.constant - own)
-        key = "twins", (operation.buffer, repr(first), str(row), str(unit))
+        key = "twins", operation.buffer, first, row, unit
         if key not in self.results:
             kind = vector_of(in_memory(operation.dtype), 2 * width)
             there = self.lanes.twice(self.stage.extents[self.plan.lane], unit)
@@ -172,7 +209,7 @@ class Values:
         there = self.lanes.twice(self.stage.extents[self.plan.lane], unit)
         if there is False:
             return
-        one, other = (self.b.convert("zext", x, I8) if x.type == like(x.type, BOOL) else x for x in values)
+        one, other = map(self.stored, values)
         both = self.b.shuffled(self.b.beside(one, other), [lane // 2 + lane % 2 * width for lane in range(2 * width)])
         place = self.place(buffer, at, row, unit).to(both.type)
         if there is True:
@@ -186,6 +223,10 @@ class Values:
         kind = vector_of(scalar, self.plan.width) if wide else scalar
         if there is False:
             return registered(b.constant(kind, 0), item.dtype)
+        cell = self.cell(item.buffer, at, row, unit) if wide and not item.guard else None
+        waiting = self.frame.waiting.get(item.buffer, {}).get(cell) if cell else None
+        if waiting is not None and waiting.type == self.kind(item, wide):
+            return waiting
         place = self.place(item.buffer, at, row, unit)
         step = at.coefficients[self.plan.lane] if wide else 0
         if step == 1:
@@ -196,22 +237,20 @@ class Values:
             found = place.gather(self.steps(step), mask(b, there, self.plan.width))
         elif wide:
             held = self.holds(tuple(bound for bound in item.guard if bound.dimension != self.plan.lane), row, unit)
-            one = b.spread(self.load_one(place, item, row, held), self.plan.width)
+            one = b.spread(self.load_one(place, item, held), self.plan.width)
             found = select_where(there, one, b.constant(kind, 0))
         else:
-            found = self.load_one(place, item, row, there)
+            found = self.load_one(place, item, there)
         return registered(found, item.dtype)
 
-    def load_one(self, place: Value, item: Operation, row: int, held: Condition) -> Value:
+    def load_one(self, place: Value, item: Operation, held: Condition) -> Value:
         """Load one number, or zero where a guard does not hold for the point; then something else is read."""
         if held is True:
             return place.load()
         zero = self.b.constant(in_memory(item.dtype), 0)
         if held is False:
             return zero
-        bases = self.frame.bases[item.buffer]
-        safe = bases[row if len(bases) > 1 else 0]
-        return self.b.select(held, self.b.select(held, place, safe).load(), zero)
+        return self.b.select(held, self.b.select(held, place, self.frame.bases[item.buffer]).load(), zero)
 
     def has_room(self, buffer: str, at: Affine) -> bool:
         """Whether the lanes are all of a buffer of the row: what lies behind is its own, up to a whole vector.
@@ -241,7 +280,7 @@ class Values:
             index = b.convert("zext" if dtype.kind == "u" else "sext", index, I64)
         place = self.place(operation.buffer, at, row, unit)
         if not wide:
-            found = self.load_one(place.at(index), operation, row, there)
+            found = self.load_one(place.at(index), operation, there)
         else:
             step = at.coefficients[self.plan.lane]
             indices = index + self.steps(step) if step else index
@@ -254,9 +293,11 @@ class Values:
         """Write a store of a number or of a vector."""
         if there is False:
             return
-        b = self.b
-        if value.type == like(value.type, BOOL):
-            value = b.convert("zext", value, I8)
+        cell = self.cell(buffer, at, row, unit)
+        if cell is not None and not guard and isinstance(value.type, Vector):
+            self.frame.waiting.setdefault(buffer, {})[cell] = value
+            return
+        b, value = self.b, self.stored(value)
         place = self.place(buffer, at, row, unit)
         if not isinstance(value.type, Vector):
             if there is True:
@@ -306,7 +347,7 @@ class Values:
             found = [[self.write(operation, row, unit, wide) for unit in range(units)] for row in each]
             self.found[n] = found if len(found) == len(self.rows) else found * len(self.rows)
             if n in plan.spread:
-                spread = [self.b.spread(row[0], plan.width) for row in found]
+                spread = [self.once(("spread", x.text, plan.width), self.b.spread, x, plan.width) for (x, *_) in found]
                 self.spread[n] = spread if len(spread) == len(self.rows) else spread * len(self.rows)
 
     def write(self, operation: Operation, row: int, unit: int, wide: bool) -> Value:
@@ -317,13 +358,17 @@ class Values:
         operands = self.operands(operation, row, unit, wide)
         if operation.name in FUNCTIONS:
             return self.function(operation, operands, wide)
-        given = self.stage.operations[operation.operands[-1]].dtype
-        return instructions_of(operation.name)(self.b, Case(given, operation.dtype, self.target), *operands)
+        case = Case(self.stage.operations[operation.operands[-1]].dtype, operation.dtype, self.target)
+        write = instructions_of(operation.name)
+        if wide:
+            return write(self.b, case, *operands)
+        key = operation.name, operation.dtype, *map(str, operands)
+        return self.once(key, write, self.b, case, *operands)
 
     def function(self, operation: Operation, operands: list[Value], wide: bool) -> Value:
         """Write a function; several of one argument that have a common body are one evaluation of it."""
         name, result = function_of_body(operation.name)
-        key = name, tuple(x.text for x in operands)
+        key = name, *map(str, operands)
         if key not in self.results:
             form = Specialisation(name, operation.dtype, self.plan.width if wide else 0, self.target)
             self.results[key] = self.b.paste(template_of(form), *operands)
