@@ -145,6 +145,25 @@ def test_rows_that_the_next_stage_reads_stay_in_registers(loops: bool, target: T
         assert Executable(made, target).text.count("store <") == 2 * (2 + tile * len(written))
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("code", ["f4", "f8"])
+@pytest.mark.parametrize("lane", [0, 1])
+def test_the_strong_zero_replaces_nan_alone(lane: int, code: str, target: Target) -> None:
+    special = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1.0, -2.0, 1e-310, 1e-40], code)
+    x, t = (np.ascontiguousarray(a.ravel()) for a in np.meshgrid(special, special))
+    loads = [load(name, 0, 1, dtype=code) for name in "xt"]
+    stage = Stage((1, x.size), (*loads, Operation("guarded", (0, 1), x.dtype)), (Store("y", Affine(0, (0, 1)), 2),))
+    kinds = ("x", "input"), ("t", "input"), ("y", "output")
+    buffers = tuple(Buffer(name, x.shape, x.dtype, kind) for name, kind in kinds)  # type: ignore[arg-type]  # as above
+    made = Program(("x", "t"), ("y",), buffers, (Kernel(1, (dataclasses.replace(stage, lane=lane),)),))
+    require_sound(made)
+    (found,) = Executable(made, target)([x, t])
+    expected = np.where(np.isnan(x) & (t == 0), 0, x)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found[~np.isnan(found)]), np.signbit(expected[~np.isnan(expected)]))
+    np.testing.assert_array_equal(evaluate(made, [x, t])[0], expected)
+
+
 def test_sums_of_nothing_are_zero() -> None:
     _, _, columns, sums, _ = Executable(squares(DOUBLE, 0, 3))([np.zeros((0, 3))])
     assert (columns.tolist(), sums.tolist()) == ([0, 0, 0], [])

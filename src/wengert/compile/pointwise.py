@@ -110,6 +110,8 @@ def replaced(x: Scalar, *, nan: float, posinf: float | None, neginf: float | Non
 
 def guarded(x: Scalar, r: Scalar, t: Scalar) -> Scalar:
     """Return x, and 0 where r is NaN although t is 0."""
+    if x.access == r.access and r.dtype == t.dtype and r.dtype.kind == "f":
+        return operate("guarded", r, t)
     return select(is_nan(r) & t.equals(0), 0, x)
 
 

@@ -41,6 +41,12 @@ class Case:
     target: Target
 
 
+WHOLE = 64
+"""Bytes of AVX-512's vectors."""
+
+NAN_TO_ZERO = 0x88
+"""For AVX-512's fixupimm: 0 for the first two classes of numbers, which are those of NaN, and itself for others."""
+
 Write = Callable[..., Value]
 """A function that writes an operation: (builder, case, operands...) -> result."""
 
@@ -235,6 +241,17 @@ def shift_right(b: Builder, case: Case, x: Value, y: Value) -> Value:
     return b.binary("ashr" if signed(case.given) else "lshr", x, y)
 
 
+def guarded(b: Builder, case: Case, x: Value, t: Value) -> Value:
+    """Write x, and 0 where it is NaN although t is 0."""
+    kind, zero = x.type, b.constant(x.type, 0)
+    none = b.compare("eq", t, zero)
+    if isinstance(kind, Vector) and case.target.scales and kind.count * case.given.itemsize == WHOLE:
+        table = b.constant(like(kind, Integer(8 * case.given.itemsize)), NAN_TO_ZERO)
+        name = f"x86.avx512.mask.fixupimm.p{'sd'[case.given.itemsize // 8]}.{8 * WHOLE}"
+        return b.intrinsic(name, kind, x, x, table, 0, b.bits(none), 4, of=())
+    return b.select(b.compare("uno", x, x) & none, zero, x)
+
+
 def taken_apart(name: str, *options: int) -> Write:
     """Write one of the instructions of AVX-512 on the parts of floating-point numbers, vector by vector."""
 
@@ -299,6 +316,7 @@ INSTRUCTIONS: dict[str, Write] = {
     "exponent": taken_apart("getexp"),
     "fraction": taken_apart("getmant", 15),  # from 3/4 to 3/2, NaN below zero
     "scale": taken_apart("scalef"),
+    "guarded": guarded,
     "convert": convert,
 }
 """What writes each opcode but those that read memory and places, which a stage writes."""

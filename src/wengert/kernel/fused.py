@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from fractions import Fraction
 
-__all__ = ["exponent", "fraction", "fused", "mantissa", "power", "scaled"]
+__all__ = ["exponent", "fraction", "fused", "guarded", "mantissa", "power", "scaled"]
 
 Array = Any  # arrays and scalars of NumPy
 
@@ -96,6 +96,11 @@ def odd(total: Array, lost: Array) -> Array:
     """Return a sum rounded to odd: of the two neighbours of the exact one, that whose last bit is set."""
     even = np.asarray(total).view(np.int64) & 1 == 0
     return np.where((lost != 0) & even, np.nextafter(total, np.copysign(np.inf, lost)), total)
+
+
+def guarded(x: Array, t: Array) -> Array:
+    """Return x, and 0 where it is NaN although t is 0: the strong zero."""
+    return np.where(np.isnan(x) & (t == 0), x.dtype.type(0), x)[()]
 
 
 def parts(x: Array) -> tuple[Array, Array]:

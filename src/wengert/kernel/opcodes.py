@@ -88,6 +88,7 @@ OPCODES = table(
     Opcode("xor", 2, np.bitwise_xor),
     Opcode("not", 1, np.invert),
     Opcode("select", 3, np.where),
+    Opcode("guarded", 2, fused.guarded, cost=2),
     Opcode("convert", 1, gives="stated"),
     # what expressions of functions are made of besides; `argument` is what a function is of
     Opcode("argument", 0, gives="stated", cost=0),

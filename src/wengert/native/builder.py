@@ -198,6 +198,11 @@ class Builder:
         count = 2 * kind.count
         return self.new(Vector(kind.element, count), f"shufflevector {x}, {y}, {written_places(tuple(range(count)))}")
 
+    def bits(self, conditions: Value) -> Value:
+        """Return a vector of conditions as the bits of one number."""
+        kind = Integer(vector(conditions.type).count)
+        return self.new(kind, f"bitcast {conditions} to {kind}")
+
     def extract(self, x: Value, place: int) -> Value:
         """Return one number of a vector."""
         return self.new(vector(x.type).element, f"extractelement {x}, i64 {place}")
