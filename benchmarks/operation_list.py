@@ -44,6 +44,7 @@ class Operation:
         largest: the number of elements from which on only the algorithm would be measured.
         differentiable: whether there is anything to differentiate.
         batched: whether `vmap` can do it: shapes must not depend on values.
+        steps: of how many operations it consists, each of which may take its time over NumPy.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Operation:
     largest: int = LARGEST
     differentiable: bool = True
     batched: bool = True
+    steps: int = 1
 
 
 def identity(_xp: Any, x: Any) -> Any:
@@ -113,6 +115,7 @@ row = normal(lambda size: plane(size)[1:])
 column = normal(lambda size: (plane(size)[0], 1))
 square = normal(lambda size: (side(size), side(size)))
 regular = Operand(definite)
+inner = normal(lambda size: (size - 2,))
 right = normal(lambda size: (side(size),))
 pages = normal(lambda size: (2, *plane(size // 2)))
 triples = normal(lambda size: (max(size // 3, 1), 3))
@@ -227,7 +230,7 @@ REDUCTIONS = [
     op("cumprod", lambda xp, x: xp.cumprod(x, axis=0), factors, largest=1_000),
     op("median", lambda xp, x: xp.quantile(x, 0.5), vector),
     comparison("argmax", lambda xp, x: xp.argmax(x), vector),
-    comparison("any", lambda xp, x: xp.any(x > 1.0), vector),
+    comparison("any", lambda xp, x: xp.any(x > 1.0), vector, steps=2),
 ]
 SHAPES = [
     op("reshape", lambda xp, x: xp.reshape(x, (5, -1)), vector),
@@ -255,7 +258,7 @@ JOINS = [
     op("concatenate", lambda xp, x, y: xp.concatenate((x, y)), vector, vector),
     op("concatenate, axis 1", lambda xp, x, y: xp.concatenate((x, y), 1), matrix, matrix),
     op("stack", lambda xp, x, y: xp.stack((x, y)), x, x),
-    op("stack, axis -1, ndarray", lambda xp, x, a: xp.stack((x, xp.asarray(a)), -1), x, data(x)),
+    op("stack, axis -1, ndarray", lambda xp, x, a: xp.stack((x, xp.asarray(a)), -1), x, data(x), steps=2),
     op("stack of 4", lambda xp, x, y: xp.stack((x, y, x, y)), x, x),
     op("hstack", lambda xp, x, y: xp.hstack((x, y)), vector, vector),
     op("split", lambda xp, x: xp.split(x, 2)[1], vector),
@@ -283,7 +286,7 @@ INDEXING = [
 SELECTION = [
     op("where", lambda xp, x, y, m: xp.where(m, x, y), x, x, mask),
     op("where, 0.0", lambda xp, x, m: xp.where(m, x, 0.0), x, mask),
-    op("where, x > 0", lambda xp, x: xp.where(x > 0.0, x, 0.1 * x), x),
+    op("where, x > 0", lambda xp, x: xp.where(x > 0.0, x, 0.1 * x), x, steps=3),
     op("clip", lambda xp, x: xp.clip(x, -1.0, 1.0), x),
     op("sort", lambda xp, x: xp.sort(x), vector),
     op("sort, axis 0", lambda xp, x: xp.sort(x, 0), matrix),
@@ -322,11 +325,11 @@ STATISTICS = [
     op("trapezoid", lambda xp, x: xp.trapezoid(x), vector),
 ]
 ASSIGNMENT = [
-    op("x[1:-1] = y", lambda xp, x, y: written(xp, x, slice(1, -1), y), vector, normal(lambda size: (size - 2,))),
-    op("x[3] = 0.5", lambda xp, x: written(xp, x, 3, 0.5), vector),
-    op("x[indices] = 0.5", lambda xp, x, i: written(xp, x, i, 0.5), vector, places),
-    op("x *= y", multiplied_in_place, x, x),
-    op("x[::2] += y", added_to_a_part, vector, normal(lambda size: (size // 2,))),
+    op("x[1:-1] = y", lambda xp, x, y: written(xp, x, slice(1, -1), y), vector, inner, steps=2),
+    op("x[3] = 0.5", lambda xp, x: written(xp, x, 3, 0.5), vector, steps=2),
+    op("x[indices] = 0.5", lambda xp, x, i: written(xp, x, i, 0.5), vector, places, steps=2),
+    op("x *= y", multiplied_in_place, x, x, steps=2),
+    op("x[::2] += y", added_to_a_part, vector, normal(lambda size: (size // 2,)), steps=4),
 ]
 OPERATIONS = [
     *ARITHMETIC,

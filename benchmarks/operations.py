@@ -41,7 +41,14 @@ def cases(_threads: int) -> Iterator[Case]:
             for size in SIZES:
                 cell = Cell(operation, size, variant)
                 if cell.exists():
-                    yield Case(cell.name, 1, cell.make, rounds=15, budget=0.4, labels=cell.labels)
+                    yield Case(
+                        cell.name,
+                        1,
+                        cell.make,
+                        rounds=15,
+                        budget=0.4,
+                        labels=cell.labels | {"steps": str(operation.steps)},
+                    )
 
 
 class Cell:

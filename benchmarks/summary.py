@@ -54,7 +54,8 @@ class Summary:
         if row["labels"]["variant"] != PLAIN:
             return float(row["ratio"].get(self.reference, 0.0))
         seconds = row["least_per_operation"]
-        return float(seconds["wengert"] - 1.1 * seconds["numpy"]) if "numpy" in seconds else 0.0
+        found = float(seconds["wengert"] - 1.1 * seconds["numpy"]) if "numpy" in seconds else 0.0
+        return found / steps(row)
 
     def means(self) -> Table:
         """Return the geometric means of the ratios by variant and number of elements."""
@@ -108,9 +109,14 @@ def place(row: Row) -> tuple[str, str]:
 
 
 def over_numpy(row: Row) -> float:
-    """Return the seconds that an operation takes longer than in NumPy, least time from least time."""
+    """Return the seconds that an operation takes longer than in NumPy, least time from least time, for each step."""
     seconds = row["least_per_operation"]
-    return float(seconds["wengert"] - seconds.get("numpy", math.nan))
+    return float(seconds["wengert"] - seconds.get("numpy", math.nan)) / steps(row)
+
+
+def steps(row: Row) -> int:
+    """Return of how many operations one consists: a copy that is written to of two, for instance."""
+    return int(row["labels"].get("steps", 1))
 
 
 def mean(ratios: Iterable[float | None]) -> str:

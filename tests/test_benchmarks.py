@@ -99,6 +99,9 @@ def test_summary():
         ["add", "10", "8 µs", "8.00", "", "0.50", "1.00"],
         ["sin", "10", "8 µs", "2.00", "", "1.50", "0.75"],
     ]
+    of_two = row("write", "plain", 4e-6, numpy=1e-6)
+    of_two["labels"]["steps"] = "2"
+    assert summary([of_two])[1].rows[0][-1] == "1.5 µs"
     many = [row(str(n), "backward", 4e-6, torch=1e-6) for n in range(15)]
     assert len(summary(many)[-1].rows) == 15  # all that are high
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -66,6 +67,19 @@ def test_gradients_are_kept_while_a_leaf_requires_none() -> None:
     assert t.grad is None
     assert t.requires_grad_().grad is None
     assert t.requires_grad_(False).requires_grad_().grad is None
+
+
+def test_a_leaf_that_requires_no_more_gradients_stands_beside_others_that_do() -> None:
+    for operate in (operator.mul, operator.matmul, np.hypot, np.dot, lambda x, y: np.stack((x, y))):
+        for stops_first in (True, False):
+            t = wg.tensor([1.0, 2.0], requires_grad=True)
+            (t * t).sum().backward()
+            t.requires_grad_(False)
+            x, y = wg.tensor([3.0, 4.0], requires_grad=True), wg.tensor([3.0, 4.0], requires_grad=True)
+            plain = wg.tensor([1.0, 2.0])
+            operate(*((t, x) if stops_first else (x, t))).sum().backward()
+            operate(*((plain, y) if stops_first else (y, plain))).sum().backward()
+            assert (t.grad.tolist(), x.grad.tolist()) == ([2.0, 4.0], y.grad.tolist())
 
 
 def test_what_was_computed_cannot_stop_requiring_grad() -> None:

@@ -183,7 +183,7 @@ def test_private_names_stay_in_their_module(module):
     assert not borrowed, "\n".join(borrowed)
 
 
-READERS = {"wengert.core.tensor", "wengert.core.dispatch", "wengert.numpy._namespace", "wengert.cli.formulas"}
+READERS = {"wengert.core.protocols", "wengert.core.dispatch", "wengert.numpy._namespace", "wengert.cli.formulas"}
 """NumPy's protocols, what enters functions for them, and what asks which there are to make public names of them."""
 
 

@@ -13,8 +13,9 @@ import pytest
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
+from wengert.core.meanings import FUNCTIONS
 from wengert.core.plain import BY_NUMPY
-from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.core.tensor import Tensor
 from wengert.errors import WengertError
 
 MATRIX = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]])
@@ -151,6 +152,56 @@ def test_errors_are_those_of_the_general_way() -> None:
         wnp.linalg.inv(wg.tensor(np.zeros((2, 2))))
 
 
+@together("dtype", ["float64", "float32", "int64", "bool"])
+def test_ufuncs_that_numpy_hands_over_have_its_values_and_types(dtype: str) -> None:
+    a, b = np.array([[1.5, -2.0, 3.0]]).astype(dtype), VECTOR[:3]
+    x, y = wg.tensor(a), wg.tensor(b)
+    for ufunc in (np.multiply, np.add, np.arctan2, np.less, np.maximum, np.hypot):
+        expected = ufunc(a, b)
+        for found in (ufunc(a, y), ufunc(x, b), ufunc(x, y)):
+            assert type(found) is Tensor
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+    for ufunc in (np.exp, np.isfinite, np.sign):
+        np.testing.assert_array_equal(ufunc(y), ufunc(b))
+    np.testing.assert_array_equal(MATRIX @ y, MATRIX @ b)
+    np.testing.assert_array_equal(np.matmul(MATRIX, y), MATRIX @ b)
+
+
+def test_ufuncs_that_numpy_hands_over_warn_and_refuse_at_the_users_line() -> None:
+    x = wg.tensor(np.array([0.0, -1.0]))
+    for call in (lambda: np.log(x), lambda: np.ones(2) / x, lambda: np.divide(x, x)):
+        with pytest.warns(RuntimeWarning) as found:
+            call()
+        assert {warning.filename for warning in found} == {__file__}
+    with pytest.raises(WengertError, match="multiply"):
+        np.ones(3) * x
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        np.ones(2) / x
+
+
+def test_arrays_without_axes_are_computed_as_numpy_does() -> None:
+    z = wg.tensor(np.array(-0.0))
+    assert not np.signbit(wnp.sum(z).item())
+    assert z.sum(keepdims=True).shape == ()
+    chosen, copy = wnp.where(np.array(True), z, 1.0), wnp.copy(z)
+    chosen += 1.0
+    copy += 2.0
+    assert (z.item(), chosen.item(), copy.item()) == (0.0, 1.0, 2.0)
+    assert wnp.where(wg.tensor(np.array(False)), z, wg.tensor(np.array(3.0))).item() == 3.0
+
+
+def test_views_of_an_array_without_axes_follow_it() -> None:
+    z = wg.tensor(np.array(1.5))
+    row, repeated = z[None], wnp.broadcast_to(z, (2,))
+    z[...] = 7.0
+    assert (row.tolist(), repeated.tolist()) == ([7.0], [7.0, 7.0])
+    row[0] = 9.0
+    assert (z.item(), repeated.tolist()) == (9.0, [9.0, 9.0])
+    with pytest.raises(ValueError, match="read-only"):
+        repeated[0] = 1.0
+
+
 def test_those_that_numpy_computes_have_a_meaning() -> None:
     assert BY_NUMPY.keys() <= FUNCTIONS.keys()
 
@@ -189,6 +240,12 @@ def test_axes_may_be_tensors_that_change() -> None:
     second -= 1
     assert wnp.transpose(x, (first, second)).shape == (3, 2)
     assert wnp.transpose(x, (-1, np.int64(0))).shape == (3, 2)
+    cube = wg.tensor(np.zeros((2, 3, 4)))
+    assert wnp.swapaxes(cube, first, second).shape == (3, 2, 4)
+    second += 2
+    assert wnp.swapaxes(cube, first, second).shape == (2, 4, 3)
+    assert wnp.sum(cube, axis=(-1, 0)).shape == (3,)
+    assert wnp.sum(cube, axis=(first, second)).shape == (2,)
 
 
 def test_long_chains_of_views_are_views_of_the_base() -> None:

@@ -29,7 +29,7 @@ without what is around them, leaves and starting a sweep included, programs as a
 operations there are geometric means and the worst. "High" are those above twice
 PyTorch's time, "by NumPy" those among them in which NumPy's own function already takes longer than PyTorch's. Plain
 ones, on Tensors that nothing differentiates, are compared with NumPy: "high" are those more than half a microsecond
-over it.
+over it, for each operation of which one consists, such as a copy and what is written to it.
 
 Values are NumPy's bit for bit, so an operation takes at least as long as NumPy's function. Where that alone takes
 longer than PyTorch's, forward, at 1,000 and at 100,000 elements, NumPy's time to PyTorch's: `x ** 3` 25 and 270,

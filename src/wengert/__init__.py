@@ -8,7 +8,8 @@ from wengert._loading import Loading
 with Loading():
     from wengert import _config, _malloc
     from wengert import numpy as numpy
-    from wengert.core.tensor import LATER, Tensor
+    from wengert.core.protocols import LATER
+    from wengert.core.tensor import Tensor
     from wengert.creation import asarray, tensor
     from wengert.native.elementwise import set_num_threads
     from wengert.traces import members as _members  # noqa: F401 - it gives Tensor the members of the tape API

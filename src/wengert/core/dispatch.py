@@ -11,10 +11,11 @@ from numpy import ndarray
 from wengert._refusals import refusal
 from wengert.core.aval import NUMBERS, Aval, strong
 from wengert.core.evaluation import evaluated
+from wengert.core.meanings import DIRECT, FUNCTIONS
 from wengert.core.memory import BORROWED, forbid_writes, may_change
 from wengert.core.objects import array_of_lists, holds_objects, read_objects
 from wengert.core.primitive import PRIMITIVES, Primitive
-from wengert.core.tensor import DIRECT, FUNCTIONS, Tensor, constant_tensor, is_staged, make_tensor
+from wengert.core.tensor import Tensor, constant_tensor, is_staged, make_tensor
 from wengert.core.trace import Trace
 from wengert.core.views import Derivation, apply_view
 from wengert.errors import DtypeError, describe

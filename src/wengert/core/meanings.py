@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DIRECT", "FUNCTIONS", "RAISED", "carry_out"]
+__all__ = ["AT_ONCE", "DIRECT", "FUNCTIONS", "RAISED", "carry_out"]
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 """What a NumPy function (or ufunc) does with Tensors: filled by `implements`, used by NumPy's protocols."""
 DIRECT: dict[Any, Callable[..., Any] | None] = {}
 """Short ways of ufuncs, for operands alone, around the third of a microsecond that options take, and of functions that
 NumPy computes itself of plain Tensors; they give `NotImplemented` for operands that are for `FUNCTIONS` to look at."""
+AT_ONCE: set[np.ufunc] = set()
+"""Ufuncs that mean for plain Tensors what they mean for their arrays, and have a short way for others."""
 RAISED = (FloatingPointError, RuntimeWarning)
 """What NumPy raises about numbers where `numpy.errstate` or a filter of warnings asks for errors."""
 

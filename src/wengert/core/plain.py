@@ -17,7 +17,8 @@ from numpy import generic, ndarray
 from wengert._unregistered import unregister
 from wengert.core.complaints import SETTINGS, raising
 from wengert.core.foreign import undispatched
-from wengert.core.tensor import DIRECT, Tensor, make_tensor, new_tensor, wrapped_constants
+from wengert.core.meanings import DIRECT
+from wengert.core.tensor import Tensor, make_tensor, new_tensor, wrapped_constants
 from wengert.core.views import ALIAS
 from wengert.core.watch import WATCHES
 
@@ -188,17 +189,22 @@ def computed(function: Function, x: Any, *args: Any) -> Tensor | None:
 
 
 METHODS: dict[str, Function] = {"astype": ndarray.astype, "copy": ndarray.copy}
+ORDERS = frozenset("CFAK")
+"""In which a scalar, which does not change, is its own copy."""
 
 
 def renewed(name: str, x: Tensor, argument: Any) -> Tensor | None:
     """Return what a method gives for a plain array, also for one that is held as a scalar; None as `computed` does."""
-    found = computed(METHODS[name], x, argument)
-    if found is None and hasattr(x, "_array") and isinstance(x._value, generic) and not WATCHES:
-        try:
-            found = make_tensor(getattr(x._value, name)(argument), None, None)
-        except GIVEN_UP:
-            return None
-        found._array = ()
+    value = x._value
+    if type(value) is ndarray or not hasattr(x, "_array") or not isinstance(value, generic) or WATCHES:
+        return computed(METHODS[name], x, argument)
+    try:
+        found = make_tensor(
+            value if name == "copy" and argument in ORDERS else getattr(value, name)(argument), None, None
+        )
+    except GIVEN_UP:
+        return None
+    found._array = ()
     return found
 
 
@@ -324,13 +330,19 @@ def plain_value(x: Any) -> Any:
 
 def results_of(out: tuple[Any, ...], values: Sequence[Any]) -> Any:
     """Return several results as Tensors; None if one is no array, or may be memory of an operand."""
+    tensors = []
     for item in out:
         if type(item) is ndarray:
             if not item.ndim or (item.base is not None and is_shared(item.base, values)):
                 return None
         elif not isinstance(item, generic):
             return None
-    return tuple.__new__(type(out), [make_tensor(item, None, None) for item in out])  # named ones likewise
+        result = new_tensor()
+        result._value = item
+        result._trace = result._node = None
+        result._kept = False
+        tensors.append(result)
+    return tuple.__new__(type(out), tensors)  # named ones likewise
 
 
 def is_shared(owner: Any, values: Sequence[Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import operator
 import sys
@@ -17,11 +16,9 @@ from wengert._refusals import REFUSALS, refusal
 from wengert._tree import flatten, unflatten
 from wengert.core.asking import Asked, asked_for_array, asked_for_product, library_that_asks, remedy_by_source
 from wengert.core.aval import NUMBERS, is_differentiable, strong
-from wengert.core.foreign import ORDINARY, any_decides, decides, decides_functions, ours
-from wengert.core.meanings import DIRECT, FUNCTIONS, RAISED, carry_out
+from wengert.core.foreign import ours
 from wengert.core.members import ArrayLike, Members
 from wengert.core.memory import BORROWED, forbid_writes, keep, may_change
-from wengert.core.signatures import MISSING
 from wengert.core.source import caller, position_of
 from wengert.core.stores import LOSES, is_assigning, is_reading, is_storing, stored_in_ndarray
 from wengert.errors import DtypeError, GraphError, TracedTruthError, UsageError, describe
@@ -30,13 +27,11 @@ if TYPE_CHECKING:
     from wengert.core.trace import Trace
 
 __all__ = [
-    "DIRECT",
-    "FUNCTIONS",
-    "LATER",
     "TRUTH",
     "ArrayLike",
     "Tensor",
     "array_tensor",
+    "call_plainly",
     "check_dtype",
     "concrete",
     "constant_tensor",
@@ -51,9 +46,6 @@ __all__ = [
     "wrapped_constant",
     "wrapped_constants",
 ]
-
-LATER: dict[str, str] = {}
-"""Modules that enter what functions of packages mean for Tensors, by the package; see `known_later`."""
 
 ndarray = np.ndarray
 LOOKED_AT = "Choose with wengert.numpy.where, or compute the value outside of the function"
@@ -415,74 +407,13 @@ class Tensor(Members, metaclass=MadeByFunctions):
             return restore(*self.__reduce__()[1])
         return self.copy("K")
 
-    # NumPy's protocols
-
-    def __array_ufunc__(
-        self, ufunc: np.ufunc, method: str, x: Any = MISSING, y: Any = MISSING, /, *others: Any, **kwargs: Any
-    ) -> Any:
-        if not kwargs and method == "__call__" and (direct := DIRECT.get(ufunc)) is not None:
-            result = direct(x) if y is MISSING else direct(x, y, *others) if others else direct(x, y)
-            if result is not NotImplemented:
-                return result
-        inputs = () if x is MISSING else (x,) if y is MISSING else (x, y, *others)
-        for x in inputs:
-            if type(x) not in ORDINARY and decides(type(x)):
-                return NotImplemented
-        if kwargs and any_decides(kwargs.get("out") or ()):
-            return NotImplemented
-        function = FUNCTIONS.get(ufunc if method == "__call__" else (ufunc, method))
-        if function is None and known_later():
-            return self.__array_ufunc__(ufunc, method, *inputs, **kwargs)
-        if function is None:
-            origin = "numpy." if getattr(np, ufunc.__name__, None) is ufunc else ""
-            name = origin + ufunc.__name__ + ("" if method == "__call__" else f".{method}")
-            return _call_plainly(name, getattr(ufunc, method), inputs, kwargs)
-        try:
-            return function(*inputs, **kwargs)
-        except RAISED:
-            if kwargs.get("out") is not None:
-                carry_out(function, *inputs, **kwargs)
-            raise
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if len(types) > 1 and any(map(decides_functions, types)):
-            return NotImplemented
-        if self._trace is None and (direct := DIRECT.get(func)) is not None:
-            result = direct(*args, **kwargs)
-            if result is not NotImplemented:
-                return result
-        function = FUNCTIONS.get(func)
-        if function is None and known_later():
-            return self.__array_function__(func, types, args, kwargs)
-        if function is None:
-            return _call_plainly(f"{func.__module__}.{func.__name__}", func, args, kwargs)
-        try:
-            return function(*args, **kwargs)
-        except RAISED:
-            if "out" in function.__code__.co_varnames:
-                carry_out(function, *args, **kwargs)
-            raise
-
 
 ours(Tensor)
 new_tensor: Callable[[], Tensor] = type.__call__.__get__(Tensor)
 """Make a Tensor without content: calling a class as classes are, in C, costs no more than `Tensor()` would."""
 
 
-def known_later() -> bool:
-    """Import the meanings of functions of a package that the program has loaded meanwhile; tell whether there were any.
-
-    That is done when a function without a meaning is met, so that nothing is imported for packages not in use.
-    """
-    for package, meanings in list(LATER.items()):
-        if package in sys.modules:
-            importlib.import_module(meanings)
-            LATER.pop(package, None)  # which another thread may have done
-            return True
-    return False
-
-
-def _call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def call_plainly(name: str, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call a function that has no derivatives here, such as one that writes a file, with Tensors that need none.
 
     What it returns of numbers comes back as Tensors.

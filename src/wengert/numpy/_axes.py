@@ -36,6 +36,21 @@ def permutation(axes: tuple[Any, ...]) -> dict[str, Any]:
     return {"axes": tuple([int(axis) % len(axes) for axis in axes])}
 
 
+@functools.lru_cache(maxsize=256, typed=True)
+def exchange(first: int, second: int, ndim: int) -> dict[str, Any]:
+    """Return the parameters of the permutation that exchanges two axes.
+
+    Raises:
+        TypeError: an axis is a Tensor, say, which may be another number later.
+    """
+    if not isinstance(first, int | np.integer) or not isinstance(second, int | np.integer):
+        raise TypeError(first, second)
+    order = list(range(ndim))
+    one, other = normalize_axis_index(first, ndim), normalize_axis_index(second, ndim)
+    order[one], order[other] = other, one
+    return {"axes": tuple(order)}
+
+
 def reverse(x: Tensor) -> Tensor:
     """Return a view with all axes reversed, as the attribute `T`."""
     value = x._value
@@ -95,11 +110,11 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Tensor:
     value = x._value
     plain = x._trace is None and type(value) is np.ndarray and not WATCHES
     ndim = value.ndim if plain else x.ndim
-    first, second = normalize_axis_index(axis1, ndim), normalize_axis_index(axis2, ndim)
-    order = list(range(ndim))
-    order[first], order[second] = second, first
-    params = {"axes": tuple(order)}
-    return window_on(x, (), shapes.transpose, params, value.swapaxes(first, second)) if plain else permuted(x, params)
+    try:
+        params = exchange(axis1, axis2, ndim)
+    except TypeError:
+        params = exchange(operator.index(axis1), operator.index(axis2), ndim)
+    return window_on(x, (), shapes.transpose, params, value.swapaxes(axis1, axis2)) if plain else permuted(x, params)
 
 
 @implements(np.moveaxis)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.meanings import AT_ONCE
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, constant_tensor, raw
 from wengert.core.views import is_window, window_on
@@ -51,11 +52,11 @@ sum_einsum = single_function(sums.einsum_one)
 multiply_sequences = several_function(contractions.convolve, np.convolve)
 
 
-def of_two(compute: Callable[..., Any]) -> Callable[[F], F]:
+def of_two(primitive: Primitive, compute: Callable[..., Any]) -> Callable[[F], F]:
     """Give a product of two operands the short way of `pair_function`, which `wengert.numpy` takes."""
 
     def give(function: F) -> F:
-        function.of_two = pair_function(compute, function)  # type: ignore[attr-defined]  # as those of ufuncs have
+        function.of_two = pair_function(primitive, compute, function)  # type: ignore[attr-defined]  # as those of ufuncs have
         return function
 
     return give
@@ -96,12 +97,13 @@ def generalised(primitive: Primitive) -> Callable[..., Any]:
             result = moved_back(result, axes[2])
         return with_out(name, result, out)
 
-    pair = pair_function(getattr(np, name), function)
+    pair = pair_function(primitive, getattr(np, name), function)
 
     def direct(x: Any, y: Any) -> Any:
         """Return the product of operands that are arrays; NotImplemented for others."""
         return pair(x, y) if type(x) in RAW_TYPES and type(y) in RAW_TYPES else NotImplemented
 
+    AT_ONCE.add(getattr(np, name))
     function.of_two = pair  # type: ignore[attr-defined]  # as those of other ufuncs have
     function.direct = direct  # type: ignore[attr-defined]  # likewise
     return function
@@ -118,7 +120,7 @@ def matmul_operator(self: Tensor, other: Any) -> Any:
     return multiply_other(self, other)
 
 
-install("matmul", pair_function(np.matmul, matmul_operator))
+install("matmul", pair_function(contractions.matmul, np.matmul, matmul_operator))
 install("rmatmul", or_sparse(through_function(np.matmul, matmul, reflected=True), reflected=True))
 install("imatmul", in_place("matmul", multiply_other))
 implements(np.matvec)(generalised(contractions.matvec))
@@ -150,7 +152,7 @@ def vecdot(
 
 
 @implements(np.dot)
-@of_two(np.dot)
+@of_two(contractions.dot, np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Return the sum of products over the last axis of a and the second to last of b; see `numpy.dot`."""
     result = multiply_dot((array("dot", a), array("dot", b)), {})
@@ -158,7 +160,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 
 @implements(np.inner)
-@of_two(np.inner)
+@of_two(contractions.inner, np.inner)
 def inner(a: Any, b: Any, /) -> Any:
     """Return the sums of products over the last axes; see `numpy.inner`."""
     return multiply_inner((array("inner", a), array("inner", b)), {})
@@ -171,7 +173,7 @@ def vdot(a: Any, b: Any, /) -> Any:
 
 
 @implements(np.outer)
-@of_two(np.outer)
+@of_two(contractions.outer, np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """Return the products of every element of a with every one of b; see `numpy.outer`."""
     result = multiply_outer((array("outer", a), array("outer", b)), {})

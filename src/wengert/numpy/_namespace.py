@@ -13,9 +13,10 @@ import numpy as np
 from wengert._otherwise import PARAMETERS, telling
 from wengert._tree import flatten
 from wengert.core.dispatch import as_tensor
+from wengert.core.meanings import FUNCTIONS
 from wengert.core.plain import BY_NUMPY, by_numpy
 from wengert.core.signatures import MISSING
-from wengert.core.tensor import FUNCTIONS, Tensor
+from wengert.core.tensor import Tensor
 from wengert.traces.recorders import REAL
 
 __all__ = ["exported", "function_names", "plain_names", "public_function"]
@@ -47,7 +48,7 @@ LIKE = frozenset(
 """Functions that make arrays in the form of what is given as `like`."""
 ALONG = frozenset({"axis", "axes", "ddof", "keepdims"})
 """Parameters that PyTorch has by other names."""
-BESIDE = frozenset({Tensor, float, int})
+BESIDE = frozenset({float, int})
 """Types of operands beside a Tensor that need no look."""
 
 
@@ -73,7 +74,7 @@ def returns_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     def direct_of_two(x: Any = MISSING, y: Any = MISSING, /, *args: Any, **kwargs: Any) -> Any:
         if type(x) is Tensor and not args and not kwargs:
             kind = type(y)
-            if kind in BESIDE or (kind is np.ndarray and y.dtype.kind in REAL):
+            if kind is Tensor or kind in BESIDE or (kind is np.ndarray and y.dtype.kind in REAL):
                 return of_two(x, y)  # type: ignore[misc]  # there is one
         return public(*given(x, y), *args, **kwargs)
 

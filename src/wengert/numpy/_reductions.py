@@ -21,6 +21,7 @@ __all__ = ["Params", "axes", "flag", "given", "max", "mean", "min", "params_of",
 
 Params = dict[str, Any]
 NO_VALUE = np._NoValue
+INTEGER = frozenset({int})
 ALL_AXES = tuple(tuple(range(ndim)) for ndim in range(65))
 
 
@@ -32,6 +33,14 @@ def axes(axis: Any, ndim: int, *, of_ufunc: bool = False) -> tuple[int, ...]:
         return (axis % ndim,)
     if of_ufunc and not ndim and axis in (0, -1):
         return ()
+    if type(axis) is tuple and INTEGER.issuperset(map(type, axis)):
+        return several_axes(axis, ndim)
+    return tuple(sorted(normalize_axis_tuple(axis, ndim)))
+
+
+@functools.lru_cache(maxsize=256)
+def several_axes(axis: tuple[int, ...], ndim: int) -> tuple[int, ...]:
+    """Return several axes as numbers from 0, in order: NumPy takes half a microsecond for that."""
     return tuple(sorted(normalize_axis_tuple(axis, ndim)))
 
 

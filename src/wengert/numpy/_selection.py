@@ -14,7 +14,7 @@ from wengert.core.aval import is_number
 from wengert.core.choose import MANY, either
 from wengert.core.dispatch import ARRAYS, apply, as_tensor, implements
 from wengert.core.foreign import undispatched
-from wengert.core.tensor import Tensor, constant_tensor, is_concrete
+from wengert.core.tensor import Tensor, array_tensor, constant_tensor, is_concrete
 from wengert.core.watch import WATCHES
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._order import laid_as, laid_out
@@ -47,6 +47,8 @@ def plain_where(condition: Any, x: Any, y: Any) -> Tensor | None:
         return None
     if type(other) is not float and not isinstance(other, ARRAYS):
         return None
+    if type(x) is np.float64 and isinstance(other, float) and not mask.ndim:
+        return array_tensor(np.float64(x if mask else other))
     try:
         return constant_tensor(WHERE(mask, x, other) if x.size < MANY else either(mask, x, other))
     except ValueError:  # of which more is said elsewhere

@@ -232,7 +232,8 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
     """Return a read-only view with another shape; see `numpy.broadcast_to`."""
     x = array if type(array) is Tensor else array_operand("broadcast_to", array)
     value = x._value
-    if x._trace is None and type(value) is np.ndarray and value.size and type(shape) is tuple and not WATCHES:
+    in_memory = value.size if type(value) is np.ndarray else type(value) is np.float64 and hasattr(x, "_array")
+    if in_memory and x._trace is None and type(shape) is tuple and not WATCHES:
         try:
             window = shapes.BROADCAST(value, shape)
         except (TypeError, ValueError):  # of which more is said below

@@ -13,7 +13,7 @@ from wengert.core.complaints import strict
 from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
 from wengert.core.foreign import any_decides, deferred, foreign
 from wengert.core.kinds import Constant, Elementwise
-from wengert.core.meanings import RAISED, carry_out
+from wengert.core.meanings import AT_ONCE, RAISED, carry_out
 from wengert.core.order import is_scalar, may_be_scalar
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.sharing import after
@@ -88,6 +88,7 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
         return with_out(name, filling(result, out), out, where)
 
     if direct is not None:
+        AT_ONCE.add(ufunc)
         function.direct = direct  # type: ignore[attr-defined]  # read by `implements`
     if compact is not None:
         function.of_tensor = compact  # type: ignore[attr-defined]  # read by those who have a Tensor and no options

@@ -26,6 +26,7 @@ __all__ = ["ADD", "Axes", "Names", "count_along", "options_of", "repeated_along"
 Axes = tuple[int, ...]
 Names = tuple[str, ...]
 
+float64 = np.float64
 # the methods without NumPy's type overloads, which know few of the combinations of arguments
 ADD: Any = np.add.reduce
 MULTIPLY: Any = np.multiply.reduce
@@ -89,6 +90,8 @@ def evaluate_sum(x: Any, *mask: Any, axis: Axes, keepdims: bool, dtype: Any = No
     if accurate:
         summed = sum_over(x, axis)
         return np.expand_dims(summed, axis) if keepdims else summed
+    if type(x) is float64 and dtype is None:
+        return 0.0 + x  # which is what NumPy's comes to, in a twentieth of its time
     return ADD(x, axis, dtype, None, keepdims)
 
 

@@ -53,6 +53,8 @@ Operator = Callable[[Any, Any], Any]
 _getframe = sys._getframe
 array = np.array
 DOUBLE = np.dtype(np.float64)
+HELD = frozenset({ndarray, np.float64})
+"""Types of values beside which an ndarray needs no further look."""
 float64 = np.float64
 ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
 """Operations that are given arrays instead of Python numbers, with which NumPy takes twice as long."""
@@ -81,6 +83,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
         kind = type(b)
         if kind is Tensor:
             other = b._trace
+            y = b._value
+            right = b._node
             if other is not trace:
                 if trace is None:
                     if a._kept is BORROWED:
@@ -88,8 +92,8 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
                     trace = other
                 elif other is not None or b._kept is BORROWED:
                     return general(a, b)
-            y = b._value
-            right = b._node
+                else:
+                    right = None
         elif (
             kind is float
             or kind is int
@@ -126,7 +130,7 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
                 return trace.process(primitive, (a, b), {})
             return resolved(operate, a, b) if trace is ALIAS else general(a, b)
         x = a._value
-        left = a._node
+        left = None if a._trace is None else a._node
         try:
             if type(x) is not ndarray:
                 out = compute(x, y)
@@ -430,20 +434,7 @@ def ufunc_pair(ufunc: np.ufunc, operate: Operator, reflected: Operator) -> Opera
         if kind is ndarray:  # as in `ndarray * Tensor`, which NumPy calls it for
             if type(y) is not Tensor or (x.dtype is not DOUBLE and x.dtype.kind not in REAL):
                 return NotImplemented
-            value = y._value
-            if type(value) is not ndarray and type(value) is not float64:
-                return NotImplemented
-            if y._trace is not None or WATCHES or value.size >= LARGE:
-                return reflected(y, x)
-            try:
-                out = ufunc(x, value)
-            except (ArithmeticError, TypeError, ValueError):  # where more is said; or warned
-                return reflected(y, x)
-            result = new_tensor()
-            result._value = out
-            result._trace = result._node = None
-            result._kept = False
-            return result
+            return reflected(y, x) if type(y._value) in HELD else NotImplemented
         if kind is Tensor:
             other = type(y)
             if other is Tensor or other is float or other is int or (other is ndarray and y.dtype.kind in REAL):

@@ -201,17 +201,12 @@ def is_whole(entry: Any) -> bool:
     return entry is None or entry is Ellipsis or entry == WHOLE
 
 
-def is_array_index(entry: Any) -> bool:
-    """Tell whether an entry of an index is an ndarray of integers or booleans, not one without axes."""
-    return type(entry) is ndarray and entry.dtype.kind in "iub" and entry.ndim > 0
-
-
 def gathering_index(index: Any) -> tuple[Any, ...] | None:
-    """Return an index with ndarrays of integers or booleans as a tuple; None if it is anything else."""
+    """Return an index with ndarrays of integers or booleans with axes as a tuple; None for any other."""
     entries = index if type(index) is tuple else (index,)
     for entry in entries:
         kind = type(entry)
-        if kind is ndarray:  # as in `is_array_index`
+        if kind is ndarray:
             if (entry.dtype is not PLACES and entry.dtype.kind not in "iub") or not entry.ndim:
                 return None
         elif kind is slice:  # as in `is_basic`
@@ -259,6 +254,8 @@ def read_part(x: Tensor, index: Any) -> Tensor:
         if type(value) is not ndarray or (trace is not None and (SPECIAL or not trace.fast)) or WATCHES:
             if given is not x:
                 return read_index(given, index)
+            if index is None and trace is None and type(value) is np.float64 and hasattr(x, "_array") and not WATCHES:
+                return window_on(x, (), reshape, {"shape": (1,), "order": "C"}, x._value[None])
             if index is None and (type(value) is np.float64 or (type(trace) is Batch and value.ndim == 1)):
                 return reshaped(x, {"shape": (1,), "order": "C"})
             return read_lanes(x, trace, index) if type(trace) is Batch else read_index(x, index)
@@ -346,11 +343,8 @@ def are_together(entries: Sequence[Any]) -> bool:
 def gather(x: Tensor, index: Any) -> Tensor:
     """Return `x[index]` for an ndarray under a plain Tensor or one of a live tape."""
     trace = x._trace
-    if type(index) is ndarray and is_array_index(index):
-        entries: tuple[Any, ...] = (index,)
-    elif (found := gathering_index(index)) is not None:
-        entries = found
-    else:
+    entries = gathering_index(index)
+    if entries is None:
         return read_index(x, index)
     if trace is not None:
         entries = lent_index(entries)

@@ -35,6 +35,7 @@ Operator = Callable[[Any, Any], Any]
 Params = dict[str, Any]
 ndarray, generic, float64 = np.ndarray, np.generic, np.float64
 ONE, BOTH = (True,), (True, True)
+NOTHING: Params = {}
 REAL = "fiub"
 """The kinds of dtypes of the ndarrays that the compact paths take as they are."""
 
@@ -277,15 +278,16 @@ def several_function(
             if kind is Tensor:
                 plain = False
                 own = x._trace
-                if own is not None and own is not trace:
-                    if own is ALIAS:
-                        return resolved(lambda *xs: operate(xs, params), *operands)
-                    if type(own) is Batch:
-                        return several_lanes(primitive, own, operands, params)
-                    if not own.fast or trace is not None:
-                        return apply(primitive, *operands, **params)
-                    trace = own
-                node = x._node
+                if own is not None:
+                    if own is not trace:
+                        if own is ALIAS:
+                            return resolved(lambda *xs: operate(xs, params), *operands)
+                        if type(own) is Batch:
+                            return several_lanes(primitive, own, operands, params)
+                        if not own.fast or trace is not None:
+                            return apply(primitive, *operands, **params)
+                        trace = own
+                    node = x._node
                 x = x._value
                 kind = type(x)
             if kind is not ndarray and kind is not float64 and not (takes_numbers and kind is float):
@@ -342,44 +344,74 @@ def several_function(
     return operate
 
 
-def pair_function(compute: Callable[[Any, Any], Any], general: Operator) -> Operator:
-    """Return a function of two operands that computes at once where they are arrays that nobody records.
+def pair_function(primitive: Primitive, compute: Callable[[Any, Any], Any], general: Operator) -> Operator:
+    """Return a function of two operands that computes at once where they are arrays that nobody or a live tape records.
 
     Args:
+        primitive: the operation, which has no parameters.
         compute: NumPy's function, with a result in memory of its own.
         general: the function for all other operands.
     """
     compute = undispatched(compute)
 
     def operate(a: Any, b: Any) -> Any:
-        if type(a) is Tensor and a._trace is None and not WATCHES:
-            x = a._value
-            y = b._value if type(b) is Tensor and b._trace is None else b
-            if type(x) is ndarray and type(y) is ndarray and (y is not b or y.dtype.kind in REAL):
-                try:
-                    out = compute(x, y)
-                except (TypeError, ValueError):  # which says more there; or warns
+        trace = left = right = None
+        x, y = a, b
+        if type(a) is Tensor:
+            x, trace, left = a._value, a._trace, a._node
+        elif type(a) is not ndarray or a.dtype.kind not in REAL:
+            return general(a, b)
+        if type(b) is Tensor:
+            y, right = b._value, b._node
+            if (other := b._trace) is not trace:
+                if trace is not None and other is not None:
                     return general(a, b)
-                result = new_tensor()
-                result._value = out
-                result._trace = result._node = None
-                result._kept = False
-                return result
-        elif type(a) is ndarray and type(b) is Tensor and b._trace is None and not WATCHES:
-            y = b._value
-            if type(y) is ndarray and a.dtype.kind in REAL:
-                try:
-                    out = compute(a, y)
-                except (TypeError, ValueError):  # which says more there; or warns
-                    return general(a, b)
-                result = new_tensor()
-                result._value = out
-                result._trace = result._node = None
-                result._kept = False
-                return result
-        return general(a, b)
+                if trace is None:
+                    trace, left = other, None
+                else:
+                    right = None
+        elif type(b) is not ndarray or b.dtype.kind not in REAL:
+            return general(a, b)
+        if type(x) is not ndarray or type(y) is not ndarray or WATCHES or (x is a and y is b):
+            return general(a, b)
+        if trace is not None and (SPECIAL or not trace.fast):
+            return general(a, b)
+        try:
+            out = compute(x, y)
+        except (TypeError, ValueError):  # which says more there; or warns
+            return general(a, b)
+        result = new_tensor()
+        result._value = out
+        if trace is None or out.dtype.kind not in "fc":
+            result._trace = result._node = None
+            result._kept = False
+            return result
+        wanted = (left is not None, right is not None)
+        keeps_out, positions = primitive.savings.get(wanted) or primitive.saving(wanted)
+        record = General()
+        record.number = next(CREATED)
+        record.primitive = primitive
+        record.shape = out.shape
+        record.dtype = out.dtype
+        record.hooks = record.unpack = None
+        record.inputs = left, right
+        record.keywords = NOTHING
+        record.code, record.offset = caller(2)
+        record.operands = relied(a, x) if 0 in positions else None, relied(b, y) if 1 in positions else None
+        record.out = out if keeps_out else None
+        result._trace = trace
+        result._node = record
+        result._kept = keeps_out
+        return result
 
     return operate
+
+
+def relied(operand: Any, value: Any) -> Any:
+    """Return the array of an operand for somebody who relies on it from now on."""
+    if type(operand) is not Tensor:
+        return lent(value)
+    return value if operand._kept is True else lend(operand)
 
 
 def several_lanes(primitive: Primitive, trace: Batch, operands: Sequence[Any], params: Params) -> Any:
