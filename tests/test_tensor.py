@@ -18,10 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.fft
+import scipy.integrate
 import scipy.linalg
 import scipy.optimize
+import scipy.signal
 import scipy.sparse
+import scipy.sparse.linalg
 import scipy.spatial
+import scipy.spatial.distance
 import scipy.special
 import scipy.stats
 from numpy._core.overrides import array_function_dispatch
@@ -29,7 +33,7 @@ from numpy._core.overrides import array_function_dispatch
 import wengert as wg
 import wengert.numpy as wnp
 from tests.cases import together
-from wengert.errors import DtypeError, GraphError, ShapeError, UsageError
+from wengert.errors import DtypeError, GraphError, ShapeError, UsageError, WengertError
 
 
 def leaf(*values: float) -> wg.Tensor:
@@ -373,6 +377,12 @@ WRITE = "Write it with NumPy's functions, for there is no wengert.scipy.{}, or d
         (lambda x: scipy.special.sph_harm_y(1, 1, x, x), WRITE.format("special.sph_harm_y")),
         (lambda x: scipy.linalg.schur(x), WRITE.format("linalg.schur")),
         (lambda x: scipy.fft.dct(x[0]), "Use numpy.fft"),
+        (lambda x: scipy.integrate.trapezoid(x), USE.format("integrate.trapezoid")),
+        (
+            lambda x: scipy.integrate.solve_ivp(lambda t, y: -y, (0, 1), x[0]),
+            "Write the steps of the method with NumPy's functions, in a loop or by wengert.scan, or the sum over fixed "
+            "nodes, as wengert.scipy.integrate.fixed_quad, or declare a rule by wengert.custom_rule",
+        ),
         (
             lambda x: scipy.optimize.rosen(x[0]),
             "Write what is minimised with NumPy's functions, or let it solve with wengert.stop_gradient(x) and take "
@@ -386,6 +396,50 @@ def test_functions_of_scipy_that_take_no_tensors_say_which_do(function: Any, act
     text = str(error.value)
     assert text.startswith("asarray: a Tensor of shape (2")
     assert text.endswith(ASARRAY.format("", "", action).partition("silently")[2])
+
+
+SPARSE = (
+    "Use numpy.linalg.solve, lstsq, eigh or svd of the whole matrix, write the iteration with NumPy's functions, or "
+    "declare a rule by wengert.custom_rule."
+)
+
+
+@together(
+    "function, action",
+    [
+        (scipy.linalg.circulant, f"{USE.format('linalg.circulant')}."),
+        (lambda x: scipy.signal.ShortTimeFFT(x[0], 1, 2.0), f"{WRITE.format('signal.ShortTimeFFT')}."),
+        (lambda x: scipy.sparse.linalg.cg(x, np.ones(2)), SPARSE),
+        (lambda x: scipy.sparse.linalg.svds(x, 1), SPARSE),
+    ],
+)
+def test_functions_of_scipy_that_take_arrays_apart_say_what_to_use(function: Any, action: str) -> None:
+    needed = "an ndarray is needed, because SciPy takes it apart in memory. "
+    with pytest.raises(DtypeError, match=re.escape(needed + action) + "$"):
+        function(wg.tensor(np.eye(2), requires_grad=True))
+    with pytest.raises(
+        WengertError, match=f"{re.escape(needed + action)}$|asked for while the function was being traced"
+    ):
+        wg.jit(lambda x: function(x))(np.eye(2))
+    with pytest.raises(DtypeError, match=re.escape(f"{needed}Give it the array, x.numpy().") + "$"):
+        function(wg.tensor(np.eye(2)))
+
+
+@together(
+    "name, written", [("strides", "x.numpy().strides, or"), ("tofile", "wengert.numpy.save("), ("matvec", "matrix @")]
+)
+def test_names_of_ndarrays_that_are_not_there_say_what_to_write(name: str, written: str) -> None:
+    x = leaf(1.0, 2.0)
+    assert not hasattr(x, name)
+    with pytest.raises(
+        AttributeError, match=rf"^'Tensor' object has no attribute '{name}'; write {re.escape(written)}"
+    ):
+        getattr(x, name)
+
+
+def test_numbers_that_libraries_ask_for_say_what_to_write_instead() -> None:
+    with pytest.raises(GraphError, match=r"to a function that may store it as a number; .* Write the steps of the "):
+        scipy.integrate.quad(lambda x: x, 0.0, leaf(2.0)[0])
 
 
 def test_functions_that_numpy_vectorizes_say_which_does_it_for_tensors() -> None:

@@ -44,6 +44,7 @@ SAMPLES = [
     sample("argwhere", np.argwhere, spaced(2, 2), order=0),
     sample("bincount", np.bincount, integers(0, 5, 7), normal(7)),
     sample("bincount", np.bincount, integers(0, 5, 7), normal(7), minlength=9),
+    sample("bincount", np.bincount, fixed(np.array([True, False, True])), normal(3)),
     sample("bincount", np.bincount, fixed(np.zeros(0, int)), normal(0), minlength=2),
     sample("occurrences", np.bincount, integers(0, 5, 7)),
     sample("histogram", lambda w, x: np.histogram(x, 4, weights=w)[0], normal(8), fixed(spaced(8))),

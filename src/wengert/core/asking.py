@@ -29,13 +29,17 @@ SOLVE = (
 MIRRORED = ("interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
 LIBRARIES = {
     "pandas": "Take the numbers of the Series or DataFrame first, with .to_numpy()",
+    "scipy.sparse.linalg": (
+        "Use numpy.linalg.solve, lstsq, eigh or svd of the whole matrix, write the iteration with NumPy's functions, "
+        "or declare a rule by wengert.custom_rule"
+    ),
     "scipy.sparse": (
         "Write matrix @ x or x @ matrix, take the matrix in full with .toarray(), or declare a rule with wengert.extend"
     ),
     "scipy.fft": "Use numpy.fft",
     "scipy.integrate": (
-        "Use wengert.scipy.integrate, write the steps of the method with NumPy's functions, or declare a rule by "
-        "wengert.custom_rule"
+        "Write the steps of the method with NumPy's functions, in a loop or by wengert.scan, or the sum over fixed "
+        "nodes, as wengert.scipy.integrate.fixed_quad, or declare a rule by wengert.custom_rule"
     ),
     "scipy.optimize": SOLVE,
     "wengert.optim": SOLVE,
@@ -124,7 +128,7 @@ def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
     """
     from wengert._places import SCIPYS
 
-    if package != "scipy" and package.removeprefix("scipy.") not in MIRRORED:
+    if package != "scipy" and package.removeprefix("scipy.") not in (*MIRRORED, "integrate"):
         return None
     own = frame.f_locals.get("self")
     distribution = getattr(getattr(own, "dist", own), "name", None)  # of those that are frozen, too
@@ -135,6 +139,8 @@ def scipys_remedy(package: str, frame: FrameType, called: str) -> str | None:
                 rule = "declare a rule by wengert.custom_rule"
                 if name in names.split():
                     return f"Use wengert.{module}.{name}, or {rule}"
+                if package == "scipy.integrate":
+                    return None  # there is more to say of differential equations
                 return f"Write it with NumPy's functions, for there is no wengert.{module}.{name}, or {rule}"
     return None
 

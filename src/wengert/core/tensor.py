@@ -334,7 +334,7 @@ class Tensor(Members, metaclass=MadeByFunctions):
                     name,
                     f"{self._shown()}, given to a function that may store it as a number",
                     "a plain value is needed, because a Python number would silently lose the gradient",
-                    "Use wengert.numpy, or give it float(x) or x.detach()",
+                    library_that_asks(caller) or "Use wengert.numpy, or give it float(x) or x.detach()",
                 )
             )
 

@@ -23,6 +23,7 @@ from wengert.numpy import (  # noqa: F401 - they enter their functions
     _indexing,
     _joining,
     _methods,
+    _ndarray_names,
     _padding,
     _plain,
     _polynomials,

@@ -1,0 +1,53 @@
+"""Names of ndarrays, and of what libraries take for matrices, that Tensors have not: what to write instead.
+
+SciPy's functions get a Tensor from NumPy's where they count on an ndarray. If one of them asks for such a name, the
+error says what to use instead of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from wengert._otherwise import Otherwise
+from wengert.core.asking import asked_for_array
+from wengert.core.tensor import Tensor, innermost_trace
+from wengert.errors import DtypeError, describe
+
+__all__: list[str] = []
+
+OF_MEMORY = {
+    "base": "x.numpy().base",
+    "byteswap": "x.numpy().byteswap()",
+    "ctypes": "x.numpy().ctypes",
+    "dump": "wengert.numpy.save(file, x)",
+    "dumps": "pickle.dumps(x)",
+    "getfield": "x.numpy().getfield(...)",
+    "resize": "numpy.resize(x, shape), which returns another",
+    "setfield": "x[...] = value",
+    "setflags": "x.flags for what they are",
+    "strides": "x.numpy().strides, or numpy.lib.stride_tricks.sliding_window_view(x, shape) for windows",
+    "tofile": "wengert.numpy.save(file, x)",
+}
+OF_OPERATORS = {"matvec": "matrix @ vector"}
+"""What `scipy.sparse.linalg` looks for in what is no ndarray, when it is given a matrix."""
+
+
+class OfNdarrays(Otherwise):
+    """Be a name that Tensors have not; SciPy's functions get an error that names theirs."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """Raise an AttributeError, or say to whoever calls SciPy what to use instead."""
+        frame = sys._getframe(1)
+        asked = None
+        if instance is not None and str(frame.f_globals.get("__name__", "")).startswith("scipy."):
+            asked = asked_for_array(frame)
+        if asked is not None and asked.by_library:
+            action = asked.action if innermost_trace(instance) is not None else "Give it the array, x.numpy()"
+            needed = "an ndarray is needed, because SciPy takes it apart in memory"
+            raise DtypeError(describe("asarray", f"a Tensor of shape {instance.shape}", needed, action))
+        return super().__get__(instance, owner)
+
+
+for _name, _written in (OF_MEMORY | OF_OPERATORS).items():
+    setattr(Tensor, _name, OfNdarrays("Tensor", _name, _written))
