@@ -40,7 +40,9 @@ def telling(**otherwise: str) -> Callable[[F], F]:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs and not table.isdisjoint(kwargs):
+            if not kwargs:  # none of which a dictionary is made to be handed on
+                return function(*args)
+            if not table.isdisjoint(kwargs):
                 name = next(name for name in kwargs if name in table)
                 raise unexpected(getattr(function, "__name__", repr(function)), name, otherwise)
             return function(*args, **kwargs)
