@@ -185,6 +185,27 @@ def test_a_vjp_gives_a_cotangent_for_each_operand() -> None:
         del PRIMITIVES["test.lacking"]
 
 
+def test_one_cotangent_alone_is_that_of_the_first_operand_only_where_no_other_is_differentiated() -> None:
+    product = extend.opaque(
+        "test.alone", lambda a, b: a * b, vjp=lambda ct, _out, _a, b: ct * b, form=extend.Pointwise()
+    )
+
+    def f(x: Any, y: Any) -> Any:
+        return np.sum(extend.apply(product, x, y))
+
+    x, y = np.arange(2.0), np.array([3.0, 5.0])
+    try:
+        np.testing.assert_array_equal(wg.grad(f)(x, y), y)
+        np.testing.assert_array_equal(wg.jit(wg.grad(f))(x, y), y)
+        text = "^test.alone: its vjp gave one value that is no tuple; 2 are needed, one for each operand. Give None for"
+        for argnums in (1, (0, 1)):
+            for transformed in (wg.grad(f, argnums), wg.jit(wg.grad(f, argnums)), wg.vmap(wg.grad(f, argnums))):
+                with pytest.raises(GraphError, match=text):
+                    transformed(x, y)
+    finally:
+        del PRIMITIVES["test.alone"]
+
+
 def test_primitives_and_graphs_are_pickled() -> None:
     cube = extend.elementwise("test.pickled", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
     try:

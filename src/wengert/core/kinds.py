@@ -280,8 +280,8 @@ class Opaque(Primitive):
         name: its name, unique among primitives.
         evaluate: the operation on arrays; several results come as a tuple.
         vjp: `vjp(ct, out, *operands, **params)`, linear in `ct`, returning a tuple with a cotangent (or None) for
-            each operand; one value alone is that of the first operand. With several outputs `ct` is a list with None
-            for those that received no cotangent, and `out` a tuple.
+            each operand; one value alone is that of the first operand, if no other is differentiated. With several
+            outputs `ct` is a list with None for those that received no cotangent, and `out` a tuple.
         jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
         piecewise: whether it is linear on pieces, as sorting is: the vjp does not depend on the operands but for where
             it jumps. Then second derivatives need one operation; there must be a `jvp`.
@@ -333,18 +333,16 @@ class Opaque(Primitive):
     ) -> Sequence[Any]:
         """Call the author's vjp; a single result stands for the first operand."""
         cts = self.rule(ct, out, *operands, **params)
-        if not isinstance(cts, tuple):
+        if isinstance(cts, tuple):
+            if len(cts) == len(operands):
+                return cts
+            given = f"its vjp gave {len(cts)} cotangents"
+        elif all(aval is None for aval in avals[1:]):
             return (cts, *(None,) * (len(operands) - 1))
-        if len(cts) != len(operands):
-            raise GraphError(
-                describe(
-                    self.name,
-                    f"its vjp gave {len(cts)} cotangents",
-                    f"{len(operands)} are needed, one for each operand",
-                    "Give None for operands without one",
-                )
-            )
-        return cts
+        else:
+            given = "its vjp gave one value that is no tuple"
+        needed = f"{len(operands)} are needed, one for each operand"
+        raise GraphError(describe(self.name, given, needed, "Give None for operands without one"))
 
 
 class Constant(Primitive):
