@@ -336,6 +336,65 @@ def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> N
     assert str(caught.value) == text
 
 
+PAIRED = [
+    functional.mse_loss,
+    functional.l1_loss,
+    functional.huber_loss,
+    functional.smooth_l1_loss,
+    functional.binary_cross_entropy,
+    functional.binary_cross_entropy_with_logits,
+    functional.kl_div,
+]
+
+
+@pytest.mark.parametrize("loss", PAIRED)
+def test_a_column_beside_a_row_is_no_pair(loss: Any) -> None:
+    column, row = np.full((3, 1), 0.25), np.full(3, 0.5)
+    for given, target in ((column, row), (row, column), (row, np.ones(4))):
+        text = f"{loss.__name__}: an input of shape {given.shape} and a target of shape {target.shape}; one shape"
+        for f in (loss, wg.grad(loss), wg.jit(loss)):
+            with pytest.raises(ShapeError, match=re.escape(text)):
+                f(given, target)
+    for target in (0.5, row[0], np.full((1, 3), 0.5), np.full((2, 3), 0.5), row):
+        np.testing.assert_array_equal(
+            loss(row, target, "none"), loss(row, np.broadcast_to(target, np.shape(target) or 3), "none")
+        )
+    assert loss(column, row[None], "none").shape == (3, 3)
+
+
+def test_targets_are_classes_or_probabilities() -> None:
+    logits, text = RNG.normal(size=(3, 3)), "; integers are classes, other numbers the probabilities of all classes"
+    for target in (np.arange(3.0), np.ones((3, 1)), np.ones((3, 4))):
+        with pytest.raises(
+            ShapeError, match=re.escape(f"cross_entropy: a target of shape {target.shape}") + f".*{text}"
+        ):
+            functional.cross_entropy(logits, target)
+    for loss in (functional.cross_entropy, functional.nll_loss):
+        for f in (loss, wg.jit(loss)):
+            with pytest.raises(
+                ShapeError, match=r"a target of shape \(3, 1\) and dtype int64; classes of shape \(3,\)"
+            ):
+                f(logits, np.ones((3, 1), int))
+            for target in (np.array([0, -1, 2]), np.array([0, 1, -3], np.int8), np.array([0, 1, 3], np.uint8)):
+                with pytest.raises(IndexError, match="out of bounds for axis 1 with size 3"):
+                    f(logits, target)
+        found = loss(logits, np.array([0, -1, 2]), ignore_index=-1)
+        np.testing.assert_array_equal(found, loss(logits[[0, 2]], np.array([0, 2], np.int8)))
+
+
+@pytest.mark.parametrize("f", [functional.max_pool2d, functional.avg_pool2d])
+def test_windows_fit_into_images(f: Any) -> None:
+    image, kernel = np.ones((1, 2, 2)), np.ones((1, 1, 3, 3))
+    text = re.escape("windows of (3, 3) in images of (2, 2), with what is around them; windows that fit are needed")
+    for call in (lambda: f(image, 3), lambda: f(image, 3, 1), lambda: functional.conv2d(image, kernel)):
+        with pytest.raises(ShapeError, match=text):
+            call()
+    with pytest.raises(ShapeError, match=r"windows of \(5, 5\) in images of \(4, 4\)"):
+        functional.conv2d(image, kernel, padding=1, dilation=2)
+    assert functional.conv2d(image, kernel, padding=(1, 1)).shape == (1, 2, 2)
+    assert f(image, 2).shape == f(image, 3, 3, padding=1).shape == (1, 1, 1)
+
+
 # At other places, and in other sizes
 
 IMAGES = RNG.normal(size=(2, 3, 4, 5))

@@ -11,7 +11,7 @@ import numpy as np
 from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import is_staged
 from wengert.errors import ShapeError, UsageError, describe
-from wengert.nn.functional._images import Lengths, each, images
+from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.primitives.convolution import biased, correlation
 from wengert.traces.recorders import several_function
@@ -39,8 +39,7 @@ def places(name: str, kernel: Lengths, stride: Any, padding: Any, dilation: Any)
     """Return where windows are, as parameters of the correlation."""
     rank = len(kernel)
     steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
-    spans = tuple([(n - 1) * gap + 1 for n, gap in zip(kernel, gaps, strict=True)])
-    low, high = around(name, padding, spans, steps)
+    low, high = around(name, padding, spans_of(kernel, gaps), steps)
     return {"stride": steps, "dilation": gaps, "spread": (1,) * rank, "low": low, "high": high}
 
 
@@ -116,6 +115,8 @@ def convolution(rank: int) -> Callable[..., Any]:
             params = places_known(name, w.shape[-rank:], stride, padding, dilation)
         except TypeError:  # lists have no hash
             params = places(name, w.shape[-rank:], stride, padding, dilation)
+        padded = zip(x.shape[-rank:], params["low"], params["high"], strict=True)
+        require_room(name, tuple([n + a + b for n, a, b in padded]), spans_of(w.shape[-rank:], params["dilation"]))
         return joined(correlate((x, w), params), bias, rank, groups, batched)
 
     conv.__name__ = conv.__qualname__ = name

@@ -9,7 +9,7 @@ from typing import Any
 from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 
-__all__ = ["Lengths", "each", "images"]
+__all__ = ["Lengths", "each", "images", "require_room", "spans_of"]
 
 
 Lengths = tuple[int, ...]
@@ -35,3 +35,17 @@ def images(name: str, value: Any, rank: int) -> tuple[Any, bool]:
         return x[None], False
     needed = f"(batch, channels) or (channels,) and {rank} axes of space are needed"
     raise ShapeError(describe(name, f"shape {x.shape}", needed, "Reshape it"))
+
+
+def spans_of(kernel: Lengths, gaps: Lengths) -> Lengths:
+    """Return how long windows are with the gaps between their elements."""
+    return tuple([(n - 1) * gap + 1 for n, gap in zip(kernel, gaps, strict=True)])
+
+
+def require_room(name: str, lengths: Lengths, spans: Lengths) -> None:
+    """Raise a ShapeError unless windows fit into images, with what was put around these."""
+    if any(n < span for n, span in zip(lengths, spans, strict=True)):
+        given = f"windows of {spans} in images of {lengths}, with what is around them"
+        raise ShapeError(
+            describe(name, given, "windows that fit are needed", "Pad the images, or take smaller windows")
+        )

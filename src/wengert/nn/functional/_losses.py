@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
-from wengert.errors import UsageError, describe
+from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.scipy import special
@@ -38,6 +38,20 @@ def reduced(name: str, losses: Any, reduction: str) -> Any:
     return np.mean(losses) if reduction == "mean" else np.sum(losses)
 
 
+def paired(name: str, input: Any, target: Any) -> tuple[Any, Any]:
+    """Return both as Tensors; one of shape (n, 1) beside one of shape (n,) would be n * n pairs that nobody wants."""
+    x, wanted = as_tensor(input), as_tensor(target)
+    ours, theirs = x.shape, wanted.shape
+    if ours != theirs and theirs:
+        few, many = sorted((ours, theirs), key=len)
+        both = list(zip(few, many[len(many) - len(few) :], strict=True))
+        repeated = len(few) < len(many) and any(b == 1 != a for a, b in both)
+        if repeated or any(a != b and 1 not in (a, b) for a, b in both):
+            given = f"an input of shape {ours} and a target of shape {theirs}"
+            raise ShapeError(describe(name, given, "one shape is needed", "Write target.reshape(input.shape), say"))
+    return x, wanted
+
+
 @elsewhere
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """Return the squares of differences.
@@ -53,7 +67,8 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     >>> mse_loss([1.0, 3.0], [0.0, 0.0])
     tensor(5.)
     """
-    return reduced("mse_loss", (as_tensor(input) - as_tensor(target)) ** 2, reduction)
+    x, wanted = paired("mse_loss", input, target)
+    return reduced("mse_loss", (x - wanted) ** 2, reduction)
 
 
 @elsewhere
@@ -71,7 +86,8 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     >>> l1_loss([1.0, -3.0], [0.0, 0.0])
     tensor(2.)
     """
-    return reduced("l1_loss", np.abs(as_tensor(input) - as_tensor(target)), reduction)
+    x, wanted = paired("l1_loss", input, target)
+    return reduced("l1_loss", np.abs(x - wanted), reduction)
 
 
 @elsewhere
@@ -90,7 +106,8 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
     >>> huber_loss([1.0, 3.0], [0.0, 0.0], "none")
     tensor([0.5, 2.5])
     """
-    return reduced("huber_loss", special.huber(delta, as_tensor(input) - as_tensor(target)), reduction)
+    x, wanted = paired("huber_loss", input, target)
+    return reduced("huber_loss", special.huber(delta, x - wanted), reduction)
 
 
 @elsewhere
@@ -111,7 +128,8 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     """
     if not beta:
         return l1_loss(input, target, reduction)
-    losses = special.huber(beta, as_tensor(input) - as_tensor(target)) / beta
+    x, wanted = paired("smooth_l1_loss", input, target)
+    losses = special.huber(beta, x - wanted) / beta
     return reduced("smooth_l1_loss", losses, reduction)
 
 
@@ -131,7 +149,7 @@ def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean", *, we
     >>> binary_cross_entropy([0.5, 1.0], [1.0, 1.0])
     tensor(0.34657359)
     """
-    p, wanted = as_tensor(input), as_tensor(target)
+    p, wanted = paired("binary_cross_entropy", input, target)
     of_one = np.where(p > 0, np.log(np.where(p > 0, p, 1)), CERTAIN)
     of_zero = np.where(p < 1, np.log1p(-np.where(p < 1, p, 0)), CERTAIN)
     losses = -(wanted * of_one + (1 - wanted) * of_zero)
@@ -157,7 +175,7 @@ def binary_cross_entropy_with_logits(
     >>> binary_cross_entropy_with_logits([0.0, 1000.0], [1.0, 1.0])
     tensor(0.34657359)
     """
-    x, wanted = as_tensor(input), as_tensor(target)
+    x, wanted = paired("binary_cross_entropy_with_logits", input, target)
     more = 1 if pos_weight is None else as_tensor(pos_weight)
     losses = more * wanted * softplus(-x) + (1 - wanted) * softplus(x)
     losses = losses if weight is None else losses * as_tensor(weight)
@@ -181,17 +199,28 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     >>> kl_div(np.log([0.5, 0.5]), [1.0, 0.0], "sum")
     tensor(0.69314718)
     """
-    logs, wanted = as_tensor(input), as_tensor(target)
+    logs, wanted = paired("kl_div", input, target)
     parts = np.exp(wanted) * (wanted - logs) if log_target else special.xlogy(wanted, wanted) - wanted * logs
     if reduction == "batchmean":
         return np.sum(parts) / parts.shape[0]
     return reduced("kl_div", parts, reduction)
 
 
-def of_classes(x: Any, target: Any) -> Any:
-    """Return the elements that classes name along the second axis, or along the only one."""
+def of_classes(name: str, x: Any, target: Any) -> Any:
+    """Return the elements that classes name along the second axis, or along the only one; none counts from the end."""
     axis = min(1, x.ndim - 1)
+    require_target(name, target, (*x.shape[:axis], *x.shape[axis + 1 :]), "classes")
+    if target.dtype.kind == "i":
+        target = np.where(target < 0, np.int64(-1 - x.shape[axis]), target)  # out of bounds, so that it is refused
     return np.squeeze(np.take_along_axis(x, np.expand_dims(target, axis), axis), axis)
+
+
+def require_target(name: str, target: Any, shape: tuple[int, ...], what: str) -> None:
+    """Raise a ShapeError unless a target has a shape."""
+    if target.shape != shape:
+        given = f"a target of shape {target.shape} and dtype {target.dtype}"
+        remedy = "Reshape it; integers are classes, other numbers the probabilities of all classes"
+        raise ShapeError(describe(name, given, f"{what} of shape {shape} are needed", remedy))
 
 
 @elsewhere
@@ -215,7 +244,7 @@ def nll_loss(
     """
     x, wanted = as_tensor(input), as_tensor(target)
     counts = counts_of(wanted, weight, ignore_index)
-    losses = -of_classes(x, classes_of(wanted, ignore_index))
+    losses = -of_classes("nll_loss", x, classes_of(wanted, ignore_index))
     return averaged("nll_loss", losses if counts is None else losses * counts, counts, reduction)
 
 
@@ -272,8 +301,9 @@ def cross_entropy(
     by_class = logs if weight is None else logs * np.reshape(weight, (-1, *(1,) * (x.ndim - axis - 1)))
     if wanted.dtype.kind in "iu":
         counts = counts_of(wanted, weight, ignore_index)
-        losses = -of_classes(by_class, classes_of(wanted, ignore_index))
+        losses = -of_classes("cross_entropy", by_class, classes_of(wanted, ignore_index))
     else:
+        require_target("cross_entropy", wanted, x.shape, "probabilities")
         counts, losses = None, -np.sum(by_class * wanted, axis=axis)
     if label_smoothing:
         losses = (1 - label_smoothing) * losses - label_smoothing * np.mean(by_class, axis=axis)

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from wengert.nn.functional._images import Lengths, each, images
+from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
 
 
-def windows(x: Any, kernel: Lengths, steps: Lengths, gaps: Lengths) -> Any:
+def windows(name: str, x: Any, kernel: Lengths, steps: Lengths, gaps: Lengths) -> Any:
     """Return the windows of images along as many last axes; they are parts of the images where they do not overlap."""
     rank = len(kernel)
-    lengths = x.shape[-rank:]
+    lengths, spans = x.shape[-rank:], spans_of(kernel, gaps)
+    require_room(name, lengths, spans)
     if kernel == steps and max(gaps) == 1:
         whole = [n // k * k for n, k in zip(lengths, kernel, strict=True)]
         inside: Any = (..., *map(slice, whole))
@@ -25,7 +26,6 @@ def windows(x: Any, kernel: Lengths, steps: Lengths, gaps: Lengths) -> Any:
         front = x.ndim - rank
         axes = [*range(front), *range(front, front + 2 * rank, 2), *range(front + 1, front + 2 * rank, 2)]
         return x.reshape(*x.shape[:front], *split).transpose(axes)
-    spans = tuple([(k - 1) * gap + 1 for k, gap in zip(kernel, gaps, strict=True)])
     found = np.lib.stride_tricks.sliding_window_view(x, spans, tuple(range(-rank, 0)))
     taken: Any = (..., *[slice(None, None, n) for n in (*steps, *gaps)])
     return found[taken]
@@ -51,7 +51,7 @@ Returns:
     A Tensor of images; with a batch if they came with one.
 
 Raises:
-    ShapeError: the images have too few axes.
+    ShapeError: the images have too few axes, or a window is longer than an image.
     UsageError: an argument has too many numbers.
 
 >>> {name}(np.ones((1, 2{space})), 2).shape
@@ -73,7 +73,7 @@ def max_pooling(rank: int) -> Callable[..., Any]:
         kernel = each(name, "kernel_size", kernel_size, rank)
         steps = kernel if stride is None else each(name, "stride", stride, rank)
         x = surrounded(x, each(name, "padding", padding, rank), -np.inf)
-        found = windows(x, kernel, steps, each(name, "dilation", dilation, rank))
+        found = windows(name, x, kernel, steps, each(name, "dilation", dilation, rank))
         found = np.max(found, axis=tuple(range(-rank, 0)))
         return found if batched else found[0]
 
@@ -96,10 +96,10 @@ def average_pooling(rank: int) -> Callable[..., Any]:
         steps = kernel if stride is None else each(name, "stride", stride, rank)
         zeros = each(name, "padding", padding, rank)
         axes = tuple(range(-rank, 0))
-        found = np.mean(windows(surrounded(x, zeros, 0.0), kernel, steps, (1,) * rank), axis=axes)
+        found = np.mean(windows(name, surrounded(x, zeros, 0.0), kernel, steps, (1,) * rank), axis=axes)
         if any(zeros) and not count_include_pad:
             inside = surrounded(np.ones(x.shape[2:]), zeros, 0.0)
-            found = found / np.mean(windows(inside, kernel, steps, (1,) * rank), axis=axes).astype(x.dtype)
+            found = found / np.mean(windows(name, inside, kernel, steps, (1,) * rank), axis=axes).astype(x.dtype)
         return found if batched else found[0]
 
     avg_pool.__name__ = avg_pool.__qualname__ = name
