@@ -509,6 +509,50 @@ def test_inserts_and_deletes_at_a_place_that_is_traced_or_differs_between_lanes(
                 jitted(x, outside)
 
 
+@pytest.mark.parametrize("ufunc", [np.maximum, np.minimum])
+@pytest.mark.parametrize(
+    ("shape", "picked"), [((5,), (8,)), ((4, 3), (8, 3)), ((4, 3), (8, 1)), ((4,), ()), ((4,), (0,))]
+)
+def test_greatest_at_places_that_are_traced_or_differ_between_lanes(ufunc: Any, shape: Any, picked: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, places, values = rng.normal(size=shape), rng.integers(0, 4, picked[:1] or 3), rng.normal(size=picked)
+    weights = rng.normal(size=shape)
+
+    def found(a: Any, places: Any, values: Any) -> Any:
+        a = wg.numpy.array(a)
+        ufunc.at(a[::-1], places, values)
+        return a
+
+    def f(a: Any, places: Any, values: Any) -> Any:
+        return np.sum(found(a, places, values) ** 2 * weights)
+
+    want, slopes = a.copy(), wg.grad(f, argnums=(0, 2))
+    ufunc.at(want[::-1], places, values)
+    np.testing.assert_array_equal(wg.jit(found)(a, places, values), want)
+    both = np.stack([places, places[::-1]])
+    np.testing.assert_array_equal(wg.vmap(found, in_axes=(None, 0, None))(a, both, values)[0], want)
+    for traced in (
+        wg.jit(slopes),
+        lambda *x: [y[0] for y in wg.vmap(slopes, in_axes=(None, 0, None))(x[0], both, x[2])],
+    ):
+        for one, other in zip(traced(a, places, values), slopes(a, places, values), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.bool_])
+def test_greatest_at_traced_places_of_integers_and_beside_nan(dtype: Any) -> None:
+    places = np.array([0, 1, 1, 2])
+    for ufunc in (np.maximum, np.minimum):
+        cases = [(np.array([1, 0, 1], dtype), np.array([0, 5, 1, 0], dtype))]
+        cases.append((np.zeros(3), np.array([1.0, np.nan, 2.0, np.nan])))
+        for a, values in cases:
+            want = a.copy()
+            with np.errstate(invalid="ignore"):
+                ufunc.at(want, places, values)
+            found = wg.jit(lambda a, i, x, at=ufunc.at: (at(a, i, x), a)[1])(a, places, values)
+            np.testing.assert_array_equal(found, want, strict=True)
+
+
 def test_several_traced_places_are_refused() -> None:
     with pytest.raises(TracedTruthError, match="static_argnums"):
         wg.jit(lambda x, i: np.delete(x, i))(np.ones(4), np.array([0, 2]))

@@ -144,8 +144,11 @@ OTHERWISE = {
     "named_scope": "wengert.call",
     "pmap": "wengert.vmap: there is one device",
     "pure_callback": "a primitive of wengert.extend, which may call anything",
+    "ops": "numpy.add.at(sums, segments, x) for segment_sum, numpy.maximum.at for segment_max",
     "remat": "wengert.checkpoint",
-    "segment_sum": "numpy.bincount(segments, weights=x), or numpy.add.at",
+    "segment_max": "numpy.maximum.at(found, segments, x)",
+    "segment_min": "numpy.minimum.at(found, segments, x)",
+    "segment_sum": "numpy.bincount(segments, weights=x), or numpy.add.at(sums, segments, x)",
     "tree_leaves": "wengert.tree.leaves",
     "tree_map": "wengert.tree.map",
     "tree_structure": "wengert.tree.structure",
@@ -153,8 +156,16 @@ OTHERWISE = {
     "xla_computation": "wengert.jit(f).lower(x)",
     # other libraries and lessons
     "GradientTape": "wengert.grad(f), or .backward() of Tensors that require grad",
+    "Dual": "wengert.jvp(f, (x,), (direction,))",
+    "Tape": "wengert.grad(f), or .backward() of Tensors that require grad",
+    "Variable": "wengert.tensor(data, requires_grad=True)",
+    "curl": "wengert.jacobian(f), and differences of its elements",
     "derivative": "wengert.grad, or wengert.elementwise_grad of arrays",
+    "diff": "wengert.grad of functions, numpy.diff of samples",
+    "divergence": "numpy.trace(wengert.jacobian(f)(x))",
+    "gradient": "wengert.grad of functions, numpy.gradient of samples",
     "gradients": "wengert.grad",
+    "laplacian": "numpy.trace(wengert.hessian(f)(x))",
 }
 """What to write, by the name."""
 

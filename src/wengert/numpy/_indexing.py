@@ -12,7 +12,7 @@ from wengert.core.dispatch import apply, as_tensor, implements
 from wengert.core.meanings import RAISED, carry_out
 from wengert.core.order import is_scalar, strides_of
 from wengert.core.plain import computed
-from wengert.core.tensor import Tensor, concrete
+from wengert.core.tensor import Tensor, concrete, is_concrete
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._out import with_out
 from wengert.numpy._selection import flattened, in_range
@@ -267,12 +267,27 @@ def concrete_index(index: Any) -> Any:
     return found if isinstance(index, tuple) else found[0]
 
 
+def greatest_at(ufunc: np.ufunc, a: Tensor, indices: Any, b: Any) -> None:
+    """Mean `maximum.at` or `minimum.at` at places that are not known: written in order, the last one stays."""
+    window = as_tensor(np.arange(a.size).reshape(a.shape))[indices]
+    operand: Any = np.broadcast_to(as_tensor(b), window.shape)
+    values = flattened(operand)
+    ascending = values if ufunc is np.maximum else ~values if values.dtype.kind in "biu" else -values
+    order = np.argsort(ascending, kind="stable")
+    key = np.unravel_index(flattened(window)[order], a.shape)
+    a[key] = ufunc(a[key], values[order])
+
+
 def operate_at(ufunc: np.ufunc) -> Callable[..., None]:
     """Return the meaning of `ufunc.at` for Tensors."""
 
     def at(a: Any, indices: Any, b: Any = None, /) -> None:
         if type(a) is not Tensor:
             plainly(ufunc.at, a, indices, *(() if b is None else (b,)))
+            return
+        entries = indices if isinstance(indices, tuple) else (indices,)
+        if a.ndim and ufunc in (np.maximum, np.minimum) and not all(map(is_concrete, entries)):
+            greatest_at(ufunc, a, indices, b)
             return
         raised: Exception | None = None
         index = concrete_index(indices)
