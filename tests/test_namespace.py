@@ -20,6 +20,7 @@ from wengert._otherwise import OTHERWISE
 from wengert.errors import GraphError
 from wengert.numpy._left_out import LEFT_OUT
 from wengert.numpy._namespace import NEWER
+from wengert.scipy import OTHERWISE as SCIPYS
 from wengert.testing import check_grads
 
 RNG = np.random.default_rng(0)
@@ -201,6 +202,20 @@ def test_what_is_written_for_names_of_others_is_here() -> None:
         for path in re.findall(r"wengert(?:\.\w+)+", text):
             assert operator.attrgetter(path.removeprefix("wengert."))(wg)
     assert not OTHERWISE.keys() & {*wg.__all__}
+
+
+@pytest.mark.parametrize(("name", "written"), SCIPYS.items())
+def test_modules_of_scipys_that_are_not_here_say_what_to_write(name: str, written: str) -> None:
+    with pytest.raises(AttributeError, match=rf"^module 'wengert\.scipy' has no attribute '{name}'; write {written}$"):
+        getattr(wg.scipy, name)
+    with pytest.raises(AttributeError, match=r"^module 'wengert\.scipy' has no attribute 'nothing'$"):
+        _ = wg.scipy.nothing
+
+
+def test_what_stands_elsewhere_too_is_said_of_functions_first() -> None:
+    for name in ("Variable", "gradient", "diff"):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'; write wengert"):
+            getattr(wg, name)
 
 
 @pytest.mark.parametrize(

@@ -197,8 +197,27 @@ def test_parameters_are_checked() -> None:
         ws.gamma.logpdf(1.0)
     with pytest.raises(UsageError, match=r"norm.logpdf: 1 parameters, loc=; loc, scale are needed"):
         ws.norm.logpdf(1.0, 0.0, loc=1.0)
+    with pytest.raises(UsageError, match=r"gamma.logpdf: 0 parameters, shape=; a, loc, scale are needed"):
+        ws.gamma.logpdf(1.0, shape=2.0)
     with pytest.raises(UsageError, match=r"skewnorm.entropy: a method without a formula; one that can be differentiat"):
         ws.skewnorm.entropy(1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "written"),
+    [
+        ("norm", "moment", "mean"),
+        ("norm", "support", "ppf"),
+        ("norm", "logpmf", "logpdf"),
+        ("binom", "logpdf", "logpmf"),
+        ("binom", "pdf", "pmf"),
+        ("norm", "pmf", "pdf"),
+    ],
+)
+def test_methods_of_scipys_that_are_not_here_say_what_to_write(name: str, method: str, written: str) -> None:
+    with pytest.raises(AttributeError, match=f"^the distribution {name} has no attribute '{method}'; write {written}"):
+        getattr(getattr(ws, name), method)
+    assert hasattr(getattr(ws, name), written)
 
 
 # Random numbers

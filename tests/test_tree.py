@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import enum
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -273,6 +274,24 @@ def test_a_parameter_has_its_name() -> None:
         wg.grad(first, argnums=1)({"w": X}, [3])
     with pytest.raises(DtypeError, match=r"grad: the integer 3; a float or complex number"):
         wg.grad(first, argnums=1)({"w": X}, 3)
+
+
+@dataclasses.dataclass
+class Settings:
+    rate: float = 0.5
+    sizes: Any = (2, 3)
+    name: Any = 1.0
+
+
+def test_an_error_about_an_attribute_names_static_fields() -> None:
+    written = "or hold it in a dataclass, in a field that is wengert.tree.static()"
+    text = rf"the integer 2 at s\.sizes\[0\]; .*\. Write 2\.0, or leave it out of argnums, {re.escape(written)}\.$"
+    with pytest.raises(DtypeError, match=text):
+        wg.grad(lambda s: s.rate)(Settings())
+    with pytest.raises(
+        DtypeError, match=rf"of type str at s\[0\]\.name; .*Leave it out of argnums, {re.escape(written)}"
+    ):
+        wg.grad(lambda s: s[0].rate)([Settings(sizes=None, name="a")])
 
 
 def test_classes_with_functions_of_their_own() -> None:

@@ -30,10 +30,15 @@ OTHERWISE = {
     "expect": "a sum of values times pmf, or wengert.scipy.integrate.fixed_quad of the function times pdf",
     "fit": "wengert.optim.minimize of the sum of -logpdf",
     "interval": "ppf((1 - share) / 2) and ppf((1 + share) / 2)",
+    "logpdf": "logpmf: its values are integers",
+    "logpmf": "logpdf: its values are no integers",
     "median": "ppf(0.5)",
     "moment": "mean() and var(), or wengert.scipy.integrate.fixed_quad of x**n times pdf",
     "nnlf": "the sum of -logpdf",
+    "pdf": "pmf: its values are integers",
+    "pmf": "pdf: its values are no integers",
     "stats": "mean() and var()",
+    "support": "ppf(0.0) and ppf(1.0)",
 }
 """What is written for methods of SciPy's that are not here."""
 
@@ -186,14 +191,14 @@ class Distribution:
         """Return all parameters in their order: shapes, location, scale."""
         names = (*self.shapes, *self.optional)
         found = {**self.optional, **kwds, **dict(zip(names, args, strict=False))}
-        if len(args) > len(names) or len(found) != len(names) or set(names[: len(args)]) & set(kwds):
+        if len(args) > len(names) or found.keys() != set(names) or set(names[: len(args)]) & set(kwds):
             given = f"{len(args)} parameters" + "".join(f", {name}=" for name in kwds)
             needed = f"{', '.join(names)} are needed"
             raise UsageError(describe(f"{self.name}.{method}", given, needed, "Pass them in this order, or by name"))
         shapes = numbers(f"{self.name}.{method}", *[found[name] for name in self.shapes])
         return shapes + [number_or_array(f"{self.name}.{method}", found[name]) for name in self.optional]
 
-    def support(self, shapes: Sequence[Any]) -> tuple[Any, Any]:
+    def ends(self, shapes: Sequence[Any]) -> tuple[Any, Any]:
         """Return the least and the greatest value."""
         lower, upper = (end(*shapes) if callable(end) else end for end in (self.lower, self.upper))
         return lower, upper
@@ -202,7 +207,7 @@ class Distribution:
         """Return shape parameters with valid ones in place of others."""
         return [either(valid, shape, sample) for shape, sample in zip(shapes, self.sample, strict=True)]
 
-    def moment(self, method: str, args: Sequence[Any], kwds: dict[str, Any], finish: Callable[..., Any]) -> Any:
+    def of_moment(self, method: str, args: Sequence[Any], kwds: dict[str, Any], finish: Callable[..., Any]) -> Any:
         """Return a function of the parameters, NaN where they are not valid; `finish(value, location, scale)`."""
         *shapes, loc, scale = self.located(method, args, kwds)
         valid = all_of(self.valid(*shapes), scale > 0)
@@ -215,11 +220,11 @@ class Distribution:
 
     def mean(self, *args: Any, **kwds: Any) -> Any:
         """Return the mean."""
-        return self.moment("mean", args, kwds, lambda found, loc, scale: found * scale + loc)
+        return self.of_moment("mean", args, kwds, lambda found, loc, scale: found * scale + loc)
 
     def var(self, *args: Any, **kwds: Any) -> Any:
         """Return the variance."""
-        return self.moment("var", args, kwds, lambda found, _loc, scale: found * scale * scale)
+        return self.of_moment("var", args, kwds, lambda found, _loc, scale: found * scale * scale)
 
     def std(self, *args: Any, **kwds: Any) -> Any:
         """Return the standard deviation."""
@@ -260,7 +265,7 @@ class Continuous(Distribution):
         valid = all_of(self.valid(*shapes), positive)
         scale = either(positive, scale, 1.0)
         shapes = self.safe(valid, shapes)
-        lower, upper = self.support(shapes)
+        lower, upper = self.ends(shapes)
         bounded = not (is_infinite(lower) and is_infinite(upper))
         density = method == "logpdf"
         finite = density or ~np.isinf(x)  # SciPy's densities there are what the formulas give
@@ -312,7 +317,7 @@ class Continuous(Distribution):
         inside = all_of(q > 0, q < 1)
         found = self.formula(method)(either(inside, q, 0.5), *shapes)
         if known(inside) is not True:
-            found = either(inside, found, np.where((q <= 0) == (method == "ppf"), *self.support(shapes)))
+            found = either(inside, found, np.where((q <= 0) == (method == "ppf"), *self.ends(shapes)))
         return as_tensor(either(valid, found * scale + loc, np.nan))
 
     def ppf(self, q: Any, *args: Any, **kwds: Any) -> Any:
@@ -342,7 +347,7 @@ class Continuous(Distribution):
 
     def entropy(self, *args: Any, **kwds: Any) -> Any:
         """Return the differential entropy."""
-        return self.moment("entropy", args, kwds, lambda found, _loc, scale: found + np.log(scale))
+        return self.of_moment("entropy", args, kwds, lambda found, _loc, scale: found + np.log(scale))
 
 
 def is_infinite(end: Any) -> bool:
@@ -376,7 +381,7 @@ class Discrete(Distribution):
         shapes = self.safe(valid, shapes)
         at_point = method in ("logpmf", "pmf")
         y = k - loc if at_point else np.floor(k - loc)
-        lower, upper = self.support(shapes)
+        lower, upper = self.ends(shapes)
         inside = all_of(y >= lower, *([y <= upper, np.floor(y) == y] if at_point else [y < upper]))
         found = self.formula(method)(either(inside, y, lower), *shapes)
         found = either(inside, found, either(y < lower, below, above))
@@ -427,7 +432,7 @@ class Discrete(Distribution):
         distribution = getattr(scipy.stats, self.name)(*plain)
         most = np.ceil(np.max(distribution.isf(1e-12) + 5 * distribution.std() + 30))
         columns = [shape[..., np.newaxis] for shape in shapes]
-        lower, upper = self.support(columns)
+        lower, upper = self.ends(columns)
         points = np.arange(most)
         inside = all_of(points >= lower, points <= upper)
         found = self.formula("pmf")(np.where(inside, points, lower), *columns)
@@ -435,4 +440,4 @@ class Discrete(Distribution):
 
     def entropy(self, *args: Any, **kwds: Any) -> Any:
         """Return the entropy."""
-        return self.moment("entropy", args, kwds, lambda found, _loc, _scale: found)
+        return self.of_moment("entropy", args, kwds, lambda found, _loc, _scale: found)

@@ -177,7 +177,12 @@ def selected_leaves(
     except DtypeError as error:
         if argument is leaf:
             raise
-        raise placed(error, place_of(argument, len(found), parameter_name(function, position))) from None
+        place = place_of(argument, len(found), parameter_name(function, position))
+        found_there = placed(error, place)
+        if "." in place:  # an attribute
+            text = f"{str(found_there)[:-1]}, or hold it in a dataclass, in a field that is wengert.tree.static()."
+            found_there = type(found_there)(text)
+        raise found_there from None
     return found
 
 
