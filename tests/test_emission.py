@@ -164,6 +164,30 @@ def test_the_strong_zero_replaces_nan_alone(lane: int, code: str, target: Target
     np.testing.assert_array_equal(evaluate(made, [x, t])[0], expected)
 
 
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("code", ["i1", "f4", "f8"])
+@pytest.mark.parametrize("rows", [1, 8])
+def test_how_often_something_holds_is_exact(rows: int, code: str, target: Target) -> None:
+    whole, each = np.dtype(np.int64), Affine(0, (1,))
+    for n in EXTENTS:
+        zero = Operation("constant", (), np.dtype(code), value=0)
+        positive = Operation("greater", (0, 1), np.dtype(bool))
+        operations = load("x", n, 1, dtype=code), zero, positive, Operation("convert", (2,), whole)
+        counts = Reduction("add", 3, "row", (1,), "n"), Reduction("add", 3, "total", (0, 1), "total", Affine(0, (0, 0)))
+        shapes = {"x": ("input", (rows, n)), "y": ("output", (rows,)), "total": ("output", ())}
+        dtypes = {"x": np.dtype(code), "y": whole, "total": whole}
+        buffers = tuple(Buffer(name, shape, dtypes[name], kind) for name, (kind, shape) in shapes.items())  # type: ignore[arg-type]  # as above
+        for tile, own in ((1, counts[:1]), (rows, counts[:1]), (1, counts)):  # of a value that both need, none is one
+            stage = Stage((rows, n), operations, (), own, lane=1)
+            kept = (Keep("n", "y", each),)
+            given = buffers if len(own) > 1 else buffers[:2]
+            outputs = tuple(b.name for b in given if b.kind == "output")
+            made = Program(("x",), outputs, given, (Kernel(rows, (stage,), kept, tile),))
+            x = np.random.default_rng(n).integers(-3, 4, (rows, n)).astype(code)
+            require_equal(made, [x], target)
+            assert "ctpop" in Executable(made, target).text or not target.masks or len(own) > 1
+
+
 def test_sums_of_nothing_are_zero() -> None:
     _, _, columns, sums, _ = Executable(squares(DOUBLE, 0, 3))([np.zeros((0, 3))])
     assert (columns.tolist(), sums.tolist()) == ([0, 0, 0], [])

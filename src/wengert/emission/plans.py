@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from wengert._cached import cached
 from wengert.emission.arena import ROOM
 from wengert.kernel.kernel import Affine, Buffer, Guard, Reduction, Stage
@@ -53,6 +55,7 @@ class Plan:
             is half as long is compiled in two thirds of the time.
         clean: for each dimension that something is guarded along the range where all guards are decided.
         fused: products that are added to a sum at once.
+        counted: conditions as numbers whose sum is one number: their bits are counted, lane by lane nothing is added.
         twins, stored_twins: the loads and the stores of which there is another of what lies beside, as of the parts of
             complex numbers, by buffer and index map; each with its place among the two.
     """
@@ -64,12 +67,13 @@ class Plan:
         self.level = levels(self.nest, self.depends)
         self.lane = stage.lane
         self.wide = [bool(self.lane) and self.lane in found for found in self.depends]
-        self.width = self.lanes(target)
         self.starts = [self.start(reduction) for reduction in stage.reductions]
         self.clean = clean_ranges(stage)
         self.once = {n for n, uses in Counter(used(stage)).items() if uses == 1}
         sums = [r for r in stage.reductions if r.combine == "add" and r.kind != "scan"]
         self.fused = {r.value for r in sums if self.is_product(r.value)}
+        self.counted = {r.value for r in sums if target.masks and self.is_count(r)}
+        self.width = self.lanes(target)
         loads = [(o.buffer, o.at) for o in stage.operations if o.name == "load" and not o.guard]
         self.twins = twins(stage, loads)
         self.stored_twins = twins(stage, [(store.buffer, store.at) for store in stage.stores if not store.guard])
@@ -82,10 +86,8 @@ class Plan:
         """Return how many lanes vectors have: as many as a vector holds of the widest numbers."""
         if not self.lane:
             return 1
-        operations = self.stage.operations
-        sizes = [
-            o.dtype.itemsize for o, wide in zip(operations, self.wide, strict=True) if wide and o.dtype.kind != "b"
-        ]
+        wide = (o for n, o in enumerate(self.stage.operations) if self.wide[n] and n not in self.counted)
+        sizes = [o.dtype.itemsize for o in wide if o.dtype.kind != "b"]
         return target.vector_bytes // max(sizes, default=1)
 
     def start(self, reduction: Reduction) -> int | None:
@@ -99,6 +101,14 @@ class Plan:
         operation = self.stage.operations[n]
         real = operation.name == "multiply" and operation.dtype.kind == "f"
         return real and n in self.once and self.level[n] == len(self.nest)
+
+    def is_count(self, reduction: Reduction) -> bool:
+        """Whether a sum is the number of lanes where a condition holds, which nothing else needs as a number."""
+        operation, n = self.stage.operations[reduction.value], reduction.value
+        known = operation.name == "convert" and operation.dtype == np.int64 and n in self.once and self.wide[n]
+        if not known or self.lane not in reduction.over or self.start(reduction) is None:
+            return False
+        return self.stage.operations[operation.operands[0]].dtype.kind == "b"
 
     def spread_operations(self) -> set[int]:
         """Return the numbers that are needed as vectors."""

@@ -221,12 +221,22 @@ class StageWriter(Values):
     def start(self, reduction: Reduction) -> Value:
         """Return what a sum begins with."""
         scalar = in_register(self.stage.operations[reduction.value].dtype)
-        kind: Type = vector_of(scalar, self.plan.width) if self.plan.lane else scalar
+        wide = self.plan.lane and reduction.value not in self.plan.counted
+        kind: Type = vector_of(scalar, self.plan.width) if wide else scalar
         dtype = self.dtype(reduction)
         first = neutral(reduction.combine, dtype)
         if reduction.kind == "scan" and reduction.combine == "add" and dtype.kind == "f":
             first = -0.0  # which leaves -0.0 as it is
         return self.b.constant(kind, literal(dtype, first))
+
+    def count(self, reduction: Reduction, row: int, unit: int, there: Condition) -> Value:
+        """Return in how many lanes a condition holds."""
+        operation = self.stage.operations[reduction.value]
+        condition = all_of(self.value(operation.operands[0], row, unit, True), there)
+        assert isinstance(condition, Value)
+        bits = self.b.bits(condition)
+        found = self.b.intrinsic("ctpop", bits.type, bits)
+        return found if found.type == I64 else self.b.convert("zext", found, I64)
 
     def is_first(self, reduction: Reduction, old: Value) -> bool:
         """Whether what is combined with is what a reduction begins with, which changes no bit of a value."""
@@ -243,6 +253,8 @@ class StageWriter(Values):
         there = self.there((), row, unit)
         if there is False:
             return old
+        if reduction.value in self.plan.counted:
+            return old + self.count(reduction, row, unit, there)
         new = self.added(reduction, old, row, unit)
         return new if there is True or self.plan.lane not in reduction.over else self.b.select(there, new, old)
 
@@ -274,7 +286,7 @@ class StageWriter(Values):
             pairs = zip(sums[::2], sums[1::2], strict=False)
             sums = [self.combine(reduction, x, y) for x, y in pairs] + sums[len(sums) // 2 * 2 :]
         (found,) = sums
-        if not self.plan.lane:
+        if not isinstance(found.type, Vector):
             return found
         width = self.plan.width
         while width > 2:

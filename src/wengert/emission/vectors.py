@@ -339,7 +339,12 @@ class Values:
         plan, stage = self.plan, self.stage
         live = plan.live[not self.lanes.masked]
         for n, operation in enumerate(stage.operations):
-            if plan.level[n] != level or n not in live or n in plan.fused or operation.name == "constant":
+            if (
+                plan.level[n] != level
+                or n not in live
+                or n in plan.fused | plan.counted
+                or operation.name == "constant"
+            ):
                 continue
             wide = plan.wide[n]
             units = self.lanes.units if wide else 1
