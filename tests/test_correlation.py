@@ -68,6 +68,17 @@ def test_infinite_elements_count_only_in_windows_that_hold_them() -> None:
     np.testing.assert_array_equal(finite, np.full(found.shape, 2.0 * 38 * 38))
 
 
+@pytest.mark.parametrize("of_kernels", [False, True])
+def test_infinite_elements_reach_no_other_rows_where_products_with_taps_are_added(of_kernels: bool) -> None:
+    x, w = np.ones((1, 2, 8, 40, 40)), np.ones((1, 1, 8, 3, 3))
+    if of_kernels:
+        w[0, 0, 3, 1, 2] = np.inf
+    else:
+        x[0, 1, 3, 20, 39] = np.inf
+    space = Geometry((1, 1), (1, 1), (1, 1), (0, 0), (0, 0))
+    np.testing.assert_array_equal(correlated(x, w, **space._asdict()), defined(x, w, space))
+
+
 def test_kinds_of_numbers() -> None:
     none = Geometry((1, 1), (1, 1), (1, 1), (0, 0), (0, 0))._asdict()
     x, w = np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4), np.ones((3, 2, 2, 2))
