@@ -245,13 +245,15 @@ def test_fresh_cotangents_share_memory_with_nothing(sample: Sample) -> None:
         if isinstance(node, Leaf | Output) or not node.primitive.fresh:
             continue
         out, operands = node.residuals()
-        ct = np.array(np.random.default_rng(1).normal(size=node.shape), dtype=node.dtype)
+        outs = out if type(out) is tuple else (np.empty(node.shape, node.dtype),)
+        cts = [np.array(np.random.default_rng(1).normal(size=x.shape), dtype=x.dtype) for x in outs]
+        ct = cts if type(out) is tuple else cts[0]
         avals = [None if p is None else Aval(p.shape, p.dtype) for p in node.parents]
         for found in node.primitive.vjp(ct, out, operands, avals, node.params):
             if found is None or (found is ct and node.primitive.kind == "elementwise"):
                 continue
             array = found.numpy() if isinstance(found, wg.Tensor) else found
-            others = [ct, out, *operands]
+            others = [*cts, *outs, out, *operands]
             assert not shares(array, [other for other in others if isinstance(other, np.ndarray)])
             assert not isinstance(array, np.ndarray) or array.flags.writeable
 

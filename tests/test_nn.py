@@ -533,6 +533,26 @@ def test_convolutions_in_pieces(monkeypatch: pytest.MonkeyPatch, options: tuple[
     sliding.planned.cache_clear()
 
 
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.complex128])
+def test_shares_of_many_rows(axis: int, dtype: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(6, 20, 30)).astype(dtype)
+    ct = np.cos(np.arange(3600.0)).reshape(x.shape).astype(dtype)
+    tolerance = 20 * np.finfo(dtype).eps
+    for name in ("softmax", "log_softmax"):
+        for rows in (x, np.asfortranarray(x)):
+            value, pull = wg.vjp(lambda rows: getattr(functional, name)(rows, axis), rows)  # noqa: B023 - called here
+            want, exact = wg.vjp(lambda rows: getattr(wg.scipy.special, name)(rows, axis), rows)  # noqa: B023 - likewise
+            assert value.dtype == dtype
+            np.testing.assert_allclose(value, want, rtol=tolerance, atol=tolerance)
+            np.testing.assert_allclose(pull(ct)[0], exact(ct)[0], rtol=tolerance, atol=30 * tolerance)
+    masked = np.where(x.real > 1, -np.inf, x)
+    masked[0] = -np.inf
+    with np.errstate(invalid="ignore"):
+        want = wg.scipy.special.softmax(masked, axis)
+        np.testing.assert_allclose(functional.softmax(masked, axis), want, rtol=tolerance, atol=tolerance)
+
+
 def test_softmax_of_integers_is_of_floats() -> None:
     for name in ("softmax", "log_softmax"):
         want = getattr(scipy.special, name)([1, 2, 4])

@@ -285,6 +285,7 @@ class Opaque(Primitive):
         jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
         piecewise: whether it is linear on pieces, as sorting is: the vjp does not depend on the operands but for where
             it jumps. Then second derivatives need one operation; there must be a `jvp`.
+        fresh: whether the vjp returns memory of its own: never the cotangent's, a residual's, or that of two operands.
         outputs: the number of results.
         **shapes: `form`, from which shapes and batching follow, or a rule `batch`; see `ShapeRules`.
 
@@ -306,6 +307,7 @@ class Opaque(Primitive):
         *,
         jvp: Rule | None = None,
         piecewise: bool = False,
+        fresh: bool = False,
         outputs: int = 1,
         **shapes: Unpack[ShapeRules],
     ) -> None:
@@ -318,6 +320,7 @@ class Opaque(Primitive):
         self.rule = vjp
         self.jvp = jvp
         self.piecewise = piecewise
+        self.fresh = fresh
         self.outputs = outputs
 
     def vjp_rules(self) -> Sequence[Rule | None]:

@@ -115,7 +115,9 @@ def evaluate_qr(a: Any, *, mode: Literal["reduced", "complete"]) -> Any:
     return tuple(np.linalg.qr(a, mode))
 
 
-qr: Primitive = opaque("qr", evaluate_qr, vjp=vjp_qr, jvp=jvp_qr, outputs=2, form=Routine("(m,n)->(m,k),(k,n)"))
+qr: Primitive = opaque(
+    "qr", evaluate_qr, vjp=vjp_qr, jvp=jvp_qr, outputs=2, form=Routine("(m,n)->(m,k),(k,n)"), fresh=True
+)
 
 
 def evaluate_qr_r(a: Any) -> Any:
@@ -133,7 +135,7 @@ def jvp_qr_r(tangents: Tangents, _out: Any, a: Any) -> Any:
     return jvp_qr(tangents, apply(qr, a, mode="reduced"), a)[1]
 
 
-qr_r = opaque("qr_r", evaluate_qr_r, vjp=vjp_qr_r, jvp=jvp_qr_r, form=Routine("(m,n)->(k,n)"))
+qr_r = opaque("qr_r", evaluate_qr_r, vjp=vjp_qr_r, jvp=jvp_qr_r, form=Routine("(m,n)->(k,n)"), fresh=True)
 
 
 def evaluate_scipy_qr(a: Any, *, mode: str, check_finite: bool) -> Any:

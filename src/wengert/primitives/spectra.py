@@ -307,7 +307,9 @@ def jvp_eigh(tangents: Tangents, out: Any, _a: Any, *, uplo: str, **_options: An
     return diagonal_of(turned).real, v @ over_gaps(turned, w, strict=True)
 
 
-eigh = opaque("eigh", evaluate_eigh, vjp=vjp_eigh, jvp=jvp_eigh, outputs=2, form=Routine("(n,n)->(n),(n,n)"))
+eigh = opaque(
+    "eigh", evaluate_eigh, vjp=vjp_eigh, jvp=jvp_eigh, outputs=2, form=Routine("(n,n)->(n),(n,n)"), fresh=True
+)
 
 
 def evaluate_eigvalsh(a: Any, *, uplo: Literal["L", "U"]) -> Any:
@@ -327,7 +329,9 @@ def jvp_eigvalsh(tangents: Tangents, _out: Any, a: Any, *, uplo: str, **_options
     return np.sum(conj(v) * (hermitian_from(tangents[0], uplo) @ v), axis=-2).real
 
 
-eigvalsh = opaque("eigvalsh", evaluate_eigvalsh, vjp=vjp_eigvalsh, jvp=jvp_eigvalsh, form=Routine("(n,n)->(n)"))
+eigvalsh = opaque(
+    "eigvalsh", evaluate_eigvalsh, vjp=vjp_eigvalsh, jvp=jvp_eigvalsh, form=Routine("(n,n)->(n)"), fresh=True
+)
 
 
 # Square matrices
@@ -487,7 +491,9 @@ def jvp_svd(tangents: Tangents, out: Any, _a: Any, **_options: Any) -> tuple[Any
     )
 
 
-svd = opaque("svd", evaluate_svd, vjp=vjp_svd, jvp=jvp_svd, outputs=3, form=Routine("(m,n)->(m,k),(k),(k,n)"))
+svd = opaque(
+    "svd", evaluate_svd, vjp=vjp_svd, jvp=jvp_svd, outputs=3, form=Routine("(m,n)->(m,k),(k),(k,n)"), fresh=True
+)
 
 
 def evaluate_svdvals(a: Any) -> Any:
@@ -507,4 +513,4 @@ def jvp_svdvals(tangents: Tangents, out: Any, a: Any, **_options: Any) -> Any:
     return moving(np.sum(conj(u) * (tangents[0] @ adjoint(vh)), axis=-2).real, out)
 
 
-svdvals = opaque("svdvals", evaluate_svdvals, vjp=vjp_svdvals, jvp=jvp_svdvals, form=Routine("(m,n)->(k)"))
+svdvals = opaque("svdvals", evaluate_svdvals, vjp=vjp_svdvals, jvp=jvp_svdvals, form=Routine("(m,n)->(k)"), fresh=True)

@@ -134,7 +134,8 @@ def evaluate_cholesky(a: Any, *, upper: bool) -> Any:
     return np.linalg.cholesky(a, upper=upper)
 
 
-cholesky = opaque("cholesky", evaluate_cholesky, vjp=vjp_cholesky, jvp=jvp_cholesky, form=Routine("(n,n)->(n,n)"))
+SQUARE = Routine("(n,n)->(n,n)")
+cholesky = opaque("cholesky", evaluate_cholesky, vjp=vjp_cholesky, jvp=jvp_cholesky, form=SQUARE, fresh=True)
 
 
 def evaluate_scipy_cholesky(a: Any, *, upper: bool, check_finite: bool) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -303,6 +304,15 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     return 0.5 * x * (1 + special.erf(x * math.sqrt(0.5)))
 
 
+def along(normalise: Callable[..., Any], general: Callable[..., Any], input: Any, axis: Any) -> Any:
+    """Return what normalises along one axis, of which nobody expects SciPy's bits, or in general along several."""
+    x = as_tensor(input)
+    rank = x.ndim
+    if type(axis) is int and -rank <= axis < rank:
+        return normalise(x, {"axis": axis % rank, "quick": True})
+    return general(x, axis)
+
+
 @elsewhere
 def log_softmax(input: Any, axis: int = -1) -> Any:
     """Return the logarithms of exp(x) divided by their sum along an axis.
@@ -317,7 +327,7 @@ def log_softmax(input: Any, axis: int = -1) -> Any:
     >>> log_softmax([0.0, 0.0])
     tensor([-0.69314718, -0.69314718])
     """
-    return _special.log_softmax(as_tensor(input), axis)
+    return along(_special.normalise_log, _special.log_softmax, input, axis)
 
 
 @elsewhere
@@ -334,4 +344,4 @@ def softmax(input: Any, axis: int = -1) -> Any:
     >>> softmax([0.0, 0.0])
     tensor([0.5, 0.5])
     """
-    return _special.softmax(as_tensor(input), axis)
+    return along(_special.normalise, _special.softmax, input, axis)
