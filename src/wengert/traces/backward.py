@@ -173,6 +173,8 @@ def run_sweep(
 
 def node_of(name: str, tensor: Any) -> Node:
     """Return the node of a Tensor on the base tape."""
+    if type(tensor) is Tensor and tensor._trace is BASE_TAPE:  # as most are
+        return tensor._node  # type: ignore[no-any-return]  # of a trace of any kind
     found = current(tensor) if type(tensor) is Tensor else tensor
     if type(found) is Tensor and found._trace is not None and found._trace is not BASE_TAPE:
         raise GraphError(

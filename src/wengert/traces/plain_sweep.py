@@ -42,7 +42,8 @@ def behind(seeds: Iterable[Node]) -> set[Node]:
         for parent in stack.pop().parents:
             if parent is not None and parent not in reached:
                 reached.add(parent)
-                stack.append(parent)
+                if type(parent) is not Leaf:
+                    stack.append(parent)
     return reached
 
 
@@ -113,7 +114,7 @@ class Sweep:
         """Sweep only what leads from seeds to wanted nodes."""
         reached = behind(seeds)
         leaves = [node for node in reached if type(node) is Leaf]
-        if all(map(wanted.__contains__, leaves)) and sum(node in reached for node in wanted) == len(leaves):
+        if all(map(wanted.__contains__, leaves)) and len(reached.intersection(wanted)) == len(leaves):
             return
         self.path = path = reached.intersection(wanted)
         for node in sorted(reached, key=_number):
@@ -253,6 +254,9 @@ class Sweep:
 
     def result(self, node: Node, given: Sequence[Any] = ()) -> Any:
         """Return what a leaf or wanted node received, for somebody to keep; None if it got nothing."""
+        if node in self.owned and node not in self.captured:  # as most do
+            self.owned.discard(node)
+            return self.cts[node]
         ct = self.received(node)
         return None if ct is None else self.handed_over(node, ct, given)
 
