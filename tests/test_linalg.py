@@ -17,6 +17,7 @@ import wengert.scipy.linalg as wsl
 from wengert.errors import GraphError
 from wengert.numpy._left_out import LEFT_OUT
 from wengert.primitives import fourier
+from wengert.primitives import orthogonal as factors
 from wengert.testing import check_grads
 
 
@@ -429,6 +430,29 @@ def test_gradients_of_large_transforms_in_single_precision() -> None:
         (found,), (want,) = pull(ct), wg.vjp(transform, x.astype(np.float64))[1](ct)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, want, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("beneath", [True, False])
+def test_orthogonal_and_triangular_factors_lie_and_are_as_numpys(
+    beneath: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not beneath:  # as where NumPy has other names beneath its functions
+        monkeypatch.setattr(factors, "ROUTINES", None)
+    rng = np.random.default_rng(0)
+    for shape in ((3, 3), (5, 3), (3, 5), (40, 40), (2, 4, 4), (2, 3, 5, 2), (0, 3), (2, 0)):
+        z = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+        for dtype in ("f", "d", "F", "D", ">d"):
+            x = (z if dtype in "FD" else z.real).astype(dtype)
+            for y in (x, np.asfortranarray(x), x[..., ::-1]):
+                kept = y.copy()
+                for found, want in zip(factors.evaluate_qr(y, mode="reduced"), np.linalg.qr(y), strict=True):
+                    assert (found.dtype, found.strides) == (want.dtype, want.strides)
+                    np.testing.assert_array_equal(found, want)
+                np.testing.assert_array_equal(y, kept)
+    for value in (np.nan, np.inf, 0.0, 1e308):
+        y = np.full((3, 3), value)
+        for found, want in zip(factors.evaluate_qr(y, mode="reduced"), np.linalg.qr(y), strict=True):
+            np.testing.assert_array_equal(found, want)
 
 
 TRANSFORMS = (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.fft2, np.fft.ifft2, np.fft.fftn, np.fft.ifftn)

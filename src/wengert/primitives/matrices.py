@@ -27,6 +27,7 @@ __all__ = [
     "mask_of",
     "on_diagonal",
     "over_stacks",
+    "product",
     "upper_triangle",
 ]
 
@@ -37,6 +38,11 @@ REMEMBERED = 256
 def adjoint(x: Any) -> Any:
     """Return the conjugate transpose of matrices."""
     return conj(x.mT)
+
+
+def product(x: Any, y: Any) -> Any:
+    """Return the product of matrices; of two small arrays `dot` takes a third of the time that `@` does."""
+    return x.dot(y) if type(x) is np.ndarray is type(y) and x.ndim == y.ndim == 2 else x @ y
 
 
 # Triangles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -20,11 +21,16 @@ from wengert.primitives.matrices import (
     mask_of,
     on_diagonal,
     over_stacks,
+    product,
     upper_triangle,
 )
 from wengert.primitives.triangular import triangular_solution
 
 Tangents = Sequence[Any]
+
+ROUTINES: Any = sys.modules.get("numpy.linalg._umath_linalg")  # private: without it NumPy's function is called
+COMPUTED = {"f": "d", "d": "d", "F": "D", "D": "D"}
+"""The dtypes that NumPy computes decompositions in."""
 
 
 def over_upper(x: Any, r: Any) -> Any:
@@ -44,7 +50,8 @@ def tall_gradient(q: Any, r: Any, g_q: Any, g_r: Any) -> Any:
     L. Lehmann, Algorithmic differentiation of linear algebra functions with application in optimum experimental design,
     2010, section 3; with real diagonals of R, as LAPACK gives them, also of complex matrices.)
     """
-    return over_adjoint(g_q + q @ hermitian_of_upper(g_r @ adjoint(r) - adjoint(q) @ g_q), r)
+    inner = hermitian_of_upper(product(g_r, adjoint(r)) - product(adjoint(q), g_q))
+    return over_adjoint(g_q + product(q, inner), r)
 
 
 def hermitian_of_upper(x: Any) -> Any:
@@ -81,6 +88,8 @@ def vjp_qr(ct: Sequence[Any], out: Any, a: Any, **_options: Any) -> Any:
     count = min(a.shape[-2:])
     g_q = np.zeros_like(q) if ct_q is None else conj(ct_q)
     g_r = np.zeros_like(r) if ct_r is None else conj(ct_r)
+    if q.shape[-1] == count == a.shape[-1]:
+        return conj(tall_gradient(q, r, g_q, g_r))
     first, g_first = q[..., :count], g_q[..., :count]
     square, g_square = r[..., :count, :count], g_r[..., :count, :count]
     if q.shape[-1] > count:
@@ -111,8 +120,16 @@ def jvp_qr(tangents: Tangents, out: Any, a: Any, **_options: Any) -> tuple[Any, 
 
 
 def evaluate_qr(a: Any, *, mode: Literal["reduced", "complete"]) -> Any:
-    """Evaluate `numpy.linalg.qr`."""
-    return tuple(np.linalg.qr(a, mode))
+    """Evaluate `numpy.linalg.qr`: by LAPACK's routines beneath, since the function takes 6 us around them."""
+    own = a.dtype.char
+    dtype = COMPUTED.get(own)
+    if ROUTINES is None or dtype is None or not a.size or mode != "reduced":
+        return tuple(np.linalg.qr(a, mode))
+    factors = a.astype(dtype)
+    scales = ROUTINES.qr_r_raw(factors)  # which writes to them
+    q = ROUTINES.qr_reduced(factors, scales)
+    r = upper_triangle(factors[..., : q.shape[-1], :])
+    return (q, r) if dtype == own else (q.astype(own), r.astype(own))
 
 
 qr: Primitive = opaque(
