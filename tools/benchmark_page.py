@@ -19,11 +19,11 @@ HEAD = """# Benchmarks
 
 Programs of the same text, written for each library in the way of its users, take turns in one process. The first
 column is Wengert's median time (for an operation, where a case is a chain of them); the others are its ratio to a
-peer's in the same round, the median over the rounds. Below 1 Wengert is faster. All compute in double precision on
-the processor and eagerly: nothing is compiled, except in the column `jax-jit`, where JAX has compiled the whole
-transformation before the first round, and in a table `Jit`, where every library has compiled the functions, for two
-threads: their calls, and the time from a function to its first result. An empty cell says that the library has no such
-thing.
+peer's in the same round, the median over the rounds. Below 1 Wengert is faster. All compute on the processor,
+eagerly, and in double precision unless a case says otherwise: nothing is compiled, except in the column `jax-jit`,
+where JAX has compiled the whole transformation before the first round, and in a table `Jit`, where every library has
+compiled the functions, for two threads: their calls, and the time from a function to its first result. An empty cell
+says that the library has no such thing.
 Operations and programs are measured in processor time, with one thread for every library: operations one by one and
 without what is around them, leaves and starting a sweep included, programs as a whole, value and gradient. Of the
 operations there are geometric means and the worst. "High" are those above twice
@@ -54,6 +54,25 @@ gradient by the same rule. Least times, of 100,000 elements where nothing else i
 | `sum`, axis 0 | `sum`, adding what is repeated along the axis | 15 + 33 | 15 |
 | `sum`, axis 1 | the same | 22 + 37 | 10 |
 | `sum`, two axes of three | the same | 25 + 41 | 18 |
+
+Of routines in single precision these are above 1.2 because NumPy's decompositions and transforms compute in double,
+SciPy's densities are in double, normalising goes over memory again and again, or because PyTorch's products of matrices
+take half of OpenBLAS's time. Least times:
+
+| routine, float32 | NumPy's functions alone | µs | PyTorch, forward and backward, µs |
+|---|---|--:|--:|
+| eigh, 64 x 64 | `eigh` | 250 | 220 |
+| eigh, 256 x 256 | `eigh` | 5,710 | 5,200 |
+| svd, 256 x 256 | `svd` | 11,060 | 9,540 |
+| qr, 256 x 256 | `qr` | 3,280 | 3,980 |
+| fft2, 64 x 64 | `fft2`, and in single precision for the gradient | 34 + 15 | 44 |
+| fft2, 256 x 256 | the same | 700 + 210 | 440 |
+| softmax, 1000 x 100 | its eight passes | 97 + 38 | 104 |
+| log_softmax, 1000 x 100 | `exp` twice, of nine passes | 71 | 98 |
+| normal log-density, 100,000 | `scipy.stats.norm.logpdf` | 610 | 530 |
+| conv2d, 32 of 8 x 12 x 12 | `matmul` of windows, kernels and cotangents, three times | 470 | 540 |
+| conv2d, 8 of 16 x 28 x 28 | the same | 2,030 | 1,250 |
+| conv2d, 4 of 64 x 32 x 32 | the same | 10,350 | 6,080 |
 
 Views of 100,000 elements take 3.5 µs forward and backward, 4.5 where the caches have been emptied, beside 30 µs for
 adding the gradient to what is there: their ratios differ from run to run, since no operation counts as less than a
