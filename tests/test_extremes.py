@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import wengert as wg
+from wengert.scipy import special
 
 Function = Callable[[Any], Any]
 MOST_ULPS = 8
@@ -220,3 +221,47 @@ def test_a_derivative_does_not_depend_on_other_elements(f):
     points = np.array([300.0, 0.123, 1.1, 2.7, 1e200, -1e200, np.inf])
     gradient = wg.grad(f)
     np.testing.assert_array_equal(wg.vmap(gradient)(points), [gradient(x) for x in points])
+
+
+INF, HUGE = [np.inf, -np.inf], [1e308, -1e308]
+FADING: dict[str, tuple[Function, list[float], float, float]] = {
+    "arctan": (np.arctan, INF + HUGE, 0.0, 0.0),
+    "arcsinh": (np.arcsinh, INF, 0.0, 0.0),
+    "arccosh": (np.arccosh, [np.inf], 0.0, 0.0),
+    "erf": (special.erf, INF + HUGE, 0.0, 0.0),
+    "erfc": (special.erfc, INF + HUGE, 0.0, 0.0),
+    "ndtr": (special.ndtr, INF + HUGE, 0.0, 0.0),
+    "log_ndtr": (special.log_ndtr, [np.inf, 1e308], 0.0, 0.0),
+    "stdtr": (lambda x: special.stdtr(3.0, x), INF + HUGE, 0.0, 0.0),
+    "gammainc": (lambda x: special.gammainc(0.5, x), [np.inf, 1e308], 0.0, 0.0),
+    "gammaincc": (lambda x: special.gammaincc(2.0, x), [np.inf, 1e308], 0.0, 0.0),
+    "chdtr": (lambda x: special.chdtr(3.0, x), [np.inf, 1e308], 0.0, 0.0),
+    "gammainc of 1 at 0": (lambda x: special.gammainc(1.0, x), [0.0, 1e-200, 5e-324], 1.0, -1.0),
+    "gammainc of 2 at 0": (lambda x: special.gammainc(2.0, x), [0.0, 1e-200, 5e-324], 0.0, 1.0),
+    "gammainc of 3 at 0": (lambda x: special.gammainc(3.0, x), [0.0, 1e-200], 0.0, 0.0),
+    "gammainc of 1.5 at 0": (lambda x: special.gammainc(1.5, x), [0.0], 0.0, np.inf),
+    "gammainc of 0.5 at 0": (lambda x: special.gammainc(0.5, x), [0.0], np.inf, -np.inf),
+    "chdtr of 4 at 0": (lambda x: special.chdtr(4.0, x), [0.0], 0.0, 0.25),
+    "betainc of 2, 3 at 0": (lambda x: special.betainc(2.0, 3.0, x), [0.0], 0.0, 12.0),
+    "betainc of 2, 3 at 1": (lambda x: special.betainc(2.0, 3.0, x), [1.0], 0.0, 0.0),
+    "betainc of 3, 2 at 1": (lambda x: special.betainc(3.0, 2.0, x), [1.0], 0.0, -12.0),
+    "betainc of 1, 3 at 0": (lambda x: special.betainc(1.0, 3.0, x), [0.0], 3.0, -6.0),
+    "betainc of 3, 1 at 1": (lambda x: special.betainc(3.0, 1.0, x), [1.0], 3.0, 6.0),
+    "betainc of 1, 3 at 1": (lambda x: special.betainc(1.0, 3.0, x), [1.0], 0.0, 0.0),
+    "betainc of 1, 1": (lambda x: special.betainc(1.0, 1.0, x), [0.0, 0.5, 1.0], 1.0, 0.0),
+    "fdtr at 0": (lambda x: special.fdtr(4.0, 2.0, x), [0.0], 0.0, 8.0),
+}
+"""Functions, points at the ends of their ranges, and both derivatives there: limits, by hand."""
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("name", FADING)
+def test_derivatives_at_the_ends_are_limits(name: str, order: int) -> None:
+    f, points, *wanted = FADING[name]
+    x = np.array(points)
+    modes = {1: FIRST, 2: SECOND}[order]
+    for mode, transformation in modes.items():
+        if mode == "taylor" and not np.isfinite([*points, *wanted]).all():
+            continue  # coefficients of lower order are infinite, or the point is
+        found = transformation(f)(x)
+        np.testing.assert_allclose(found, wanted[order - 1], rtol=1e-13, atol=1e-150, err_msg=mode)

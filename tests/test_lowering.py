@@ -144,7 +144,7 @@ NEVER = {
 """Pointwise primitives for which there are no opcodes yet, or only of complex numbers, and what may raise."""
 SPECIAL = {s.primitive for s in samples.special.SAMPLES} - {
     *("erf", "erfc", "gammaln", "psi", "expit", "log_expit", "logit", "xlogy", "xlog1py", "entr", "huber"),
-    *("scipy.exp2", "exp10", "scipy.expm1", "scipy.log1p", "scipy.cbrt", "scipy.round"),
+    *("scipy.exp2", "exp10", "scipy.expm1", "scipy.log1p", "scipy.cbrt", "scipy.round", "gaussian", "student_body"),
 }
 """Functions of SciPy's, of which these have expressions."""
 ROUTINES = {

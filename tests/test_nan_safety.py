@@ -199,6 +199,26 @@ def test_where_sends_nothing_to_the_branch_not_taken() -> None:
     np.testing.assert_array_equal(other, [0.0, 1.0])
 
 
+@pytest.mark.parametrize(
+    "condition", [0, 0.0, False, np.int64(0), np.array(0), np.array([0, 0]), np.zeros(2)], ids=repr
+)
+def test_conditions_that_are_numbers_hide_what_was_not_taken(condition: Any) -> None:
+    def chosen(x: Any, condition: Any = condition) -> Any:
+        large = np.exp(1e4 * x)
+        return np.sum(np.where(condition, large / large, x**2))
+
+    x = np.array([0.0, 4.0])
+    with np.errstate(all="ignore"):
+        for transformation in (wg.grad, lambda f: wg.jit(wg.grad(f)), lambda f: wg.grad(wg.jit(f))):
+            np.testing.assert_array_equal(transformation(chosen)(x), 2 * x)
+            np.testing.assert_array_equal(transformation(chosen)(x, condition), 2 * x)
+        np.testing.assert_array_equal(wg.hessian(chosen)(x), 2 * np.eye(2))
+        leaf = wg.tensor(x, requires_grad=True)
+        chosen(leaf, wg.tensor(condition)).backward()
+    assert leaf.grad is not None
+    np.testing.assert_array_equal(leaf.grad, 2 * x)
+
+
 @together("name", MASKS)
 def test_single_precision_and_scalars_are_as_safe(name: str) -> None:
     f, x, want, _ = MASKS[name]

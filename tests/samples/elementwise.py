@@ -159,6 +159,7 @@ CIRCULAR = [
 DERIVATIVES = [
     *unary(special("arcsin_derivative"), inside),
     *unary(special("arctan_derivative")),
+    sample("faded", lambda f, x: apply(trigonometric.faded, f, x), off_zero(3), off_zero(2, 1)),
     *unary(special("arcsinh_derivative")),
     *unary(special("arccosh_derivative"), above_one),
     *unary(special("arctanh_derivative"), inside),

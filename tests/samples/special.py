@@ -85,6 +85,8 @@ INCOMPLETE = [
     *(of(ufunc, [0.6, 2.2], [1.5, 0.7], [0.3, 0.6]) for ufunc in (sp.betaincinv, sp.betainccinv)),
     *(of(ufunc, [0.6, 2.2], [1.5, 0.7], [0.3, 0.6]) for ufunc in (sp.gdtr, sp.gdtrc, sp.fdtr, sp.fdtrc, sp.fdtri)),
     *(of(ufunc, 2.0, [0.6, 2.2]) for ufunc in (sp.pdtr, sp.pdtrc)),
+    derivative("gaussian", [0.6, -2.2], over=1.0),
+    derivative("student_body", [0.6, 3.2], [0.5, -1.5]),
     derivative("gamma_density", [0.6, 2.2], [0.5, 1.5], power=0),
     derivative("beta_density", [0.6, 2.2], [1.5, 0.7], [0.3, 0.6], power=0),
     derivative("gammainc_by_shape", [0.6, 2.2], [0.5, 1.5], order=1),

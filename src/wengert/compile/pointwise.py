@@ -273,6 +273,22 @@ def huber(delta: Scalar, r: Scalar) -> Scalar:
 # Derivatives that are primitives
 
 
+def faded(f: Scalar, x: Scalar) -> Scalar:
+    """Return f * x, and 0 where f is 0."""
+    return select(f.equals(0), 0, f * x)
+
+
+def gaussian(x: Scalar, *, over: float) -> Scalar:
+    """Return exp(-x^2 / over)."""
+    square = -(x * x)
+    return operate("exp", square if over == 1 else square / over)
+
+
+def student_body(v: Scalar, x: Scalar) -> Scalar:
+    """Return (1 + x^2 / v)^(-(v + 1) / 2)."""
+    return operate("exp", -(v + 1) / 2 * operate("log1p", x * x / v))
+
+
 def arctan_derivative(x: Scalar) -> Scalar:
     """Return 1 / (1 + x^2), without overflow of the square."""
     square = x * x
@@ -351,6 +367,9 @@ EXPRESSIONS: dict[str, Expression] = {
     "logaddexp2": added_exponents("exp2", LN2),
     "arcsin_derivative": lambda x: 1 / operate("sqrt", (1 - x) * (1 + x)),
     "arctan_derivative": arctan_derivative,
+    "faded": faded,
+    "gaussian": gaussian,
+    "student_body": student_body,
     "arcsinh_derivative": arcsinh_derivative,
     "arccosh_derivative": arccosh_derivative,
     "arctanh_derivative": lambda x: 1 / ((1 - x) * (1 + x)),

@@ -55,6 +55,13 @@ def plain_where(condition: Any, x: Any, y: Any) -> Tensor | None:
         return None
 
 
+def as_mask(condition: Any) -> Any:
+    """Return a condition as booleans, of which it is known what they hide (ADR 0006)."""
+    if type(condition) in (bool, int, float, complex):
+        return condition != 0
+    return condition if condition.dtype.kind == "b" else condition != 0
+
+
 @implements(np.where)
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return elements of x where the condition holds and of y elsewhere; see `numpy.where`."""
@@ -63,7 +70,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if type(x) is Tensor and x._trace is None and (found := plain_where(condition, x._value, y)) is not None:
         return found
     operands = (
-        condition if type(condition) is Tensor else operand("where", condition),
+        as_mask(condition if type(condition) is Tensor else operand("where", condition)),
         x if type(x) is Tensor else operand("where", x),
         y if type(y) in TAKEN else operand("where", y),
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.complaints import silence
 from wengert.core.cotangent import has_finite_square
 from wengert.core.declare import elementwise
 from wengert.core.dispatch import apply, at_once
@@ -24,6 +25,22 @@ tanh = elementwise("tanh", np.tanh, d=lambda t, out, _x: t * (1 - out * out))
 # Their inverses: derivatives are primitives whose own are products, of which none cancels, overflows or meets 0 times
 # infinity, so that derivatives of every order are right near 0, at +-1 and for the largest arguments. For complex
 # arguments on a branch cut the sign of a zero part tells the side: x - (-1) keeps it, x + 1 does not (-0.0 + 0.0).
+
+
+def faded_value(f: Any, x: Any) -> Any:
+    """Evaluate f * x, and 0 where f is 0, whatever x is."""
+    with silence():
+        found = f * x
+    return but(found, np.isnan(found) & (f == 0), lambda: 0.0)
+
+
+faded = elementwise(
+    "faded",
+    faded_value,
+    d=(lambda t, _out, _f, x: t * x, lambda t, _out, f, _x: t * f),
+    singular=True,
+)
+"""The product in rules of what has decayed to 0 at infinity, faster than the other factor grew (ADR 0017)."""
 
 
 def arcsin_derivative_value(x: Any) -> Any:
@@ -80,13 +97,22 @@ arcsin_derivative = elementwise(
     "arcsin_derivative", arcsin_derivative_value, d=lambda t, out, x: t * (x * out) * out * out, singular=True
 )
 arctan_derivative = elementwise(
-    "arctan_derivative", arctan_derivative_value, d=lambda t, out, x: t * (-2 * (x * out)) * out, singular=True
+    "arctan_derivative",
+    arctan_derivative_value,
+    d=lambda t, out, x: t * (-2 * at_once(faded, out, x)) * out,
+    singular=True,
 )
 arcsinh_derivative = elementwise(
-    "arcsinh_derivative", arcsinh_derivative_value, d=lambda t, out, x: -(t * (x * out) * out * out), singular=True
+    "arcsinh_derivative",
+    arcsinh_derivative_value,
+    d=lambda t, out, x: -(t * at_once(faded, out, x) * out * out),
+    singular=True,
 )
 arccosh_derivative = elementwise(
-    "arccosh_derivative", arccosh_derivative_value, d=lambda t, out, x: -(t * (x * out) * out * out), singular=True
+    "arccosh_derivative",
+    arccosh_derivative_value,
+    d=lambda t, out, x: -(t * at_once(faded, out, x) * out * out),
+    singular=True,
 )
 arctanh_derivative = elementwise(
     "arctanh_derivative", arctanh_derivative_value, d=lambda t, out, x: t * (2 * (x * out)) * out, singular=True

@@ -7,15 +7,20 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from wengert.core.complaints import silence
+from wengert.core.declare import elementwise
 from wengert.core.dispatch import at_once
+from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import special
 from wengert.primitives.special.incomplete import (
     beta_body,
+    beta_density_at,
     betainc_by_shapes,
     gamma_density_at,
     moved_by_shape,
     shape_slope,
 )
+from wengert.primitives.trigonometric import faded
 
 # Gamma, chi-square and Poisson distributions
 
@@ -55,7 +60,24 @@ special(sp.pdtrc, None, lambda t, _out, k, m: t * gamma_density_at(np.floor(k) +
 
 def student_density(v: Any, x: Any) -> Any:
     """Return the density of Student's distribution."""
-    return np.exp(-(v + 1) / 2 * np.log1p(x * x / v)) / (np.sqrt(v) * sp.beta(0.5, v / 2))
+    return at_once(student_body, v, x) / (np.sqrt(v) * sp.beta(0.5, v / 2))
+
+
+def student_body_value(v: Any, x: Any) -> Any:
+    """Evaluate (1 + x^2 / v)^(-(v + 1) / 2), of the largest x, too."""
+    with silence():
+        return np.exp(-(v + 1) / 2 * np.log1p(x * x / v))
+
+
+student_body: Elementwise = elementwise(
+    "student_body",
+    student_body_value,
+    d=(
+        lambda t, out, v, x: t * at_once(faded, out, (v + 1) * x * x / (v * (v + x * x)) - np.log1p(x * x / v)) / 2,
+        lambda t, out, v, x: t * -(v + 1) * at_once(faded, out, x) / (v + x * x),
+    ),
+    singular=True,
+)
 
 
 def student_slope(v: Any, x: Any) -> Any:
@@ -93,7 +115,10 @@ def f_slopes(m: Any, n: Any, x: Any) -> tuple[Any, Any, Any]:
     z = f_place(m, n, x)
     body = beta_body(m / 2, n / 2, z) / 2
     first, second = (at_once(betainc_by_shapes, m / 2, n / 2, z, i=i, j=1 - i) for i in (1, 0))
-    return body * (first + n / (m + n)), body * (second - m / (m + n)), body * m * n / ((m + n) * x)
+    low = m * x < n
+    near = beta_density_at(m / 2, n / 2, np.where(low, z, 0.5)) * m * n / (n + m * x) ** 2
+    density = np.where(low, near, body * m * n / ((m + n) * x))
+    return body * (first + n / (m + n)), body * (second - m / (m + n)), density
 
 
 special(

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.special as sp
 
+from wengert.core.complaints import silence
 from wengert.core.declare import elementwise
 from wengert.core.dispatch import at_once
 from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import flat, is_complex, several, special
 from wengert.primitives.special.quadrature import LEGENDRE
+from wengert.primitives.trigonometric import faded
 
 __all__ = ["dawsn_derivative", "erfcx_derivative", "normal_density"]
 
@@ -22,9 +24,23 @@ ROOT_HALF_PI = math.sqrt(math.pi / 2)
 ROOT_HALF = math.sqrt(0.5)
 
 
+def gaussian_value(x: Any, *, over: float) -> Any:
+    """Evaluate exp(-x^2 / over), of the largest x, too."""
+    with silence():
+        return np.exp(-(x * x) if over == 1 else -(x * x) / over)
+
+
+gaussian: Elementwise = elementwise(
+    "gaussian",
+    gaussian_value,
+    d=lambda t, out, x, *, over: t * (-2 / over * at_once(faded, out, x)),
+    singular=True,
+)
+
+
 def normal_density(x: Any) -> Any:
     """Return the density of the standard normal distribution."""
-    return np.exp(-(x * x) / 2) / ROOT_TWO_PI
+    return at_once(gaussian, x, over=2.0) / ROOT_TWO_PI
 
 
 # Error functions, and Dawson's integral, which is one of complex numbers
@@ -105,8 +121,8 @@ erfcx_derivative: Elementwise = elementwise(
     d=lambda t, _out, x, *, order: t * at_once(erfcx_derivative, x, order=order + 1),
     singular=True,
 )
-special(sp.erf, lambda t, _out, x: t * (2 / ROOT_PI) * np.exp(-(x * x)))
-special(sp.erfc, lambda t, _out, x: -(t * (2 / ROOT_PI)) * np.exp(-(x * x)))
+special(sp.erf, lambda t, _out, x: t * (2 / ROOT_PI) * at_once(gaussian, x, over=1.0))
+special(sp.erfc, lambda t, _out, x: -(t * (2 / ROOT_PI)) * at_once(gaussian, x, over=1.0))
 special(sp.erfcx, lambda t, _out, x: t * at_once(erfcx_derivative, x, order=1))
 special(sp.erfi, lambda t, _out, x: t * (2 / ROOT_PI) * np.exp(x * x))
 special(sp.erfinv, lambda t, out, _x: t * (ROOT_PI / 2) * np.exp(out * out))
@@ -138,7 +154,7 @@ def hazard_slope(x: Any) -> Any:
 
 
 normal_hazard: Elementwise = elementwise(
-    "normal_hazard", hazard_value, d=lambda t, out, x: t * out * hazard_slope(x), singular=True
+    "normal_hazard", hazard_value, d=lambda t, out, x: t * at_once(faded, out, hazard_slope(x)), singular=True
 )
 special(sp.log_ndtr, lambda t, _out, x: t * at_once(normal_hazard, x))
 special(sp.ndtri, lambda t, out, _x: t * ROOT_TWO_PI * np.exp(out * out / 2))

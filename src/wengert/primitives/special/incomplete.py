@@ -28,10 +28,12 @@ from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import flat, special
 from wengert.primitives.special.gamma import polygamma_difference, polygamma_of
 from wengert.primitives.special.quadrature import TANH_SINH
+from wengert.primitives.trigonometric import faded
 
 __all__ = [
     "beta_body",
     "beta_density",
+    "beta_density_at",
     "betainc_by_shapes",
     "first_shape_slope",
     "gamma_density",
@@ -44,6 +46,7 @@ __all__ = [
 
 LOWEST = 45.0
 """How far the logarithm of an integrand falls to where its integral ends."""
+TINY = 1e-100
 LENGTHS = 2.0 ** np.arange(-30, 40)
 
 
@@ -78,9 +81,10 @@ def gamma_density_value(a: Any, x: Any, *, power: int) -> Any:
     """Evaluate x^power times the density x^(a-1) exp(-x) / gamma(a), near its peak as accurately as elsewhere."""
     dtype, (a, x) = flat(a, x)
     found = np.sqrt(a / (2 * np.pi)) * np.exp(a * log_rest(x / a, (x - a) / a) - stirling_rest(a))
-    at_zero = np.where(a < 1, np.inf, np.where(a == 1, 1.0, np.where(a > 1, 0.0, np.nan)))
-    found = found if power else np.where(x == 0, at_zero, found / x)
-    return np.where(np.isinf(x), 0.0, found)[..., 0].astype(dtype)[()]
+    if power != 1:
+        low = (x >= 0) & (x < TINY)  # where exp(-x) is 1, and x times the density may be 0
+        found = np.where(low, np.where(low, x, 1.0) ** (a - 1 + power) * sp.rgamma(a), found / x ** (1.0 - power))
+    return np.where(np.isinf(x / a), 0.0, found)[..., 0].astype(dtype)[()]
 
 
 def beta_density_value(a: Any, b: Any, x: Any, *, power: int) -> Any:
@@ -91,11 +95,29 @@ def beta_density_value(a: Any, b: Any, x: Any, *, power: int) -> Any:
     exponent = a * log_rest(x * (1 + b / a), distance / a) + b * log_rest(y * (1 + a / b), -distance / b)
     exponent = exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b)
     found = np.sqrt(a / (2 * np.pi)) * np.sqrt(b / (a + b)) * np.exp(exponent)
-    if not power:
-        left = np.where(a < 1, np.inf, np.where(a == 1, b, 0.0))
-        right = np.where(b < 1, np.inf, np.where(b == 1, a, 0.0))
-        found = np.where(x == 0, left, np.where(y == 0, right, found / (x * y)))
+    if power != 1:
+        left, right = (end_of_beta(a, b, power), end_of_beta(b, a, power))
+        found = np.where(x == 0, left, np.where(y == 0, right, found / (x * y) ** (1.0 - power)))
     return np.where((x < 0) | (y < 0), np.nan, found)[..., 0].astype(dtype)[()]
+
+
+def end_of_beta(a: Any, b: Any, power: int) -> Any:
+    """Return x^power times the beta density at x = 0: 0 to a power, over the beta function B(a, b)."""
+    return np.where(a - 1 + power == 0, 1 / sp.beta(a, b), 0.0 ** (a - 1 + power))
+
+
+def gamma_slope(out: Any, a: Any, x: Any, power: int) -> Any:
+    """Return the derivative of x^power times the gamma density by x, at 0 and infinity, too."""
+    order = a - 1 + power
+    return np.where(order == 0, -out, at_once(faded, at_once(gamma_density, a, x, power=power - 1), order - x))
+
+
+def beta_slope(out: Any, a: Any, b: Any, x: Any, power: int) -> Any:
+    """Return the derivative of (x (1 - x))^power times the beta density by x, at 0 and 1, too."""
+    first, second = a - 1 + power, b - 1 + power
+    inner = at_once(faded, at_once(beta_density, a, b, x, power=power - 1), first * (1 - x) - second * x)
+    ends = np.where((first == 0) & (x == 0), -second * out / (1 - x), inner)
+    return np.where((second == 0) & (x == 1), first * out / x, ends)
 
 
 def gamma_score(a: Any, x: Any) -> Any:
@@ -128,7 +150,7 @@ gamma_density: Elementwise = elementwise(
     gamma_density_value,
     d=(
         lambda t, out, a, x, *, power: t * out * gamma_score(a, x),
-        lambda t, out, a, x, *, power: t * out * (a - 1 + power - x) / x,
+        lambda t, out, a, x, *, power: t * gamma_slope(out, a, x, power),
     ),
     singular=True,
 )
@@ -138,7 +160,7 @@ beta_density: Elementwise = elementwise(
     d=(
         lambda t, out, a, b, x, *, power: t * out * first_score(a, b, x),
         lambda t, out, a, b, x, *, power: t * out * second_score(a, b, x),
-        lambda t, out, a, b, x, *, power: t * out * ((a - 1 + power) / x - (b - 1 + power) / (1 - x)),
+        lambda t, out, a, b, x, *, power: t * beta_slope(out, a, b, x, power),
     ),
     singular=True,
 )
