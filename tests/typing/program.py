@@ -226,6 +226,22 @@ def cubed(x: Tensor) -> Any:
     return Cube.apply(x)
 
 
+# Loops
+
+
+def orbit(state: tuple[Array, Array], kick: float) -> tuple[tuple[Array, Array], Array]:
+    place, speed = state
+    speed = speed - 0.1 * place + kick
+    return (place + 0.1 * speed, speed), place
+
+
+def followed(kicks: Array) -> Array:
+    last, path = wg.scan(orbit, (np.ones(2), np.zeros(2)), kicks)
+    assert_type(last, tuple[Array, Array])
+    found: Array = path[-1] + last[0]
+    return found
+
+
 # Functions without annotations
 
 
@@ -243,7 +259,7 @@ def main() -> None:
     print(trained(parameters, np.eye(4), y)["w2"], softened(Spring(x, 1.0), y).stiffness)
     print(distances(np.eye(4), x), wg.elementwise_grad(block)(x), Model(np.eye(4)).sensitivity(x))
     print(fitted(wg.tensor(np.eye(2)), wg.tensor([1.0, 2.0])), tape_gradient(wg.tensor(x)), anything(x))
-    print(cubed(wg.tensor(x)))
+    print(cubed(wg.tensor(x)), followed(x))
     print(optim.minimize(loss, x, args=(y,)).fun)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from wengert.errors import ShapeError, UsageError, describe
 
 __all__ = ["scan"]
 
+C = TypeVar("C")
+"""What is carried: by what the function gives, as a first value made in place has a narrower type for checkers."""
 Function = Callable[..., Any]
 
 
@@ -55,8 +57,13 @@ class Step:
 
 
 def scan(
-    f: Function, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int | bool = 1
-) -> tuple[Any, Any]:
+    f: Callable[[Any, Any], tuple[C, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+) -> tuple[C, Any]:
     """Apply a function to a carried value and each element of arrays in turn, and stack what it leaves behind.
 
     Args:
