@@ -17,7 +17,7 @@ from wengert.core.labels import Labels, labelled
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.routine import Routine
 from wengert.errors import GraphError, ShapeError, UsageError
-from wengert.extend import apply, linear
+from wengert.extend import Contraction, apply, linear, multilinear
 from wengert.graph import load, save, trace
 
 WITHOUT = frozenset(
@@ -263,3 +263,14 @@ def test_records_are_compared_by_content_stay_as_they_are_and_say_which_fields_t
     for values, named in (((), {}), ((1, 2), {}), ((1,), {"combine": 2}), ((), {"other": 1})):
         with pytest.raises(UsageError, match=r"^Scan: .*; the fields combine are needed. Give each of them once"):
             kind(*values, **named)
+
+
+def test_contractions_are_written_as_for_einsum() -> None:
+    form = multilinear("tests.form", lambda a, x, b: np.einsum("ij,j,i->i", a, x, b), form=Contraction("ij,j,i->i"))
+    a, x, b = np.arange(6.0).reshape(2, 3), np.ones(3), np.array([2.0, 3.0])
+    slopes = wg.jacobian(lambda *xs: apply(form, *xs), (0, 1, 2))(a, x, b)
+    wanted = wg.jacobian(lambda a, x, b: (a @ x) * b, (0, 1, 2))(a, x, b)
+    for found, exact in zip(slopes, wanted, strict=True):
+        assert np.array_equal(found, exact)
+    lanes = wg.vmap(lambda x: apply(form, a, x, b))(np.eye(3))
+    assert np.array_equal(lanes, (a * b[:, None]).T)

@@ -230,6 +230,8 @@ def test_functions_of_several_trees() -> None:
         (lambda: tree.register(dict), UsageError, "tree.register: dict, which is a container already"),
         (lambda: tree.register(Line), UsageError, "tree.register: Line, which is a container already"),
         (lambda: tree.register(3), UsageError, "tree.register: 3; a class, and both functions or none"),
+        (lambda: tree.register(Colour, static="name"), UsageError, "static='name'; a list of names .* Write ..name"),
+        (lambda: tree.register(Colour, max, min, static=["a"]), UsageError, "take_apart beside static attributes"),
         (
             lambda: tree.register(Colour, take_apart=max),
             UsageError,
@@ -309,6 +311,38 @@ SEQUENCES = st.recursive(
     lambda inside: st.lists(inside, max_size=FEW + 2) | st.lists(inside, max_size=3).map(tuple),
     max_leaves=20,
 )
+
+
+@tree.register(static=["bend", "name"])
+class Bent:
+    def __init__(self, weight: Any, bend: Any = np.tanh) -> None:
+        self.weight, self.bend, self.name = weight, bend, "bent"
+
+    def __call__(self, x: Any) -> Any:
+        return np.sum(self.bend(self.weight * x))
+
+
+def test_attributes_of_registered_classes_may_be_static() -> None:
+    layer, x = Bent(np.zeros(2)), np.array([1.0, 2.0])
+    calls = wg.jit(wg.grad(lambda layer, x: layer(x)))
+    for gradient in (wg.grad(lambda layer, x: layer(x))(layer, x), calls(layer, x), pickle.loads(pickle.dumps(layer))):
+        assert (gradient.name, gradient.bend) == ("bent", np.tanh)
+    assert np.array_equal(calls(layer, x).weight, x)
+    assert np.array_equal(calls(Bent(np.zeros(2), np.cosh), x).weight, [0.0, 0.0])
+    assert calls.trace_count == 2
+    assert len(tree.leaves(layer)) == 1
+    layer.name = ["changes"]  # type: ignore[assignment]  # that is the mistake
+    with pytest.raises(UsageError, match=r"Bent\.name, which is static, is of type list"):
+        tree.leaves(layer)
+
+
+def test_classes_are_registered_by_position_as_elsewhere() -> None:
+    class Scaled:
+        def __init__(self, value: Any, unit: str) -> None:
+            self.value, self.unit = value, unit
+
+    tree.register(Scaled, lambda s: ((s.value,), s.unit), lambda unit, children: Scaled(children[0], unit))
+    assert wg.grad(lambda s: s.value**2)(Scaled(3.0, "m")).value == 6.0
 
 
 @given(SEQUENCES)

@@ -11,7 +11,7 @@ import enum
 import functools
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -222,19 +222,25 @@ def is_traced(value: Any) -> bool:
     return getattr(value, "_trace", None) is not None
 
 
-def register_attributes(kind: type[Any]) -> None:
-    """Let the attributes of instances of a class be children, in the order of their names."""
+def register_attributes(kind: type[Any], static: Collection[str] = ()) -> None:
+    """Let the attributes of instances of a class be children, in the order of their names, but for static ones."""
 
-    def take_apart(instance: Any) -> tuple[list[Any], tuple[str, ...]]:
-        names = tuple(sorted(vars(instance)))
-        return [vars(instance)[name] for name in names], names
+    def names_of(instance: Any) -> list[str]:
+        return sorted(vars(instance).keys() - static)
 
-    def put_together(names: tuple[str, ...], children: Iterable[Any]) -> Any:
+    def take_apart(instance: Any) -> tuple[list[Any], tuple[tuple[str, ...], tuple[Any, ...]]]:
+        names, settings = names_of(instance), sorted(vars(instance).keys() & static)
+        fixed = tuple([vars(instance)[name] for name in settings])
+        require_hashable(kind, settings, fixed)
+        return [vars(instance)[name] for name in names], ((*names, *settings), fixed)
+
+    def put_together(rest: tuple[tuple[str, ...], tuple[Any, ...]], children: Iterable[Any]) -> Any:
         instance = object.__new__(kind)
-        vars(instance).update(zip(names, children, strict=True))
+        names, fixed = rest
+        vars(instance).update(zip(names, (*children, *fixed), strict=True))
         return instance
 
-    register(kind, take_apart, put_together, lambda instance: sorted(vars(instance)), "GetAttrEntry")
+    register(kind, take_apart, put_together, names_of, "GetAttrEntry")
 
 
 def require_hashable(kind: type[Any], names: Iterable[str], values: Iterable[Any]) -> None:

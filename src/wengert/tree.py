@@ -285,9 +285,10 @@ def required(name: str, leaf: Any) -> Any:
 
 def register(
     kind: Kind | None = None,
-    *,
     take_apart: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
     put_together: Callable[[Any, Sequence[Any]], Any] | None = None,
+    *,
+    static: Sequence[str] = (),
 ) -> Any:
     """Let instances of a class be containers; to be called, or written above the class.
 
@@ -298,12 +299,14 @@ def register(
         kind: the class.
         take_apart: takes an instance; returns its children, and static data that compare and hash.
         put_together: takes static data and children; returns an instance.
+        static: the names of attributes that are no children, such as a name or a function; they compare and hash.
 
     Returns:
         The class.
 
     Raises:
-        UsageError: `kind` is no class, is a container already, or only one of the functions is given.
+        UsageError: `kind` is no class, is a container already, or only one of the functions is given, or these and
+            static attributes.
 
     >>> import wengert as wg
     >>> @wg.tree.register
@@ -313,9 +316,29 @@ def register(
     >>> gradient = wg.grad(lambda line, x: line.slope * x + line.offset)(Line(2.0, 1.0), 5.0)
     >>> gradient.slope, gradient.offset
     (5.0, 1.0)
+    >>> import numpy as np
+    >>> @wg.tree.register(static=["bend"])
+    ... class Layer:
+    ...     def __init__(self, weight, bend):
+    ...         self.weight, self.bend = weight, bend
+    >>> wg.grad(lambda layer, x: layer.bend(layer.weight * x))(Layer(0.0, np.tanh), 3.0).weight
+    3.0
     """
     if kind is None:
-        return lambda found: register(found, take_apart=take_apart, put_together=put_together)
+        return lambda found: register(found, take_apart, put_together, static=static)
+    if isinstance(static, str):
+        raise UsageError(
+            describe("tree.register", f"static={static!r}", "a list of names is needed", f"Write [{static!r}]")
+        )
+    if take_apart is not None and static:
+        raise UsageError(
+            describe(
+                "tree.register",
+                "take_apart beside static attributes",
+                "one of them is needed",
+                "Let take_apart return what is static as its second result",
+            )
+        )
     if not isinstance(kind, type) or (take_apart is None) != (put_together is None):
         raise UsageError(
             describe(
@@ -344,7 +367,7 @@ def register(
             )
         )
     if take_apart is None or put_together is None:
-        _tree.register_attributes(kind)
+        _tree.register_attributes(kind, frozenset(static))
     else:
         _tree.register(kind, take_apart, lambda data, children: put_together(data, list(children)))
     return kind

@@ -20,7 +20,7 @@ from wengert.core.form import (
     Steps,
     stepwise,
 )
-from wengert.core.labels import Labels
+from wengert.core.labels import Labels, labelled
 from wengert.core.primitive import PRIMITIVES, Primitive
 
 __all__ = ["Contraction"]
@@ -30,27 +30,29 @@ class Contraction(Form):
     """Sums of products by labels, which NumPy evaluates in its own way; lanes and cotangents are `contract`.
 
     Attributes:
-        labels: `labels(*shapes, **params)`: the record for operands of these shapes; a ValueError if they do not fit.
-            Without it the record is the parameter `labels`.
+        labels: as for `numpy.einsum`, "ij,jk->ik"; or a function `labels(*shapes, **params)`, the record for operands
+            of these shapes; a ValueError if they do not fit. Without it the record is the parameter `labels`.
         matrices: whether two operands with two axes each are multiplied as matrices. Their cotangents are such
             products, too: a small one takes 1 us so, and 4 by labels.
         stacked: whether the evaluation takes stacks of such matrices.
 
     >>> from wengert.core.dispatch import apply
     >>> from wengert.core.declare import multilinear
-    >>> from wengert.core.labels import labelled
     >>> import wengert as wg
-    >>> area = multilinear("example.area", np.outer, form=Contraction(lambda x, y: labelled((x, y), "ij", "ij")))
+    >>> area = multilinear("example.area", np.outer, form=Contraction("i,j->ij"))
     >>> wg.grad(lambda x, y: np.sum(apply(area, x, y)))(np.ones(2), np.ones(3))
     array([3., 3.])
     """
 
-    labels: Callable[..., Labels] | None = None
+    labels: Callable[..., Labels] | str | None = None
     matrices: bool = False
     stacked: bool = False
 
     def record(self, shapes: Sequence[Shape], params: Params) -> Labels:
         """Return the record for operands of these shapes."""
+        if isinstance(self.labels, str):
+            operands, _, result = self.labels.partition("->")
+            return labelled(shapes, operands.split(","), result)
         if self.labels is not None:
             return self.labels(*shapes, **params)
         labels: Labels = params["labels"]
