@@ -96,10 +96,10 @@ class Reference:
 
     def derivatives(self, entry: Entry, namespaces: dict[str, Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Return the function that computes all that is recorded of an entry, and the arguments it is recorded for."""
-        hvp = self.oracles.hvp(entry)
+        run, has_hvp = self.tools.run, self.oracles.hvp(entry) is not None  # not `self`: tracing looks at all it holds
 
         def called(x: Any) -> Any:
-            return self.tools.run(entry, x, namespaces)
+            return run(entry, x, namespaces)
 
         def gradient(x: Any, cts: Any) -> Any:
             return wg.vjp(called, x)[1](list(cts))[0]
@@ -107,7 +107,7 @@ class Reference:
         def computed(x: Any, cts: Any, tangents: Any) -> Any:
             outputs, pullback = wg.vjp(called, x)
             _, pushed = wg.jvp(called, (x,), (tangents,))
-            curved = None if hvp is None else wg.vjp(lambda v: gradient(v, cts), x)[1](tangents)[0]
+            curved = wg.vjp(lambda v: gradient(v, cts), x)[1](tangents)[0] if has_hvp else None
             return outputs, pushed, pullback(list(cts))[0], curved
 
         return computed, (self.oracles.inputs(entry), self.oracles.cotangents(entry), self.oracles.tangents(entry))
