@@ -1,5 +1,7 @@
 """Values that are assigned to parts: what does not fit is an error as in NumPy, in lanes and while tracing too."""
 
+import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 
 import wengert as wg
 from tests.cases import together
+from wengert import _config
 
 X = np.array([[0.5, 2.0, 1.0], [3.0, 0.1, 0.2]])
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -185,3 +188,63 @@ def test_numpys_complex_numbers_lose_their_imaginary_part_with_a_warning() -> No
     with pytest.warns(np.exceptions.ComplexWarning):
         found, _ = put(slice(1), np.array([5 + 1j]))(wg.tensor(X[0]))
     assert found[0].item() == 5.0
+
+
+# Numbers for which whole ones have no room
+
+
+def changed(write: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a program that writes to a copy of an array."""
+
+    def program(y: Any, n: Any) -> Any:
+        copy = y.copy()
+        write(copy, n)
+        return copy
+
+    return program
+
+
+NARROW: dict[str, Callable[[Any, Any], Any]] = {
+    "element": changed(lambda y, n: operator.setitem(y, 0, n)),
+    "slice": changed(lambda y, n: operator.setitem(y, slice(None), n)),
+    "mask": changed(lambda y, n: operator.setitem(y, y > 0, n)),
+    "fill": changed(lambda y, n: y.fill(n)),
+    "put": changed(lambda y, n: np.put(y, [0, 1], n)),
+    "copyto": changed(lambda y, n: np.copyto(y, n)),
+    "copyto in any case": changed(lambda y, n: np.copyto(y, n, casting="unsafe")),
+    "full": lambda y, n: (wg.numpy if type(y) is wg.Tensor else np).full(3, n, y.dtype),
+    "array": lambda y, n: (wg.numpy if type(y) is wg.Tensor else np).array(n, y.dtype),
+    "array of a list": lambda y, n: (wg.numpy if type(y) is wg.Tensor else np).array([[n, 1]], y.dtype),
+    "full_like": lambda y, n: np.full_like(y, n),
+    "insert": lambda y, n: np.insert(y, 1, n),
+    "pad": lambda y, n: np.pad(y, 1, constant_values=n),
+    "where": lambda y, n: np.where(y > 0, y, n),
+    "choices": lambda y, n: np.select([y > 0], [y], n),
+    "numbered choices": lambda y, n: np.choose([1, 0, 1], [y, n]),
+    "dtype of a ufunc": lambda y, n: np.add(y, n, dtype=y.dtype),
+}
+
+
+def taken(program: Callable[[Any, Any], Any], y: Any, n: Any) -> Any:
+    """Return what a program gives, or whether it raises."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of what NumPy converts to anything
+            found = np.asarray(program(y, n))
+    except (TypeError, OverflowError, ValueError):
+        return "raises"
+    return found.dtype, repr(found.tolist())
+
+
+@pytest.mark.parametrize("natively", [False, True])
+@together("name", NARROW)
+def test_numbers_that_whole_ones_have_no_room_for_are_taken_or_refused_as_by_numpy(name, natively, monkeypatch):
+    monkeypatch.setattr(_config, "NATIVE", natively)
+    monkeypatch.setattr(_config, "AT_ONCE", natively)
+    program = NARROW[name]
+    for dtype in (np.int8, np.uint8, np.int64, np.uint64):
+        y = np.array([1, 0, 1], dtype)
+        for n in (5, True, 300, -1, 2.5, 1e30 if dtype != np.uint64 else 3.5, np.nan if dtype != np.uint64 else 1.5):
+            want = taken(program, y, n)
+            assert taken(lambda y, n: program(wg.tensor(y), n), y, n) == want, (dtype, n)
+            assert taken(wg.jit(program), y, n) == want, (dtype, n)

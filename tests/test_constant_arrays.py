@@ -11,6 +11,9 @@ import wengert as wg
 from tests.samples import SAMPLES
 from tests.samples.base import Fixed, Sample
 from tests.samples.calls import float_leaves, random_like
+from wengert.control import heap
+
+LARGE = np.linspace(0.0, 1.0, 70_000)
 
 
 def filled(argument: Any, constants: Iterator[Any], differentiated: Any) -> Any:
@@ -164,3 +167,26 @@ def test_views_that_graphs_return_are_as_they_were(make: Callable[[], Any]) -> N
     np.testing.assert_array_equal(returned(1.0)[0], [1.0, 2.0])
     np.testing.assert_array_equal(chosen(1.0), [1.0, 2.0])
     assert read(1.0) == 2.0
+
+
+def test_long_arrays_of_one_number_are_one_in_memory() -> None:
+    """As the cotangents of a sum are; what is computed of them has the bits and the order that NumPy's has."""
+    x = np.linspace(0.5, 1.5, 70_000)
+
+    def f(x: Any) -> Any:
+        return np.sum(np.log(x) - np.sin(x))
+
+    graph = wg.graph.trace(wg.grad(f))(x)
+    literals = [y for e in graph.equations for y in e.inputs if isinstance(y, np.ndarray)]
+    assert all(not any(y.strides) for y in literals)
+    assert graph(x)[0].tobytes() == wg.grad(f)(x).tobytes()
+    ones = np.ones((300, 300))
+    for y in (np.full((300, 300), 2.0), np.full((300, 300), 2.0).T):
+        assert wg.jit(lambda y: y * ones)(y).strides == (y * ones).strides
+
+
+def test_arrays_from_outside_are_summed_up_once_before_and_once_after_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
+    summed: list[int] = []
+    monkeypatch.setattr(heap, "checksum", lambda array: summed.append(array.size) or 0)
+    wg.jit(lambda x: np.sum(LARGE * x))(2.0)
+    assert summed == [LARGE.size] * 2

@@ -253,9 +253,9 @@ for number in range(processes):
             os._exit(1)
         os._exit(0)
     children.append(child)
-codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-using.set()
+using.set()                      # so that the children have the processors
 thread.join()
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 print(codes)
 """
 
@@ -269,6 +269,6 @@ def test_forked_processes_compile_into_one_cache_while_a_thread_computes(tmp_pat
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,  # a process that hangs; on a busy machine, of which it once took 120, it needs 10 of its own
     )
     assert (done.returncode, done.stdout.strip()) == (0, str([0] * processes)), done.stdout + done.stderr

@@ -134,6 +134,7 @@ NEVER = {
         "bitwise_count",
         "ravel_multi_index",
         "whole",
+        "fitted",
         "laid_as",
         "random_units",
         "random_normals",

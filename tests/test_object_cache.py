@@ -246,9 +246,15 @@ def test_eight_processes_at_once(tmp_path: Path) -> None:
 def test_the_folder_can_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_config, "CACHE", str(tmp_path))
     assert default_folder() == str(tmp_path)
-    for nothing in ("", "0"):
+    for nothing in ("", "0", "off", "OFF", "no", "false"):
         monkeypatch.setattr(_config, "CACHE", nothing)
         assert default_folder() is None
+    monkeypatch.setattr(_config, "CACHE", "./off")
+    assert default_folder() == os.path.abspath("off")
+    monkeypatch.setattr(_config, "CACHE", None)
+    usual = default_folder()
+    monkeypatch.setattr(_config, "CACHE", "on")
+    assert default_folder() == usual
     found = ObjectCache(None)
     found.put("a", b"first")
     assert found.get("a") is None

@@ -25,6 +25,7 @@ OPERATORS = (
     *(operator.lt, operator.ge, operator.eq, operator.ne),
 )
 FUNCTIONS = (np.add, np.multiply, np.divide, np.power, np.maximum, np.arctan2, np.hypot, np.less, np.logaddexp)
+OF_ONE = (np.negative, np.positive, np.absolute, np.invert, np.sign, np.floor, np.isnan, np.logical_not)
 DTYPES = ("f2", "f4", "f8", "i1", "i4", "i8", "u1", "?", "c8", "c16")
 NUMBERS = (2.0, 3, True, 2j)
 
@@ -69,6 +70,21 @@ def test_operators_between_python_numbers_give_one_and_functions_do_not(compute)
             assert same(plain, outcome(wg.jit(compute), x, y)), (x, y)
             mixed = lambda x, y: compute(x, y) * probe
             assert same(outcome(mixed, x, y), outcome(wg.jit(mixed), x, y)), (x, y)
+
+
+@together("compute", [operator.neg, operator.pos, operator.abs, operator.invert, *OF_ONE])
+def test_operators_of_a_python_number_give_one_and_functions_do_not(compute):
+    for x in (2.5, 3, True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of `~True`
+            assert same(outcome(compute, x), outcome(wg.jit(compute), x)), x
+
+
+def test_squares_of_truths_have_the_dtype_that_arrays_of_them_give():
+    for truths in (np.array([True, False]), np.array([[True], [False]]).T, np.True_, np.array([True, False])[::-1]):
+        for power in (1, 2, 3):
+            compute = lambda x, power=power: x**power
+            assert same(outcome(compute, truths), outcome(wg.jit(compute), truths)), (truths, power)
 
 
 ARRAY = np.array([1.0, 2.0], "f4")

@@ -479,6 +479,15 @@ def test_the_number_of_threads_can_be_set(monkeypatch: pytest.MonkeyPatch) -> No
     assert _config.thread_count() == 4
 
 
+def test_switches_are_words_for_on_and_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    for word, wanted in {"1": True, "On": True, "0": False, "off": False, "NO": False, "": None}.items():
+        monkeypatch.setenv("WENGERT_NATIVE", word)
+        assert _config.switch("WENGERT_NATIVE") is wanted
+    monkeypatch.setenv("WENGERT_NATIVE", "never")
+    with pytest.raises(UsageError, match=r"^WENGERT_NATIVE: 'never'; 1 or 0 is needed\. Set one of the two"):
+        _config.switch("WENGERT_NATIVE")
+
+
 @pytest.mark.parametrize("given", [0, -1, 2.0, True, "2", None])
 def test_set_num_threads_needs_a_positive_number(given: Any) -> None:
     with pytest.raises(UsageError) as caught:

@@ -7,7 +7,7 @@ processes side by side. `WENGERT_CACHE` is the folder in which machine code is k
 Jitted functions are compiled to native code as far as kernels can compute them, as soon as that is worth it:
 `WENGERT_NATIVE=1` compiles each at its first call, `WENGERT_NATIVE=0` none. `WENGERT_OWN_FUNCTIONS=1` lets eager
 operations on large arrays use the functions of native code where these are faster than NumPy's, whose last bits they do
-not have.
+not have. Switches are `1`, `on`, `yes` or `true`, and `0`, `off`, `no` or `false`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,29 @@ import os
 
 from wengert.errors import UsageError, describe
 
-__all__ = ["AT_ONCE", "CACHE", "DEBUG", "LOGGED", "NATIVE", "OWN_FUNCTIONS", "THREADS"]
+__all__ = ["AT_ONCE", "CACHE", "DEBUG", "LOGGED", "NATIVE", "OWN_FUNCTIONS", "SETTINGS", "THREADS", "switch"]
 
 MOST_THREADS = 16  # memory feeds no more than this
+SETTINGS = {**dict.fromkeys(("1", "on", "yes", "true"), True), **dict.fromkeys(("0", "off", "no", "false"), False)}
 
-DEBUG = os.environ.get("WENGERT_DEBUG", "0") not in ("", "0")
+
+def switch(name: str) -> bool | None:
+    """Return what a variable of the environment switches; None if it is not there, or empty.
+
+    Raises:
+        UsageError: it is none of the words for on and off.
+    """
+    told = os.environ.get(name, "")
+    if told and told.lower() not in SETTINGS:
+        raise UsageError(describe(name, repr(told), "1 or 0 is needed", "Set one of the two, or take it away"))
+    return SETTINGS.get(told.lower())
+
+
+DEBUG = switch("WENGERT_DEBUG") is True
 CACHE = os.environ.get("WENGERT_CACHE")
-NATIVE = os.environ.get("WENGERT_NATIVE") != "0"
-AT_ONCE = os.environ.get("WENGERT_NATIVE") == "1"
-OWN_FUNCTIONS = os.environ.get("WENGERT_OWN_FUNCTIONS", "0") not in ("", "0")
+NATIVE = switch("WENGERT_NATIVE") is not False
+AT_ONCE = switch("WENGERT_NATIVE") is True
+OWN_FUNCTIONS = switch("WENGERT_OWN_FUNCTIONS") is True
 LOGGED = frozenset(topic.strip() for topic in os.environ.get("WENGERT_LOG", "").split(",")) - {""}
 
 

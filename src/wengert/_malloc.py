@@ -8,9 +8,10 @@ cache, took a quarter less time. Off with WENGERT_MALLOC=0.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
+
+from wengert._config import switch
 
 __all__ = ["tune"]
 
@@ -28,7 +29,7 @@ def tune() -> bool:
     Returns:
         Whether the thresholds were changed.
     """
-    if os.environ.get("WENGERT_MALLOC") == "0" or not sys.platform.startswith("linux"):
+    if switch("WENGERT_MALLOC") is False or not sys.platform.startswith("linux"):
         return False
     import ctypes
 

@@ -28,6 +28,7 @@ SAMPLES = [
     sample("angle", np.angle, spaced(4)),
     sample("real", lambda x: np.real_if_close(x + 0j), normal(3)),
     sample("real", np.real_if_close, COMPLEX),
+    sample("fitted", lambda x: apply(conversion.fitted, x, dtype=np.dtype(np.int8)), spaced(5), order=0),
     sample("whole", lambda x: apply(conversion.whole, x), spaced(5), order=0),
     sample("round", np.round, spaced(5)),
     sample("round", lambda x: np.round(x, 1), spaced(5) + 0.02),

@@ -57,7 +57,7 @@ picture of those it got wrong.
 """
 
 CACHE = """Tell how much machine code is kept on disk and where, or remove it. Later processes find there what was
-compiled once. WENGERT_CACHE=folder keeps it elsewhere, WENGERT_CACHE=0 keeps none.
+compiled once. WENGERT_CACHE=folder keeps it elsewhere, WENGERT_CACHE=off keeps none.
 """
 
 PROFILE = """Run a function of a module, compiled, and tell how long each of its kernels takes, how fast that is, and

@@ -274,6 +274,8 @@ def assign(call: Call) -> Found:
     shapes = call.shapes[0], call.shapes[1]
     if add and call.out.dtype.kind == "b":
         return Refused("sums of bools")
+    if not add and not call.has_room(1, call.out.dtype):
+        return Refused("a number for which whole ones may have no room")
     if any(primitive.name in ("real", "imag") for primitive, _ in path):
         return Refused("writes to parts of complex numbers")
     if arrays is None:

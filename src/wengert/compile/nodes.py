@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from wengert.compile.index_maps import Index, IndexMap, compose, identity_map
+from wengert.core.order import is_uniform
 from wengert.kernel.opcodes import OPCODES
 
 __all__ = ["BOOL", "LONG", "Access", "Box", "Node", "Nodes", "through_memory"]
@@ -25,7 +26,6 @@ Box = tuple[tuple[int, int], ...]
 Kind = Literal["buffer", "constant", "index", "point", "reduce", "scan", "choice", "pieces", "row", "gather", "scatter"]
 LONGEST_PATH = 4000
 """Processor cycles of what one stage computes one after the other, so that none has thousands of operations."""
-MANY = 64
 MOST_COMPARED = 1 << 12
 """Bytes of arrays of constants up to which equal ones are found to be one."""
 BOOL, LONG = np.dtype(bool), np.dtype(np.int64)
@@ -226,15 +226,6 @@ class Nodes:
     def row(self, x: Access, shape: Shape) -> Node:
         """Return an array of some shape as one row of elements, in memory."""
         return self.make("row", "", (math.prod(shape),), x.node.dtype, [self.memory(x, shape)])
-
-
-def is_uniform(value: np.ndarray[Any, Any]) -> bool:
-    """Tell whether all elements of an array, which has some, are the same number."""
-    row = value.reshape(-1)
-    for part in (row[:MANY], row):  # most differ soon
-        if not (part == row[0]).all() or (row[0] == 0 and value.dtype.kind == "f" and np.signbit(part).any()):
-            return False
-    return True
 
 
 def is_power_of_two(value: float, dtype: DType) -> bool:

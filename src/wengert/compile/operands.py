@@ -11,7 +11,7 @@ import numpy as np
 from wengert.compile.index_maps import broadcast_map
 from wengert.compile.nodes import Access, Nodes, Shape
 from wengert.compile.scalars import Scalar, convert
-from wengert.core.aval import Aval
+from wengert.core.aval import Aval, aval_of
 from wengert.core.graph import Variable
 from wengert.core.primitive import Primitive
 
@@ -74,6 +74,16 @@ class Call:
     def converted(self, i: int, dtype: DType) -> Access:
         """Return an operand, in its own shape, as values of a dtype."""
         return self.scalar(i, dtype, self.shapes[i]).access
+
+    def has_room(self, i: int, dtype: DType) -> bool:
+        """Tell whether an operand is no number that NumPy might refuse for want of room among whole ones of a dtype."""
+        x = self.operands[i]
+        if dtype.kind not in "iu" or self.shapes[i]:
+            return True
+        if type(x) is Variable:
+            return np.can_cast(x.dtype, dtype)
+        room = np.iinfo(dtype)
+        return aval_of(x).dtype.kind in "biu" and bool(room.min <= x <= room.max)
 
     def literals(self, start: int) -> list[Any] | None:
         """Return the operands from one on as arrays; None if one of them is not known."""

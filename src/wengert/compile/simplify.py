@@ -25,7 +25,7 @@ from wengert.core.evaluation import evaluated
 from wengert.core.form import is_elementwise
 from wengert.core.graph import Equation, Graph, Variable, literal
 from wengert.core.identity import registered_name
-from wengert.core.order import lie_alike
+from wengert.core.order import is_uniform, lie_alike
 from wengert.primitives.conversion import astype
 from wengert.primitives.elementwise import negative
 from wengert.primitives.shapes import broadcast_to
@@ -129,21 +129,12 @@ def holds(value: Any, number: float) -> bool:
     """Tell whether a value is a literal whose elements all are a number, with its sign if that is 0."""
     if type(value) is Variable or (type(value) in NUMBERS and value != number) or not np.size(value):
         return False
-    value = value.flat[0] if is_repeated(value) else value
+    first = np.asarray(value).flat[0]
+    if first != number:  # as in most arrays
+        return False
+    value = first if is_repeated(value) else value
     equal = np.all(np.equal(value, number))
     return bool(equal and (number != 0 or np.all(np.signbit(value) == np.signbit(number))))
-
-
-def is_uniform(value: Any) -> bool:
-    """Tell whether all elements of a literal array have the same bits."""
-    if not value.size:
-        return False
-    if is_repeated(value):
-        return True
-    first = value.flat[0].tobytes()
-    if value.size > LARGEST_FOLDED or value.flat[value.size // 2].tobytes() != first:
-        return False
-    return bool(value.tobytes() == first * value.size)
 
 
 def has_no_zero(value: Any) -> bool:
@@ -457,7 +448,8 @@ def before_widening(x: Any, definitions: Definitions) -> Any:
     Of a literal array with one element everywhere that is the element.
     """
     if type(x) is not Variable:
-        return x.flat[0] if type(x) is np.ndarray and x.ndim and is_uniform(x) else x
+        looked_at = type(x) is np.ndarray and x.ndim and (is_repeated(x) or x.size <= LARGEST_FOLDED)
+        return x.flat[0] if looked_at and is_uniform(x) else x
     before = definitions.get(x)
     if before is None or (before.primitive is not broadcast_to and before.primitive is not astype):
         return x

@@ -167,6 +167,8 @@ def reduced_call(call: Call, combine: str, x: Access, extras: Sequence[str] = ("
     if x.node.dtype.kind == "b" and combine not in ("and", "or"):
         combine = BOOLEAN[combine]
     places = {name: i for i, name in enumerate(extras, 1) if i < len(call.args)}
+    if "initial" in places and not call.has_room(places["initial"], x.node.dtype):
+        return Refused("a number for which whole ones may have no room")
     if "where" in places:
         start = call.scalar(places["initial"], x.node.dtype, shape) if "initial" in places else IDENTITY.get(combine)
         fill = IDENTITY.get(combine, start)

@@ -38,6 +38,7 @@ __all__ = [
     "stacked_lists",
     "strengthened",
     "weakened",
+    "with_dtype",
 ]
 
 ARRAYS = (ndarray, np.generic)
@@ -258,11 +259,29 @@ def tensor_of_lists(data: Any) -> Tensor:
     return as_tensor(made) if made.dtype.kind == "O" else constant_tensor(checked("array", made))
 
 
-def stacked_lists(data: Any) -> Any:
-    """Return nested lists as a Tensor if there are Tensors in them; other data as they are."""
+def stacked_lists(data: Any, dtype: Any = None) -> Any:
+    """Return nested lists as a Tensor, of a dtype if one is given, if there are Tensors in them; others as they are."""
     if not isinstance(data, list | tuple):
         return data
-    items = [stacked_lists(item) for item in data]
+    items = [stacked_lists(item, dtype) for item in data]
     if not any(type(item) is Tensor for item in items):
         return data
-    return np.stack([as_tensor(item) for item in items])
+    return np.stack([as_tensor(item) if dtype is None else with_dtype(item, dtype, True) for item in items])
+
+
+def with_dtype(value: Any, dtype: Any, element: bool = False) -> Any:
+    """Return a value as a Tensor of a dtype, as `numpy.array` does: whole ones must have room for Python's numbers.
+
+    Args:
+        value: what is converted.
+        dtype: to which dtype.
+        element: whether NumPy sets an element to it if it is a number of its own, which must have room, too.
+    """
+    whole = np.dtype(dtype).kind in "iu"
+    if whole and is_weak(value):
+        return as_tensor(apply(PRIMITIVES["fitted"], value, dtype=np.dtype(dtype)))
+    if not whole or not element or np.ndim(value):
+        return as_tensor(value).astype(dtype, copy=False)
+    made = constant_tensor(np.zeros((), dtype))
+    made[...] = value
+    return made

@@ -143,7 +143,7 @@ class Pointwise(Form):
         if params or any(map(strides_of, inputs)):  # a parameter may name an order
             samples = list(map(small_example, inputs))
         else:
-            samples = [x if is_number(x) else dummy(aval_of(x)._replace(shape=()), strides_of(x)) for x in inputs]
+            samples = [x if is_number(x) else one_of(aval_of(x)) for x in inputs]
         found = tried(primitive.strict, samples, params)
         avals = tuple([Aval(shape, strong_aval(x).dtype) for x in found])
         if primitive.gives_number:
@@ -157,6 +157,11 @@ class Pointwise(Form):
     def alike(self, _primitive: Primitive, operands: Arrays, batched: Flags, params: Params) -> Params | None:
         """Change nothing."""
         return params if are_aligned(operands, batched) else None
+
+
+def one_of(aval: Aval) -> Any:
+    """Return an element of an aval; in an array if it is a truth of one, since NumPy squares these otherwise."""
+    return dummy(aval._replace(shape=(1,) if aval.shape and aval.dtype.kind == "b" else ()))
 
 
 def are_aligned(operands: Arrays, batched: Flags, cores: Sequence[int] | None = None) -> bool:

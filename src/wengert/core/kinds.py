@@ -368,4 +368,4 @@ class Constant(Primitive):
     ) -> None:
         super().__init__(name, evaluate, **shapes)
         self.outputs = outputs
-        self.firm = not isinstance(evaluate, np.ufunc)
+        self.firm = shapes.get("firm", not isinstance(evaluate, np.ufunc))

@@ -36,7 +36,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "less_equal": operator.le,
     "greater": operator.gt,
     "greater_equal": operator.ge,
-    "invert": lambda x: ~int(x),  # of a bool, too, as long as Python only warns of that
+    "invert": lambda x: ~(int(x) if type(x) is bool else x),  # of a bool, too, as long as Python only warns of that
     "bitwise_and": operator.and_,
     "bitwise_or": operator.or_,
     "bitwise_xor": operator.xor,

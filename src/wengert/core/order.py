@@ -27,6 +27,7 @@ __all__ = [
     "in_normal_form",
     "is_packed",
     "is_scalar",
+    "is_uniform",
     "lie_alike",
     "lies_along",
     "may_be_scalar",
@@ -272,6 +273,25 @@ def is_full(x: Any) -> bool:
     (True, False)
     """
     return x.size > 1 and not any(n > 1 and stride for n, stride in zip(x.shape, x.strides, strict=True))
+
+
+def is_uniform(x: Any) -> bool:
+    """Tell whether an array has elements and all have the same bits; most show in three of them that they have not.
+
+    >>> is_uniform(np.full(3, -1.0)), is_uniform(np.array([0.0, -0.0])), is_uniform(np.zeros(0))
+    (True, False, False)
+    """
+    if not x.size:
+        return False
+    first = x.flat[0].tobytes()
+    if is_full(x) or x.size == 1:
+        return True
+    if x.flat[-1].tobytes() != first or x.flat[x.size // 2].tobytes() != first:
+        return False
+    if x.itemsize > 8:
+        return bool(x.tobytes() == first * x.size)
+    bits = x.view(f"u{x.itemsize}")
+    return bool((bits == bits.flat[0]).all())
 
 
 def with_axes_in_memory(x: Any, axes: Sequence[int]) -> Any:

@@ -6,7 +6,7 @@ name and content, is written under another name and then renamed, so readers see
 damaged is not used. A folder in which others could place code is not used at all. The entries used least recently go
 when there is too much.
 
-`WENGERT_CACHE` is the folder; `0` or nothing keeps no code. `WENGERT_LOG=cache` says what was found and kept.
+`WENGERT_CACHE` is the folder; `0`, `off` or nothing keeps no code. `WENGERT_LOG=cache` says what was found and kept.
 """
 
 from __future__ import annotations
@@ -288,8 +288,11 @@ def beginning(path: str, size: int) -> str:
 def default_folder() -> str | None:
     """Return where code is kept: as told by WENGERT_CACHE, or where the system has such things; None for nowhere."""
     told = _config.CACHE
-    if told is not None:
-        return None if told in ("", "0") else os.path.abspath(told)
+    kept = True if told is None else _config.SETTINGS.get(told.lower(), told)  # a folder called `off` is `./off`
+    if not kept:
+        return None
+    if kept is not True:
+        return os.path.abspath(kept)
     home = os.path.expanduser("~")
     if not os.path.isabs(home):
         return None

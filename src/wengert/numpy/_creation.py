@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists
+from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists, with_dtype
 from wengert.core.order import is_scalar
 from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete
 from wengert.errors import UsageError, describe
+from wengert.numpy._indexing import copyto
 from wengert.numpy._naming import documented
 from wengert.numpy._order import laid_as, laid_out, layouts_of
 from wengert.numpy._shapes import as_shape
@@ -80,7 +81,7 @@ def array(
     >>> wg.grad(lambda x: array([x, [2 * x, 1.0][0]]).sum())(1.0)
     3.0
     """
-    data: Any = stacked_lists(object)
+    data: Any = stacked_lists(object, dtype)
     if type(data) is not Tensor:
         deep: dict[str, Any] = {} if type(ndmax) is int and ndmax == 0 else {"ndmax": ndmax}  # since NumPy 2.4
         made = np.array(data, dtype=dtype, copy=copy, order=order, ndmin=ndmin, **deep)
@@ -90,7 +91,7 @@ def array(
             return as_tensor(made)
         return constant_tensor(checked("array", made))
     if dtype is not None and data.dtype != dtype:
-        data = data.astype(dtype)
+        data = with_dtype(data, dtype)
     elif is_scalar(data):
         data = data[...]
     elif copy and data is object:
@@ -161,8 +162,8 @@ def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """Return a Tensor filled with a value; see `numpy.full`."""
-    value = as_tensor(stacked_lists(fill_value))
-    value = value.astype(value.dtype if dtype is None else dtype)
+    value = stacked_lists(fill_value)
+    value = as_tensor(value) if dtype is None else full_like(np.empty(np.shape(value), dtype), value)
     return np.broadcast_to(value, as_shape(shape)).copy()
 
 
@@ -182,7 +183,7 @@ def full_like(
 ) -> Any:
     """Return a Tensor like another, filled with a value; see `numpy.full_like`."""
     made: Any = empty_like(a, dtype, order, subok, shape)
-    made[...] = stacked_lists(fill_value)
+    copyto(made, stacked_lists(fill_value), casting="unsafe")
     return made
 
 

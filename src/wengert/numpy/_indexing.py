@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from wengert.core.dispatch import apply, as_tensor, implements
+from wengert.core.aval import aval_of
+from wengert.core.dispatch import apply, as_tensor, implements, is_weak
 from wengert.core.meanings import RAISED, carry_out
 from wengert.core.order import is_scalar, strides_of
 from wengert.core.plain import computed
@@ -109,7 +110,11 @@ def plainly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 def set_flat(target: Tensor, places: Any, values: Any) -> None:
     """Assign values, repeated as needed, to places of the flattened target."""
-    source = flattened(as_tensor(assignable(target, values)))
+    found = assignable(target, values)
+    if is_weak(found):
+        target[np.unravel_index(places, target.shape)] = found
+        return
+    source = flattened(as_tensor(found))
     if not places.size or not source.size:
         return
     if source.size != places.size:
@@ -164,8 +169,10 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
     if type(dst) is not Tensor:
         plainly(np.copyto, dst, src, casting=casting, where=where)
         return
-    source = src if type(src) in (bool, int, float, complex) else as_tensor(src)
-    given = np.result_type(source, dst.dtype) if type(source) is not Tensor else source.dtype
+    source = src if is_weak(src) else as_tensor(src)
+    kind = aval_of(source)
+    numeric = dst.dtype.kind in "biufc"
+    given = np.result_type(kind.number(1), dst.dtype) if kind.weak and numeric else kind.dtype
     if not np.can_cast(given, dst.dtype, casting):  # type: ignore[arg-type]  # the stub wants literals
         raise DtypeError(
             describe(
@@ -175,6 +182,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
                 "Convert the values with .astype first, or pass casting='unsafe'",
             )
         )
+    if numeric and (given.kind != dst.dtype.kind or not kind.weak):  # elements wrap, but for whole numbers of Python's
+        source = as_tensor(source).astype(dst.dtype, copy=False)
     dst[...] = source if where is True else np.where(where, source, dst)
 
 

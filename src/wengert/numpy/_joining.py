@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from wengert.core.dispatch import as_tensor, implements
+from wengert.core.dispatch import as_tensor, implements, with_dtype
 from wengert.core.foreign import undispatched
 from wengert.core.order import strides_of
 from wengert.core.plain import computed, joined
@@ -335,7 +335,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     x, along = flat_or_along("insert", arr, axis)
     new: Any = operand("insert", values)
     is_tensor = type(new) is Tensor
-    new = np.astype(new, x.dtype, copy=False) if is_tensor else np.asarray(new, x.dtype)
+    new = with_dtype(new, x.dtype) if is_tensor else np.asarray(new, x.dtype)
     length = x.shape[along]
     if is_unknown(obj) and obj.dtype.kind in "iu" and strides_of(x) in (None, ()):
         return inserted_anywhere(x, obj, np.moveaxis(with_axes(new, x.ndim), 0, along), along)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.dispatch import apply, implements
+from wengert.core.dispatch import apply, implements, with_dtype
 from wengert.core.tensor import Tensor, constant_tensor
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.numpy._joining import concatenate, pick
@@ -195,7 +195,7 @@ def pad_filled(x: Any, axis: int, widths: Pair, values: Pair) -> Any:
     """Extend along an axis by two values of length one there, or 0-d, either of which may be a Tensor."""
     left, right = (
         np.broadcast_to(
-            np.astype(array_operand("pad", value), x.dtype, copy=False),
+            with_dtype(array_operand("pad", value), x.dtype, True),
             (*x.shape[:axis], width, *x.shape[axis + 1 :]),
         )
         for value, width in zip(values, widths, strict=True)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from wengert._refusals import refusal
-from wengert.core.aval import is_number
+from wengert.core.aval import aval_of
 from wengert.core.choose import MANY, either
-from wengert.core.dispatch import ARRAYS, apply, as_tensor, implements
+from wengert.core.dispatch import ARRAYS, apply, as_tensor, implements, is_weak
 from wengert.core.foreign import undispatched
 from wengert.core.tensor import Tensor, array_tensor, constant_tensor, is_concrete
 from wengert.core.watch import WATCHES
@@ -104,6 +104,14 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **option
     return result if out is None else with_out("clip", result, out)
 
 
+def of_one_dtype(choices: Sequence[Any]) -> list[Tensor]:
+    """Return what is chosen from as Tensors of their common dtype; those of Python numbers give way."""
+    known = [x if is_weak(x) else as_tensor(x) for x in choices]
+    avals = list(map(aval_of, known))
+    dtype = np.result_type(*(aval.number(0) if aval.weak else aval.dtype for aval in avals))
+    return [as_tensor(x).astype(dtype, copy=False) for x in known]
+
+
 @implements(np.select)
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """Return elements of the first choice whose condition holds; see `numpy.select`."""
@@ -127,10 +135,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
                     "Write the condition as a comparison",
                 )
             )
-    choices = [choice if is_number(choice) else as_tensor(choice) for choice in (*choicelist, default)]
-    dtype = np.result_type(*(choice if is_number(choice) else choice.dtype for choice in choices))
-    shape = np.broadcast_shapes(*(x.shape for x in conditions), *(np.shape(x) for x in choices))
-    converted = [as_tensor(choice).astype(dtype) for choice in choices]
+    converted = of_one_dtype((*choicelist, default))
+    shape = np.broadcast_shapes(*(x.shape for x in (*conditions, *converted)))
     result: Any = np.broadcast_to(converted.pop(), shape)
     for condition, choice in zip(reversed(conditions), reversed(converted), strict=True):
         result = where(condition, choice, result)
@@ -174,7 +180,7 @@ def conditions_of(x: Tensor, condlist: Any) -> list[Any]:
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Return elements of the choice that each number names; see `numpy.choose`."""
-    options = [as_tensor(choice) for choice in choices]
+    options = of_one_dtype(choices)
     number = as_tensor(a)
     number = number.astype(int) if number.dtype == bool else number
     shape = np.broadcast_shapes(number.shape, *(choice.shape for choice in options))

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from wengert.core.aval import aval_of
 from wengert.core.complaints import strict
-from wengert.core.dispatch import apply, as_tensor, implements, is_weak, strengthened
+from wengert.core.dispatch import apply, implements, is_weak, strengthened, with_dtype
 from wengert.core.foreign import any_decides, deferred, foreign
 from wengert.core.kinds import Constant, Elementwise
 from wengert.core.meanings import AT_ONCE, RAISED, carry_out
@@ -18,7 +19,7 @@ from wengert.core.order import is_scalar, may_be_scalar
 from wengert.core.primitive import PRIMITIVES, Primitive
 from wengert.core.sharing import after
 from wengert.core.tensor import Tensor
-from wengert.errors import describe
+from wengert.errors import DtypeError, describe
 from wengert.numpy._naming import documented
 from wengert.numpy._out import filling, refuse_options, replace, with_out, with_outs
 from wengert.primitives import elementwise
@@ -77,7 +78,7 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
         dtype = options.pop("dtype", None)
         refuse_options(name, options, "out, where and dtype")
         if dtype is not None:
-            operands = [as_tensor(x).astype(dtype) for x in operands]
+            operands = [converted_operand(name, x, dtype) for x in operands]
         if primitive.operator is not None and all(map(is_weak, operands)):
             operands[0] = strengthened(operands[0])  # a function of NumPy never gives a Python number
         result = apply(primitive, *operands)
@@ -95,6 +96,26 @@ def ufunc_function(ufunc: np.ufunc, primitive: Primitive, module: str = "numpy")
     if of_two is not None:
         function.of_two = of_two  # type: ignore[attr-defined]  # as above, with a Tensor or number beside it
     return function
+
+
+def converted_operand(name: str, x: Any, dtype: Any) -> Any:
+    """Return an operand in the dtype that a ufunc is asked to calculate in.
+
+    Raises:
+        DtypeError: NumPy would not convert it, as floats to integers.
+    """
+    kind = aval_of(x)
+    given = np.result_type(kind.number(0), dtype) if kind.weak else kind.dtype
+    if not np.can_cast(given, dtype, "same_kind"):
+        raise DtypeError(
+            describe(
+                name,
+                f"dtype={np.dtype(dtype)} and an operand of dtype {given}",
+                "a dtype that casts by the rule 'same_kind' is needed",
+                "Convert the operand with .astype first",
+            )
+        )
+    return with_dtype(x, dtype)
 
 
 OPERANDS = frozenset({Tensor, ndarray, float, int})
@@ -227,6 +248,6 @@ for _name, (_function, _compute) in COMPARISONS.items():
 install("neg", unary_function(elementwise.negative, operator.neg))
 install("abs", unary_function(elementwise.absolute, operator.abs, elementwise.complex_size))
 install("pos", lambda self: apply(elementwise.positive, self))
-install("invert", OF_UFUNCS[np.invert])
+install("invert", constant_function(PRIMITIVES["invert"], operator.invert))
 install("getitem", read_part)
 install("setitem", strict(write_part))

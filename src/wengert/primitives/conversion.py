@@ -33,6 +33,11 @@ def duplicate_as(x: Any, pattern: Any, *, order: str) -> Any:
     return made
 
 
+def to_room(x: Any, *, dtype: Any) -> Any:
+    """Evaluate the conversion of a Python number to whole ones of a dtype: what has no room there is refused."""
+    return np.asarray(x, dtype)[()]
+
+
 def to_whole(x: Any) -> Any:
     """Evaluate `int` of scalars: what has no room in 64 bits is refused, where Python's integers have any size."""
     found = np.trunc(x)
@@ -77,6 +82,7 @@ imag.negates = True  # z + i v has the cotangent of v i ct, whose real part is m
 # Rounding and replacing
 
 whole = constant("whole", to_whole, form=Pointwise())
+fitted = constant("fitted", to_room, form=Pointwise(), firm=False)
 round_ = constant("round", np.round, form=Pointwise())
 
 

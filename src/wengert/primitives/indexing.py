@@ -29,6 +29,7 @@ from wengert.core.views import base_and_path, current, resolved, share
 from wengert.core.watch import WATCHES, Lost, note_write
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives.added_places import add_at_places
+from wengert.primitives.conversion import fitted
 from wengert.primitives.index_forms import Index, Update, window_of
 from wengert.primitives.index_layout import OPERAND, Entries, join_index, split_index
 from wengert.primitives.masked import (
@@ -332,7 +333,7 @@ def assignable(target: Tensor, value: Any, add: bool = False) -> Any:
         found = as_tensor(value)
     else:
         found = value if type(value) is Tensor else checked("assignment", np.asarray(value))
-    if found.dtype.kind == "c" and target.dtype.kind != "c" and not add and any(map(is_weak, leaves_of(value))):
+    if found.dtype.kind == "c" and target.dtype.kind in "iuf" and not add and any(map(is_weak, leaves_of(value))):
         raise DtypeError(
             describe(
                 "assignment",
@@ -341,6 +342,8 @@ def assignable(target: Tensor, value: Any, add: bool = False) -> Any:
                 "Take its .real, or convert the Tensor with .astype(complex) first",
             )
         )
+    if target.dtype.kind in "iu" and not add and is_weak(found):
+        return apply(fitted, found, dtype=target.dtype)
     return found
 
 

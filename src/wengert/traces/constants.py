@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numpy import float64, ndarray
+from numpy import float64, ndarray, ufunc
 
 from wengert._unregistered import UNREGISTERED, require_warning
 from wengert.core.broadcast import check_broadcast
-from wengert.core.dispatch import apply
+from wengert.core.dispatch import apply, strengthened
 from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor, make_tensor, new_tensor
 from wengert.core.watch import WATCHES
@@ -67,8 +67,9 @@ def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Ca
 
     Args:
         primitive: a constant primitive of one operand.
-        compute: the operation on arrays.
+        compute: the operation on arrays; a ufunc gives no Python number for one, as an operator does.
     """
+    firm = isinstance(compute, ufunc) and primitive.operator is not None
 
     def operate(a: Any) -> Any:
         kind = type(a._value) if type(a) is Tensor else None
@@ -85,6 +86,7 @@ def constant_function(primitive: Primitive, compute: Callable[[Any], Any]) -> Ca
             return result
         if type(a) is Tensor and type(a._trace) is Batch:
             return a._trace.process(primitive, (a,), {})
-        return apply(primitive, operand(primitive.name, a))
+        known = operand(primitive.name, a)
+        return apply(primitive, strengthened(known) if firm else known)
 
     return operate

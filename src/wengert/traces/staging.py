@@ -19,7 +19,7 @@ from wengert.core.graph import Equation, Graph, Variable, literal
 from wengert.core.kinds import Linear
 from wengert.core.memory import keep, lend, own_memory
 from wengert.core.numbers import COUNTING
-from wengert.core.order import Strides, strides_of
+from wengert.core.order import Strides, is_uniform, strides_of
 from wengert.core.primitive import Primitive
 from wengert.core.recording import SPECIAL
 from wengert.core.sharing import Plain
@@ -36,6 +36,8 @@ from wengert.traces.transient import Transient
 
 __all__ = ["Staging", "staged"]
 
+SHORT = 1 << 16
+"""Elements of an array that is copied as soon as looked at; passes over graphs look at these."""
 NO_PARAMS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -134,6 +136,8 @@ class Staging(Transient):
             raise self.escaped(operands)
         if SETTINGS is not None and SETTINGS.get() is not self.settings:
             self.require_no_more_raised(primitive)
+        if primitive.kind == "elementwise":
+            operands = shortened(operands)
         inputs = tuple([self.reference(x) for x in operands])
         avals, order = avals_and_strides(primitive, inputs, params)
         if primitive.operator is not None and avals[0].weak and counts_truths(primitive, inputs):
@@ -306,6 +310,24 @@ def inputs_for(stage: Staging, outside: Sequence[Tensor]) -> Iterator[None]:
 def output_of(value: Any) -> Any:
     """Return a result as a graph may have it: a Tensor, a Python number or an array."""
     return lasting(value) if type(value) is Tensor else value if is_number(value) else np.asarray(value)[()]
+
+
+def shortened(operands: Sequence[Any]) -> Sequence[Any]:
+    """Return operands with one element in memory for each long array of one number, such as a sweep makes of ones.
+
+    What is computed of them, element by element, has the same bits, and lies alike if all are in C order.
+    """
+    for x in operands:
+        if type(x) is np.ndarray and x.size > SHORT:
+            break
+    else:
+        return operands
+    if any(strides_of(x) is not None for x in operands if np.ndim(x)):
+        return operands
+    return [
+        np.broadcast_to(x.flat[0], x.shape) if type(x) is np.ndarray and x.size > SHORT and is_uniform(x) else x
+        for x in operands
+    ]
 
 
 def numbered(place: tuple[CodeType, int]) -> Origin:

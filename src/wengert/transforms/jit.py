@@ -245,25 +245,28 @@ class Jitted(Entry, Generic[P, R]):
                 "arguments that change shape or static arguments that change value make each call slow",
                 stacklevel=user_stacklevel(),
             )
+        label, statics = name_of("jit", self.fun), self.statics_of(args, kwargs)
         if self.running is not self.fun:
-            return self.trace_with(self.running, args, kwargs, leaves, structure)
+            reach = Reach(label, self.running, statics)
+            return self.trace_with(self.running, reach, args, kwargs, leaves, structure)
         form, self.running = converting(
-            name_of("jit", self.fun),
+            label,
             self.fun,
-            lambda function: self.trace_with(function, args, kwargs, leaves, structure),
-            self.statics_of(args, kwargs),
+            lambda function, reach: self.trace_with(function, reach, args, kwargs, leaves, structure),
+            statics,
         )
         return form
 
     def trace_with(
         self,
         function: Function,
+        reach: Reach,
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
         leaves: Sequence[Any],
         structure: Any,
     ) -> TracedForm:
-        """Trace one form of the function: as it was written, or converted."""
+        """Trace one form of the function: as it was written, or converted; `reach` is what it can reach."""
         out_structure: Any = None
         donated: list[tuple[int, int]] = []
         written: Mapping[int, Position | None] = {}
@@ -282,10 +285,9 @@ class Jitted(Entry, Generic[P, R]):
                 donated = self.donations(args, inputs, variables, structure, len(found))
             return [*found, *(inputs[position] for position, _ in donated)]
 
-        label = name_of("jit", self.fun)
-        with Reach(label, function, self.statics_of(args, kwargs)) as reach:
+        with reach:
             avals, orders = list(map(aval_of, leaves)), list(map(order_of_argument, leaves))
-            graph, captured = staged(flat, avals, label, orders=orders, outside=reach.recorded())
+            graph, captured = staged(flat, avals, reach.name, orders=orders, outside=reach.recorded())
         name = getattr(self.fun, "__name__", "jit")
         simple = simplified(graph)
         form = TracedForm(name, simple, out_structure, captured, donated)

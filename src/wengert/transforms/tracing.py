@@ -43,6 +43,7 @@ def trace_function(
     leaves: Sequence[Any],
     rebuild: Callable[[Sequence[Any]], Any],
     names: Sequence[str] = (),
+    reach: Reach | None = None,
 ) -> Traced:
     """Trace a function to a graph.
 
@@ -52,6 +53,7 @@ def trace_function(
         leaves: examples of the inputs, of which only shapes and dtypes matter.
         rebuild: puts the leaves into the containers of the arguments: (args, kwargs).
         names: what the inputs are called; without them the printer numbers them.
+        reach: what the function can reach, if that is known already.
     """
     structure: Any = None
 
@@ -63,20 +65,20 @@ def trace_function(
         return found
 
     label = name_of(name, function)
-    with Reach(label, function):
+    with reach or Reach(label, function):
         graph, captured = staged(flat, list(map(aval_of, leaves)), label, names)
     return Traced(simplified(graph), structure, tuple(captured))
 
 
 def converting(
-    name: str, function: Callable[..., Any], run: Callable[[Callable[..., Any]], T], more: Sequence[Any] = ()
+    name: str, function: Callable[..., Any], run: Callable[[Callable[..., Any], Reach], T], more: Sequence[Any] = ()
 ) -> tuple[T, Callable[..., Any]]:
     """Trace a function as it is written, or in its converted form if it asks a traced value for its truth.
 
     Args:
         name: of what traces it, for errors.
         function: the user's.
-        run: traces a form of it.
+        run: traces a form of it, given what that can reach.
         more: what else it can reach.
 
     Returns:
@@ -85,14 +87,14 @@ def converting(
     before = refusals_noted()
     reach = Reach(name, function, more)
     try:
-        return run(function), function
+        return run(function, reach), function
     except TracedTruthError:
         forgive(before)
         reach.heap.restore()  # what the function did until it asked, it does again
     from wengert.conversion.calls import converted  # rewriting source is needed by few programs
 
     rewritten = converted(function)
-    return run(rewritten), rewritten
+    return run(rewritten, Reach(name, rewritten, more)), rewritten
 
 
 def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
@@ -129,8 +131,8 @@ def trace(function: Callable[..., Any]) -> Callable[..., Graph]:
         for leaf, label in zip(leaves, names, strict=True):
             require_numeric(leaf, label)
 
-        def graph_of(form: Callable[..., Any]) -> Graph:
-            return trace_function(form, "trace", leaves, lambda xs: unflatten(structure, xs), names).graph
+        def graph_of(form: Callable[..., Any], reach: Reach) -> Graph:
+            return trace_function(form, "trace", leaves, lambda xs: unflatten(structure, xs), names, reach).graph
 
         return converting(name_of("trace", function), function, graph_of)[0]
 
