@@ -35,11 +35,13 @@ def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Le
     return low, tuple([span - 1 - a for span, a in zip(spans, low, strict=True)])
 
 
-def places(name: str, kernel: Lengths, stride: Any, padding: Any, dilation: Any) -> dict[str, Lengths]:
-    """Return where windows are, as parameters of the correlation."""
+def places(name: str, image: Lengths, kernel: Lengths, stride: Any, padding: Any, dilation: Any) -> dict[str, Lengths]:
+    """Return where windows are, for which images must have room, as parameters of the correlation."""
     rank = len(kernel)
     steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
-    low, high = around(name, padding, spans_of(kernel, gaps), steps)
+    spans = spans_of(kernel, gaps)
+    low, high = around(name, padding, spans, steps)
+    require_room(name, tuple([n + a + b for n, a, b in zip(image, low, high, strict=True)]), spans)
     return {"stride": steps, "dilation": gaps, "spread": (1,) * rank, "low": low, "high": high}
 
 
@@ -111,12 +113,11 @@ def convolution(rank: int) -> Callable[..., Any]:
     ) -> Any:
         x, batched = images(name, input, rank)
         x, w = in_groups(name, x, as_tensor(weight), groups)
+        image, kernel = x.shape[-rank:], w.shape[-rank:]
         try:
-            params = places_known(name, w.shape[-rank:], stride, padding, dilation)
+            params = places_known(name, image, kernel, stride, padding, dilation)
         except TypeError:  # lists have no hash
-            params = places(name, w.shape[-rank:], stride, padding, dilation)
-        padded = zip(x.shape[-rank:], params["low"], params["high"], strict=True)
-        require_room(name, tuple([n + a + b for n, a, b in padded]), spans_of(w.shape[-rank:], params["dilation"]))
+            params = places(name, image, kernel, stride, padding, dilation)
         return joined(correlate((x, w), params), bias, rank, groups, batched)
 
     conv.__name__ = conv.__qualname__ = name
