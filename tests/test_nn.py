@@ -17,7 +17,7 @@ import wengert as wg
 from tests.cases import together
 from tests.derivatives import require_derivatives
 from wengert import random
-from wengert.errors import ShapeError, UsageError
+from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.nn import functional
 from wengert.nn.functional._otherwise import OTHERWISE as OF_NETWORKS
 from wengert.optim._otherwise import OTHERWISE as OF_OPTIMIZERS
@@ -283,7 +283,7 @@ def test_attention() -> None:
         (
             lambda: functional.max_pool2d(X, (2, 2, 2)),
             UsageError,
-            "max_pool2d: kernel_size=(2, 2, 2); one or 2 integers are needed. Correct it.",
+            "max_pool2d: kernel_size=(2, 2, 2); one or 2 integers, 1 or more, are needed. Correct it.",
         ),
         (
             lambda: functional.conv2d(X, np.ones((2, 4, 2, 2)), stride=2, padding="same"),
@@ -646,3 +646,71 @@ def test_what_is_written_for_other_names_is_here(module: Any) -> None:
             assert operator.attrgetter(path[1:])({"np": np, "wengert": wg}[start])
         for called in re.findall(r"(?<![.\w])(\w+)\(", text):
             assert hasattr(module, called) or called in ("distance", "f", "len")
+
+
+FLAT, LABELS = RNG.normal(size=(4, 3)), np.array([0, 1, 2, 0])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: functional.batch_norm(FLAT, np.zeros(1), np.ones(3)), ShapeError, "mean of shape (1,)"),
+        (lambda: functional.batch_norm(FLAT, weight=np.ones((4, 3))), ShapeError, "weight of shape (4, 3)"),
+        (lambda: functional.batch_norm(FLAT[0]), ShapeError, "channels, the second axis"),
+        (lambda: functional.batch_norm(FLAT, np.zeros(3, int), training=True), DtypeError, "dtype int64"),
+        (lambda: functional.batch_norm(FLAT, momentum=5), UsageError, "5 for momentum"),
+        (lambda: functional.layer_norm(FLAT, 3, np.ones((4, 3))), ShapeError, "shape (3,), or one number"),
+        (lambda: functional.layer_norm(FLAT, 3, None, np.ones((5, 1, 1))), ShapeError, "bias of shape (5, 1, 1)"),
+        (lambda: functional.layer_norm(FLAT, ()), ShapeError, "normalized_shape=()"),
+        (lambda: functional.rms_norm(FLAT, 3, np.ones(1)), ShapeError, "weight of shape (1,)"),
+        (lambda: functional.group_norm(X, 2, np.ones(1)), ShapeError, "weight of shape (1,)"),
+        (lambda: functional.group_norm(X, 0), UsageError, "0 for num_groups"),
+        (lambda: functional.linear(FLAT, np.ones((5, 3)), np.ones((4, 1))), ShapeError, "bias of shape (4, 1)"),
+        (lambda: functional.conv2d(X, np.ones((5, 4, 3, 3)), np.ones(1)), ShapeError, "bias of shape (1,)"),
+        (lambda: functional.conv2d(X, np.ones((5, 4, 3, 3)), stride=0), UsageError, "stride=0"),
+        (lambda: functional.conv2d(X, np.ones((5, 4, 3, 3)), padding=-1), UsageError, "padding=-1"),
+        (lambda: functional.conv2d(X, np.ones((5, 4, 3, 3)), dilation=0), UsageError, "dilation=0"),
+        (lambda: functional.max_pool2d(X, 2, padding=2), UsageError, "at most half a window"),
+        (lambda: functional.avg_pool2d(X, 2, padding=2), UsageError, "at most half a window"),
+        (lambda: functional.cross_entropy(FLAT, LABELS, label_smoothing=1.5), UsageError, "0 to 1 is needed"),
+        (lambda: functional.cross_entropy(FLAT, LABELS, weight=np.ones(1)), ShapeError, "weight of shape (1,)"),
+        (lambda: functional.cross_entropy(FLAT, FLAT, ignore_index=0), UsageError, "classes, as integers"),
+        (lambda: functional.nll_loss(FLAT, LABELS, weight=np.ones(5)), ShapeError, "weight of shape (5,)"),
+        (lambda: functional.huber_loss(FLAT, FLAT, delta=-1.0), UsageError, "-1.0 for delta"),
+        (lambda: functional.smooth_l1_loss(FLAT, FLAT, beta=-1.0), UsageError, "-1.0 for beta"),
+        (
+            lambda: functional.binary_cross_entropy(np.ones((4, 3)), FLAT, weight=np.ones((2, 4, 3))),
+            ShapeError,
+            "weight of shape (2, 4, 3)",
+        ),
+        (
+            lambda: functional.binary_cross_entropy_with_logits(FLAT, FLAT, pos_weight=np.ones((2, 4, 3))),
+            ShapeError,
+            "pos_weight of shape (2, 4, 3)",
+        ),
+        (lambda: functional.one_hot([0.5, 1.0], 3), DtypeError, "integers are needed"),
+        (lambda: functional.one_hot([0, 1], -1), UsageError, "-1 for num_classes"),
+        (lambda: functional.embedding([True, False], FLAT), DtypeError, "integers are needed"),
+        (
+            lambda: functional.scaled_dot_product_attention(FLAT, FLAT, FLAT, np.tri(4, dtype=int)),
+            DtypeError,
+            "truth values or floats",
+        ),
+        (
+            lambda: functional.scaled_dot_product_attention(FLAT, FLAT, FLAT, np.ones((2, 4, 4), bool)),
+            ShapeError,
+            "broadcasts to shape (4, 4)",
+        ),
+    ],
+)
+def test_what_would_broadcast_to_nonsense(call: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=re.escape(text)):
+        call()
+
+
+def test_what_is_no_probability_gives_nan() -> None:
+    loss = lambda p: functional.binary_cross_entropy(p, np.ones(4), "none")
+    for found in (loss, wg.jit(loss), wg.vmap(lambda p: functional.binary_cross_entropy(p, 1.0))):
+        with np.errstate(invalid="ignore"):
+            values = np.asarray(found(np.array([np.nan, 1.5, -0.5, 0.0])))
+        np.testing.assert_array_equal(values, [np.nan, np.nan, np.nan, 100.0])

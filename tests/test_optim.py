@@ -648,3 +648,32 @@ def test_names_of_pytorch_optimizers_say_what_is_written_here() -> None:
     assert not hasattr(optimizer, "param_groups")
     with pytest.raises(AttributeError, match=r"no attribute 'Bounds'; write scipy.optimize's own"):
         optim.Bounds  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: optim.adam().update(np.ones(3), optim.adam().init(np.ones(1)), np.ones(3)),
+            UsageError,
+            r"shape \(1,\)",
+        ),
+        (
+            lambda: optim.adam().update(1.0, optim.sgd(0.1).init(1.0), 1.0),
+            UsageError,
+            "0 arrays for a leaf instead of 2",
+        ),
+        (lambda: optim.momentum(0.1).update(1.0, optim.adam().init(1.0), 1.0), UsageError, "of another rule"),
+        (lambda: optim.adam().init({"w": np.ones(2, int)}), DtypeError, "parameters of dtype int64"),
+        (lambda: optim.sgd(0.1).init([3]), DtypeError, "parameters of dtype int64"),
+        (
+            lambda: optim.curve_fit(lambda x, a: a * x, np.arange(4.0), np.arange(3.0), [1.0]),
+            ShapeError,
+            "4 values of the model for 3 of ydata",
+        ),
+        (lambda: optim.Optimizer([wg.tensor(1.0, requires_grad=True)] * 2, optim.sgd(0.1)), UsageError, "there twice"),
+    ],
+)
+def test_states_of_others_and_integers_are_refused(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()

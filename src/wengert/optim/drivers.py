@@ -253,6 +253,7 @@ def curve_fit(
 
     Raises:
         UsageError: the number of parameters cannot be known, or bounds do not fit.
+        ShapeError: the model gives another number of values than there are in `ydata`.
         DtypeError: `f` cannot be called.
         RuntimeError: no minimum was found.
 
@@ -279,8 +280,17 @@ def curve_fit(
     places, ydata = np.arange(np.size(ydata)), np.asarray(ydata)
     if options.get("nan_policy") is not None and isinstance(xdata, np.ndarray | list | tuple):
         ydata = np.where(np.isnan(xdata).reshape(-1, ydata.size).any(axis=0), np.nan, ydata)
+
+    def modelled(at: Any, *p: float) -> Any:
+        """Return what the model gives at the places that SciPy has left."""
+        found = value(np.array(p))
+        if len(found) != places.size:  # places would leave the rest out
+            given = f"{len(found)} values of the model for {places.size} of ydata"
+            raise ShapeError(describe(name, given, "as many are needed", "Give xdata and ydata one length"))
+        return found[at.astype(int)]
+
     found, covariance, *more = optimize.curve_fit(
-        lambda at, *p: value(np.array(p))[at.astype(int)],  # of the places that SciPy has left
+        modelled,
         places,
         ydata,
         problem.start,

@@ -25,7 +25,7 @@ class Optimizer:
         rule: an update rule.
 
     Raises:
-        UsageError: there is no parameter, or one is no leaf Tensor that requires grad, or `rule` is
+        UsageError: there is no parameter, one is there twice or no leaf Tensor that requires grad, or `rule` is
             none.
 
     Attributes:
@@ -56,6 +56,8 @@ class Optimizer:
                 raise refused(
                     f"{shown(p)} among the parameters" if type(p) is not Tensor else "a Tensor that is no leaf"
                 )
+        if len(set(map(id, self.parameters))) < len(self.parameters):  # each step would be made twice
+            raise refused("a Tensor that is there twice", "Leave it out once")
         if not self.parameters:
             raise refused("no parameter")
         self.steps: list[State] = [rule.init([p.detach()]) for p in self.parameters]

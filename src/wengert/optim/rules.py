@@ -12,7 +12,7 @@ from wengert._otherwise import telling
 from wengert._tree import flatten, unflatten
 from wengert.core.aval import aval_of
 from wengert.core.requirements import shown
-from wengert.errors import UsageError, describe
+from wengert.errors import DtypeError, UsageError, describe
 
 __all__ = ["Rule", "adagrad", "adam", "adamw", "clipped", "lion", "momentum", "norm", "require_rule", "rmsprop", "sgd"]
 
@@ -64,7 +64,7 @@ def rule_of(name: str, rate: Rate, memories: int, step: Step) -> Rule:
     """
     if not callable(rate):
         require(name, "rate", rate)
-    return Rule(functools.partial(first_state, memories), functools.partial(updated, name, rate, step))
+    return Rule(functools.partial(first_state, memories), functools.partial(updated, name, rate, step, memories))
 
 
 # What rules and schedules are made of are partials, which can be pickled.
@@ -73,10 +73,18 @@ def rule_of(name: str, rate: Rate, memories: int, step: Step) -> Rule:
 def first_state(memories: int, parameters: Any) -> State:
     """Return the state before the first step, which keeps so many arrays of each leaf."""
     leaves, _ = flatten(parameters)
+    for leaf in leaves:
+        if aval_of(leaf).dtype.kind in "biu":  # every step would be cut off to an integer
+            given = f"parameters of dtype {aval_of(leaf).dtype}"
+            raise DtypeError(
+                describe("optim", given, "floats or complex numbers are needed", "Write them with a point")
+            )
     return State(0, [tuple([zeros_for(leaf) for _ in range(memories)]) for leaf in leaves])
 
 
-def updated(name: str, rate: Rate, step: Step, gradients: Any, state: State, parameters: Any) -> tuple[Any, State]:
+def updated(
+    name: str, rate: Rate, step: Step, memories: int, gradients: Any, state: State, parameters: Any
+) -> tuple[Any, State]:
     """Return new parameters and the new state, after one step leaf by leaf."""
     leaves, structure = flatten(parameters)
     slopes, other = flatten(gradients)
@@ -86,6 +94,11 @@ def updated(name: str, rate: Rate, step: Step, gradients: Any, state: State, par
     for slope, leaf in zip(slopes, leaves, strict=True):
         if np.shape(slope) != np.shape(leaf):
             raise unlike(name, f"a gradient of shape {np.shape(slope)} for a leaf of shape {np.shape(leaf)}")
+    for kept, leaf in zip(state.memory, leaves, strict=True):
+        if len(kept) != memories:
+            raise unlike(name, f"a state with {len(kept)} arrays for a leaf instead of {memories}, of another rule")
+        if any(np.shape(array) != np.shape(leaf) for array in kept):
+            raise unlike(name, f"a state of shape {np.shape(kept[0])} for a leaf of shape {np.shape(leaf)}")
     size = rate(state.step) if callable(rate) else rate
     found = [
         step(conjugated(slope), memory, leaf, size, state.step + 1)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
-from wengert.errors import UsageError, describe
+from wengert.core.requirements import as_whole
+from wengert.errors import DtypeError, UsageError, describe
 from wengert.nn.functional._activations import softmax
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._requirements import within
 
 __all__ = ["embedding", "one_hot", "scaled_dot_product_attention"]
 
@@ -20,7 +22,7 @@ def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
     """Return rows that are 1 at the class that each index names, and 0 elsewhere.
 
     Args:
-        indices: integers.
+        indices: integers; one that names no class, such as -1 for padding, gives a row of zeros.
         num_classes: how many classes there are.
         dtype: the dtype of the result.
 
@@ -31,8 +33,17 @@ def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
     tensor([[0., 1., 0.],
             [1., 0., 0.]])
     """
+    x = classes("one_hot", indices)
+    return (x[..., None] == np.arange(as_whole("one_hot", "num_classes", num_classes, 1))).astype(dtype)
+
+
+def classes(name: str, indices: Any) -> Any:
+    """Return integers as a Tensor; truth values or floats are what somebody mistook for classes."""
     x: Any = as_tensor(indices)
-    return (x[..., None] == np.arange(num_classes)).astype(dtype)
+    if x.dtype.kind not in "iu":
+        given = f"indices of dtype {x.dtype}"
+        raise DtypeError(describe(name, given, "integers are needed", "Convert them with .astype(int)"))
+    return x
 
 
 @elsewhere
@@ -50,7 +61,7 @@ def embedding(indices: Any, weight: Any) -> Any:
     tensor([[3., 4.],
             [3., 4.]])
     """
-    return np.take(as_tensor(weight), as_tensor(indices), axis=0)
+    return np.take(as_tensor(weight), classes("embedding", indices), axis=0)
 
 
 @elsewhere
@@ -89,6 +100,10 @@ def scaled_dot_product_attention(
         raise UsageError(describe("scaled_dot_product_attention", given, "one of them is needed", "Leave one out"))
     mask = np.tri(*scores.shape[-2:]).astype(bool) if is_causal else attn_mask
     if mask is not None:
-        mask = as_tensor(mask)
+        name = "scaled_dot_product_attention"
+        mask = within(name, "attn_mask", mask, scores.shape)
+        if mask.dtype.kind in "iu":  # zeros and ones of integers are meant as truth values, and would be added
+            given = f"attn_mask of dtype {mask.dtype}"
+            raise DtypeError(describe(name, given, "truth values or floats are needed", "Convert it"))
         scores = np.where(mask, scores, -np.inf) if mask.dtype.kind == "b" else scores + mask
     return np.matmul(softmax(scores), v)

@@ -13,6 +13,7 @@ from wengert.core.tensor import is_staged
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._requirements import of_shape
 from wengert.primitives.convolution import biased, correlation
 from wengert.traces.recorders import several_function
 
@@ -26,7 +27,7 @@ def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Le
     if padding == "valid":
         return (0,) * len(spans), (0,) * len(spans)
     if padding != "same":
-        found = each(name, "padding", padding, len(spans))
+        found = each(name, "padding", padding, len(spans), 0)
         return found, found
     if max(stride) > 1:
         given = f"padding='same' with stride {stride}"
@@ -61,13 +62,13 @@ def in_groups(name: str, x: Any, w: Any, groups: int, transposed: bool = False) 
     return np.swapaxes(split, 0, 1), w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
 
 
-def joined(found: Any, bias: Any, rank: int, groups: int, batched: bool) -> Any:
+def joined(name: str, found: Any, bias: Any, rank: int, groups: int, batched: bool) -> Any:
     """Return a result with the channels of all groups together, with a bias for each added."""
     if groups > 1:
         found = np.swapaxes(found, 0, 1)
         found = found.reshape(found.shape[0], -1, *found.shape[3:])
     if bias is not None:
-        bias = as_tensor(bias)
+        bias = of_shape(name, "bias", bias, found.shape[1:2])
         if is_staged(found) or is_staged(bias):  # kernels add it where they do what follows
             found = found + bias.reshape(-1, *(1,) * rank)
         else:
@@ -118,7 +119,7 @@ def convolution(rank: int) -> Callable[..., Any]:
             params = places_known(name, image, kernel, stride, padding, dilation)
         except TypeError:  # lists have no hash
             params = places(name, image, kernel, stride, padding, dilation)
-        return joined(correlate((x, w), params), bias, rank, groups, batched)
+        return joined(name, correlate((x, w), params), bias, rank, groups, batched)
 
     conv.__name__ = conv.__qualname__ = name
     axes = {"name": name, "space": ", 6" * rank, "kernel": ", 3" * rank, "found": ", 4" * rank}
@@ -167,14 +168,14 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
         x, batched = images(name, input, rank)
         x, w = in_groups(name, x, as_tensor(weight), groups, transposed=True)
         steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
-        cuts, more = each(name, "padding", padding, rank), each(name, "output_padding", output_padding, rank)
+        cuts, more = each(name, "padding", padding, rank, 0), each(name, "output_padding", output_padding, rank, 0)
         low = tuple([(n - 1) * gap - cut for n, gap, cut in zip(w.shape[-rank:], gaps, cuts, strict=True)])
         high = tuple([a + b for a, b in zip(low, more, strict=True)])
         turned = np.flip(np.swapaxes(w, -rank - 2, -rank - 1), tuple(range(-rank, 0)))
         found = correlate(
             (x, turned), {"stride": (1,) * rank, "dilation": gaps, "spread": steps, "low": low, "high": high}
         )
-        return joined(found, bias, rank, groups, batched)
+        return joined(name, found, bias, rank, groups, batched)
 
     conv_transpose.__name__ = conv_transpose.__qualname__ = name
     axes = {"name": name, "space": ", 4" * rank, "kernel": ", 3" * rank, "found": ", 6" * rank}

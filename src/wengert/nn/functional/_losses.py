@@ -10,6 +10,7 @@ from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._requirements import of_shape, require_setting, within
 from wengert.scipy import special
 
 __all__ = [
@@ -106,6 +107,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
     >>> huber_loss([1.0, 3.0], [0.0, 0.0], "none")
     tensor([0.5, 2.5])
     """
+    require_setting("huber_loss", "delta", delta, 0)
     x, wanted = paired("huber_loss", input, target)
     return reduced("huber_loss", special.huber(delta, x - wanted), reduction)
 
@@ -126,6 +128,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
     >>> smooth_l1_loss([1.0, 3.0], [0.0, 0.0], "none")
     tensor([0.5, 2.5])
     """
+    require_setting("smooth_l1_loss", "beta", beta, 0)
     if not beta:
         return l1_loss(input, target, reduction)
     x, wanted = paired("smooth_l1_loss", input, target)
@@ -138,7 +141,7 @@ def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean", *, we
     """Return the cross-entropy of probabilities of one of two classes.
 
     Args:
-        input: probabilities; of logits `binary_cross_entropy_with_logits` keeps the digits.
+        input: probabilities, of others the loss is NaN; of logits `binary_cross_entropy_with_logits` keeps the digits.
         target: the class, as 0 or 1, or its probability.
         reduction: "mean", "sum" or "none".
         weight: what losses are multiplied by.
@@ -150,10 +153,15 @@ def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean", *, we
     tensor(0.34657359)
     """
     p, wanted = paired("binary_cross_entropy", input, target)
-    of_one = np.where(p > 0, np.log(np.where(p > 0, p, 1)), CERTAIN)
-    of_zero = np.where(p < 1, np.log1p(-np.where(p < 1, p, 0)), CERTAIN)
+    of_one = np.where(p != 0, np.log(np.where(p != 0, p, 1)), CERTAIN)  # NaN of NaN and of what is no probability
+    of_zero = np.where(p != 1, np.log1p(-np.where(p != 1, p, 0)), CERTAIN)
     losses = -(wanted * of_one + (1 - wanted) * of_zero)
-    return reduced("binary_cross_entropy", losses if weight is None else losses * as_tensor(weight), reduction)
+    return reduced("binary_cross_entropy", weighted("binary_cross_entropy", losses, weight), reduction)
+
+
+def weighted(name: str, losses: Any, weight: Any) -> Any:
+    """Return losses times weights, if there are some."""
+    return losses if weight is None else losses * within(name, "weight", weight, losses.shape)
 
 
 @elsewhere
@@ -176,10 +184,10 @@ def binary_cross_entropy_with_logits(
     tensor(0.34657359)
     """
     x, wanted = paired("binary_cross_entropy_with_logits", input, target)
-    more = 1 if pos_weight is None else as_tensor(pos_weight)
+    name = "binary_cross_entropy_with_logits"
+    more = 1 if pos_weight is None else within(name, "pos_weight", pos_weight, x.shape)
     losses = more * wanted * softplus(-x) + (1 - wanted) * softplus(x)
-    losses = losses if weight is None else losses * as_tensor(weight)
-    return reduced("binary_cross_entropy_with_logits", losses, reduction)
+    return reduced(name, weighted(name, losses, weight), reduction)
 
 
 @elsewhere
@@ -243,6 +251,7 @@ def nll_loss(
     tensor(0.28768207)
     """
     x, wanted = as_tensor(input), as_tensor(target)
+    weight = of_shape("nll_loss", "weight", weight, x.shape[min(1, x.ndim - 1) :][:1])
     counts = counts_of(wanted, weight, ignore_index)
     losses = -of_classes("nll_loss", x, classes_of(wanted, ignore_index))
     return averaged("nll_loss", losses if counts is None else losses * counts, counts, reduction)
@@ -257,7 +266,7 @@ def counts_of(target: Any, weight: Any, ignore_index: int | None) -> Any:
     """Return how much each of some classes counts; None where all count alike."""
     if weight is None and ignore_index is None:
         return None
-    counts: Any = 1 if weight is None else np.take(as_tensor(weight), classes_of(target, ignore_index))
+    counts: Any = 1 if weight is None else np.take(weight, classes_of(target, ignore_index))
     return counts if ignore_index is None else np.where(target == ignore_index, 0, counts)
 
 
@@ -295,14 +304,19 @@ def cross_entropy(
     >>> cross_entropy([[0.0, 0.0]], [1])
     tensor(0.69314718)
     """
+    require_setting("cross_entropy", "label_smoothing", label_smoothing, 0, 1)
     x, wanted = as_tensor(input), as_tensor(target)
     axis = min(1, x.ndim - 1)
+    weight = of_shape("cross_entropy", "weight", weight, x.shape[axis : axis + 1])
     logs = log_softmax(x, axis)
     by_class = logs if weight is None else logs * np.reshape(weight, (-1, *(1,) * (x.ndim - axis - 1)))
     if wanted.dtype.kind in "iu":
         counts = counts_of(wanted, weight, ignore_index)
         losses = -of_classes("cross_entropy", by_class, classes_of(wanted, ignore_index))
     else:
+        if ignore_index is not None:
+            given = f"ignore_index={ignore_index} with a target of dtype {wanted.dtype}"
+            raise UsageError(describe("cross_entropy", given, "classes, as integers, are needed", "Leave it out"))
         require_target("cross_entropy", wanted, x.shape, "probabilities")
         counts, losses = None, -np.sum(by_class * wanted, axis=axis)
     if label_smoothing:

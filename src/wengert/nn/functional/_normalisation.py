@@ -9,8 +9,10 @@ import numpy as np
 
 from wengert import random
 from wengert.core.dispatch import as_tensor
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.core.requirements import as_whole
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._requirements import of_shape, require_setting
 from wengert.transforms.reverse import stop_gradient
 
 __all__ = ["batch_norm", "dropout", "group_norm", "layer_norm", "rms_norm"]
@@ -26,7 +28,7 @@ def standardised(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: 
 def last_axes(name: str, x: Any, normalized_shape: Any) -> tuple[int, ...]:
     """Return the last axes of an array, which have given lengths."""
     shape = tuple(normalized_shape) if isinstance(normalized_shape, Sequence) else (normalized_shape,)
-    if x.shape[x.ndim - len(shape) :] != shape:
+    if not shape or x.shape[x.ndim - len(shape) :] != shape:
         given = f"shape {x.shape} for normalized_shape={shape}"
         raise ShapeError(describe(name, given, "last axes of these lengths are needed", "Correct one of them"))
     return tuple(range(x.ndim - len(shape), x.ndim))
@@ -54,6 +56,8 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     """
     x: Any = as_tensor(input)
     axes = last_axes("layer_norm", x, normalized_shape)
+    shape = x.shape[axes[0] :]
+    weight, bias = of_shape("layer_norm", "weight", weight, shape), of_shape("layer_norm", "bias", bias, shape)
     mean, variance = np.mean(x, axis=axes, keepdims=True), np.var(x, axis=axes, keepdims=True)
     return standardised(x, mean, variance, weight, bias, eps)
 
@@ -79,6 +83,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     """
     x: Any = as_tensor(input)
     axes = last_axes("rms_norm", x, normalized_shape)
+    weight = of_shape("rms_norm", "weight", weight, x.shape[axes[0] :])
     least = float(np.finfo(x.dtype).eps) if eps is None else eps
     found = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + least)
     return found if weight is None else found * weight
@@ -105,11 +110,15 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     tensor([[-1.,  1., -1.,  1.]])
     """
     x: Any = as_tensor(input)
+    as_whole("group_norm", "num_groups", num_groups, 1)
     if x.ndim < 2 or x.shape[1] % num_groups:
         given = f"shape {x.shape} for {num_groups} groups"
         raise ShapeError(
             describe("group_norm", given, "channels, the second axis, that make them are needed", "Correct it")
         )
+    weight, bias = (
+        of_shape("group_norm", what, value, x.shape[1:2]) for what, value in (("weight", weight), ("bias", bias))
+    )
     grouped = x.reshape(x.shape[0], num_groups, -1)
     mean, variance = np.mean(grouped, axis=2, keepdims=True), np.var(grouped, axis=2, keepdims=True)
     found = standardised(grouped, mean, variance, None, None, eps).reshape(x.shape)
@@ -125,6 +134,9 @@ def by_channel(value: Any, rank: int) -> Any:
 def move(running: Any, found: Any, momentum: float) -> None:
     """Let means or variances that are kept, if they are, move towards those of a batch."""
     if running is not None:
+        if getattr(running, "dtype", found.dtype).kind not in "fc":  # writing would round every step away
+            given = f"running statistics of dtype {running.dtype}"
+            raise DtypeError(describe("batch_norm", given, "floats are needed", "Convert them with .astype(float)"))
         running[...] = (1 - momentum) * running + momentum * stop_gradient(found)
 
 
@@ -164,7 +176,13 @@ def batch_norm(
     array([0.2, 0.5])
     """
     x: Any = as_tensor(input)
+    if x.ndim < 2:
+        given = f"shape {x.shape}"
+        raise ShapeError(describe("batch_norm", given, "channels, the second axis, are needed", "Reshape it"))
+    require_setting("batch_norm", "momentum", momentum, 0, 1)
     axes = tuple(i for i in range(x.ndim) if i != 1)
+    for what, value in {"mean": mean, "var": var, "weight": weight, "bias": bias}.items():
+        of_shape("batch_norm", what, value, x.shape[1:2])
     own_mean = np.mean(x, axis=axes) if training or mean is None else mean
     own_var = np.var(x, axis=axes) if training or var is None else var
     if training:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wengert.errors import UsageError, describe
 from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere
 
@@ -36,6 +37,15 @@ def surrounded(x: Any, around: Lengths, value: float) -> Any:
     if not any(around):
         return x
     return np.pad(x, [(0, 0)] * (x.ndim - len(around)) + [(n, n) for n in around], constant_values=value)
+
+
+def padded(name: str, padding: Any, kernel: Lengths) -> Lengths:
+    """Return by how much images are made longer, at most half a window: others would see nothing of them."""
+    found = each(name, "padding", padding, len(kernel), 0)
+    if any(2 * n > k for n, k in zip(found, kernel, strict=True)):
+        given = f"padding={padding!r} for windows of {kernel}"
+        raise UsageError(describe(name, given, "at most half a window is needed", "Pad the images with numpy.pad"))
+    return found
 
 
 POOLING = """
@@ -72,7 +82,7 @@ def max_pooling(rank: int) -> Callable[..., Any]:
         x, batched = images(name, input, rank)
         kernel = each(name, "kernel_size", kernel_size, rank)
         steps = kernel if stride is None else each(name, "stride", stride, rank)
-        x = surrounded(x, each(name, "padding", padding, rank), -np.inf)
+        x = surrounded(x, padded(name, padding, kernel), -np.inf)
         found = windows(name, x, kernel, steps, each(name, "dilation", dilation, rank))
         found = np.max(found, axis=tuple(range(-rank, 0)))
         return found if batched else found[0]
@@ -94,7 +104,7 @@ def average_pooling(rank: int) -> Callable[..., Any]:
         x, batched = images(name, input, rank)
         kernel = each(name, "kernel_size", kernel_size, rank)
         steps = kernel if stride is None else each(name, "stride", stride, rank)
-        zeros = each(name, "padding", padding, rank)
+        zeros = padded(name, padding, kernel)
         axes = tuple(range(-rank, 0))
         found = np.mean(windows(name, surrounded(x, zeros, 0.0), kernel, steps, (1,) * rank), axis=axes)
         if any(zeros) and not count_include_pad:

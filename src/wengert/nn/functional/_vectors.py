@@ -8,6 +8,7 @@ import numpy as np
 
 from wengert.core.dispatch import as_tensor
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._requirements import of_shape
 
 __all__ = ["cosine_similarity", "linear", "normalize", "pairwise_distance"]
 
@@ -28,7 +29,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     tensor([3.5, 6. ])
     """
     found: Any = np.matmul(as_tensor(input), np.swapaxes(as_tensor(weight), -1, -2))
-    return found if bias is None else found + as_tensor(bias)
+    return found if bias is None else found + of_shape("linear", "bias", bias, found.shape[-1:])
 
 
 @elsewhere

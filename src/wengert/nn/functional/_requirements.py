@@ -1,0 +1,41 @@
+"""What parameters of layers and losses must be: what is of another shape would be broadcast, and train to nonsense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wengert.core.dispatch import as_tensor
+from wengert.core.requirements import shown
+from wengert.errors import ShapeError, UsageError, describe
+
+__all__ = ["of_shape", "require_setting", "within"]
+
+
+def of_shape(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a parameter, which has a shape or is one number for all, as a Tensor; None as it is."""
+    if value is None:
+        return None
+    found: Any = as_tensor(value)
+    if found.shape not in ((), shape):
+        given = f"{what} of shape {found.shape}"
+        raise ShapeError(describe(name, given, f"shape {shape}, or one number, is needed", "Reshape it"))
+    return found
+
+
+def within(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """Return weights or a mask, which broadcast to a shape and do not enlarge it, as a Tensor."""
+    found: Any = as_tensor(value)
+    lengths = zip(reversed(found.shape), reversed(shape), strict=False)
+    if found.ndim > len(shape) or any(ours not in (1, theirs) for ours, theirs in lengths):
+        given = f"{what} of shape {found.shape}"
+        raise ShapeError(describe(name, given, f"one that broadcasts to shape {shape} is needed", "Reshape it"))
+    return found
+
+
+def require_setting(name: str, what: str, value: Any, least: float, most: float = np.inf) -> None:
+    """Raise a UsageError if a number, known while Python runs, is out of a range."""
+    if isinstance(value, int | float | np.number) and not least <= value <= most:
+        needed = f"a number, {least:g} or more, is needed" if most == np.inf else f"{least:g} to {most:g} is needed"
+        raise UsageError(describe(name, f"{shown(value)} for {what}", needed, "Correct it"))
