@@ -211,3 +211,23 @@ def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> N
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda k: random.normal(k, np.zeros((4, 1)), size=2), ShapeError, r"size=2 for parameters of shape \(4, 1\)"),
+        (lambda k: random.poisson(k, np.ones(3), size=(1,)), ShapeError, r"size=\(1,\) for parameters"),
+        (lambda k: random.normal(k, 0.0, -1.0), UsageError, "-1.0 for scale"),
+        (lambda k: random.exponential(k, -1.0), UsageError, "-1.0 for scale"),
+        (lambda k: random.bernoulli(k, 2.0), UsageError, "0 to 1 is needed"),
+        (lambda k: random.bernoulli(k, np.nan), UsageError, "nan for p"),
+        (lambda k: random.integers(k, 0, 1000, dtype=np.int8), UsageError, "a dtype that holds them"),
+        (lambda k: random.integers(k, -3, 3, dtype=np.uint8), UsageError, "a dtype that holds them"),
+        (lambda k: random.integers(k, 0, 3, dtype=float), DtypeError, "a dtype of integers"),
+    ],
+)
+def test_parameters_out_of_range_and_sizes_that_lack_axes(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call(random.key(0))
+    assert random.integers(random.key(0), 0, 256, size=3, dtype=np.uint8).dtype == np.uint8

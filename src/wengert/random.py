@@ -175,14 +175,26 @@ def fold_in(key: Any, data: Any) -> Any:
 
 def sized(size: Any, *parameters: Any) -> tuple[int, ...]:
     """Return the shape of draws: as given, or what parameters broadcast to."""
+    wide = np.broadcast_shapes(*map(np.shape, parameters))
     if size is None:
-        return np.broadcast_shapes(*map(np.shape, parameters))
-    return (operator.index(size),) if not isinstance(size, tuple | list) else tuple(map(operator.index, size))
+        return wide
+    shape = (operator.index(size),) if not isinstance(size, tuple | list) else tuple(map(operator.index, size))
+    if wide and np.broadcast_shapes(wide, shape) != shape:  # draws would be repeated along the axes that size lacks
+        given = f"size={size} for parameters of shape {wide}"
+        raise ShapeError(describe("random", given, "a size to which they broadcast is needed", "Leave size out"))
+    return shape
 
 
 def number(value: Any) -> Any:
     """Return a parameter as a Python number or a Tensor."""
     return value if is_number(value) else as_tensor(value)
+
+
+def require_between(name: str, what: str, value: Any, least: float, most: float = math.inf) -> None:
+    """Raise a UsageError if a Python number is out of a range."""
+    if is_number(value) and not least <= value <= most:
+        needed = f"a number, {least:g} or more, is needed" if most == math.inf else f"{least:g} to {most:g} is needed"
+        raise UsageError(describe(name, f"{shown(value)} for {what}", needed, "Correct it"))
 
 
 def floating(name: str, dtype: Any) -> np.dtype[Any]:
@@ -263,6 +275,7 @@ def normal(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: 
     1.073
     """
     loc, scale = number(loc), number(scale)
+    require_between("normal", "scale", scale, 0)
     shape, dtype = sized(size, loc, scale), floating("normal", dtype)
     found = apply(primitives.normals, words_of("normal", key, math.prod(shape))).reshape(shape).astype(dtype)
     return found if is_number(loc) and is_number(scale) and (loc, scale) == (0, 1) else loc + scale * found
@@ -285,6 +298,7 @@ def exponential(key: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float
     tensor([1.2652992 , 1.11075997])
     """
     scale = number(scale)
+    require_between("exponential", "scale", scale, 0)
     return scale * standard_exponential("exponential", key, sized(size, scale), floating("exponential", dtype))
 
 
@@ -309,6 +323,7 @@ def bernoulli(key: Any, p: Any = 0.5, size: Any = None) -> Any:
     [False, False, True, True]
     """
     p = number(p)
+    require_between("bernoulli", "p", p, 0, 1)
     return units("bernoulli", key, sized(size, p)) < p
 
 
@@ -352,7 +367,8 @@ def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any 
         A Tensor of that shape and dtype.
 
     Raises:
-        UsageError: there are no integers between the bounds.
+        UsageError: there are no integers between the bounds, or the dtype does not hold them.
+        DtypeError: the dtype is not one of integers.
 
     >>> integers(key(7), 1, 7, size=6).tolist()
     [3, 4, 4, 3, 4, 3]
@@ -361,10 +377,17 @@ def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any 
     low, high = number(low), number(high)
     if is_number(low) and is_number(high) and low >= high:
         raise UsageError(describe("integers", f"bounds {low} and {high}", "a lower one below is needed", "Swap them"))
-    shape = sized(size, low, high)
+    shape, kind = sized(size, low, high), as_dtype("integers", dtype)
+    if kind.kind not in "iu":
+        raise DtypeError(describe("integers", f"dtype {kind}", "a dtype of integers is needed", "Use .astype"))
+    room = np.iinfo(kind)
+    for bound in (low, high - 1 if is_number(high) else high):
+        if is_number(bound) and not room.min <= bound <= room.max:
+            given = f"numbers from {low} up to {high} of dtype {kind}"
+            raise UsageError(describe("integers", given, "a dtype that holds them is needed", "Pass a wider one"))
     span = as_tensor(high - low).astype(np.uint64)
     offset = words_of("integers", key, math.prod(shape)).reshape(shape) % span
-    return (offset.astype(np.int64) + low).astype(as_dtype("integers", dtype))
+    return (offset.astype(np.int64) + low).astype(kind)
 
 
 @telling(**SIZED)
