@@ -544,3 +544,33 @@ def test_fractions_beside_arrays_are_refused() -> None:
             wg.grad(f)(np.ones(2))
     with pytest.raises(TypeError, match="unsupported operand"):
         wg.grad(lambda x: x * decimal.Decimal("0.1"))(1.0)  # as Python's floats
+
+
+STARTS = (300, -1, 2.5, 1j, 1e300, 2**70, -0.0, True, np.float64(2.5))
+REDUCING = (np.sum, np.prod, np.max, np.add.reduce, np.logical_and.reduce, np.maximum.reduce, np.hypot.reduce)
+
+
+@together("dtype", ("u1", "i4", "?", "f4", "f8", "c16"))
+def test_numbers_that_reductions_start_from_are_taken_or_refused_as_numpy_does(dtype: str) -> None:
+    """A number is taken into the dtype of the result: nothing wraps, no imaginary part is lost, none is cut off."""
+    x = np.ones(3, dtype)
+    for reduce in REDUCING:
+        for start in STARTS:
+
+            def function(x: Any, reduce: Any = reduce, start: Any = start) -> Any:
+                return reduce(x, initial=start)
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                expected = started(function, x)
+                assert started(function, wg.tensor(x)) == expected, (reduce, start)
+                assert started(wg.jit(function), x) == expected, (reduce, start)
+
+
+def started(function: Callable[..., Any], x: Any) -> str:
+    """Return what a reduction gives, as text, or the name of the error."""
+    try:
+        found = np.asarray(function(x))
+    except (TypeError, OverflowError, ValueError) as error:
+        return type(error).__name__
+    return f"{found.dtype} {found}"

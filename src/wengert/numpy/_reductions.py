@@ -17,7 +17,20 @@ from wengert.primitives import reductions, selection
 from wengert.traces.operators import operand
 from wengert.traces.recorders import single_function
 
-__all__ = ["Params", "axes", "flag", "given", "max", "mean", "min", "params_of", "prod", "reduce_with", "sum"]
+__all__ = [
+    "Params",
+    "axes",
+    "flag",
+    "given",
+    "max",
+    "mean",
+    "min",
+    "params_of",
+    "prod",
+    "reduce_with",
+    "starting",
+    "sum",
+]
 
 Params = dict[str, Any]
 NO_VALUE = np._NoValue
@@ -62,6 +75,14 @@ def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufun
     return params
 
 
+def starting(ufunc: np.ufunc, x: Any, initial: Any, dtype: Any = None) -> Any:
+    """Return a starting value or None; a number in the dtype of the result, where NumPy refuses what has no room."""
+    initial = given(initial)
+    if isinstance(initial, int | float | complex):
+        return ufunc.reduce(np.empty(0, x.dtype), dtype=dtype, initial=initial)
+    return initial
+
+
 single = functools.cache(single_function)
 
 
@@ -101,7 +122,7 @@ def sum(
                 return found
         return compact_sum(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
-    initial, where = given(initial), given(where, True)
+    initial, where = starting(np.add, x, initial, params.get("dtype")), given(where, True)
     mask = () if where is None else (operand("sum", where),)
     if initial is None:
         result = apply(reductions.sum_, x, *mask, **params)
@@ -147,7 +168,8 @@ def prod(
     if dtype is None and out is None and initial is None and where is True:
         return compact_prod(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
-    result = reduce_with(reductions.prod, x, params, initial=given(initial), where=given(where, True))
+    initial = starting(np.multiply, x, initial, params.get("dtype"))
+    result = reduce_with(reductions.prod, x, params, initial=initial, where=given(where, True))
     return with_out("prod", result, out)
 
 
@@ -160,7 +182,8 @@ def extremum(
         params |= {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)}
         return compact_extrema[primitive](x, params)
     params |= params_of(x, axis, keepdims, of_ufunc=True)
-    result = reduce_with(primitive, x, params, initial=given(initial), where=given(where, True))
+    initial = starting(np.maximum, x, initial)
+    result = reduce_with(primitive, x, params, initial=initial, where=given(where, True))
     return with_out(name, result, out)
 
 

@@ -20,7 +20,7 @@ from wengert.errors import UsageError, describe
 from wengert.numpy._accumulations import accumulated
 from wengert.numpy._joining import stack
 from wengert.numpy._out import dtype_within, with_out
-from wengert.numpy._reductions import Params, axes, flag, given, max, min, params_of, prod, reduce_with, sum
+from wengert.numpy._reductions import Params, axes, flag, given, max, min, params_of, prod, reduce_with, starting, sum
 from wengert.numpy._ufuncs import OF_UFUNCS
 from wengert.primitives import accumulations, reductions
 from wengert.traces.operators import operand
@@ -66,7 +66,7 @@ def reduce_other(ufunc: np.ufunc) -> Reduce:
         where: Any = True,
     ) -> Any:
         x = as_tensor(array)
-        initial, where = given(initial), given(where, True)
+        initial, where = starting(ufunc, x, initial, dtype_within(x, dtype, out)), given(where, True)
         if constant:
             params = {"ufunc": ufunc, **params_of(x, axis, keepdims, dtype, of_ufunc=True)}
             result = reduce_with(reductions.constant_reduce, x, params, initial=initial, where=where)
@@ -77,7 +77,7 @@ def reduce_other(ufunc: np.ufunc) -> Reduce:
             x = masked(name, ufunc, x, where)
         along = axes(axis, x.ndim, of_ufunc=True)
         if initial is not None:
-            x = with_initial(name, x, along, initial)
+            x = with_initial(name, ufunc, x, along, initial)
         return with_out(name, reduced(ufunc, x, {"axis": along, "keepdims": flag(keepdims)}), out)
 
     return reduce
@@ -104,8 +104,8 @@ def masked(name: str, ufunc: np.ufunc, x: Any, where: Any) -> Any:
     return np.where(where, x, np.full((), -np.inf, x.dtype))
 
 
-def with_initial(name: str, x: Any, axis: tuple[int, ...], initial: Any) -> Any:
-    """Put the starting value before the first elements along an axis."""
+def with_initial(name: str, ufunc: np.ufunc, x: Any, axis: tuple[int, ...], initial: Any) -> Any:
+    """Put the starting value before the first elements along an axis, in the dtype in which a ufunc reduces these."""
     if len(axis) != 1:
         raise refusal(
             UsageError(
@@ -115,6 +115,7 @@ def with_initial(name: str, x: Any, axis: tuple[int, ...], initial: Any) -> Any:
             )
         )
     shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape))
+    x = x.astype(ufunc.reduce(np.ones(1, x.dtype)).dtype)
     first = np.broadcast_to(as_tensor(operand(name, initial)).astype(x.dtype), shape)
     return np.concatenate([first, x], axis=axis[0])
 
