@@ -229,6 +229,9 @@ def test_classes_that_count_differently_or_not_at_all() -> None:
     found = functional.cross_entropy(logits, shares, weight=weight)
     np.testing.assert_allclose(found, -np.mean(np.sum(logs * np.moveaxis(shares, 1, -1) * weight, axis=-1)))
     check_grads(lambda x: functional.cross_entropy(x, classes, **options), (logits,), order=2)
+    for loss, of in ((functional.cross_entropy, logits), (functional.nll_loss, by_class)):
+        one = loss(of, classes, "sum", weight=2.0, ignore_index=-100)  # for all classes alike
+        np.testing.assert_allclose(one, 2.0 * loss(of, classes, "sum", ignore_index=-100))
 
 
 def test_names_of_pytorch_say_what_is_written_here() -> None:

@@ -251,7 +251,7 @@ def nll_loss(
     tensor(0.28768207)
     """
     x, wanted = as_tensor(input), as_tensor(target)
-    weight = of_shape("nll_loss", "weight", weight, x.shape[min(1, x.ndim - 1) :][:1])
+    weight = weights_of("nll_loss", weight, x.shape[min(1, x.ndim - 1) :][:1])
     counts = counts_of(wanted, weight, ignore_index)
     losses = -of_classes("nll_loss", x, classes_of(wanted, ignore_index))
     return averaged("nll_loss", losses if counts is None else losses * counts, counts, reduction)
@@ -260,6 +260,12 @@ def nll_loss(
 def classes_of(target: Any, ignore_index: int | None) -> Any:
     """Return classes, some class in place of the one that is left out."""
     return target if ignore_index is None else np.where(target == ignore_index, 0, target)
+
+
+def weights_of(name: str, weight: Any, classes: tuple[int, ...]) -> Any:
+    """Return a weight for each class, also if one number was given for all; None if there is none."""
+    found = of_shape(name, "weight", weight, classes)
+    return found if found is None or found.shape else np.broadcast_to(found, classes)
 
 
 def counts_of(target: Any, weight: Any, ignore_index: int | None) -> Any:
@@ -307,7 +313,7 @@ def cross_entropy(
     require_setting("cross_entropy", "label_smoothing", label_smoothing, 0, 1)
     x, wanted = as_tensor(input), as_tensor(target)
     axis = min(1, x.ndim - 1)
-    weight = of_shape("cross_entropy", "weight", weight, x.shape[axis : axis + 1])
+    weight = weights_of("cross_entropy", weight, x.shape[axis : axis + 1])
     logs = log_softmax(x, axis)
     by_class = logs if weight is None else logs * np.reshape(weight, (-1, *(1,) * (x.ndim - axis - 1)))
     if wanted.dtype.kind in "iu":
