@@ -22,8 +22,9 @@ column is Wengert's median time (for an operation, where a case is a chain of th
 peer's in the same round, the median over the rounds. Below 1 Wengert is faster. All compute on the processor,
 eagerly, and in double precision unless a case says otherwise: nothing is compiled, except in the column `jax-jit`,
 where JAX has compiled the whole transformation before the first round, and in a table `Jit`, where every library has
-compiled the functions, for two threads: their calls, and the time from a function to its first result. An empty cell
-says that the library has no such thing.
+compiled the functions, for two threads: their calls, and the time from a function to its first result. Calls are timed
+when a program has run for 10 ms, so that its threads and the caches are awake. An empty cell says that the library has
+no such thing.
 Operations and programs are measured in processor time, with one thread for every library: operations one by one and
 without what is around them, leaves and starting a sweep included, programs as a whole, value and gradient. Of the
 operations there are geometric means and the worst. "High" are those above twice
