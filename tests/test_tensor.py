@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array as array_module
 import collections
+import contextlib
 import copy
 import functools
 import math
@@ -461,6 +462,27 @@ def test_errors_that_c_code_goes_on_after_are_told() -> None:
     for transformation in (wg.grad, wg.jit):
         with pytest.raises(GraphError, match=r"^float: a Tensor that a transformation is|^jit\(.*were asked for"):
             transformation(lambda k: scipy.optimize.brentq(lambda x: x * x - k, 0.0, 3.0))(2.0)
+
+
+def test_errors_that_the_function_drops_before_it_raises_another_are_told() -> None:
+    """C code may do so: what it calls with an error pending drops that where CPython's cache of look-ups misses."""
+
+    def dropping(x: Any) -> Any:
+        with contextlib.suppress(GraphError):
+            return float(x)
+        raise ValueError("f(a) and f(b) must have different signs")
+
+    def choosing(x: Any) -> Any:
+        try:
+            return float(x)
+        except GraphError:
+            raise ValueError("own") from None
+
+    with pytest.raises(GraphError, match=r"^float: a Tensor that a transformation is") as told:
+        wg.grad(dropping)(2.0)
+    assert isinstance(told.value.__cause__, ValueError)
+    with pytest.raises(ValueError, match="own"):
+        wg.grad(choosing)(2.0)
 
 
 STORED = (

@@ -98,8 +98,9 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     """Call the function of a user for a transformation; NumPy's and Python's errors around ours give way to it.
 
     NumPy answers whatever a Tensor says that is stored into an ndarray (`array[0] = x`, `array.fill(x)`) with a
-    ValueError raised from it, and C code that goes on after an error (SciPy's `brentq`) ends in a SystemError; the
-    traceback leads through the user's line in any case. Warnings name it, too.
+    ValueError raised from it, and C code that goes on after an error (SciPy's `brentq`) ends in another: a SystemError
+    from it, or one that knows nothing of it, since what is called with an error pending may drop that. The traceback
+    leads through the user's line in any case. Warnings name it, too.
 
     Raises:
         WengertError: the function caught a refusal, and went on with what plain NumPy would not have given it.
@@ -115,11 +116,13 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
     except TypeError as error:
         say_parameter(error)
         raise
-    except (SystemError, ValueError) as error:
+    except (AttributeError, RuntimeError, SystemError, ValueError) as error:
         if isinstance(error.__cause__, WengertError):
             raise error.__cause__.with_traceback(error.__traceback__) from None
         if str(error) == DROPPED:
             raise stored_in_ndarray("a value that is not a number").with_traceback(error.__traceback__) from None
+        if noted and is_unaware(error, noted[0]):
+            raise caught(noted[0]) from error
         raise
     finally:
         restore_settings(entered)
@@ -127,6 +130,13 @@ def called(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
         if outer is not None:  # whoever called may catch it, too
             outer += noted
         del noted  # whose errors refer to this frame
+
+
+def is_unaware(error: Exception, refusal: Exception) -> bool:
+    """Tell whether an error was raised as if there had not been the refusal before it."""
+    if isinstance(error, WengertError) or error is refusal.__cause__:
+        return False
+    return error.__cause__ is None and error.__context__ is None
 
 
 def caught(error: Exception) -> Exception:

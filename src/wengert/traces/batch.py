@@ -138,9 +138,9 @@ class Batch(Transient):
                 self.note(error)
             raise
 
-    def note(self, error: Exception) -> GraphError:
+    def note(self, error: Exception) -> None:
         """Note that some lane raised an error, for which plain NumPy would not have stopped the others."""
-        return GraphError(
+        noted = GraphError(
             describe(
                 self.owner_name,
                 f"{type(error).__name__} ({error}) in one of the lanes at {position_of(*caller())}",
@@ -148,6 +148,7 @@ class Batch(Transient):
                 "Choose with wengert.numpy.where, or call the function for each lane",
             )
         )
+        noted.__cause__ = error
 
     def computed(self, primitive: Primitive, operands: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """Compute all lanes one level below, of an operation that is not elementwise."""
