@@ -139,7 +139,7 @@ def test_rules_that_differ_from_each_other_by_less_than_differences_can_tell() -
             (X,),
             "check_rule: <ufunc 'sin'>, which has no derivative rule of its own; a custom_rule with a vjp or",
         ),
-        (product(None, None), (X, Y), "which has no derivative rule of its own; a custom_rule with a vjp or jvp, or a"),
+        (product(None, None), (X, Y), "which has no derivative rule of its own; a custom_rule with a vjp or jvp, a"),
         (wg.autograd.Function, (X,), "is needed. Use check_grads for other functions."),
         (
             product(),

@@ -35,7 +35,8 @@ array([ 0.      , -0.577216,  0.822467, -0.400686])
 >>> wg.vmap(wg.grad(gammaln))(np.array([1.0, 2.0])).round(6)
 array([-0.577216,  0.422784])
 
-`wengert.testing.check_grads` compares declared rules with differences.
+What the functions of a declaration give is compared with what it says: shapes, numbers of results, real cotangents for
+real operands. `wengert.testing.check_rule` compares the rules with differences and the form with a loop over lanes.
 """
 
 from __future__ import annotations

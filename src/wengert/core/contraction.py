@@ -73,6 +73,10 @@ class Contraction(Form):
         small = [Aval((1,) * len(aval.shape), aval.dtype) for aval in avals] if not labels.shape else inputs
         return resized(primitive.strict, small, params, labels.shape)
 
+    def shapes(self, shapes: Sequence[Shape], params: Params) -> Sequence[Shape] | None:
+        """Take the lengths of the result's labels."""
+        return (self.record(shapes, params).shape,)
+
     def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Give the batch axis a label of its own."""
         shapes = [shape_of(x)[flag:] for x, flag in zip(operands, batched, strict=True)]

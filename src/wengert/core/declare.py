@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+import numpy as np
+
+from wengert.core.claims import Claim, Evaluation
+from wengert.core.form import form_of
 from wengert.core.kinds import Constant, Elementwise, Linear, Multilinear, Opaque
-from wengert.core.primitive import Primitive, register
+from wengert.core.primitive import register
+from wengert.core.source import caller, is_own
 
 __all__ = ["constant", "elementwise", "linear", "multilinear", "opaque"]
 
-P = TypeVar("P", bound=Primitive)
+P = TypeVar("P", Constant, Elementwise, Linear, Multilinear, Opaque)
 Arguments = ParamSpec("Arguments")
 
 
@@ -23,6 +29,8 @@ def declaration(kind: Callable[Arguments, P], name: str, summary: str, example: 
 
     def declare(*args: Arguments.args, **kwargs: Arguments.kwargs) -> P:
         primitive = kind(*args, **kwargs)
+        if not is_own(sys._getframe(1).f_code.co_filename):
+            hold(primitive)
         register(primitive)
         return primitive
 
@@ -35,6 +43,18 @@ def declaration(kind: Callable[Arguments, P], name: str, summary: str, example: 
     signature = inspect.signature(kind)
     declare.__signature__ = signature.replace(return_annotation=kind)  # type: ignore[attr-defined]  # for help()
     return declare
+
+
+def hold(primitive: Constant | Elementwise | Linear | Multilinear | Opaque) -> None:
+    """Compare from now on what the functions of a user's primitive give with what its declaration says."""
+    claim = Claim(primitive.name, caller(2))
+    form = form_of(primitive)
+    primitive.held = True
+    primitive.hold_to(claim)
+    if not isinstance(primitive.evaluate, np.ufunc):
+        primitive.evaluate = Evaluation(primitive.evaluate, claim, form, primitive.outputs)
+    if primitive.batch is not None:
+        primitive.batch = claim.batching(primitive.batch)
 
 
 elementwise = declaration(

@@ -61,6 +61,15 @@ class Form(FieldRecord):
         found = tried(primitive.strict, inputs, params)
         return tuple(map(strong_aval, found)), order_of(found)
 
+    def shapes(self, shapes: Sequence[Shape], params: Params) -> Sequence[Shape] | None:
+        """Return the shapes of the results, as far as the form alone tells: UNKNOWN for other lengths, None for others.
+
+        Args:
+            shapes: those of the operands.
+            params: the parameters of the primitive.
+        """
+        return None
+
     def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Return the result with its batch axis in front; NotImplemented where lanes are computed one by one.
 
@@ -140,7 +149,7 @@ class Pointwise(Form):
         shape = broadcast_shape(primitive.name, [aval_of(x).shape for x in inputs])
         if is_of_numbers(primitive, inputs):
             return number_result(primitive, inputs)
-        if params or any(map(strides_of, inputs)):  # a parameter may name an order
+        if params or primitive.held or any(map(strides_of, inputs)):  # a parameter may name an order
             samples = list(map(small_example, inputs))
         else:
             samples = [x if is_number(x) else one_of(aval_of(x)) for x in inputs]
@@ -149,6 +158,10 @@ class Pointwise(Form):
         if primitive.gives_number:
             avals = tuple([aval._replace(weak=True) for aval in avals])
         return avals, grown_order(found, avals)
+
+    def shapes(self, shapes: Sequence[Shape], _params: Params) -> Sequence[Shape] | None:
+        """Broadcast."""
+        return (np.broadcast_shapes(*shapes),)
 
     def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Align the ranks."""
@@ -207,12 +220,18 @@ class Reduction(Form):
 
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Leave the axes out; masks and starting values decide about neither shape nor dtype."""
-        shape, axis = aval_of(inputs[0]).shape, params["axis"]
-        plain = axis is not None and all(i >= 0 for i in axis)  # which norm's need not be
-        if 0 in shape or not plain or params.get("ddof", 0) >= 2:  # of nothing, or of two elements, NumPy complains
+        shape = aval_of(inputs[0]).shape
+        found = self.shapes([shape], params)
+        if 0 in shape or found is None or params.get("ddof", 0) >= 2:  # of nothing, or of two elements, NumPy complains
             return super().results(primitive, inputs, params)
-        kept = [1 if i in axis else n for i, n in enumerate(shape) if params["keepdims"] or i not in axis]
-        return resized(primitive.strict, inputs, params, tuple(kept))
+        return resized(primitive.strict, inputs, params, *found)
+
+    def shapes(self, shapes: Sequence[Shape], params: Params) -> Sequence[Shape] | None:
+        """Leave the axes out."""
+        axis = params["axis"]
+        if axis is None or any(i < 0 for i in axis):  # as norm's may be
+            return None
+        return (tuple([1 if i in axis else n for i, n in enumerate(shapes[0]) if params["keepdims"] or i not in axis]),)
 
     def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Reduce the same axes behind the batch axis."""
@@ -251,6 +270,10 @@ class Scan(Form):
     def results(self, primitive: Primitive, inputs: Inputs, params: Params) -> Results:
         """Keep the shape."""
         return resized(primitive.strict, inputs, params, aval_of(inputs[0]).shape)
+
+    def shapes(self, shapes: Sequence[Shape], _params: Params) -> Sequence[Shape] | None:
+        """Keep the shape."""
+        return (shapes[0],)
 
     def batch(self, primitive: Primitive, _size: int, operands: Sequence[Any], _batched: Flags, params: Params) -> Any:
         """Run along the same axis behind the batch axis."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from wengert._cached import cached
 from wengert.core.aval import Aval
+from wengert.core.claims import Claim
 from wengert.core.cotangent import strong_zero, unbroadcast
 from wengert.core.primitive import Primitive, ShapeRules
 from wengert.core.rule import Rule, Signature, misdeclared
@@ -64,6 +65,9 @@ class Elementwise(Primitive):
             raise misdeclared(name, "no rule was given", "a function d(t, out, *xs) is needed for some operand")
         if isinstance(evaluate, np.ufunc) and evaluate.nin != len(rules):
             raise misdeclared(name, f"{len(rules)} rules were given", f"{evaluate.nin} operands need one each")
+        if isinstance(evaluate, np.ufunc) and evaluate.signature is not None:
+            given = f"the evaluation is a ufunc of signature {evaluate.signature}"
+            raise misdeclared(name, given, "an elementwise one acts on each element by itself")
         self.firm = len(rules) == 1
         self.signatures = tuple(None if r is None else Signature(name, r, 2, len(rules)) for r in rules)
         self.singular = singular
@@ -73,8 +77,16 @@ class Elementwise(Primitive):
         if isinstance(evaluate, np.ufunc) and evaluate.nin <= 2 and evaluate.nout == 1:
             self.evaluate_large = shared(evaluate)
         self.regular = regular
+        self.declare_rules(rules)
+
+    def declare_rules(self, rules: tuple[Rule | None, ...]) -> None:
+        """Take these rules, with the strong zero if partials can be infinite."""
         self.declared = rules
-        self.rules = tuple(strong_zero(r, regular) if r is not None and singular else r for r in rules)
+        self.rules = tuple(strong_zero(r, self.regular) if r is not None and self.singular else r for r in rules)
+
+    def hold_to(self, claim: Claim) -> None:
+        """Compare the rules."""
+        self.declare_rules(tuple(None if rule is None else claim.diagonal(rule) for rule in self.declared))
 
     @cached
     def guarded(self) -> Elementwise:
@@ -177,6 +189,11 @@ class Linear(Primitive):
         """Return the cotangent of the only operand as the form gives it."""
         return self.form.transpose(0, ct, aval, (), params)  # type: ignore[union-attr]  # it has it
 
+    def hold_to(self, claim: Claim) -> None:
+        """Compare the transposes."""
+        compared = claim.variadic if self.variadic else claim.transpose
+        self.transposes = tuple(map(compared, self.transposes))
+
     def cannot_rewrite(self, *_operands: Any, **_params: Any) -> Any:
         """Refuse evaluation in place: the declaration gives none."""
         raise misdeclared(self.name, "no evaluation in place was declared", "rewrite= is needed to mutate with it")
@@ -248,6 +265,10 @@ class Multilinear(Primitive):
         self.transposes = transposes
 
     transposes: Sequence[Rule] | None = None
+
+    def hold_to(self, claim: Claim) -> None:
+        """Compare the transposes."""
+        self.transposes = self.transposes and tuple(map(claim.transpose, self.transposes))
 
     def vjp_rules(self) -> Sequence[Rule | None]:
         """Return the transposes, or that of the form."""
@@ -323,6 +344,13 @@ class Opaque(Primitive):
         self.fresh = fresh
         self.outputs = outputs
 
+    claim: Claim | None = None
+
+    def hold_to(self, claim: Claim) -> None:
+        """Compare the jvp, and in `vjp` what the rule gives."""
+        self.claim = claim
+        self.jvp = self.jvp and claim.pushforward(self.jvp)
+
     def vjp_rules(self) -> Sequence[Rule | None]:
         """Return the vjp."""
         return (self.rule,)
@@ -338,10 +366,15 @@ class Opaque(Primitive):
         cts = self.rule(ct, out, *operands, **params)
         if isinstance(cts, tuple):
             if len(cts) == len(operands):
+                if self.claim is not None:
+                    return self.claim.require_cotangents("its vjp", cts, avals, (ct, *operands))
                 return cts
             given = f"its vjp gave {len(cts)} cotangents"
         elif all(aval is None for aval in avals[1:]):
-            return (cts, *(None,) * (len(operands) - 1))
+            found = (cts, *(None,) * (len(operands) - 1))
+            if self.claim is not None:
+                return self.claim.require_cotangents("its vjp", found, avals, (ct, *operands))
+            return found
         else:
             given = "its vjp gave one value that is no tuple"
         needed = f"{len(operands)} are needed, one for each operand"
@@ -369,3 +402,6 @@ class Constant(Primitive):
         super().__init__(name, evaluate, **shapes)
         self.outputs = outputs
         self.firm = shapes.get("firm", not isinstance(evaluate, np.ufunc))
+
+    def hold_to(self, claim: Claim) -> None:
+        """Compare nothing: there are no rules."""

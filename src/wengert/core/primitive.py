@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 
@@ -56,6 +57,7 @@ class Primitive:
         given_by_user: whether the vjp is a user's function, which may not be linear in the cotangent.
         gives_number: whether the result is a Python number, whose dtype gives way to that of arrays.
         piecewise: whether it is linear on pieces: rules do not depend on the operands but for where they jump.
+        held: whether it is a user's, so that what its functions give is compared with its declaration.
         registered: whether it was declared, and not made for one call of a user's function.
         only_saved: the results through which no derivative is known: they are only there for the vjp.
         must_run: whether an evaluation checks something besides giving results, and is needed where nobody uses these.
@@ -79,6 +81,7 @@ class Primitive:
     unfolds = False
     given_by_user = False
     piecewise = False
+    held = False
     registered = False
     only_saved: Sequence[int] = ()
     must_run = False
@@ -133,7 +136,7 @@ class Primitive:
     @cached
     def discreet(self) -> bool:
         """Whether the vjp is code of the library that calls none of the user's."""
-        codes = [getattr(rule, "__code__", None) for rule in self.vjp_rules()]
+        codes = [getattr(inspect.unwrap(rule), "__code__", None) for rule in self.vjp_rules() if rule is not None]
         return all(code is not None and is_own(code.co_filename) for code in codes)
 
     def vjp_rules(self) -> Sequence[Rule | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import UNKNOWN, Aval, aval_of
 from wengert.core.batching import aligned, each_lane, lead, shift
 from wengert.core.dispatch import apply
 from wengert.core.examples import Results, dummy, grown_order, strong_aval, tried
@@ -20,6 +20,7 @@ from wengert.core.form import (
     Inputs,
     Names,
     Params,
+    Shape,
     are_aligned,
 )
 from wengert.core.order import strides_of
@@ -73,11 +74,37 @@ class Routine(Form):
 
     def core(self, operand: Any, params: Params) -> tuple[int, ...] | None:
         """Return the core axes of an only operand, counted from 0; None if it has not got them."""
-        rank = len(aval_of(operand).shape)
         (count,) = core_ranks(self.signature, 1)
+        return self.core_axes(len(aval_of(operand).shape), count, params) if count else None
+
+    def core_axes(self, rank: int, count: int, params: Params) -> tuple[int, ...] | None:
+        """Return where so many core axes stand among all, counted from 0; None where there are not as many."""
         names = (self.axis,) if isinstance(self.axis, str) else self.axis
-        axes = [params[name] for name in names] if names else list(range(rank - count, rank))
-        return tuple([axis % rank for axis in axes]) if None not in axes and 0 < count <= rank else None
+        axes = [params[name] for name in names] if names and count else list(range(rank - count, rank))
+        return tuple([axis % rank for axis in axes]) if None not in axes and count <= rank else None
+
+    def shapes(self, shapes: Sequence[Shape], params: Params) -> Sequence[Shape] | None:
+        """Put the core axes of the results where those of the operands stand, with their lengths."""
+        operands, results = cores(self.signature, len(shapes))
+        lengths: dict[str, int] = {}
+        stacks = []
+        for shape, core in zip(shapes, operands, strict=True):
+            axes = self.core_axes(len(shape), len(core), params)
+            if axes is None or len(axes) != len(core) or not self.stacked or "?" in self.signature:
+                return None
+            lengths.update(zip(core, [shape[i] for i in axes], strict=True))
+            stacks.append([n for i, n in enumerate(shape) if i not in axes])
+        stack = np.broadcast_shapes(*map(tuple, stacks))
+        found = []
+        for core in results:
+            axes = self.core_axes(len(stack) + len(core), len(core), params)
+            if axes is None or len(axes) != len(core):
+                return None
+            whole = list(stack)
+            for i, name in sorted(zip(axes, core, strict=True)):
+                whole.insert(i, lengths.get(name, UNKNOWN))
+            found.append(tuple(whole))
+        return found
 
     def batch(self, primitive: Primitive, size: int, operands: Sequence[Any], batched: Flags, params: Params) -> Any:
         """Let the batch axis be one more axis of the stacks."""
@@ -122,12 +149,24 @@ def with_random_elements(value: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
+def cores(signature: str, count: int) -> tuple[tuple[Names, ...], tuple[Names, ...]]:
+    """Return the names of the core axes of each of some operands, and of each result.
+
+    >>> cores("(n,n),(n)->(n)", 3)
+    ((('n', 'n'), ('n',), ('n',)), (('n',),))
+    """
+    operands, results = [
+        tuple([tuple(re.findall(r"\w+", core)) for core in re.findall(r"\((.*?)\)", side)])
+        for side in signature.split("->")
+    ]
+    return (operands + operands[-1:] * count)[:count], results
+
+
+@functools.lru_cache(maxsize=256)
 def core_ranks(signature: str, count: int) -> tuple[int, ...]:
     """Return how many core axes each of some operands has.
 
     >>> core_ranks("(n,n),(n)->(n)", 3)
     (2, 1, 1)
     """
-    operands, _, _ = signature.partition("->")
-    ranks = tuple([len(re.findall(r"\w+", core)) for core in re.findall(r"\((.*?)\)", operands)])
-    return (ranks + ranks[-1:] * count)[:count]
+    return tuple(map(len, cores(signature, count)[0]))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from wengert._tree import flatten, unflatten
+from wengert.core.abstract import abstract
 from wengert.core.aval import aval_of, is_differentiable
+from wengert.core.dispatch import apply
+from wengert.core.primitive import Primitive
 from wengert.core.tensor import Tensor
 from wengert.errors import UsageError, describe
 from wengert.testing.comparison import Check
 from wengert.testing.differences import STEP, paired, widened
+from wengert.testing.forms import check_form
 from wengert.testing.modes import pulled_back, pushed_forward
 from wengert.testing.problem import Leaves, Problem, arguments_of, default_tolerance, names_of, smooth_outputs
 from wengert.traces.function import Function
@@ -24,18 +28,21 @@ from wengert.transforms.custom_rule import CustomRule
 __all__ = ["check_rule"]
 
 
-def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0) -> None:
-    """Check the derivative rules given to a `custom_rule` or `autograd.Function` at a point.
+def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0, **params: Any) -> None:
+    """Check the derivative rules given to a `custom_rule`, an `autograd.Function` or a primitive at a point.
 
     Each of vjp and jvp that was given must agree with differences of the function, be linear, and, if there are two,
-    give the same number for any direction and cotangent.
+    give the same number for any direction and cotangent. Of a primitive declared with `wengert.extend` both modes are
+    checked, and its form: lanes must give what a loop over them does, and tracing must tell shapes and dtypes as they
+    are. That it holds at one point says nothing of others, where a rule may divide by zero or branch.
 
     Args:
-        fun: what `custom_rule` returned, or a subclass of `Function`.
+        fun: what `custom_rule` returned, a subclass of `Function`, or a primitive.
         *args: its arguments, or all of them as one tuple, as for `check_grads`; those of float or complex dtype are
             differentiated.
         rtol: tolerance of the comparison with differences, as in `check_grads`.
         seed: of the random directions.
+        **params: the parameters of a primitive.
 
     Raises:
         AssertionError: a rule is wrong; the text names it.
@@ -47,11 +54,20 @@ def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0) -
     >>> _ = cube.defjvp(lambda primals, tangents: (primals[0] ** 3, 3 * primals[0] ** 2 * tangents[0]))
     >>> check_rule(cube, np.array([1.0, 2.0]))
     """
-    given = rules_of(fun)
     args = arguments_of(args)
+    if isinstance(fun, Primitive):
+        check_form(fun, args, params, np.random.default_rng(seed))
+        if fun.kind == "constant" and not any(is_differentiable(x.dtype) for x in abstract(fun, args, params)):
+            return
+    elif params:
+        option = next(iter(params))
+        text = describe("check_rule", f"{option}=", "only primitives have parameters", "Pass it among the arguments")
+        raise UsageError(text)
+    given = rules_of(fun, params)
     problem = smooth_part(given["function"], args)
     tolerance = default_tolerance(problem) if rtol is None else rtol
-    check = Check(name_of("check_rule", fun), "", 1, tolerance, STEP, np.random.default_rng(seed))
+    name = f"check_rule({fun.name})" if isinstance(fun, Primitive) else name_of("check_rule", fun)
+    check = Check(name, "", 1, tolerance, STEP, np.random.default_rng(seed))
     cts = [check.direction(leaf) for leaf in smooth_outputs(problem)]
     directions = [check.direction(leaf) for leaf in problem.point]
     found: dict[str, list[float]] = {}
@@ -68,8 +84,10 @@ def check_rule(fun: Any, *args: Any, rtol: float | None = None, seed: int = 0) -
     compare_rules(problem, check, directions, cts, found)
 
 
-def rules_of(fun: Any) -> dict[str, Callable[..., Any]]:
+def rules_of(fun: Any, params: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
     """Return a function, and for each rule given to it the function that has this rule alone."""
+    if isinstance(fun, Primitive):
+        return dict.fromkeys(("function", "vjp", "jvp"), functools.partial(apply, fun, **params))
     if isinstance(fun, CustomRule):
         found: dict[str, Callable[..., Any]] = {}
         if fun.forward is not None and fun.backward is not None:
@@ -88,7 +106,7 @@ def rules_of(fun: Any) -> dict[str, Callable[..., Any]]:
         describe(
             "check_rule",
             f"{fun!r}, which has no derivative rule of its own",
-            "a custom_rule with a vjp or jvp, or a Function, is needed",
+            "a custom_rule with a vjp or jvp, a Function or a primitive is needed",
             "Use check_grads for other functions",
         )
     )
