@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import scipy.special
 
 import wengert as wg
+from tests.cases import together
 from wengert import _config, random
 from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.extend import apply
@@ -231,3 +233,64 @@ def test_parameters_out_of_range_and_sizes_that_lack_axes(call: Any, error: type
     with pytest.raises(error, match=text):
         call(random.key(0))
     assert random.integers(random.key(0), 0, 256, size=3, dtype=np.uint8).dtype == np.uint8
+
+
+ONES = np.ones(2)
+REFUSED: list[tuple[Any, str]] = [
+    (
+        lambda k, x: random.choice(k, 2, p=0.6 * x),
+        "choice: p with the sum 1.2; probabilities with the sum 1 are",
+    ),
+    (lambda k, x: random.choice(k, 2, p=x * [1.5, -0.5]), "choice: -0.5 among p; probabilities are needed"),
+    (lambda k, x: random.choice(k, 2, p=x * [1.0, np.nan]), "choice: nan among p; probabilities are needed"),
+    (lambda k, x: random.choice(k, 2, 2, False, p=x * [1.0, 0.0]), "choice: 2 without replacement of 1 with a"),
+    (lambda k, x: random.categorical(k, x * np.nan), "categorical: nan among logits; logarithms of probabilities are"),
+    (lambda k, x: random.categorical(k, x * -np.inf), "categorical: -inf among the largest logits; some alternative"),
+    (lambda k, x: random.normal(k, 0.0, x * [1.0, -1.0]), "normal: -1.0 among scale; 0 or more is needed"),
+    (lambda k, x: random.exponential(k, -x), "exponential: -1.0 among scale; 0 or more is needed. Correct it."),
+    (lambda k, x: random.gamma(k, -0.5 * x), "gamma: -0.5 among shape; 0 or more is needed"),
+    (lambda k, x: random.gamma(k, 1.0, -x), "gamma: -1.0 among scale; 0 or more is needed"),
+    (lambda k, x: random.beta(k, 0.0 * x, 1.0), "beta: 0.0 among a; more than 0 is needed"),
+    (lambda k, x: random.beta(k, 1.0, -x), "beta: -1.0 among b; more than 0 is needed"),
+    (lambda k, x: random.dirichlet(k, x * [1.0, -1.0]), "dirichlet: -1.0 among alpha; 0 or more is needed"),
+    (lambda k, x: random.poisson(k, -x), "poisson: -1.0 among lam; 0 or more is needed"),
+    (lambda k, x: random.bernoulli(k, 1.5 * x), "bernoulli: 1.5 among p; 0 to 1 is needed"),
+    (lambda k, x: random.uniform(k, x, 0.0), "uniform: -1.0 among high - low; 0 or more, and finite, is needed"),
+    (lambda k, x: random.uniform(k, x, np.inf), "uniform: inf among high - low; 0 or more, and finite, is needed"),
+    (lambda k, x: random.integers(k, (x * [1, 5]).astype(int), 3), "integers: bounds 5 and 3; a lower one below is"),
+]
+
+
+@together("call, text", REFUSED)
+def test_arrays_of_parameters_that_numpy_refuses_are_refused(call: Any, text: str) -> None:
+    for x in (ONES, wg.tensor(ONES), wg.tensor(ONES, requires_grad=True)):
+        with pytest.raises(UsageError, match="^" + re.escape(text)):
+            call(KEY, x)
+    with pytest.raises(UsageError, match="^" + re.escape(text)):
+        wg.jvp(lambda x: np.sum(1.0 * call(KEY, x)), (ONES,), (ONES,))
+
+
+UNKNOWN = [
+    lambda k, x: random.normal(k, 0.0, x),
+    lambda k, x: random.exponential(k, x),
+    lambda k, x: random.gamma(k, x),
+    lambda k, x: random.gamma(k, 1.0, x),
+    lambda k, x: random.beta(k, x, 1.0),
+]
+
+
+@together("call", UNKNOWN)
+def test_draws_of_parameters_that_are_wrong_only_at_run_time_are_nan(call: Any) -> None:
+    given = np.array([1.0, -1.0])
+    for found in (wg.jit(call)(KEY, given), wg.vmap(lambda x: call(KEY, x))(given)):
+        np.testing.assert_array_equal(np.isnan(found), [False, True])
+    right = np.array([1.0, 2.0])
+    np.testing.assert_allclose(wg.jit(call)(KEY, right), call(KEY, right).numpy())
+
+
+def test_what_numpys_generators_take_is_taken() -> None:
+    assert np.isnan(random.normal(KEY, 0.0, np.array([np.nan]))).all()
+    assert random.choice(KEY, 3, p=np.array([0.1, 0.2, 0.7], np.float32)).shape == ()
+    assert random.dirichlet(KEY, [1.0, 0.0])[1] == 0.0
+    assert random.categorical(KEY, [0.0, -np.inf]) == 0
+    assert random.split(KEY, 0).shape == (0, 2)

@@ -14,6 +14,8 @@ tensor([ 1.16481315,  0.92670372, -1.09674179])
 True
 
 Draws are differentiable in what places and scales them, and in the shapes of gamma, beta and Dirichlet distributions.
+Parameters that NumPy's generators refuse are refused. Where their numbers are not known, under `jit` and in lanes,
+draws that they scale or shape are NaN then, and whole numbers, truths and choices mean nothing.
 Words come from Philox4x64 with ten rounds, a function of the key and a counter, as `numpy.random.Philox` computes it:
 `uniform(key(seed), size=n)` is `numpy.random.Generator(numpy.random.Philox(seed)).random(n)`.
 """
@@ -29,7 +31,7 @@ import numpy as np
 from wengert._otherwise import absent, telling
 from wengert.core.aval import is_number
 from wengert.core.dispatch import apply, as_tensor
-from wengert.core.requirements import as_dtype, as_whole, shown
+from wengert.core.requirements import as_dtype, as_whole, elements, positive, refused, shown
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.errors import DtypeError, ShapeError, UsageError, describe
 from wengert.primitives import random as primitives
@@ -82,6 +84,8 @@ if not TYPE_CHECKING:  # checkers know the names
 
 SIZED = {"shape": "size="}
 
+SMALLEST = 1e-300
+"""What stands for a shape of 0, whose gamma draws are 0: they are less than exp(-1e280)."""
 DRAW, SPLIT, FOLD = 0, 1, 2
 """The highest words of the counters of numbers, and of keys made of a key: their streams have nothing in common."""
 
@@ -190,13 +194,6 @@ def number(value: Any) -> Any:
     return value if is_number(value) else as_tensor(value)
 
 
-def require_between(name: str, what: str, value: Any, least: float, most: float = math.inf) -> None:
-    """Raise a UsageError if a Python number is out of a range."""
-    if is_number(value) and not least <= value <= most:
-        needed = f"a number, {least:g} or more, is needed" if most == math.inf else f"{least:g} to {most:g} is needed"
-        raise UsageError(describe(name, f"{shown(value)} for {what}", needed, "Correct it"))
-
-
 def floating(name: str, dtype: Any) -> np.dtype[Any]:
     """Return a dtype of draws, which must be float64 or float32."""
     found = as_dtype(name, dtype)
@@ -248,11 +245,18 @@ def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: 
     Returns:
         A Tensor of that shape and dtype.
 
+    Raises:
+        UsageError: the upper bound is below the lower one, or one is infinite.
+
     >>> uniform(key(7), size=3)
     tensor([0.46881749, 0.42614584, 0.3629817 ])
     """
     low, high = number(low), number(high)
-    found = units("uniform", key, sized(size, low, high), floating("uniform", dtype))
+    shape, lowest, highest = sized(size, low, high), elements(low), elements(high)
+    if lowest is not None and highest is not None:
+        span = np.subtract(highest, lowest, dtype=np.float64)
+        refused("uniform", "high - low", span, ~((span >= 0) & (span < np.inf)), "0 or more, and finite, is needed")
+    found = units("uniform", key, shape, floating("uniform", dtype))
     return found if is_number(low) and is_number(high) and (low, high) == (0, 1) else low + (high - low) * found
 
 
@@ -270,12 +274,14 @@ def normal(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: 
     Returns:
         A Tensor of that shape and dtype.
 
+    Raises:
+        UsageError: a standard deviation is negative.
+
     >>> import wengert as wg
     >>> round(wg.grad(lambda scale: normal(key(0), 0.0, scale, size=100).std())(2.0), 3)
     1.073
     """
-    loc, scale = number(loc), number(scale)
-    require_between("normal", "scale", scale, 0)
+    loc, scale = number(loc), positive("normal", "scale", number(scale))
     shape, dtype = sized(size, loc, scale), floating("normal", dtype)
     found = apply(primitives.normals, words_of("normal", key, math.prod(shape))).reshape(shape).astype(dtype)
     return found if is_number(loc) and is_number(scale) and (loc, scale) == (0, 1) else loc + scale * found
@@ -294,11 +300,13 @@ def exponential(key: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float
     Returns:
         A Tensor of that shape and dtype.
 
+    Raises:
+        UsageError: a mean is negative.
+
     >>> exponential(key(7), 2.0, size=2)
     tensor([1.2652992 , 1.11075997])
     """
-    scale = number(scale)
-    require_between("exponential", "scale", scale, 0)
+    scale = positive("exponential", "scale", number(scale))
     return scale * standard_exponential("exponential", key, sized(size, scale), floating("exponential", dtype))
 
 
@@ -319,11 +327,16 @@ def bernoulli(key: Any, p: Any = 0.5, size: Any = None) -> Any:
     Returns:
         A Tensor of truth values.
 
+    Raises:
+        UsageError: a probability is not from 0 to 1.
+
     >>> bernoulli(key(7), 0.4, size=4).tolist()
     [False, False, True, True]
     """
     p = number(p)
-    require_between("bernoulli", "p", p, 0, 1)
+    known = elements(p)
+    if known is not None:
+        refused("bernoulli", "p", known, ~((np.asarray(known) >= 0) & (np.asarray(known) <= 1)), "0 to 1 is needed")
     return units("bernoulli", key, sized(size, p)) < p
 
 
@@ -340,12 +353,19 @@ def categorical(key: Any, logits: Any, axis: int = -1, size: Any = None) -> Any:
     Returns:
         A Tensor of int64.
 
+    Raises:
+        UsageError: a logit is NaN or infinity, or all along the axis are minus infinity.
+
     >>> categorical(key(7), np.log([0.1, 0.0001, 0.9]), size=5).tolist()
     [2, 2, 2, 2, 2]
     """
     weights: Any = as_tensor(logits)
     weights = np.moveaxis(weights, axis, -1)
-    shape = sized(size, np.zeros(weights.shape[:-1]))
+    shape, known = sized(size, np.zeros(weights.shape[:-1])), elements(weights)
+    if known is not None:
+        refused("categorical", "logits", known, ~(known < np.inf), "logarithms of probabilities are needed")
+        most = np.max(known, axis=-1, initial=-np.inf)
+        refused("categorical", "the largest logits", most, most == -np.inf, "some alternative must be possible")
     noise = -np.log(standard_exponential("categorical", key, (*shape, weights.shape[-1])))
     return np.argmax(weights + noise, axis=-1)
 
@@ -375,8 +395,11 @@ def integers(key: Any, low: Any, high: Any = None, size: Any = None, dtype: Any 
     """
     low, high = (0, low) if high is None else (low, high)
     low, high = number(low), number(high)
-    if is_number(low) and is_number(high) and low >= high:
-        raise UsageError(describe("integers", f"bounds {low} and {high}", "a lower one below is needed", "Swap them"))
+    lowest, highest = elements(low), elements(high)
+    if lowest is not None and highest is not None and np.any(wrong := np.greater_equal(lowest, highest)):
+        first = [np.broadcast_to(bound, np.shape(wrong))[wrong].flat[0] for bound in (lowest, highest)]
+        given = f"bounds {first[0]} and {first[1]}"
+        raise UsageError(describe("integers", given, "a lower one below is needed", "Swap them"))
     shape, kind = sized(size, low, high), as_dtype("integers", dtype)
     if kind.kind not in "iu":
         raise DtypeError(describe("integers", f"dtype {kind}", "a dtype of integers is needed", "Use .astype"))
@@ -402,9 +425,15 @@ def poisson(key: Any, lam: Any = 1.0, size: Any = None) -> Any:
     Returns:
         A Tensor of int64.
 
+    Raises:
+        UsageError: an expected number is negative or NaN; where it is not known, NumPy's ValueError.
+
     >>> poisson(key(7), 3.0, size=5).tolist()
     [3, 2, 4, 1, 1]
     """
+    known = elements(lam)
+    if known is not None:
+        refused("poisson", "lam", known, ~(np.asarray(known) >= 0), "0 or more is needed")
     return draws("poisson", key, "poisson", lam, size)
 
 
@@ -430,7 +459,7 @@ def log_gammas(name: str, key: Any, a: Any, shape: tuple[int, ...]) -> Any:
     a = a if a.dtype == np.float64 else a.astype(float)
     larger = a + 1.0
     found = apply(primitives.gamma_path, larger, draws(name, keys[0], "standard_gamma", stop_gradient(larger), shape))
-    return np.log(found) - standard_exponential(name, keys[1], shape) / a
+    return np.log(found) - standard_exponential(name, keys[1], shape) / np.maximum(a, SMALLEST)
 
 
 def gamma(key: Any, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
@@ -445,10 +474,13 @@ def gamma(key: Any, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
     Returns:
         A Tensor of float64.
 
+    Raises:
+        UsageError: a shape or scale is negative.
+
     >>> gamma(key(7), 2.0, size=2)
     tensor([2.18831431, 1.01433598])
     """
-    scale = number(scale)
+    shape, scale = positive("gamma", "shape", number(shape)), positive("gamma", "scale", number(scale))
     return scale * np.exp(log_gammas("gamma", key, shape, sized(size, shape, scale)))
 
 
@@ -465,9 +497,13 @@ def beta(key: Any, a: Any, b: Any, size: Any = None) -> Any:
     Returns:
         A Tensor of float64.
 
+    Raises:
+        UsageError: a parameter is not positive.
+
     >>> beta(key(7), 2.0, 3.0, size=2)
     tensor([0.3739572 , 0.86840089])
     """
+    a, b = positive("beta", "a", number(a), zero=False), positive("beta", "b", number(b), zero=False)
     shape = sized(size, a, b)
     keys = split(key)
     first, second = (log_gammas("beta", k, x, shape) for k, x in zip((keys[0], keys[1]), (a, b), strict=True))
@@ -486,10 +522,13 @@ def dirichlet(key: Any, alpha: Any, size: Any = ()) -> Any:
     Returns:
         A Tensor of float64, of shape (*size, number of parameters).
 
+    Raises:
+        UsageError: a parameter is negative. A probability whose parameter is 0 is 0.
+
     >>> dirichlet(key(7), [1.0, 2.0, 3.0])
     tensor([0.12379986, 0.15182079, 0.72437935])
     """
-    a = as_tensor(alpha)
+    a = as_tensor(positive("dirichlet", "alpha", as_tensor(alpha)))
     logs = log_gammas("dirichlet", key, a, sized(size) + a.shape)
     terms = np.exp(logs - stop_gradient(np.max(logs, axis=-1, keepdims=True)))
     return terms / np.sum(terms, axis=-1, keepdims=True)
@@ -531,14 +570,16 @@ def choice(key: Any, a: Any, size: Any = None, replace: bool = True, p: Any = No
         a: the array, which is differentiated, or the number.
         size: how many, or the shape that they come in; one if it is not given.
         replace: whether any may come more than once.
-        p: the probability of each; equal ones if it is not given.
+        p: the probability of each; equal ones if it is not given. Where they are not known, they are divided by their
+            sum and not looked at.
         axis: the axis.
 
     Returns:
         A Tensor whose axes of `size` take the place of the axis.
 
     Raises:
-        UsageError: more are wanted than there are, and none may come twice.
+        UsageError: more are wanted than there are, or than have a probability, and none may come twice; probabilities
+            are negative or NaN, or do not sum to 1.
         ShapeError: there are more probabilities than slices, or fewer.
 
     >>> choice(key(1), [10.0, 20.0, 30.0], 4, p=[0.5, 0.3, 0.2])
@@ -558,6 +599,9 @@ def chosen_places(key: Any, length: int, shape: tuple[int, ...], replace: bool, 
         raise ShapeError(
             describe("choice", f"p of shape {p.shape} for {length} slices", "one for each is needed", "Correct p")
         )
+    known = None if p is None else elements(p)
+    if known is not None:
+        require_probabilities(known, 0 if replace else count)
     if replace and p is None:
         return integers(key, length, size=shape)
     if replace:
@@ -570,3 +614,19 @@ def chosen_places(key: Any, length: int, shape: tuple[int, ...], replace: bool, 
         return order("choice", key, length)[:count].reshape(shape)
     waits = standard_exponential("choice", key, (length,)) / p  # whoever waits least comes first
     return np.argsort(waits, kind="stable")[:count].reshape(shape)
+
+
+def require_probabilities(p: Any, most: int) -> None:
+    """Raise a UsageError unless an array holds probabilities, as many positive ones as shall come at most once each.
+
+    As in NumPy the sum may differ from 1 by the root of the precision.
+    """
+    refused("choice", "p", p, ~(p >= 0), "probabilities are needed")
+    total = math.fsum(p)
+    rough = np.finfo(p.dtype if p.dtype.kind == "f" else np.float64).eps
+    if not abs(total - 1) <= math.sqrt(max(rough, np.finfo(np.float64).eps)):
+        given = f"p with the sum {total:.9g}"
+        raise UsageError(describe("choice", given, "probabilities with the sum 1 are needed", "Pass p / p.sum()"))
+    if np.count_nonzero(p) < most:
+        given = f"{most} without replacement of {np.count_nonzero(p)} with a probability"
+        raise UsageError(describe("choice", given, "as many, or fewer, are needed", "Pass replace=True"))

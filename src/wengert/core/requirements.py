@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of
+from wengert.core.aval import Aval, aval_of, is_number
 from wengert.core.dispatch import require_plain
 from wengert.core.tensor import Tensor
 from wengert.errors import DtypeError, UsageError, describe
@@ -17,6 +17,9 @@ __all__ = [
     "as_items",
     "as_order",
     "as_whole",
+    "elements",
+    "positive",
+    "refused",
     "require_callable",
     "require_flag",
     "require_number",
@@ -125,3 +128,33 @@ def require_number(name: str, what: str, value: Any) -> Aval:
             )
         )
     return aval
+
+
+def elements(value: Any) -> Any:
+    """Return the numbers of a parameter; None where they are not known yet, or differ from lane to lane."""
+    while type(value) is Tensor:
+        trace = value._trace
+        if trace is None:
+            return value._value
+        if trace.staged or not trace.concrete:
+            return None
+        value = trace.below(value)
+    return value
+
+
+def refused(name: str, what: str, known: Any, wrong: Any, needed: str) -> None:
+    """Raise a UsageError about the first number of a parameter that is wrong, if there is one."""
+    if np.any(wrong):
+        found = np.broadcast_to(known, np.shape(wrong))[wrong].flat[0]
+        text = f"{found!s} for {what}" if is_number(known) else f"{found!s} among {what}"
+        raise UsageError(describe(name, text, needed, "Correct it"))
+
+
+def positive(name: str, what: str, value: Any, zero: bool = True) -> Any:
+    """Return a parameter whose numbers are positive, or 0 if that may be; NaN for others, if these are not known."""
+    known = elements(value)
+    if known is None:
+        return np.where(value >= 0 if zero else value > 0, value, np.nan)
+    wrong = np.less(known, 0) if zero else np.less_equal(known, 0)
+    refused(name, what, known, wrong, f"{'0 or more' if zero else 'more than 0'} is needed")
+    return value
