@@ -21,7 +21,7 @@ from wengert.errors import DtypeError, ShapeError, UsageError
 from wengert.nn import functional
 from wengert.nn.functional._otherwise import OTHERWISE as OF_NETWORKS
 from wengert.optim._otherwise import OTHERWISE as OF_OPTIMIZERS
-from wengert.primitives import sliding
+from wengert.primitives import sliding, sliding_products
 from wengert.scipy import special
 from wengert.testing import check_grads
 
@@ -525,10 +525,11 @@ def test_convolutions_in_pieces(monkeypatch: pytest.MonkeyPatch, options: tuple[
     value, pull = wg.vjp(convolved, X, w)
     ct = RNG.normal(size=value.shape)
     want = [value, *pull(ct)]
-    for name in ("FEW", "SMALL", "NARROW", "WIDE"):
-        monkeypatch.setattr(sliding, name, 1)
+    monkeypatch.setattr(sliding, "FEW", 1)
+    for name in ("SMALL", "NARROW", "WIDE", "SHORT"):
+        monkeypatch.setattr(sliding_products, name, 1)
     for many in (1, 64, 500):
-        monkeypatch.setattr(sliding, "MANY", many)
+        monkeypatch.setattr(sliding_products, "MANY", many)
         sliding.planned.cache_clear()
         value, pull = wg.vjp(convolved, X, w)
         for found, whole in zip([value, *pull(ct)], want, strict=True):

@@ -23,25 +23,13 @@ from wengert.core.dispatch import apply
 from wengert.core.examples import Results
 from wengert.core.form import Form
 from wengert.core.primitive import Primitive
-from wengert.primitives.sliding import (
-    Geometry,
-    Plan,
-    correlated,
-    evaluated,
-    planned,
-    result_lengths,
-    spread_lengths,
-)
+from wengert.primitives.sliding import Plan, correlated, evaluated, planned
+from wengert.primitives.sliding_products import BACKWARDS
+from wengert.primitives.windows import Geometry, Lengths, result_lengths, spread_lengths
 
 __all__ = ["biased", "correlation"]
 
 Array = Any
-Lengths = tuple[int, ...]
-
-
-BACKWARDS = [(..., *[slice(None, None, -1)] * rank) for rank in range(32)]
-"""Indices that turn kernels round, for each number of axes of space."""
-
 BEFORE_SPACE = [(..., *[None] * rank) for rank in range(32)]
 """Indices that give numbers axes of space behind those they have."""
 
