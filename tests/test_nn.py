@@ -718,3 +718,81 @@ def test_what_is_no_probability_gives_nan() -> None:
         with np.errstate(invalid="ignore"):
             values = np.asarray(found(np.array([np.nan, 1.5, -0.5, 0.0])))
         np.testing.assert_array_equal(values, [np.nan, np.nan, np.nan, 100.0])
+
+
+COMPLEX = np.array([[1.0 + 1.0j, -2.0, 3.0]])
+SQUARE = np.ones((1, 1, 4, 4))
+WRONG_NUMBERS: list[tuple[Any, type[Exception], str]] = [
+    *(
+        (
+            lambda name=name: getattr(functional, name)(COMPLEX),
+            DtypeError,
+            f"{name}: an array of dtype complex128; real",
+        )
+        for name in ["elu", "gelu", "hardtanh", "leaky_relu", "logsigmoid", "mish", "relu", "relu6", "selu", "softplus"]
+    ),
+    *(
+        (lambda name=name: getattr(functional, name)(COMPLEX, COMPLEX.real), DtypeError, f"{name}: an array of dtype c")
+        for name in (
+            [
+                "mse_loss",
+                "huber_loss",
+                "smooth_l1_loss",
+                "binary_cross_entropy",
+                "binary_cross_entropy_with_logits",
+                "kl_div",
+            ]
+        )
+    ),
+    (lambda: functional.mse_loss(COMPLEX.real, COMPLEX), DtypeError, "mse_loss: an array of dtype complex128"),
+    (lambda: functional.cross_entropy(COMPLEX, [1]), DtypeError, "cross_entropy: an array of dtype complex128"),
+    (lambda: functional.nll_loss(COMPLEX, [1]), DtypeError, "nll_loss: an array of dtype complex128"),
+    (lambda: functional.cosine_similarity(COMPLEX, COMPLEX), DtypeError, "cosine_similarity: an array of dtype"),
+    (lambda: functional.max_pool2d(SQUARE + 1j, 2), DtypeError, "max_pool2d: an array of dtype complex128"),
+    (lambda: functional.linear(np.ones((2, 3)), np.ones((2, 5, 3))), ShapeError, "weight of shape (2, 5, 3); a matrix"),
+    (
+        lambda: functional.leaky_relu(np.ones(3), np.ones((2, 3))),
+        ShapeError,
+        "negative_slope of shape (2, 3); one",
+    ),
+    (lambda: functional.elu(np.ones(3), np.ones((4, 3))), ShapeError, "alpha of shape (4, 3); one that broadcasts"),
+    (lambda: functional.hardtanh(np.ones(3), np.ones((4, 3))), ShapeError, "min_val of shape (4, 3); one that"),
+    (lambda: functional.softplus(np.ones(3), np.ones((4, 3))), ShapeError, "beta of shape (4, 3); one that"),
+    (lambda: functional.softplus(1.0, 0.0), UsageError, "softplus: 0.0 for beta; more than 0 is needed"),
+    (
+        lambda: functional.softplus(np.ones(2), np.array([1.0, -1.0])),
+        UsageError,
+        "softplus: -1.0 among beta; more",
+    ),
+    (lambda: functional.hardtanh(np.ones(3), 1, -1), UsageError, "bounds 1 and -1; a lower one first is needed"),
+    (lambda: functional.normalize(np.ones((1, 3)), eps=-1), UsageError, "normalize: -1 for eps; a number, 0 or more"),
+    (lambda: functional.interpolate(SQUARE, scale_factor=-1), UsageError, "scale_factor=-1 for axes of lengths (4, 4)"),
+    (lambda: functional.interpolate(SQUARE, scale_factor=0.1), UsageError, "scale_factor=0.1 for axes of lengths"),
+    (lambda: functional.interpolate(SQUARE, scale_factor=(2, 2, 2)), UsageError, "one or 2 factors that leave an"),
+    (lambda: functional.conv2d(SQUARE, SQUARE, stride=1.5), UsageError, "stride=1.5; one or 2 integers, 1 or more"),
+    (
+        lambda: functional.conv_transpose2d(SQUARE, SQUARE, stride=2, output_padding=2),
+        UsageError,
+        "output_padding=2 with stride (2, 2) and dilation (1, 1); less than one of these is needed",
+    ),
+    (lambda: functional.conv_transpose2d(SQUARE, SQUARE, padding=9), ShapeError, "windows that fit are needed"),
+    (lambda: functional.one_hot([0, 5], 3), UsageError, "one_hot: 5 among indices; less than num_classes=3 is needed"),
+    (lambda: functional.embedding([-1], np.ones((3, 2))), IndexError, "out of bounds"),
+]
+
+
+@together("call, error, text", WRONG_NUMBERS)
+def test_numbers_and_shapes_that_would_give_nonsense_are_refused(call: Any, error: Any, text: str) -> None:
+    with pytest.raises(error, match=re.escape(text)):
+        call()
+
+
+def test_what_is_near_to_what_is_refused_is_right() -> None:
+    assert functional.l1_loss(COMPLEX, np.zeros((1, 3))) == pytest.approx(np.mean(np.abs(COMPLEX)))
+    np.testing.assert_array_equal(functional.one_hot([-1, 0], 2), [[0.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(wg.jit(lambda i: functional.one_hot(i, 2))(np.array([5])), [[0.0, 0.0]])
+    with np.errstate(invalid="ignore"):  # as logaddexp says of NaN
+        assert np.isnan(wg.jit(functional.softplus)(1.0, -1.0))
+    with pytest.raises(IndexError):
+        wg.jit(lambda i: functional.embedding(i, np.ones((3, 2))))(np.array([-1]))
+    assert functional.conv_transpose2d(SQUARE, SQUARE, stride=1, dilation=2, output_padding=1).shape == (1, 1, 11, 11)

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from wengert.core.aval import is_number
 from wengert.core.dispatch import as_tensor
+from wengert.core.requirements import positive
 from wengert.errors import UsageError, describe
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._requirements import real, slope
 from wengert.scipy import _special, special
 
 __all__ = [
@@ -47,7 +50,7 @@ def relu(input: Any) -> Any:
     >>> relu([-1.0, 2.0])
     tensor([0., 2.])
     """
-    x: Any = as_tensor(input)
+    x: Any = real("relu", input)
     return np.where(~(x <= 0), x, 0)  # NaN stays
 
 
@@ -64,7 +67,7 @@ def relu6(input: Any) -> Any:
     >>> relu6([-1.0, 2.0, 7.0])
     tensor([0., 2., 6.])
     """
-    return hardtanh(input, 0.0, 6.0)
+    return hardtanh(real("relu6", input), 0.0, 6.0)
 
 
 @elsewhere
@@ -82,8 +85,12 @@ def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     >>> hardtanh([-2.0, 0.5, 2.0])
     tensor([-1. ,  0.5,  1. ])
     """
-    x: Any = as_tensor(input)
-    return np.where(x <= min_val, min_val, np.where(x >= max_val, max_val, x))
+    x: Any = real("hardtanh", input)
+    low, high = slope("hardtanh", "min_val", min_val, x.shape), slope("hardtanh", "max_val", max_val, x.shape)
+    if is_number(low) and is_number(high) and not low <= high:
+        given = f"bounds {low} and {high}"
+        raise UsageError(describe("hardtanh", given, "a lower one first is needed", "Swap them"))
+    return np.where(x <= low, low, np.where(x >= high, high, x))
 
 
 @elsewhere
@@ -100,8 +107,8 @@ def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
     >>> leaky_relu([-1.0, 2.0])
     tensor([-0.01,  2.  ])
     """
-    x: Any = as_tensor(input)
-    return np.where(x > 0, x, negative_slope * x)
+    x: Any = real("leaky_relu", input)
+    return np.where(x > 0, x, slope("leaky_relu", "negative_slope", negative_slope, x.shape) * x)
 
 
 @elsewhere
@@ -118,8 +125,8 @@ def elu(input: Any, alpha: Any = 1.0) -> Any:
     >>> elu([0.0, 2.0])
     tensor([0., 2.])
     """
-    x: Any = as_tensor(input)
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+    x: Any = real("elu", input)
+    return np.where(x > 0, x, slope("elu", "alpha", alpha, x.shape) * np.expm1(np.minimum(x, 0)))
 
 
 @elsewhere
@@ -135,7 +142,7 @@ def selu(input: Any) -> Any:
     >>> selu([0.0, 2.0])
     tensor([0.        , 2.10140197])
     """
-    return 1.0507009873554805 * elu(input, 1.6732632423543772)
+    return 1.0507009873554805 * elu(real("selu", input), 1.6732632423543772)
 
 
 @elsewhere
@@ -201,7 +208,7 @@ def logsigmoid(input: Any) -> Any:
     >>> logsigmoid(-1000.0)
     tensor(-1000.)
     """
-    x: Any = as_tensor(input)
+    x: Any = real("logsigmoid", input)
     return -np.logaddexp(-x, 0)
 
 
@@ -249,16 +256,22 @@ def softplus(input: Any, beta: Any = 1.0) -> Any:
 
     Args:
         input: an array.
-        beta: how sharp the bend at zero is.
+        beta: how sharp the bend at zero is, more than 0.
 
     Returns:
         A Tensor of the shape and dtype of `input`.
 
+    Raises:
+        UsageError: `beta` is not positive; where that is not known, under `jit`, the result is NaN.
+
     >>> softplus(1000.0)
     tensor(1000.)
     """
-    x: Any = as_tensor(input)
-    return np.logaddexp(x, 0) if type(beta) is float and beta == 1 else np.logaddexp(beta * x, 0) / beta
+    x: Any = real("softplus", input)
+    if type(beta) is float and beta == 1:
+        return np.logaddexp(x, 0)
+    sharp = positive("softplus", "beta", slope("softplus", "beta", beta, x.shape), zero=False)
+    return np.logaddexp(sharp * x, 0) / sharp
 
 
 @elsewhere
@@ -274,7 +287,7 @@ def mish(input: Any) -> Any:
     >>> mish(0.0)
     tensor(0.)
     """
-    x: Any = as_tensor(input)
+    x: Any = real("mish", input)
     return x * np.tanh(softplus(x))
 
 
@@ -295,7 +308,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     >>> gelu(0.0)
     tensor(0.)
     """
-    x: Any = as_tensor(input)
+    x: Any = real("gelu", input)
     if approximate == "tanh":
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
     if approximate != "none":

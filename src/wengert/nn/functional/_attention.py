@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
-from wengert.core.requirements import as_whole
+from wengert.core.requirements import as_whole, elements, refused
 from wengert.errors import DtypeError, UsageError, describe
 from wengert.nn.functional._activations import softmax
 from wengert.nn.functional._otherwise import elsewhere
-from wengert.nn.functional._requirements import within
+from wengert.nn.functional._requirements import real, within
 
 __all__ = ["embedding", "one_hot", "scaled_dot_product_attention"]
 
@@ -22,19 +22,25 @@ def one_hot(indices: Any, num_classes: int, dtype: Any = float) -> Any:
     """Return rows that are 1 at the class that each index names, and 0 elsewhere.
 
     Args:
-        indices: integers; one that names no class, such as -1 for padding, gives a row of zeros.
+        indices: integers; negative ones, such as -1 for padding, give a row of zeros.
         num_classes: how many classes there are.
         dtype: the dtype of the result.
 
     Returns:
         A Tensor of shape (*shape of the indices, num_classes).
 
+    Raises:
+        UsageError: an index is `num_classes` or more; where that is not known, under `jit`, its row is zeros, too.
+
     >>> one_hot([1, 0], 3)
     tensor([[0., 1., 0.],
             [1., 0., 0.]])
     """
-    x = classes("one_hot", indices)
-    return (x[..., None] == np.arange(as_whole("one_hot", "num_classes", num_classes, 1))).astype(dtype)
+    x, count = classes("one_hot", indices), as_whole("one_hot", "num_classes", num_classes, 1)
+    known = elements(x)
+    if known is not None:
+        refused("one_hot", "indices", known, known >= count, f"less than num_classes={count} is needed")
+    return (x[..., None] == np.arange(count)).astype(dtype)
 
 
 def classes(name: str, indices: Any) -> Any:
@@ -51,17 +57,26 @@ def embedding(indices: Any, weight: Any) -> Any:
     """Return the rows of a table that indices name.
 
     Args:
-        indices: integers, of any shape.
+        indices: integers, of any shape; none counts from the end.
         weight: the table.
 
     Returns:
         A Tensor of shape (*shape of the indices, *shape of a row).
 
+    Raises:
+        IndexError: an index names no row.
+
     >>> embedding([1, 1], [[1.0, 2.0], [3.0, 4.0]])
     tensor([[3., 4.],
             [3., 4.]])
     """
-    return np.take(as_tensor(weight), classes("embedding", indices), axis=0)
+    table: Any = as_tensor(weight)
+    return np.take(table, from_the_front(classes("embedding", indices), len(table)), axis=0)
+
+
+def from_the_front(indices: Any, length: int) -> Any:
+    """Return indices of which none counts from the end: negative ones are out of bounds, so that they are refused."""
+    return np.where(indices < 0, np.int64(-1 - length), indices) if indices.dtype.kind == "i" else indices
 
 
 @elsewhere
@@ -92,7 +107,7 @@ def scaled_dot_product_attention(
     >>> scaled_dot_product_attention(np.zeros((1, 2)), np.ones((3, 2)), [[1.0], [2.0], [6.0]])
     tensor([[3.]])
     """
-    q, k, v = map(as_tensor, (query, key, value))
+    q, k, v = (real("scaled_dot_product_attention", x) for x in (query, key, value))
     scores: Any = np.matmul(q, np.swapaxes(k, -1, -2))
     scores = scores * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if is_causal and attn_mask is not None:

@@ -135,7 +135,7 @@ Args:
     bias: a number for each channel of the result.
     stride: how far the places of kernels are apart, one number or one for each axis of space; so are the others.
     padding: by how much the result is cut on each side.
-    output_padding: by how much it is longer at the end.
+    output_padding: by how much it is longer at the end, less than the stride or the dilation.
     groups: in how many groups channels are divided, each with kernels of its own.
     dilation: how far the elements of kernels are apart.
 
@@ -143,8 +143,8 @@ Returns:
     A Tensor of images with the channels of the result; with a batch if they came with one.
 
 Raises:
-    ShapeError: the shapes do not fit.
-    UsageError: an argument has too many numbers.
+    ShapeError: the shapes do not fit, or nothing is left of the result.
+    UsageError: an argument has too many numbers, or too small or large ones.
 
 >>> {name}(np.ones((1, 2{space})), np.ones((2, 3{kernel}))).shape
 (1, 3{found})
@@ -169,8 +169,14 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
         x, w = in_groups(name, x, as_tensor(weight), groups, transposed=True)
         steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
         cuts, more = each(name, "padding", padding, rank, 0), each(name, "output_padding", output_padding, rank, 0)
+        if any(n >= max(step, gap) for n, step, gap in zip(more, steps, gaps, strict=True)):
+            given = f"output_padding={output_padding!r} with stride {steps} and dilation {gaps}"
+            raise UsageError(describe(name, given, "less than one of these is needed", "Pad the result instead"))
         low = tuple([(n - 1) * gap - cut for n, gap, cut in zip(w.shape[-rank:], gaps, cuts, strict=True)])
         high = tuple([a + b for a, b in zip(low, more, strict=True)])
+        lengths = tuple([(n - 1) * step + 1 for n, step in zip(x.shape[-rank:], steps, strict=True)])
+        whole = tuple([n + a + b for n, a, b in zip(lengths, low, high, strict=True)])
+        require_room(name, whole, spans_of(w.shape[-rank:], gaps))
         turned = np.flip(np.swapaxes(w, -rank - 2, -rank - 1), tuple(range(-rank, 0)))
         found = correlate(
             (x, turned), {"stride": (1,) * rank, "dilation": gaps, "spread": steps, "low": low, "high": high}

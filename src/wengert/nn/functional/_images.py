@@ -19,7 +19,10 @@ def each(name: str, what: str, value: Any, rank: int, least: int = 1) -> Lengths
     """Return a number, not below the least, for each axis of space; one alone is that of all."""
     if type(value) is int and value >= least:
         return (value,) * rank
-    found = tuple(map(operator.index, value)) if isinstance(value, Sequence) else (operator.index(value),) * rank
+    try:
+        found = tuple(map(operator.index, value)) if isinstance(value, Sequence) else (operator.index(value),) * rank
+    except TypeError:
+        found = ()
     if len(found) != rank or min(found) < least:
         needed = f"one or {rank} integers, {least} or more, are needed"
         raise UsageError(describe(name, f"{what}={value!r}", needed, "Correct it"))

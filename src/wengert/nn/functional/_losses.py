@@ -9,8 +9,9 @@ import numpy as np
 from wengert.core.dispatch import as_tensor
 from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._activations import log_softmax, softplus
+from wengert.nn.functional._attention import from_the_front
 from wengert.nn.functional._otherwise import elsewhere
-from wengert.nn.functional._requirements import of_shape, require_setting, within
+from wengert.nn.functional._requirements import of_shape, real, require_setting, within
 from wengert.scipy import special
 
 __all__ = [
@@ -39,9 +40,12 @@ def reduced(name: str, losses: Any, reduction: str) -> Any:
     return np.mean(losses) if reduction == "mean" else np.sum(losses)
 
 
-def paired(name: str, input: Any, target: Any) -> tuple[Any, Any]:
-    """Return both as Tensors; one of shape (n, 1) beside one of shape (n,) would be n * n pairs that nobody wants."""
-    x, wanted = as_tensor(input), as_tensor(target)
+def paired(name: str, input: Any, target: Any, sizes: bool = False) -> tuple[Any, Any]:
+    """Return both as Tensors; one of shape (n, 1) beside one of shape (n,) would be n * n pairs that nobody wants.
+
+    Complex numbers are refused but where the loss is made of their sizes.
+    """
+    x, wanted = map(as_tensor, (input, target)) if sizes else (real(name, input), real(name, target))
     ours, theirs = x.shape, wanted.shape
     if ours != theirs and theirs:
         few, many = sorted((ours, theirs), key=len)
@@ -87,7 +91,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     >>> l1_loss([1.0, -3.0], [0.0, 0.0])
     tensor(2.)
     """
-    x, wanted = paired("l1_loss", input, target)
+    x, wanted = paired("l1_loss", input, target, sizes=True)
     return reduced("l1_loss", np.abs(x - wanted), reduction)
 
 
@@ -218,8 +222,7 @@ def of_classes(name: str, x: Any, target: Any) -> Any:
     """Return the elements that classes name along the second axis, or along the only one; none counts from the end."""
     axis = min(1, x.ndim - 1)
     require_target(name, target, (*x.shape[:axis], *x.shape[axis + 1 :]), "classes")
-    if target.dtype.kind == "i":
-        target = np.where(target < 0, np.int64(-1 - x.shape[axis]), target)  # out of bounds, so that it is refused
+    target = from_the_front(target, x.shape[axis])
     return np.squeeze(np.take_along_axis(x, np.expand_dims(target, axis), axis), axis)
 
 
@@ -250,7 +253,7 @@ def nll_loss(
     >>> nll_loss(np.log([[0.25, 0.75]]), [1])
     tensor(0.28768207)
     """
-    x, wanted = as_tensor(input), as_tensor(target)
+    x, wanted = real("nll_loss", input), as_tensor(target)
     weight = weights_of("nll_loss", weight, x.shape[min(1, x.ndim - 1) :][:1])
     counts = counts_of(wanted, weight, ignore_index)
     losses = -of_classes("nll_loss", x, classes_of(wanted, ignore_index))
@@ -311,7 +314,7 @@ def cross_entropy(
     tensor(0.69314718)
     """
     require_setting("cross_entropy", "label_smoothing", label_smoothing, 0, 1)
-    x, wanted = as_tensor(input), as_tensor(target)
+    x, wanted = real("cross_entropy", input), as_tensor(target)
     axis = min(1, x.ndim - 1)
     weight = weights_of("cross_entropy", weight, x.shape[axis : axis + 1])
     logs = log_softmax(x, axis)

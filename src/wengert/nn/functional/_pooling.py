@@ -10,6 +10,7 @@ import numpy as np
 from wengert.errors import UsageError, describe
 from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere
+from wengert.nn.functional._requirements import real
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
 
@@ -79,7 +80,7 @@ def max_pooling(rank: int) -> Callable[..., Any]:
     name = f"max_pool{rank}d"
 
     def max_pool(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Any:
-        x, batched = images(name, input, rank)
+        x, batched = images(name, real(name, input), rank)
         kernel = each(name, "kernel_size", kernel_size, rank)
         steps = kernel if stride is None else each(name, "stride", stride, rank)
         x = surrounded(x, padded(name, padding, kernel), -np.inf)

@@ -8,9 +8,18 @@ import numpy as np
 
 from wengert.core.dispatch import as_tensor
 from wengert.core.requirements import shown
-from wengert.errors import ShapeError, UsageError, describe
+from wengert.errors import DtypeError, ShapeError, UsageError, describe
 
-__all__ = ["of_shape", "require_setting", "within"]
+__all__ = ["of_shape", "real", "require_setting", "slope", "within"]
+
+
+def real(name: str, value: Any) -> Any:
+    """Return an array as a Tensor; complex numbers are refused: they have no order, and other squares than sizes."""
+    found: Any = as_tensor(value)
+    if found.dtype.kind == "c":
+        given = f"an array of dtype {found.dtype}"
+        raise DtypeError(describe(name, given, "real numbers are needed", "Pass numpy.abs of it, or real parts"))
+    return found
 
 
 def of_shape(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
@@ -32,6 +41,11 @@ def within(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
         given = f"{what} of shape {found.shape}"
         raise ShapeError(describe(name, given, f"one that broadcasts to shape {shape} is needed", "Reshape it"))
     return found
+
+
+def slope(name: str, what: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a parameter of an activation, a number or what broadcasts to the shape of its input."""
+    return value if isinstance(value, int | float) else within(name, what, value, shape)
 
 
 def require_setting(name: str, what: str, value: Any, least: float, most: float = np.inf) -> None:

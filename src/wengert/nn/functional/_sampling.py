@@ -190,7 +190,7 @@ def interpolate(
 
     Raises:
         ShapeError: the images have another number of axes.
-        UsageError: the mode is unknown, or neither or both of size and factor are given.
+        UsageError: the mode is unknown, neither or both of size and factor are given, or nothing would be left.
 
     >>> interpolate([[[1.0, 3.0]]], 4, mode="linear")
     tensor([[[1. , 1.5, 2.5, 3. ]]])
@@ -211,6 +211,10 @@ def interpolate(
     inner = x.shape[2:]
     if size is None:
         factors = list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor] * rank
+        if len(factors) != rank or not all(1 <= n * f < math.inf for n, f in zip(inner, factors, strict=True)):
+            given = f"scale_factor={scale_factor!r:.40} for axes of lengths {inner}"
+            needed = f"one or {rank} factors that leave an element of each are needed"
+            raise UsageError(describe("interpolate", given, needed, "Correct it"))
         lengths = tuple([math.floor(n * factor) for n, factor in zip(inner, factors, strict=True)])
     else:
         factors, lengths = [None] * rank, each("interpolate", "size", size, rank)

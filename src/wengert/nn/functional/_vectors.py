@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from wengert.core.dispatch import as_tensor
+from wengert.errors import ShapeError, describe
 from wengert.nn.functional._otherwise import elsewhere
-from wengert.nn.functional._requirements import of_shape
+from wengert.nn.functional._requirements import of_shape, real, require_setting
 
 __all__ = ["cosine_similarity", "linear", "normalize", "pairwise_distance"]
 
@@ -25,10 +26,17 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     Returns:
         A Tensor of shape (..., rows of the matrix).
 
+    Raises:
+        ShapeError: the weight is no matrix, or the bias does not fit.
+
     >>> linear([1.0, 2.0], [[1.0, 1.0], [0.0, 3.0]], [0.5, 0.0])
     tensor([3.5, 6. ])
     """
-    found: Any = np.matmul(as_tensor(input), np.swapaxes(as_tensor(weight), -1, -2))
+    rows: Any = as_tensor(weight)
+    if rows.ndim != 2:
+        given = f"weight of shape {rows.shape}"
+        raise ShapeError(describe("linear", given, "a matrix is needed", "Call vmap for several, or numpy.matmul"))
+    found: Any = np.matmul(as_tensor(input), rows.T)
     return found if bias is None else found + of_shape("linear", "bias", bias, found.shape[-1:])
 
 
@@ -49,6 +57,7 @@ def normalize(input: Any, p: Any = 2.0, axis: int = 1, eps: float = 1e-12) -> An
     tensor([[0.6, 0.8],
             [0. , 0. ]])
     """
+    require_setting("normalize", "eps", eps, 0)
     x: Any = as_tensor(input)
     return x / np.maximum(np.linalg.norm(x, p, axis, keepdims=True), eps)
 
@@ -69,7 +78,8 @@ def cosine_similarity(x1: Any, x2: Any, axis: int = 1, eps: float = 1e-8) -> Any
     >>> cosine_similarity([[1.0, 0.0]], [[1.0, 1.0]])
     tensor([0.70710678])
     """
-    a, b = normalize(x1, axis=axis, eps=eps), normalize(x2, axis=axis, eps=eps)
+    name = "cosine_similarity"
+    a, b = normalize(real(name, x1), axis=axis, eps=eps), normalize(real(name, x2), axis=axis, eps=eps)
     return np.sum(a * b, axis=axis)
 
 
