@@ -744,6 +744,12 @@ WRONG_NUMBERS: list[tuple[Any, type[Exception], str]] = [
             ]
         )
     ),
+    (lambda: functional.binary_cross_entropy(COMPLEX, 0.5), DtypeError, "binary_cross_entropy: an array of dtype"),
+    (
+        lambda: functional.binary_cross_entropy_with_logits(COMPLEX, 0.5),
+        DtypeError,
+        "binary_cross_entropy_with_logits: ",
+    ),
     (lambda: functional.mse_loss(COMPLEX.real, COMPLEX), DtypeError, "mse_loss: an array of dtype complex128"),
     (lambda: functional.cross_entropy(COMPLEX, [1]), DtypeError, "cross_entropy: an array of dtype complex128"),
     (lambda: functional.nll_loss(COMPLEX, [1]), DtypeError, "nll_loss: an array of dtype complex128"),
