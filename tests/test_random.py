@@ -207,6 +207,24 @@ def test_beta_and_dirichlet_draws_move_with_their_parameters() -> None:
             ShapeError,
             "choice: p of shape (1,) for 3 slices; one for each is needed. Correct p.",
         ),
+        (
+            lambda: random.normal(KEY, (3,)),
+            UsageError,
+            "normal: the tuple (3,) for loc; a number or an array is needed there. Write size=(3,) if it is the shape, "
+            "or make it a list.",
+        ),
+        (
+            lambda: random.uniform(KEY, ()),
+            UsageError,
+            "uniform: the tuple () for low; a number or an array is needed there. Write size=() if it is the shape, or "
+            "make it a list.",
+        ),
+        (
+            lambda: random.exponential(KEY, (2, 3)),
+            UsageError,
+            "exponential: the tuple (2, 3) for scale; a number or an array is needed there. Write size=(2, 3) if it is "
+            "the shape, or make it a list.",
+        ),
     ],
 )
 def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:

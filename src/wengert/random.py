@@ -194,6 +194,20 @@ def number(value: Any) -> Any:
     return value if is_number(value) else as_tensor(value)
 
 
+def unlike_shape(name: str, parameter: str, value: Any) -> Any:
+    """Return the first parameter of a distribution, which must not look like a shape, as it is the shape in JAX."""
+    if isinstance(value, tuple) and all(type(entry) is int for entry in value):
+        raise UsageError(
+            describe(
+                name,
+                f"the tuple {value} for {parameter}",
+                "a number or an array is needed there",
+                f"Write size={value} if it is the shape, or make it a list",
+            )
+        )
+    return number(value)
+
+
 def floating(name: str, dtype: Any) -> np.dtype[Any]:
     """Return a dtype of draws, which must be float64 or float32."""
     found = as_dtype(name, dtype)
@@ -246,12 +260,12 @@ def uniform(key: Any, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: 
         A Tensor of that shape and dtype.
 
     Raises:
-        UsageError: the upper bound is below the lower one, or one is infinite.
+        UsageError: the upper bound is below the lower one, or one is infinite, or `low` is a tuple like a shape.
 
     >>> uniform(key(7), size=3)
     tensor([0.46881749, 0.42614584, 0.3629817 ])
     """
-    low, high = number(low), number(high)
+    low, high = unlike_shape("uniform", "low", low), number(high)
     shape, lowest, highest = sized(size, low, high), elements(low), elements(high)
     if lowest is not None and highest is not None:
         span = np.subtract(highest, lowest, dtype=np.float64)
@@ -275,13 +289,13 @@ def normal(key: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: 
         A Tensor of that shape and dtype.
 
     Raises:
-        UsageError: a standard deviation is negative.
+        UsageError: a standard deviation is negative, or `loc` is a tuple like a shape.
 
     >>> import wengert as wg
     >>> round(wg.grad(lambda scale: normal(key(0), 0.0, scale, size=100).std())(2.0), 3)
     1.073
     """
-    loc, scale = number(loc), positive("normal", "scale", number(scale))
+    loc, scale = unlike_shape("normal", "loc", loc), positive("normal", "scale", number(scale))
     shape, dtype = sized(size, loc, scale), floating("normal", dtype)
     found = apply(primitives.normals, words_of("normal", key, math.prod(shape))).reshape(shape).astype(dtype)
     return found if is_number(loc) and is_number(scale) and (loc, scale) == (0, 1) else loc + scale * found
@@ -301,12 +315,12 @@ def exponential(key: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float
         A Tensor of that shape and dtype.
 
     Raises:
-        UsageError: a mean is negative.
+        UsageError: a mean is negative, or a tuple like a shape.
 
     >>> exponential(key(7), 2.0, size=2)
     tensor([1.2652992 , 1.11075997])
     """
-    scale = positive("exponential", "scale", number(scale))
+    scale = positive("exponential", "scale", unlike_shape("exponential", "scale", scale))
     return scale * standard_exponential("exponential", key, sized(size, scale), floating("exponential", dtype))
 
 
