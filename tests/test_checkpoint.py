@@ -428,3 +428,40 @@ def test_traced_calls_of_functions_with_rules_are_compared_by_what_they_call():
     factors = iter([2.0, 3.0])
     with pytest.raises(GraphError, match="computed from other values when run again"):
         wg.jit(wg.grad(wg.checkpoint(lambda x: Scaled.apply(x, next(factors)))))(1.5)
+
+
+def test_empty_arrays_are_the_same_each_time():
+    def loss(x):
+        (np.ones((3, 3)) * np.nan).sum()  # leaves memory that is not zero to whoever asks next
+        rows = np.empty((3, 3), like=x)
+        columns = np.empty_like(x * x)
+        for i in range(3):
+            rows[i] = x * i
+            columns[i] = x[i] ** 2
+        return np.sum(rows**2) + np.sum(columns * x)
+
+    x = np.array([0.5, 0.6, 0.7])
+    np.testing.assert_allclose(wg.jit(wg.grad(wg.checkpoint(loss)))(x), wg.grad(loss)(x), rtol=1e-14)
+
+
+def test_control_flow_over_traced_values_runs_again_alike():
+    def loss(x):
+        a, rounds = np.outer(x, x), 0
+        while rounds < 30:
+            if np.sum(a) < 0.1:
+                break
+            a[1] = a[0] * a[1]
+            if a[2, 2] > 0.1:
+                a[2] *= 0.5
+            rounds += 1
+        return np.sum(a * a)
+
+    x = np.array([0.9, 0.5, 0.7])
+    np.testing.assert_allclose(wg.jit(wg.grad(wg.checkpoint(loss)))(x), wg.grad(loss)(x), rtol=1e-13)
+
+
+def test_what_a_jitted_function_computes_while_it_is_traced_is_not_counted():
+    inner = wg.jit(lambda x: np.sum(wg.grad(lambda y: np.sum(np.sin(y) * np.exp(y)))(x) ** 2))
+    loss = lambda x: inner(x * x) * x[0]
+    x = np.array([0.9, 0.5])
+    np.testing.assert_allclose(wg.grad(wg.checkpoint(loss))(x), wg.grad(loss)(x), rtol=1e-14)

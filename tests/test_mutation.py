@@ -404,6 +404,34 @@ def test_masks_that_depend_on_values() -> None:
     )
 
 
+def put_where_small(b: Any, x: Any) -> None:
+    b[b < 0.3] = x[2]
+
+
+def put_zeros_behind(b: Any, x: Any) -> None:
+    rest = b[1:]
+    rest[rest < 0.3] = 0.0
+
+
+def put_rows(b: Any, x: Any) -> None:
+    b[:2][x[:2] < 0.3] = x * 2.0
+
+
+@pytest.mark.parametrize("write", [put_where_small, put_zeros_behind, put_rows])
+def test_writes_by_computed_masks_in_every_order_of_transformations(write: Any) -> None:
+    def program(x: Any) -> Any:
+        base = np.outer(x, x)
+        write(base, x)
+        return np.sum(base**3)
+
+    rows = np.array([[0.1, 0.5, 0.7], [0.9, 0.2, 0.6]])
+    values, slopes = [program(x) for x in rows], [wg.grad(program)(x) for x in rows]
+    np.testing.assert_allclose([wg.jit(wg.grad(program))(x) for x in rows], slopes)
+    np.testing.assert_allclose(wg.vmap(wg.jit(program))(rows), values)
+    for gradient in (wg.vmap(wg.jit(wg.grad(program))), wg.vmap(wg.grad(wg.jit(program)))):
+        np.testing.assert_allclose(gradient(rows), slopes)
+
+
 @pytest.mark.parametrize(
     "write",
     [

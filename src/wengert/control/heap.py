@@ -23,6 +23,7 @@ from wengert.control.holders import Cell, Contents, Holder, Variables, content_o
 from wengert.control.libraries import is_library, is_library_file, is_wengerts
 from wengert.control.places import HIDDEN, Place, Site, is_undefined, line_text
 from wengert.core.identity import Object
+from wengert.core.recording import has_ended
 from wengert.core.sharing import Plain
 from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor
 from wengert.core.views import base_and_path
@@ -107,7 +108,7 @@ class Heap:
         """Let the Tensors that a variable of the piece itself holds be inputs, with elements or not."""
         for leaf in tensors_in(value):
             base, path = base_and_path(leaf)
-            if getattr(base._trace, "ended", False):  # whoever uses it will hear that it escaped
+            if has_ended(base._trace):  # whoever uses it will hear that it escaped
                 continue
             self.handles[id(base)] = base
             if path:

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["SPECIAL", "Settings", "change", "recording_from", "restore", "settings"]
+__all__ = ["SPECIAL", "Settings", "change", "has_ended", "recording_from", "restore", "settings"]
 
 
 class Settings:
@@ -25,7 +25,7 @@ class Settings:
         forward: the level from which on traces belong to the `forward` that is running, and whose that is.
         packing: the pairs of functions that what is saved goes through.
         anomaly: whether a sweep stops at what is not finite.
-        reviving: whether traces that have ended work again.
+        reviving: the level below which traces that have ended work again.
     """
 
     __slots__ = ("__weakref__", "anomaly", "floor", "forward", "packing", "reviving")
@@ -34,14 +34,14 @@ class Settings:
     forward: tuple[float, str]
     packing: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...]
     anomaly: bool
-    reviving: bool
+    reviving: float
 
 
 def usual() -> Settings:
     """Return the settings by which everything is recorded plainly."""
     found = Settings()
     found.floor, found.forward, found.packing = -math.inf, (-math.inf, ""), ()
-    found.anomaly = found.reviving = False
+    found.anomaly, found.reviving = False, -math.inf
     return found
 
 
@@ -70,6 +70,11 @@ def restore(attribute: str, changed: tuple[Settings, Settings]) -> None:
         CURRENT.set(before)
     else:
         change(attribute, getattr(before, attribute))
+
+
+def has_ended(trace: Any) -> bool:
+    """Tell whether a trace has ended and does not work again meanwhile."""
+    return getattr(trace, "ended", False) and trace.level >= CURRENT.get().reviving
 
 
 def recording_from(floor: float) -> AbstractContextManager[None]:

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from wengert.core.recording import has_ended
 from wengert.core.tensor import WATCHES, WATCHING, Tensor, make_tensor
 from wengert.core.trace import Trace
 from wengert.errors import GraphError
@@ -135,7 +136,7 @@ def lose(handle: Tensor, text: str, undo: Undo | None = None) -> None:
 def is_over(value: Any) -> bool:
     """Tell whether a value belongs to a piece of a program, or a transformation, that has ended."""
     while type(value) is Tensor:
-        if getattr(value._trace, "ended", False):
+        if has_ended(value._trace):
             return True
         value = value._value
     return False

@@ -10,7 +10,7 @@ import numpy as np
 
 from wengert.core.dispatch import apply, as_tensor, checked, implements, is_weak, stacked_lists, with_dtype
 from wengert.core.order import is_scalar
-from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete
+from wengert.core.tensor import Tensor, concrete, constant_tensor, is_concrete, is_staged
 from wengert.errors import UsageError, describe
 from wengert.numpy._indexing import copyto
 from wengert.numpy._naming import documented
@@ -124,7 +124,6 @@ def constants(made: Any) -> Any:
 for _function in (
     np.zeros,
     np.ones,
-    np.empty,
     np.eye,
     np.identity,
     np.tri,
@@ -143,6 +142,13 @@ for _function in (
     np.bartlett,
 ):
     creating(_function)
+
+
+@implements(np.empty)
+@documented("empty", "Return NumPy's result as Tensors")
+def empty(*args: Any, **kwargs: Any) -> Any:
+    # Zeros cost as little, and whatever keeps them, a graph or a checkpoint, is the same each time.
+    return constants(np.zeros(*args, **kwargs))
 
 
 @implements(np.kaiser)
@@ -203,7 +209,9 @@ def filled_like(function: Any) -> Callable[..., Any]:
     ) -> Any:
         x = as_tensor(a)
         memories = layouts_of(x)
-        made = constant_tensor(function(memories[0], dtype=dtype, order=order, shape=shape))
+        is_kept = function is np.empty_like and is_staged(x)  # by a graph, for which it should be the same each time
+        fill: Any = np.zeros_like if is_kept else function
+        made = constant_tensor(fill(memories[0], dtype=dtype, order=order, shape=shape))
         return made if len(memories) == 1 else laid_as(made, x, order)
 
     return create

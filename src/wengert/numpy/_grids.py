@@ -124,7 +124,7 @@ class ndarray(metaclass=ArrayKind):  # noqa: N801 - NumPy's name
     """Stand for the arrays of both libraries in `isinstance`; called, return a Tensor of a shape with any elements."""
 
     def __new__(cls, shape: Any, dtype: Any = float, order: Any = "C") -> Any:
-        return _creation.constants(np.empty(shape, dtype, order))
+        return _creation.constants(np.zeros(shape, dtype, order))
 
 
 OBJECTS: dict[str, Any] = {

@@ -306,15 +306,23 @@ def setitem(target: Tensor, index: Any, value: Any, add: bool = False) -> None:
 def wrote_by_mask(target: Tensor, entries: Entries, arrays: Sequence[Any], value: Any, add: bool) -> bool:
     """Assign where a mask holds whose elements are not there, and tell whether that was to be done.
 
-    A mask that is traced for all lanes alike is an operand of `assign`, unless what is assigned was selected by it.
+    `where` decides, which has a gradient and lanes for any mask. Values in a row, one for each place that a traced mask
+    chooses, are an operand of `assign`.
     """
     is_selection = type(value) is Tensor and type(value._trace) is Masked
     mask = None if add else undecided_mask(entries, arrays, target.shape)
     if mask is None and is_selection:
         raise value._value.error()
-    if mask is None or not (is_selection or differs_between_lanes(mask)):
+    if mask is None:
         return False
-    setitem(target, Ellipsis, put_back(target, mask, value if is_selection else assignable(target, value)))
+    found = value if is_selection else assignable(target, value)
+    if not is_selection and len(shape_of(found)) > target.ndim - mask.ndim and not differs_between_lanes(mask):
+        return False
+    whole = put_back(target, mask, found)
+    if whole.dtype == target.dtype:
+        rebind(target, whole)
+    else:  # complex numbers for a real array, of which NumPy warns
+        setitem(target, Ellipsis, whole)
     return True
 
 

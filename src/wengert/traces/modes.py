@@ -26,6 +26,7 @@ __all__ = [
     "saved_tensors_hooks",
     "set_grad_enabled",
     "stopped",
+    "without_hooks",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -326,14 +327,32 @@ class saved_tensors_hooks(_Setting):  # noqa: N801 - PyTorch's name
         return saved_tensors_hooks(*self.pair)
 
 
+class without_hooks(_Setting):  # noqa: N801 - named like the modes above
+    """Let saved-tensor hooks alone: what is traced once and kept for later calls must not know those of the first."""
+
+    attribute = "packing"
+
+    def value(self) -> tuple[Any, ...]:
+        """None."""
+        return ()
+
+
 class reviving(_Setting):  # noqa: N801 - named like the modes above
-    """Let traces that have ended work again, for functions that are run once more during a sweep."""
+    """Let traces below a level that have ended work again, for functions that are run once more during a sweep."""
 
     attribute = "reviving"
 
-    def value(self) -> bool:
-        """On."""
-        return True
+    def __init__(self, level: float) -> None:
+        super().__init__()
+        self.level = level
+
+    def value(self) -> float:
+        """Return that level."""
+        return self.level
+
+    def again(self) -> Mode:
+        """Return a fresh one."""
+        return reviving(self.level)
 
 
 class detect_anomaly(_Setting):  # noqa: N801 - PyTorch's name

@@ -1,6 +1,6 @@
 """Traces of transformations: they end, and values that are used afterwards are refused, naming the line that made them.
 
-While a sweep runs a function once more (`reviving`), traces that have ended work again.
+While a sweep runs a function once more (`reviving`), traces older than its first run work again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, ClassVar, Self
 
-from wengert.core.recording import settings
+from wengert.core.recording import has_ended
 from wengert.core.source import position_of
 from wengert.core.tensor import Tensor
 from wengert.core.trace import Trace
@@ -59,7 +59,7 @@ class Transient(Trace):
 
     def require_alive(self, operands: Sequence[Any]) -> None:
         """Raise an EscapedValueError if the transformation is over."""
-        if self.ended and not settings().reviving:
+        if has_ended(self):
             raise self.escaped(operands)
 
     def escaped(self, operands: Sequence[Any]) -> EscapedValueError:

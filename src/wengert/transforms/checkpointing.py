@@ -21,6 +21,7 @@ from wengert.core.primitive import Primitive
 from wengert.core.recording import recording_from, settings
 from wengert.core.requirements import require_callable
 from wengert.core.tensor import WATCHING, Tensor, is_staged, make_tensor, raw
+from wengert.core.trace import next_level
 from wengert.core.views import base_and_path, lasting
 from wengert.core.watch import Witness, rebound
 from wengert.errors import GraphError, describe
@@ -48,6 +49,7 @@ class _Frame:
         self.function = function
         self.packing = settings().packing[-1] if settings().packing else None
         self.floor = settings().floor
+        self.level = next_level()  # newer than the traces that its sweep may find ended
         self.arguments = map_leaves(self.snapshot, (args, kwargs))
         self.running = True
         self.count = 0
@@ -100,7 +102,7 @@ class _Frame:
 
         args, kwargs = map_leaves(lambda leaf: leaf.restore() if type(leaf) is _Kept else leaf, self.arguments)
         start = 0 if self.traced is None else len(self.traced)
-        with recording_from(self.floor), reviving(), saved_tensors_hooks(collect, found.__getitem__):
+        with recording_from(self.floor), reviving(self.level), saved_tensors_hooks(collect, found.__getitem__):
             result = self.function(*args, **kwargs)
         if len(found) != self.count:
             raise self.changed(f"saved {self.count} values at first and {len(found)} when run again")

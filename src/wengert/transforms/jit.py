@@ -35,6 +35,7 @@ from wengert.errors import DtypeError, RangeError, UsageError, describe
 from wengert.native.entry import Entry
 from wengert.native.kinds import AnyKind, Kind, constant_kind, is_found, kind_of
 from wengert.native.like_function import global_name, named_alike
+from wengert.traces.modes import without_hooks
 from wengert.traces.staging import Staging, staged
 from wengert.transforms.boundary import A_TENSOR, as_given, name_of, placed_among
 from wengert.transforms.results import require_arrays
@@ -285,7 +286,7 @@ class Jitted(Entry, Generic[P, R]):
                 donated = self.donations(args, inputs, variables, structure, len(found))
             return [*found, *(inputs[position] for position, _ in donated)]
 
-        with reach:
+        with reach, without_hooks():
             avals, orders = list(map(aval_of, leaves)), list(map(order_of_argument, leaves))
             graph, captured = staged(flat, avals, reach.name, orders=orders, outside=reach.recorded())
         name = getattr(self.fun, "__name__", "jit")
