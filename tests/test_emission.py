@@ -15,7 +15,7 @@ import pytest
 
 from tests.kernels import inputs_for, random_program
 from wengert import emission, kernel
-from wengert.emission import plans, sharing
+from wengert.emission import ahead, plans, sharing
 from wengert.emission.executable import Executable
 from wengert.emission.outside import function_named
 from wengert.kernel.checking import require_sound
@@ -266,6 +266,9 @@ def halves(arrays: Sequence[Any]) -> list[Any]:
 @pytest.mark.parametrize("part", range(3))
 def test_random_programs(part: int, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "FEW", (0, 1, 4)[part])  # so that loops of few vectors are loops, too
+    if part == 1:  # everything is far away
+        for module, name, value in ((plans, "FAR", 0), (ahead, "SHORT", 0), (ahead, "WORTH", 1e-9)):
+            monkeypatch.setattr(module, name, value)
     for seed in range(part, 45, 3):
         made = without_functions(random_program(seed))
         require_equal(made, halves(inputs_for(made, seed)), target)
@@ -337,6 +340,60 @@ def test_what_takes_long_at_a_point_has_one_body(size: int) -> None:
     assert run.text.count("> @power.rare0.float64x8(<8 x double> %") == 1
     x, y = np.random.default_rng(0).random((2, size))
     np.testing.assert_allclose(run([x, y])[0], x**y, rtol=1e-14)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_what_is_far_away_is_reached_without_masks(rows: int) -> None:
+    columns = plans.FAR // 8 // rows + 5
+    made = halved_exponentials(rows, columns)
+    run = Executable(made)
+    assert "= load <" in run.text
+    assert " store <" in run.text
+    (x,) = np.random.default_rng(0).random((1, rows, columns))
+    require_equal(made, [x])
+
+
+def halved_exponentials(rows: int, columns: int) -> Program:
+    """Return the exponentials of half of each number."""
+    along = Affine(0, (columns, 1))
+    half = real("constant", value=0.5), load("x", columns, 1), real("multiply", 0, 1), real("exp", 2)
+    stage = Stage((rows, columns), half, (Store("y", along, 3),), lane=1)
+    return program([Kernel(rows, (stage,))], x=("input", (rows, columns)), y=("output", (rows, columns)))
+
+
+@pytest.mark.parametrize("columns", [61, 192, 600])
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_rows_to_come_and_results_are_brought_into_the_caches(target: Target, columns: int) -> None:
+    rows = plans.FAR // 8 // columns + 3
+    along, each = Affine(0, (columns, 1)), Affine(0, (0, 1))
+    largest = Reduction("maximum", 0, "row", (1,), "n")
+    first = Stage((rows, columns), (load("x", columns, 1),), (), (largest,), lane=1)
+    moved = load("x", columns, 1), real("number", buffer="n"), real("subtract", 0, 1), real("exp", 2)
+    second = Stage((rows, columns), moved, (Store("w", each, 3),), (Reduction("add", 3, "row", (1,), "s"),), lane=1)
+    quotient = load("w", 0, 1), real("number", buffer="s"), real("divide", 0, 1)
+    third = Stage((rows, columns), quotient, (Store("y", along, 2),), lane=1)
+    shapes: dict[str, Any] = {
+        "x": ("input", (rows, columns)),
+        "y": ("output", (rows, columns)),
+        "w": ("row", (columns,)),
+    }
+    made = program([Kernel(rows, (first, second, third))], **shapes)
+    (of_first, of_second, of_third) = ahead.brought_ahead(made.kernels[0], {b.name: b for b in made.buffers})
+    assert of_first == of_third == []
+    long = 8 * columns >= ahead.SHORT
+    assert of_second == [ahead.Ahead("x", along, 1, False), ahead.Ahead("y", along, 0, True)] * long
+    assert ("@llvm.prefetch" in Executable(made, target).text) == long
+    require_equal(made, [np.random.default_rng(0).normal(size=(rows, columns))], target, team_of(2).address)
+
+
+def test_what_computes_little_brings_nothing_ahead() -> None:
+    rows, columns = 600, 600
+    total = Reduction("add", 0, "row", (1,), "n")
+    first = Stage((rows, columns), (load("x", columns, 1),), (), (total,), lane=1)
+    twice = load("x", columns, 1), real("number", buffer="n"), real("subtract", 0, 1)
+    second = Stage((rows, columns), twice, (Store("y", Affine(0, (columns, 1)), 2),), lane=1)
+    made = program([Kernel(rows, (first, second))], x=("input", (rows, columns)), y=("output", (rows, columns)))
+    assert ahead.brought_ahead(made.kernels[0], {b.name: b for b in made.buffers}) == [[], []]
 
 
 def test_sine_and_cosine_of_one_argument_are_one_evaluation() -> None:

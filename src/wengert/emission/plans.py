@@ -16,10 +16,13 @@ from wengert.kernel.kernel import Affine, Buffer, Guard, Reduction, Stage
 from wengert.kernel.opcodes import OPCODES
 from wengert.native.engine import Target
 
-__all__ = ["FEW", "Plan", "accesses", "nest_of_stage"]
+__all__ = ["FEW", "Plan", "accesses", "dependences", "is_far", "nest_of", "nest_of_stage", "weight_of"]
 
 FEW = 4
 """Vectors of a loop that is written out, and steps of one that has no body without masks."""
+
+FAR = 1 << 21
+"""Bytes of a buffer from which on it is not in a processor's own caches."""
 
 LARGE = 600
 """Instructions, about, beyond which a loop is not written out."""
@@ -61,7 +64,7 @@ class Plan:
     """
 
     def __init__(self, stage: Stage, buffers: dict[str, Buffer], target: Target, tile: int) -> None:
-        self.stage, self.tile = stage, tile
+        self.stage, self.buffers, self.tile = stage, buffers, tile
         self.depends = dependences(stage, buffers)
         self.nest = nest_of(stage, self.depends)
         self.level = levels(self.nest, self.depends)
@@ -124,8 +127,7 @@ class Plan:
     @cached
     def weight(self) -> int:
         """About how many cycles the operations take for a vector."""
-        operations = zip(self.stage.operations, self.wide, strict=True)
-        return sum(OPCODES[o.name].cost for o, wide in operations if wide)
+        return weight_of(self.stage, self.depends)
 
     def unrolled(self) -> int:
         """Return how many vectors a step takes: more where there is little else that could run at once."""
@@ -143,9 +145,10 @@ class Plan:
     def has_cheap_masks(self) -> bool:
         """Return whether masks, of which each vector needs one, take little of the time.
 
-        Buffers of the row have room for steps of so many vectors, and not for longer ones.
+        Buffers of the row have room for steps of so many vectors, and not for longer ones. Accesses with masks make
+        processors wait for what is not in their caches: four million exponentials took four times as long.
         """
-        if not self.lane or self.units > ROOM:
+        if not self.lane or self.units > ROOM or any(is_far(self.buffers[name]) for name, _ in accesses(self.stage)):
             return False
         return self.weight * self.tile > LIGHT if self.nest[-1] == self.lane else None in self.starts
 
@@ -184,6 +187,17 @@ class Plan:
             else:
                 waiting.extend(operation.operands)
         return found
+
+
+def is_far(buffer: Buffer) -> bool:
+    """Whether a buffer is larger than a processor's own caches."""
+    return buffer.kind != "row" and buffer.size * buffer.dtype.itemsize >= FAR
+
+
+def weight_of(stage: Stage, depends: list[frozenset[int]]) -> int:
+    """Return about how many cycles the operations of a stage take for a vector."""
+    operations = zip(stage.operations, depends, strict=True)
+    return sum(OPCODES[o.name].cost for o, found in operations if stage.lane in found) if stage.lane else 0
 
 
 def nest_of(stage: Stage, depends: list[frozenset[int]]) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from wengert.emission.ahead import brought_ahead
 from wengert.emission.arena import padded
 from wengert.emission.instructions import in_memory, literal
 from wengert.emission.plans import FEW
@@ -78,7 +79,7 @@ def kinds_of(module: Module, order: tuple[str, ...]) -> tuple[Pointer, ...]:
 def frame_of(b: Builder, module: Module, kernel: Kernel, order: tuple[str, ...], addresses: Sequence[Value]) -> Frame:
     """Return what the stages of a kernel share, whose buffers have some addresses."""
     apart = {name: elements_apart(module.buffers[name]) for name in order}
-    return Frame(b, module, dict(zip(order, addresses, strict=True)), apart)
+    return Frame(b, module, dict(zip(order, addresses, strict=True)), apart, brought_ahead(kernel, module.buffers))
 
 
 def write_rows(frame: Frame, kernel: Kernel, span: Span) -> None:
@@ -103,8 +104,8 @@ def write_rows(frame: Frame, kernel: Kernel, span: Span) -> None:
 def write_tile(frame: Frame, kernel: Kernel, rows: list[Index], span: Span | None = None) -> None:
     """Write all stages for some rows, and keep numbers of theirs."""
     frame.numbers, frame.results, frame.waiting = {}, {}, {}
-    for stage in kernel.stages:
-        write_stage(frame, stage, rows, span)
+    for stage, ahead in zip(kernel.stages, frame.ahead, strict=True):
+        write_stage(frame, stage, rows, span, ahead)
     for keep in kernel.kept:
         store_numbers(frame, keep.buffer, keep.at, rows[0], frame.numbers[keep.number])
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wengert.emission.ahead import Ahead
 from wengert.emission.instructions import Case, in_register, instructions_of, literal, multiply_add
 from wengert.emission.plans import accesses
 from wengert.emission.tails import Clean, Condition, Masked, WrittenOut, all_of
@@ -33,16 +34,18 @@ class Span(NamedTuple):
     each: int
 
 
-def write_stage(frame: Frame, stage: Stage, rows: list[Index], span: Span | None = None) -> None:
+def write_stage(frame: Frame, stage: Stage, rows: list[Index], span: Span | None, ahead: Sequence[Ahead]) -> None:
     """Write a stage for the rows of a tile; for a part of its outermost loop, if one is given."""
-    StageWriter(frame, stage, rows, span).write_all()
+    StageWriter(frame, stage, rows, span, ahead).write_all()
 
 
 class StageWriter(Values):
     """Write the loops of a stage."""
 
-    def __init__(self, frame: Frame, stage: Stage, rows: list[Index], span: Span | None) -> None:
-        super().__init__(frame, stage, rows)
+    def __init__(
+        self, frame: Frame, stage: Stage, rows: list[Index], span: Span | None, ahead: Sequence[Ahead]
+    ) -> None:
+        super().__init__(frame, stage, rows, ahead)
         self.span = span
         self.sums: dict[int, Sums] = {}
 
@@ -153,6 +156,7 @@ class StageWriter(Values):
         with self.scope():
             self.lanes = lanes
             self.enter(self.plan.lane, lanes.start)
+            self.bring_ahead()
             for unit in range(lanes.units):
                 self.there((), 0, unit)  # the masks of the tail, before loops that need them
             self.compute(depth + 1)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wengert.emission.ahead import Ahead
+from wengert.emission.arena import LINE
 from wengert.emission.instructions import Case, in_memory, in_register, instructions_of, literal, registered
 from wengert.emission.mathematics import Specialisation, called_outside, function_of_body, template_of
 from wengert.emission.plans import Plan, accesses
@@ -53,6 +55,7 @@ class Frame:
         apart: for each buffer how many elements the copies lie apart that rows of a tile have, if they have any.
         numbers: those of the rows, for each row of the tile.
         results: what is computed once for the rows, whichever stages need it, by what it is and of what; addresses too.
+        ahead: what each stage brings into the caches ahead.
         waiting: for buffers of the row the vectors that are not in memory yet, by row and first element: a stage that
             reads these alone has no need of memory, and what no other stage reads is never written.
     """
@@ -61,6 +64,7 @@ class Frame:
     module: Module
     bases: dict[str, Value]
     apart: dict[str, int]
+    ahead: list[list[Ahead]]
     numbers: dict[str, list[Value]] = field(default_factory=dict)
     results: dict[Key, list[Value]] = field(default_factory=dict)
     waiting: dict[str, dict[tuple[int, int], Value]] = field(default_factory=dict)
@@ -73,10 +77,11 @@ class Values:
         frame: of the kernel.
         stage: the stage.
         rows: the numbers of the tile's rows.
+        ahead: what it brings into the caches ahead.
     """
 
-    def __init__(self, frame: Frame, stage: Stage, rows: list[Index]) -> None:
-        self.frame, self.stage, self.rows = frame, stage, rows
+    def __init__(self, frame: Frame, stage: Stage, rows: list[Index], ahead: Sequence[Ahead]) -> None:
+        self.frame, self.stage, self.rows, self.ahead = frame, stage, rows, ahead
         self.b, self.target = frame.b, frame.module.target
         self.plan = Plan(stage, frame.module.buffers, frame.module.target, len(rows))
         self.index: dict[int, Index] = {}
@@ -86,7 +91,7 @@ class Values:
         self.conditions: dict[tuple[Guard, int, int], Condition] = {}
         self.results = frame.results  # and in loops those of functions, by name and arguments
         self.places: dict[tuple[str, tuple[int, ...]], Value] = {}  # of the first row, as far as loops are known
-        for buffer, at in accesses(stage):
+        for buffer, at in (*accesses(stage), *((item.buffer, item.at) for item in ahead)):
             given = frame.bases[buffer], rows[0], at.coefficients[0]
             self.places[buffer, at.coefficients] = self.once(("moved", given[0].text, given[2]), moved, *given)
 
@@ -159,6 +164,16 @@ class Values:
                 offset += index * at.coefficients[dimension]
         place = self.places[buffer, at.coefficients]
         return place.at(offset) if offset else place
+
+    def bring_ahead(self) -> None:
+        """Ask for what a step of the lanes brings into the caches ahead, line by line."""
+        for item in self.ahead:
+            line = LINE // self.frame.module.buffers[item.buffer].dtype.itemsize
+            far = item.rows * item.at.coefficients[0]
+            for row in range(len(self.rows)):
+                place = self.place(item.buffer, item.at, row, 0)
+                for first in range(0, self.lanes.units * self.plan.width, line):
+                    place.at(first + far).bring(item.written)
 
     def cell(self, buffer: str, at: Affine, row: int, unit: int) -> tuple[int, int] | None:
         """Return the row and the first place of a vector of a buffer of the row, unless it stands in a loop."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from wengert.native.functions import Function
 from wengert.native.structs import (
     BOOL,
+    I32,
     I64,
     POINTER,
     Array,
@@ -161,6 +162,12 @@ class Value:
         """Store those numbers of a vector for which a mask is set."""
         of = self.stored(), POINTER
         self.b.do_intrinsic("masked.store", value, self.as_address(), size(value.type), mask, of=of)
+
+    def bring(self, written: bool) -> None:
+        """Ask for the line of memory at this address, which need not exist, because it will be read or written."""
+        nearest, data = 3, 1
+        numbers = (self.b.constant(I32, n) for n in (written, nearest, data))
+        self.b.do_intrinsic("prefetch", self.as_address(), *numbers, of=(POINTER,))
 
     def gather(self, indices: Value, mask: Value) -> Value:
         """Load the numbers at several indices from this address, where a mask is set; the others are zero."""
