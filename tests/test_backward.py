@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
+import warnings
 import weakref
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,24 @@ def test_retained_gradients_accumulate() -> None:
     np.testing.assert_array_equal(grad_of(hidden), [4.0, 8.0])
     y.backward()
     np.testing.assert_array_equal(grad_of(hidden), [8.0, 16.0])
-    assert (x * 2).grad is None
+
+
+def test_gradients_that_are_not_retained_say_so_at_the_users_line() -> None:
+    x = leaf(1.0, 2.0)
+    hidden = x * 2
+    hidden.sum().backward()
+    with pytest.warns(UserWarning, match=r"^grad: a Tensor that multiply .*no leaf.* Call .retain_grad\(\)") as caught:
+        assert hidden.grad is None
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert wg.tensor([1.0]).grad is None is leaf(1.0).grad
+        hidden = x * 2
+        hidden.retain_grad()
+        assert hidden.grad is None  # before the first sweep
+        hidden = x * 2
+        hidden.sum().backward(inputs=[hidden])
+        np.testing.assert_array_equal(grad_of(hidden), [1.0, 1.0])
 
 
 def test_several_outputs_in_one_sweep() -> None:

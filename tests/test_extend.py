@@ -20,7 +20,7 @@ from tests.samples.base import normal
 from wengert import extend
 from wengert.core.meanings import FUNCTIONS
 from wengert.core.primitive import PRIMITIVES
-from wengert.errors import GraphError, RegistrationError, UsageError
+from wengert.errors import DtypeError, GraphError, RegistrationError, UsageError
 from wengert.testing import check_grads
 
 
@@ -249,3 +249,9 @@ def test_what_does_not_dispatch_cannot_be_implemented(function: Any, name: str) 
 @pytest.mark.parametrize("function", [np.add, np.sum, np.ones, np.zeros, np.linalg.inv, np.fft.fft, (np.add, "reduce")])
 def test_what_dispatches_can_be_implemented(function: Any) -> None:
     assert callable(extend.implements(function))
+
+
+def test_a_primitive_that_is_called_says_what_to_write() -> None:
+    text = "^primitive sin: it was called, and is no function; .* Write wengert.extend.apply.primitive, ...."
+    with pytest.raises(DtypeError, match=text):
+        PRIMITIVES["sin"](1.0)

@@ -148,3 +148,27 @@ def test_idioms_that_work_in_every_mode(function: Any) -> None:
     np.testing.assert_allclose(wg.jit(wg.vmap(function))(np.stack([A, A])), [value, value])
     if function in (exchanged, collected):
         np.testing.assert_allclose(wg.vmap(wg.grad(function))(np.stack([A, A])), [slope, slope])
+
+
+@together(
+    "call, text",
+    [
+        (lambda x: x.mean(-1, True), "Cannot interpret 'True' as a data type; write keepdims=True"),
+        (lambda x: x.sum(-1, True), "Cannot interpret 'True' as a data type; write keepdims=True"),
+        (lambda x: np.std(x, -1, True), "Cannot interpret 'True' as a data type; write keepdims=True"),
+        (lambda x: x.max(-1, True), "max: out=True; a Tensor is needed. Write keepdims=True, if that is meant."),
+        (lambda x: x * "a", "unsupported operand type(s) for *: 'Tensor' and 'str'"),
+        (lambda x: b"a" * x, "unsupported operand type(s) for *: 'bytes' and 'Tensor'"),
+        (lambda x: x[0] * "a", "unsupported operand type(s) for *: 'Tensor' and 'str'"),
+    ],
+)
+def test_what_is_passed_by_position_elsewhere_and_strings_as_factors(call: Any, text: str) -> None:
+    for x in (wg.tensor([1.0, 2.0]), wg.tensor([1.0, 2.0], requires_grad=True)):
+        with pytest.raises(TypeError, match="^" + re.escape(text)):
+            call(x)
+    with pytest.raises(TypeError, match="^" + re.escape(text)):
+        wg.jit(call)(np.ones(2))
+
+
+def test_integers_repeat_strings_as_numpys_do() -> None:
+    assert wg.tensor(2) * "ab" == np.int64(2) * "ab" == "abab" == "ab" * wg.tensor(2)

@@ -351,6 +351,16 @@ USE = "Use wengert.scipy.{}, or declare a rule by wengert.custom_rule"
 WRITE = "Write it with NumPy's functions, for there is no wengert.scipy.{}, or declare a rule by wengert.custom_rule"
 
 
+FOURIER = (
+    "Use numpy.fft; for dct and dst multiply by their matrix, scipy.fft.dct(np.eye(n), axis=0), or declare them as "
+    "docs/extending.md does"
+)
+POLYNOMIAL = (
+    "Use wengert.numpy.polyval(c[::-1], x), polymul or polyfit, whose coefficients begin with the highest power, or "
+    "write the sum with NumPy's functions"
+)
+
+
 @together(
     "function, action",
     [
@@ -377,7 +387,9 @@ WRITE = "Write it with NumPy's functions, for there is no wengert.scipy.{}, or d
         (lambda x: scipy.special.perm(x, 2), WRITE.format("special.perm")),
         (lambda x: scipy.special.sph_harm_y(1, 1, x, x), WRITE.format("special.sph_harm_y")),
         (lambda x: scipy.linalg.schur(x), WRITE.format("linalg.schur")),
-        (lambda x: scipy.fft.dct(x[0]), "Use numpy.fft"),
+        (lambda x: scipy.fft.dct(x[0]), FOURIER),
+        (lambda x: np.polynomial.polynomial.polyval(2.0, x[0]), POLYNOMIAL),
+        (lambda x: np.polynomial.Polynomial([1.0, 2.0])(x[0]), POLYNOMIAL),
         (lambda x: scipy.integrate.trapezoid(x), USE.format("integrate.trapezoid")),
         (
             lambda x: scipy.integrate.solve_ivp(lambda t, y: -y, (0, 1), x[0]),

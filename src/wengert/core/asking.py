@@ -36,7 +36,14 @@ LIBRARIES = {
     "scipy.sparse": (
         "Write matrix @ x or x @ matrix, take the matrix in full with .toarray(), or declare a rule with wengert.extend"
     ),
-    "scipy.fft": "Use numpy.fft",
+    "numpy.polynomial": (
+        "Use wengert.numpy.polyval(c[::-1], x), polymul or polyfit, whose coefficients begin with the highest power, "
+        "or write the sum with NumPy's functions"
+    ),
+    "scipy.fft": (
+        "Use numpy.fft; for dct and dst multiply by their matrix, scipy.fft.dct(np.eye(n), axis=0), or declare them as "
+        "docs/extending.md does"
+    ),
     "scipy.integrate": (
         "Write the steps of the method with NumPy's functions, in a loop or by wengert.scan, or the sum over fixed "
         "nodes, as wengert.scipy.integrate.fixed_quad, or declare a rule by wengert.custom_rule"

@@ -57,8 +57,14 @@ def foreign(kind: type) -> bool:
 def deferred(function: Callable[[Any, Any], Any], kind: type, left: Any, right: Any) -> Any:
     """Return what an operator gives for an operand of a foreign type, as it would for an ndarray.
 
-    A type with an `__array_ufunc__` receives the ufunc; any other its reflected method, if Python finds one.
+    A type with an `__array_ufunc__` receives the ufunc; any other its reflected method, if Python finds one. Strings
+    would take a number for how often they are repeated, which an array is not.
     """
+    if function is np.multiply and issubclass(kind, str | bytes):
+        number = right if isinstance(left, str | bytes) else left
+        if number.shape or number.dtype.kind not in "iu":
+            kinds = f"{type(left).__name__!r} and {type(right).__name__!r}"
+            raise TypeError(f"unsupported operand type(s) for *: {kinds}")
     return NotImplemented if getattr(kind, "__array_ufunc__", None) is None else function(left, right)
 
 

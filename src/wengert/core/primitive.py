@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict
 
 from wengert._cached import cached
 from wengert.core.aval import Aval
@@ -13,7 +13,7 @@ from wengert.core.complaints import strict
 from wengert.core.numbers import OPERATORS
 from wengert.core.rule import Rule, misdeclared
 from wengert.core.source import is_own
-from wengert.errors import UsageError, describe
+from wengert.errors import DtypeError, UsageError, describe
 
 if TYPE_CHECKING:
     from wengert.core.form import Form
@@ -111,6 +111,17 @@ class Primitive:
 
     def __repr__(self) -> str:
         return f"<{self.kind} primitive {self.name}>"
+
+    def __call__(self, *_operands: Any, **_params: Any) -> NoReturn:
+        """Tell how a primitive is applied.
+
+        Raises:
+            DtypeError: always.
+        """
+        given, needed = "it was called, and is no function", "its operands are needed beside it"
+        raise DtypeError(
+            describe(f"primitive {self.name}", given, needed, "Write wengert.extend.apply(primitive, ...)")
+        )
 
     def __copy__(self) -> Self:
         """Return another primitive of the same declaration."""

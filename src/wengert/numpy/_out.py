@@ -80,6 +80,8 @@ def dtype_within(x: Any, dtype: Any, out: Any) -> Any:
 
 def store(name: str, result: Any, out: Any, where: Any) -> Tensor:
     """Write a result into the Tensor given as `out=`."""
+    if isinstance(out, bool):
+        raise DtypeError(describe(name, f"out={out}", "a Tensor is needed", f"Write keepdims={out}, if that is meant"))
     if type(out) is not Tensor:
         raise refusal(
             DtypeError(

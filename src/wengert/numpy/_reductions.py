@@ -71,6 +71,8 @@ def params_of(x: Tensor, axis: Any, keepdims: Any, dtype: Any = None, *, of_ufun
     """Return the parameters that all reductions have."""
     params: Params = {"axis": axes(axis, len(x.shape), of_ufunc=of_ufunc), "keepdims": flag(keepdims)}
     if dtype is not None:
+        if isinstance(dtype, bool):
+            raise TypeError(f"Cannot interpret '{dtype}' as a data type; write keepdims={dtype}")
         params["dtype"] = np.dtype(dtype)
     return params
 

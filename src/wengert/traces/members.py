@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from wengert.core.dispatch import applied, as_tensor
 from wengert.core.memory import keep, own_memory
 from wengert.core.primitive import PRIMITIVES
 from wengert.core.requirements import require_callable, require_flag
-from wengert.core.source import caller, position_of
+from wengert.core.source import caller, position_of, user_stacklevel
 from wengert.core.tensor import (
     WATCHING,
     ArrayLike,
@@ -165,7 +166,17 @@ def _get_grad(self: Tensor) -> Tensor | None:
         return None if stopped is None else stopped.grad
     if type(node) is Leaf:
         return node.grad
-    return None if node.hooks is None else node.hooks.grad
+    hooks = node.hooks
+    if hooks is not None and (hooks.retains or hooks.grad is not None):
+        return hooks.grad
+    if innermost_trace(self) is BASE_TAPE:  # transformations have no `.grad` to be kept
+        warnings.warn(
+            f"grad: a Tensor that {node.name} computed, at {node.position}, is no leaf, so backward keeps no gradient "
+            "of it. Call .retain_grad() on it before, or look at the leaf that it was computed from",
+            UserWarning,
+            stacklevel=user_stacklevel(),
+        )
+    return None
 
 
 def _set_grad(self: Tensor, value: ArrayLike | None) -> None:
