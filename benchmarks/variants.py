@@ -131,11 +131,15 @@ class Tape(Programs):
         return [(xp, *operands, *constants) for operands in leaves]
 
     def backward(self, problem: Problem) -> Run:
-        """Compute forward and backward, all repetitions in one sweep; runs after the first add to what is in `.grad`.
+        """Compute forward and backward, all repetitions in one sweep; every run adds to what is in `.grad`.
 
-        So that a library that hands the cotangent over as `.grad` and one that copies it do the same.
+        That has memory of its own from the beginning: a library that hands a view of the cotangent over as the first
+        `.grad` would add it to itself in later runs, half of the memory that others go over.
         """
         function, backward, leaves = problem.function, self.autograd.backward, self.leaves(problem)
+        for operands in leaves:
+            for leaf, values in zip(operands, problem.operands, strict=True):
+                leaf.grad = self.array(np.zeros_like(values))
         calls = self.calls(problem, leaves)
         cotangents = [self.array(problem.cotangent) for _ in leaves]
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import compiled, routines
 from benchmarks.agreement import check_agreement
 from benchmarks.compiled_list import EXAMPLES
-from benchmarks.libraries import LIBRARIES
+from benchmarks.libraries import LIBRARIES, installed
 from benchmarks.operation_list import OPERATIONS
 from benchmarks.operations import Cell
 from benchmarks.program_list import HAMILTONIAN, PROGRAMS, log_density
@@ -140,3 +140,12 @@ def test_page():
 def test_compiled_functions(example):
     (ours, arguments), (by_hand, _) = (compiled.compiled(example, 1, name) for name in ("wengert", "numpy"))
     check_agreement(compiled.flat(ours(*arguments)), compiled.flat(by_hand(*arguments)), example.name)
+
+
+def test_every_run_adds_to_a_gradient_of_its_own_memory():
+    [reshape] = [operation for operation in OPERATIONS if operation.name == "reshape"]
+    for library in installed(["wengert", "torch"]):  # a view of the cotangent as `.grad` would be added to itself
+        cell = Cell(reshape, 10, "backward", repeats=1)
+        run = cell.run(library, cell.problem)
+        for times in range(1, 4):
+            np.testing.assert_allclose(np.asarray(run()[0]), times * cell.problem.cotangent.reshape(-1), rtol=1e-15)

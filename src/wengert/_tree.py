@@ -359,7 +359,7 @@ def unflatten_each(structures: Sequence[tuple[Any, int]], leaves: Sequence[Any])
     """
     trees, start = [], 0
     for structure, count in structures:
-        trees.append(unflatten(structure, leaves[start : start + count]))
+        trees.append(leaves[start] if structure is None else unflatten(structure, leaves[start : start + count]))
         start += count
     return trees
 

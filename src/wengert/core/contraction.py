@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -106,19 +106,19 @@ class Contraction(Form):
 
     def transpose(self, i: int, ct: Any, aval: Aval, others: Sequence[Any], params: Params) -> Any:
         """Return the cotangent of operand i: it and the result change places."""
-        shape, other = aval.shape, others[0] if len(others) == 1 else None
-        plain = type(ct) is np.ndarray or isinstance(ct, np.generic)
+        shape, other = aval.shape, cast(Any, others[0] if len(others) == 1 else None)
+        plain = type(other) is np.ndarray and (type(ct) is np.ndarray or isinstance(ct, np.generic))
+        if plain and self.matrices and 0 < len(shape) < 3 and 0 < other.ndim < 3:
+            return right_factor(ct, other, len(shape)) if i else left_factor(ct, other, len(shape))
         if not others and (order := self.record([shape], params).permutation) is not None:
             return ct.transpose([order.index(axis) for axis in range(len(order))])  # a view, as the operation is
-        if not plain or type(other) is not np.ndarray:
+        if not plain:
             shapes = list(map(shape_of, others))
             shapes.insert(i, shape)
             if self.matrices and [*map(len, shapes)] == [2, 2]:
                 return others[0].T @ ct if i else ct @ others[0].T
             labels = self.record(shapes, params).transposed(i)
             found = apply(PRIMITIVES["contract"], ct, *others, labels=labels)
-        elif self.matrices and 0 < len(shape) < 3 and 0 < other.ndim < 3:
-            return right_factor(ct, other, len(shape)) if i else left_factor(ct, other, len(shape))
         else:  # no Tensors: dispatching takes 1 us
             shapes = [other.shape, shape] if i else [shape, other.shape]
             found = self.record(shapes, params).transposed(i).evaluate(ct, other)
@@ -126,14 +126,17 @@ class Contraction(Form):
 
 
 def left_factor(ct: Any, right: Any, ndim: int) -> Any:
-    """Return the cotangent of a matrix or vector on the left of another: 1 us where `contract` takes 4."""
+    """Return the cotangent of a matrix or vector on the left of another: 1 us where `contract` takes 4.
+
+    `dot` calls the same functions of BLAS as `matmul` in half of the time, and also for cotangents that are repeated.
+    """
     if right.ndim == 2:
-        return ct @ right.T if ndim == 2 else right @ ct
+        return ct.dot(right.T) if ndim == 2 else right.dot(ct)
     return ct[:, None] * right if ndim == 2 else ct * right
 
 
 def right_factor(ct: Any, left: Any, ndim: int) -> Any:
     """Return the cotangent of a matrix or vector on the right of another."""
     if left.ndim == 2:
-        return left.T @ ct if ndim == 2 else ct @ left
+        return left.T.dot(ct) if ndim == 2 else ct.dot(left)
     return left[:, None] * ct if ndim == 2 else left * ct

@@ -116,13 +116,13 @@ def sum(
     """Return the sum over axes; see `numpy.sum`."""
     x = a if type(a) is Tensor else as_tensor(a)
     if dtype is None and out is None and initial is None and where is True:
-        if x._trace is None and type(value := x._value) is np.ndarray:
-            along = ALL_AXES[value.ndim] if axis is None else axes(axis, value.ndim, of_ufunc=True)
-            kept = keepdims if type(keepdims) is bool else flag(keepdims)
-            found = computed(reductions.ADD, x, along, None, None, kept)
-            if found is not None:
-                return found
-        return compact_sum(x, {"axis": axes(axis, len(x.shape), of_ufunc=True), "keepdims": flag(keepdims)})
+        trace, value = x._trace, x._value
+        ndim = value.ndim if type(value) is np.ndarray and (trace is None or trace.fast) else len(x.shape)
+        along = ALL_AXES[ndim] if axis is None else axes(axis, ndim, of_ufunc=True)
+        kept = keepdims if type(keepdims) is bool else flag(keepdims)
+        if trace is None and (found := computed(reductions.ADD, x, along, None, None, kept)) is not None:
+            return found
+        return compact_sum(x, {"axis": along, "keepdims": kept})
     params = params_of(x, axis, keepdims, dtype_within(x, dtype, out), of_ufunc=True)
     initial, where = starting(np.add, x, initial, params.get("dtype")), given(where, True)
     mask = () if where is None else (operand("sum", where),)

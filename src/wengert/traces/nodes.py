@@ -287,13 +287,15 @@ def new_record(primitive: Primitive, inputs: tuple[Node | None, ...], params: Ma
     return node
 
 
-def new_leaf(shape: tuple[int, ...], dtype: np.dtype[Any], tensor: Tensor) -> Leaf:
-    """Return the leaf node of a Tensor."""
+def new_leaf(
+    shape: tuple[int, ...], dtype: np.dtype[Any], tensor: Tensor, place: tuple[CodeType, int] | None = None
+) -> Leaf:
+    """Return the leaf node of a Tensor, made at a place that is known, or looked for."""
     node = Leaf()
     node.number = next(CREATED)
     node.primitive = None
     node.shape, node.dtype = shape, dtype
-    node.code, node.offset = caller()
+    node.code, node.offset = place or caller(2)
     node.hooks = None
     node.grad = None
     node.tensor = weakref.ref(tensor)

@@ -28,7 +28,7 @@ from wengert.core.memory import BORROWED, fixed
 from wengert.core.objects import holds_objects, read_objects
 from wengert.core.order import is_scalar
 from wengert.core.recording import SPECIAL
-from wengert.core.source import RECENT, caller, is_operator, is_users
+from wengert.core.source import RECENT, caller, is_operator
 from wengert.core.tensor import Tensor, make_tensor, new_tensor
 from wengert.core.views import ALIAS, resolved
 from wengert.core.watch import WATCHES
@@ -179,11 +179,11 @@ def binary_operator(primitive: Elementwise, compute: Operator, of_complex: Eleme
             node.y = None
         node.out = out if any_out else None
         code = (frame := _getframe(1)).f_code
-        if code is RECENT[0] or is_users(code):
+        if code is RECENT[0]:
             node.code = code
             node.offset = frame.f_lasti
         else:
-            node.code, node.offset = caller()
+            node.code, node.offset = caller(2)
         result = new_tensor()
         result._value = out
         result._trace = trace
@@ -290,11 +290,11 @@ def reflected_operator(primitive: Elementwise, compute: Operator, of_complex: El
         node.y = y if needs_y else None
         node.out = out if needs_out else None
         code = (frame := _getframe(1)).f_code
-        if code is RECENT[0] or is_users(code):
+        if code is RECENT[0]:
             node.code = code
             node.offset = frame.f_lasti
         else:
-            node.code, node.offset = caller()
+            node.code, node.offset = caller(2)
         if needs_y:
             a._kept = True
         result = new_tensor()
@@ -382,7 +382,7 @@ def unary_function(
         node.dtype = out.dtype
         node.hooks = None
         node.parent = a._node
-        node.code, node.offset = caller()
+        node.code, node.offset = caller(2)
         result = new_tensor()
         result._value = out
         result._trace = trace

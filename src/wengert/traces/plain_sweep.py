@@ -81,7 +81,6 @@ class Sweep:
         "owned",
         "owns",
         "path",
-        "pending",
         "retain",
         "retained",
         "wanted",
@@ -96,8 +95,7 @@ class Sweep:
     ) -> None:
         self.cts: dict[Node, Any] = {}
         self.owned: set[Node] = set()
-        self.heap: list[int] = []
-        self.pending: dict[int, Node] = {}
+        self.heap: list[tuple[int, Node]] = []
         self.newest: Node | None = None
         self.ct: Any = None
         self.owns = False
@@ -132,39 +130,45 @@ class Sweep:
         """
         if ct.dtype is not node.dtype:
             ct = match_dtype(ct, node.dtype)
-        heap = self.heap
-        if self.newest is None and type(node) is not Leaf and (not heap or node.number > -heap[0]):
-            self.newest = node
-            self.ct = ct
-            self.owns = fresh
-            return True
-        if node is self.newest:
-            self.put_back()
+        newest = self.newest
+        if type(node) is not Leaf:
+            if newest is None:
+                if not (heap := self.heap) or node.number > -heap[0][0]:
+                    self.newest = node
+                    self.ct = ct
+                    self.owns = fresh
+                    return True
+            elif node is newest:
+                total = self.ct
+                if self.owns and type(total) is not Tensor and type(ct) is not Tensor:
+                    total += ct
+                    self.ct = total
+                else:
+                    self.ct = total + ct
+                    self.owns = True
+                return False
+            elif node.number > newest.number:
+                self.put_back()
+                self.newest = node
+                self.ct = ct
+                self.owns = fresh
+                return True
         cts = self.cts
         if node in cts:
             total = cts[node]
-            if node not in self.owned:
-                cts[node] = total + ct
-                self.owned.add(node)
-            elif type(total) is Tensor or type(ct) is Tensor:
-                cts[node] = total + ct
-            else:
+            if node in self.owned and type(total) is not Tensor and type(ct) is not Tensor:
                 total += ct
                 cts[node] = total
+            else:
+                cts[node] = total + ct
+                self.owned.add(node)
             return False
         cts[node] = ct
         if fresh:
             self.owned.add(node)
         if type(node) is not Leaf:
-            self.enqueue(node)
+            heappush(self.heap, (-node.number, node))
         return True
-
-    def enqueue(self, node: Node) -> None:
-        """Let a node wait for its turn."""
-        if self.newest is not None:
-            self.put_back()
-        heappush(self.heap, -node.number)
-        self.pending[node.number] = node
 
     def put_back(self) -> None:
         """Let the newest node wait with the others."""
@@ -174,7 +178,7 @@ class Sweep:
         self.ct = None
         if self.owns:
             self.owned.add(node)
-        self.enqueue(node)
+        heappush(self.heap, (-node.number, node))
 
     def buffer(self, node: Node, like: Any) -> Any:
         """Return an accumulator of a node that may be written to: its present cotangent, or zeros.
@@ -198,7 +202,7 @@ class Sweep:
 
     def to_the_leaves(self) -> None:
         """Run the pending nodes, newest first, until only leaves are left."""
-        heap, pending, cts, owned = self.heap, self.pending, self.cts, self.owned
+        heap, cts, owned = self.heap, self.cts, self.owned
         plainly = self.watch is None and not settings().anomaly
         guarded = self.guarded or None
         pulls = self.pulls
@@ -208,11 +212,9 @@ class Sweep:
                 node, ct, owns = newest, self.ct, self.owns
                 self.newest = self.ct = None
             elif heap:
-                node = pending.pop(-heappop(heap))
+                node = heappop(heap)[1]
                 ct = cts.pop(node)
                 owns = node in owned
-                if owns:
-                    owned.remove(node)
             else:
                 return
             kind = type(node)
@@ -223,8 +225,8 @@ class Sweep:
                 if kind is Unary:
                     self.pull_unary(node, ct)  # type: ignore[arg-type]  # as above
                     continue
-                if kind in pulls:
-                    pulls[kind](self, node, ct, owns)
+                if (pull := pulls.get(kind)) is not None:
+                    pull(self, node, ct, owns)
                     continue
             if node.hooks is not None:
                 ct, owns = self.hooked(node, ct), False
@@ -577,7 +579,9 @@ class Sweep:
         source = node.source
         if source not in self.cts:
             self.cts[source] = [None] * (source.primitive.outputs or len(source.out))
-            self.enqueue(source)
+            if self.newest is not None:
+                self.put_back()
+            heappush(self.heap, (-source.number, source))
         collected = self.cts[source]
         known = collected[node.index]  # a residual that was lifted is another node of the same output
         collected[node.index] = ct if known is None else known + ct
@@ -618,13 +622,14 @@ def wrapped(value: Any) -> Any:
     return make_tensor(value, None, None) if type(value) is ndarray else value
 
 
-BOOLEANS = frozenset({bool, bool_})
-
-
 def has_mask(residuals: Sequence[Any]) -> bool:
     """Tell whether some residual is an array of booleans, or one of them."""
     for x in residuals:
-        if ((type(x) is ndarray or type(x) is Tensor) and x.dtype.kind == "b") or type(x) in BOOLEANS:
+        kind = type(x)
+        if kind is ndarray or kind is Tensor:
+            if x.dtype.kind == "b":
+                return True
+        elif kind is bool or kind is bool_:
             return True
     return False
 

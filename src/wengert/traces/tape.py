@@ -37,11 +37,11 @@ from wengert.traces.transient import Transient
 __all__ = ["BASE_TAPE", "Tape", "make_leaf"]
 
 
-def make_leaf(value: Any, tape: Tape) -> Tensor:
-    """Return a Tensor that is a leaf of a tape; the tape does not keep it alive."""
+def make_leaf(value: Any, tape: Tape, place: tuple[CodeType, int] | None = None) -> Tensor:
+    """Return a Tensor that is a leaf of a tape, made at `place`; the tape does not keep it alive."""
     tensor = make_tensor(value, tape, None)
-    aval = aval_of(value)
-    tensor._node = new_leaf(aval.shape, aval.dtype, tensor)
+    shape, dtype = (value.shape, value.dtype) if type(value) is ndarray else aval_of(value)[:2]
+    tensor._node = new_leaf(shape, dtype, tensor, place)
     return tensor
 
 

@@ -45,6 +45,7 @@ __all__ = [
     "split_aux",
 ]
 
+DOUBLE = np.dtype(np.float64)
 A_TENSOR = constant_tensor(np.float64(0.0))
 """An example of results that come as Tensors, of whatever type they are."""
 
@@ -134,6 +135,8 @@ class Narrowed:
 
 def differentiable_leaf(name: str, leaf: Any) -> Any:
     """Return a leaf of a differentiated argument as an array, Tensor or number whose dtype has derivatives."""
+    if type(leaf) is ndarray and leaf.dtype is DOUBLE:  # as most are
+        return leaf
     if type(leaf) is Tensor:
         check_dtype(name, leaf.dtype)
         return leaf

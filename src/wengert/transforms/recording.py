@@ -11,6 +11,7 @@ import numpy as np
 from wengert._tree import flatten, map_leaves, unflatten, unflatten_each
 from wengert.control.apart import origin_of, require_apart, standing_for
 from wengert.core.objects import leaves_of_result
+from wengert.core.source import caller
 from wengert.core.stores import called
 from wengert.core.tensor import Tensor, innermost_trace
 from wengert.core.trace import next_level
@@ -34,6 +35,8 @@ from wengert.transforms.boundary import (
 __all__ = ["Recording", "ones_for", "require_kind", "scalar_output", "single_output"]
 
 Function = Callable[..., Any]
+HELD = (np.ndarray, Tensor)
+ONE = np.float64(1)
 
 
 class Recording:
@@ -65,13 +68,14 @@ class Recording:
         self.structures: list[tuple[Any, int]] = []
         self.inputs: list[Tensor] = []
         arguments = list(args)
+        place = caller(2)
         for position in argnums:
             require_argument(name, args[position])
             found, structure = flatten(args[position])
             chosen = selected_leaves(name, function, position, args[position], found)
-            traced = [make_leaf(inner_value(leaf), self.tape) for leaf in chosen]
+            traced = [make_leaf(inner_value(leaf), self.tape, place) for leaf in chosen]
             for leaf, tensor in zip(found, traced, strict=True):
-                tensor._kept = isinstance(leaf, np.ndarray | Tensor)
+                tensor._kept = isinstance(leaf, HELD)
                 standing_for(tensor, leaf)
             self.leaves += found
             self.inputs += traced
@@ -116,19 +120,20 @@ class Recording:
         self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None
     ) -> tuple[Any, ...]:
         """Sweep from cotangents of the outputs; return those of the differentiated arguments, in their form."""
-        found = self.swept(cts, retain=retain, watch=watch)
-        return self.structured([as_given(ct, leaf) for ct, leaf in zip(found, self.leaves, strict=True)])
+        return self.structured(list(map(as_given, self.swept(cts, retain=retain, watch=watch), self.leaves)))
 
     def swept(self, cts: Sequence[Any], *, retain: bool, watch: Callable[[Node, Any], None] | None = None) -> list[Any]:
         """Sweep from cotangents of the outputs; return those of the differentiated leaves as they are below."""
-        seeds = [
-            (leaf._node, ct)
-            for leaf, ct in zip(self.outputs, cts, strict=True)
-            if type(leaf) is Tensor and leaf._trace is self.tape and ct is not None
-        ]
+        seeds = []
+        for leaf, ct in zip(self.outputs, cts, strict=True):
+            if type(leaf) is Tensor and leaf._trace is self.tape and ct is not None:
+                seeds.append((leaf._node, ct))
         run = sweep(seeds, retain=retain, watch=watch)
-        found = [(node, run.result(node)) for node in self.nodes]
-        return [np.zeros(node.shape, node.dtype)[()] if ct is None else ct for node, ct in found]
+        found = []
+        for node in self.nodes:
+            ct = run.result(node)
+            found.append(np.zeros(node.shape, node.dtype)[()] if ct is None else ct)
+        return found
 
     def structured(self, found: Sequence[Any]) -> tuple[Any, ...]:
         """Return one value for each differentiated leaf in the containers of their arguments."""
@@ -152,6 +157,10 @@ def single_output(name: str, run: Recording) -> Any:
 def scalar_output(name: str, run: Recording, holomorphic: bool) -> Any:
     """Return the one scalar that a function returned, checking that its dtype suits."""
     output = single_output(name, run)
+    if type(output) is Tensor and output._trace is run.tape and not holomorphic:  # as most are
+        node = output._node
+        if node.shape == () and node.dtype.kind == "f":
+            return output
     shape = np.shape(output) if type(output) is not Tensor else output.shape
     if shape != ():
         raise ShapeError(
@@ -193,5 +202,7 @@ def ones_for(output: Any) -> Any:
     """Return the cotangent of ones for an output."""
     if type(output) is not Tensor or innermost_trace(output) is None:
         return None
+    if type(output._value) is np.float64:  # as most are
+        return ONE
     shape = output.shape
     return np.ones(shape, output.dtype) if shape else output.dtype.type(1)

@@ -38,8 +38,12 @@ def require_differentiable_results(name: str, leaves: Sequence[Any], structure: 
         DtypeError: there is a leaf that is no number, or none that is a float.
         GraphError: a traced statement left a leaf undefined.
     """
-    if leaves and all(type(leaf) is Tensor and is_differentiable(leaf.dtype) for leaf in leaves):
-        return
+    for leaf in leaves:
+        if type(leaf) is not Tensor or not is_differentiable(leaf.dtype):
+            break
+    else:
+        if leaves:
+            return
     for leaf in leaves:
         if isinstance(leaf, Undefined):
             leaf.refuse()
