@@ -13,9 +13,11 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+import scipy.special
 
 import wengert as wg
-from wengert.scipy import special
+from tests.cases import together
+from wengert.scipy import special, stats
 
 Function = Callable[[Any], Any]
 MOST_ULPS = 8
@@ -265,3 +267,54 @@ def test_derivatives_at_the_ends_are_limits(name: str, order: int) -> None:
             continue  # coefficients of lower order are infinite, or the point is
         found = transformation(f)(x)
         np.testing.assert_allclose(found, wanted[order - 1], rtol=1e-13, atol=1e-150, err_msg=mode)
+
+
+INF = np.inf
+LIMITS: dict[str, tuple[Function, dict[float, tuple[float, float | None]]]] = {
+    "owens_t, by a": (lambda x: scipy.special.owens_t(0.5, x), {INF: (0.0, 0.0), -INF: (0.0, 0.0)}),
+    "owens_t at 0, by a": (lambda x: scipy.special.owens_t(0.0, x), {INF: (0.0, None)}),
+    "fdtr": (lambda x: scipy.special.fdtr(2.0, 3.0, x), {INF: (0.0, 0.0)}),
+    "fdtrc": (lambda x: scipy.special.fdtrc(4.0, 3.0, x), {INF: (0.0, 0.0)}),
+    "fdtr at infinity": (lambda x: scipy.special.fdtr(x, 3.0, INF), {2.0: (0.0, None)}),
+    "rgamma": (scipy.special.rgamma, {INF: (0.0, 0.0)}),
+    "erfcx": (scipy.special.erfcx, {INF: (0.0, 0.0)}),
+    "expi": (scipy.special.expi, {INF: (INF, INF), -INF: (0.0, 0.0), 0.0: (INF, -INF)}),
+    "expn": (lambda x: scipy.special.expn(2, x), {0.0: (-INF, INF)}),
+    "ellipk": (scipy.special.ellipk, {-INF: (0.0, 0.0), 1.0: (INF, INF)}),
+    "ellipe": (scipy.special.ellipe, {-INF: (0.0, 0.0), 1.0: (-INF, -INF)}),
+    "pseudo_huber": (lambda x: scipy.special.pseudo_huber(1.0, x), {INF: (1.0, 0.0), -INF: (-1.0, 0.0)}),
+    "pseudo_huber, by delta": (lambda x: scipy.special.pseudo_huber(x, 2.0), {0.0: (2.0, -2.0), INF: (0.0, None)}),
+    "norm.pdf": (stats.norm.pdf, {INF: (0.0, 0.0), -INF: (0.0, 0.0), 1e200: (0.0, 0.0)}),
+    "norm.pdf at infinity": (lambda x: stats.norm.pdf(INF, x, 1 + x * x), {1.0: (0.0, 0.0)}),
+    "norm.logpdf": (stats.norm.logpdf, {INF: (-INF, -1.0)}),
+    "t.pdf": (lambda x: stats.t.pdf(x, 3.0), {INF: (0.0, 0.0), -INF: (0.0, 0.0)}),
+    "t.logpdf": (lambda x: stats.t.logpdf(x, 3.0), {INF: (0.0, 0.0), -INF: (0.0, 0.0)}),
+    "cauchy.pdf": (stats.cauchy.pdf, {INF: (0.0, 0.0), -INF: (0.0, 0.0), 1e200: (0.0, 0.0)}),
+    "cauchy.logpdf": (stats.cauchy.logpdf, {INF: (0.0, 0.0), -INF: (0.0, 0.0)}),
+    "lognorm.pdf": (lambda x: stats.lognorm.pdf(x, 1.0), {INF: (0.0, 0.0)}),
+    "gumbel_r.pdf": (stats.gumbel_r.pdf, {-800.0: (0.0, 0.0), INF: (0.0, 0.0)}),
+    "gumbel_l.pdf": (stats.gumbel_l.pdf, {800.0: (0.0, 0.0), -INF: (0.0, 0.0)}),
+    "gumbel_r.cdf": (stats.gumbel_r.cdf, {-800.0: (0.0, 0.0)}),
+    "gumbel_l.sf": (stats.gumbel_l.sf, {800.0: (0.0, 0.0)}),
+    "k0e": (scipy.special.k0e, {0.0: (-INF, INF)}),
+    "k1e": (scipy.special.k1e, {0.0: (-INF, INF)}),
+    "y0": (scipy.special.y0, {0.0: (INF, -INF)}),
+    "y1": (scipy.special.y1, {0.0: (INF, -INF)}),
+    "digamma": (scipy.special.digamma, {INF: (0.0, 0.0)}),
+}
+"""At the ends of ranges, and where densities underflow: the limits of the first and second derivative; None: NaN."""
+
+
+@together("name", LIMITS)
+def test_limits_of_special_functions_and_densities(name: str) -> None:
+    f, points = LIMITS[name]
+    for x, (first, second) in points.items():
+        found = {mode: transformed(f)(np.array([x]))[0] for mode, transformed in FIRST.items() if mode != "taylor"}
+        assert found == dict.fromkeys(found, first), (x, found)
+        if second is not None:
+            found = {mode: transformed(f)(np.array([x])) for mode, transformed in SECOND.items() if mode in OFTEN}
+            found = {mode: np.ravel(value)[0] for mode, value in found.items()}
+            assert found == dict.fromkeys(found, second), (x, found)
+
+
+OFTEN = ("vjp of vjp", "jvp of vjp", "vjp of jvp", "jit of vjp of vjp")

@@ -134,6 +134,7 @@ INTEGRALS = [
     of(sp.expn, 2, [0.6, 2.3]),
     *(of(ufunc, [0.6, 0.2]) for ufunc in (sp.ellipk, sp.ellipkm1, sp.ellipe)),
     *(of(ufunc, [0.6, 2.2], [0.6, -0.2]) for ufunc in (sp.ellipkinc, sp.ellipeinc)),
+    derivative("exponential_over", [0.6, -2.3]),
     derivative("elliptic_derivative", [0.6, 0.2], second=True, order=1),
     derivative("incomplete_elliptic_derivative", [0.6, 2.2], [0.6, -0.2], second=False, order=1),
 ]

@@ -17,6 +17,8 @@ from wengert.scipy._distributions import Continuous, either
 
 __all__ = ["CONTINUOUS"]
 
+STEEP = 700.0
+"""From there on exp(-exp(x)) is 0, and so is each of its derivatives."""
 LOG_TWO_PI = math.log(2 * math.pi)
 LOG_TWO = math.log(2.0)
 EULER = float(np.euler_gamma)
@@ -191,7 +193,7 @@ def t_logpdf(x: Value, df: Value) -> Value:
     df = either(normal, 1.0, df)
     found = np.log(sp.poch(0.5 * df, 0.5)) - 0.5 * (np.log(df) + math.log(math.pi))
     found = found - (df + 1) / 2 * np.log1p(x * x / df)
-    return either(normal, norm_logpdf(x), found)
+    return either(normal, norm_logpdf(x), either(np.isinf(x), -np.inf, found))
 
 
 def t_entropy(df: Value) -> Value:
@@ -273,7 +275,7 @@ CONTINUOUS = {
         Continuous(
             "cauchy",
             symmetric=True,
-            logpdf=lambda x: -math.log(math.pi) - np.log1p(x * x),
+            logpdf=lambda x: either(np.isinf(x), -np.inf, -math.log(math.pi) - np.log1p(x * x)),
             cdf=lambda x: np.arctan2(1.0, -x) / np.pi,
             ppf=lambda q: either(q < 0.25, -1 / np.tan(np.pi * q), np.tan(np.pi * (q - 0.5))),
             entropy=lambda: math.log(4 * math.pi),
@@ -373,7 +375,7 @@ CONTINUOUS = {
             "gumbel_l",
             logpdf=lambda x: x - np.exp(x),
             cdf=lambda x: -np.expm1(-np.exp(x)),
-            sf=lambda x: np.exp(-np.exp(x)),
+            sf=lambda x: np.exp(-np.exp(np.minimum(x, STEEP))),
             logsf=lambda x: -np.exp(x),
             ppf=lambda q: np.log(-np.log1p(-q)),
             isf=lambda q: np.log(-np.log(q)),
@@ -384,7 +386,7 @@ CONTINUOUS = {
         Continuous(
             "gumbel_r",
             logpdf=lambda x: -x - np.exp(-x),
-            cdf=lambda x: np.exp(-np.exp(-x)),
+            cdf=lambda x: np.exp(-np.exp(-np.maximum(x, -STEEP))),
             logcdf=lambda x: -np.exp(-x),
             sf=lambda x: -np.expm1(-np.exp(-x)),
             ppf=lambda q: -np.log(-np.log(q)),
@@ -396,7 +398,7 @@ CONTINUOUS = {
         Continuous(
             "halfcauchy",
             lower=0.0,
-            logpdf=lambda x: math.log(2.0 / math.pi) - np.log1p(x * x),
+            logpdf=lambda x: either(np.isinf(x), -np.inf, math.log(2.0 / math.pi) - np.log1p(x * x)),
             cdf=lambda x: 2.0 / math.pi * np.arctan(x),
             sf=lambda x: 2.0 / math.pi * np.arctan2(1.0, x),
             ppf=lambda q: np.tan(math.pi / 2 * q),

@@ -20,6 +20,7 @@ from wengert.core.dispatch import as_tensor
 from wengert.core.tensor import Tensor, concrete, is_concrete, raw
 from wengert.errors import UsageError, describe
 from wengert.traces.operators import operand
+from wengert.transforms.reverse import stop_gradient
 
 __all__ = ["Continuous", "Discrete", "Distribution", "Frozen", "all_of", "either", "numbers"]
 
@@ -289,8 +290,11 @@ class Continuous(Distribution):
         return self.at("logpdf", x, args, kwds, -np.inf, -np.inf)
 
     def pdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
-        """Return the density at x."""
-        return np.exp(self.logpdf(x, *args, **kwds))
+        """Return the density at x; at infinity, and where it vanishes to all orders, no derivative is left of it."""
+        found = self.logpdf(x, *args, **kwds)
+        unbounded = is_infinite(self.lower) and is_infinite(self.upper)
+        there = found > -np.inf if unbounded else ~np.isinf(numbers(self.name, x)[0])
+        return np.exp(found if known(there) is True else np.where(there, found, stop_gradient(found)))
 
     def cdf(self, x: Any, *args: Any, **kwds: Any) -> Any:
         """Return the probability of no more than x."""

@@ -56,10 +56,19 @@ by_order(sp.jve, lambda v, x, _out: (sp.jve(v - 1, real("jve", x)) - sp.jve(v + 
 by_order(sp.yve, lambda v, x, _out: (sp.yve(v - 1, real("yve", x)) - sp.yve(v + 1, x)) / 2)
 by_order(sp.yn, lambda n, x, _out: (sp.yv(n - 1, x) - sp.yv(n + 1, x)) / 2)
 by_order(sp.kn, lambda n, x, _out: -(sp.kv(n - 1, x) + sp.kv(n + 1, x)) / 2)
+
+
+def y1_slope(x: Any) -> Any:
+    """Return the derivative of Y1, at 0 the infinity of -Y1(x) / x."""
+    pole = np.equal(x, 0)
+    inner = np.where(pole, 1.0, x)
+    return np.where(pole, -sp.y1(x) / np.where(pole, x, 1.0), (sp.y0(inner) - sp.yv(2.0, inner)) / 2)
+
+
 special(sp.j0, lambda t, _out, x: -t * sp.j1(x))
 special(sp.j1, lambda t, _out, x: t * (sp.j0(x) - sp.jv(2.0, x)) / 2)
 special(sp.y0, lambda t, _out, x: -t * sp.y1(x))
-special(sp.y1, lambda t, _out, x: t * (sp.y0(x) - sp.yv(2.0, x)) / 2)
+special(sp.y1, lambda t, _out, x: t * y1_slope(x))
 special(sp.i0, lambda t, _out, x: t * sp.i1(x))
 special(sp.i1, lambda t, _out, x: t * (sp.i0(x) + sp.iv(2.0, x)) / 2)
 special(sp.k0, lambda t, _out, x: -t * sp.k1(x))
@@ -93,7 +102,10 @@ def scaled_bessel_value(v: Any, x: Any, *, kind: str, order: int) -> Any:
         term = term * -sign * (4 * v * v - (2 * k + 1) ** 2) / (8 * (k + 1) * y)
         term = np.where(np.abs(term) < np.abs(series) * 1e-30, 0.0, term)
     mirrored = np.where(x < 0, (-1.0) ** order * np.where(v % 2 == 1, -1.0, 1.0), 1.0)
-    return np.where(far & ((x > 0) | (v % 1 == 0)), series * mirrored, found).astype(dtype)[()]
+    found = np.where(far & ((x > 0) | (v % 1 == 0)), series * mirrored, found)
+    if kind == "k":
+        found = np.where(x == 0, (-1.0) ** order * np.inf, found)
+    return found.astype(dtype)[()]
 
 
 scaled_bessel: Elementwise = elementwise(

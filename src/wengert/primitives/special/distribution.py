@@ -106,8 +106,10 @@ special(
 
 
 def f_place(m: Any, n: Any, x: Any) -> Any:
-    """Return where the incomplete beta function is taken."""
-    return m * x / (n + m * x)
+    """Return where the incomplete beta function is taken: z = m x / (n + m x), at infinity 1."""
+    low = m * x < n
+    far = 1 / (1 + n / (m * np.where(low, 1.0, x)))
+    return np.where(low, m * x / (n + m * np.where(low, x, 0.0)), far)
 
 
 def f_slopes(m: Any, n: Any, x: Any) -> tuple[Any, Any, Any]:

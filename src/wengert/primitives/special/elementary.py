@@ -73,18 +73,21 @@ special(
 
 # Losses
 
+LONGEST = 1e300
+"""From there on a vector (u, 1) is as long as u to all digits."""
+
 
 def sine(u: Any) -> Any:
     """Return u / sqrt(1 + u^2), whose derivatives do not cancel."""
+    u = np.clip(u, -LONGEST, LONGEST)
     return apply(cosine, u, 1.0, np.hypot(u, 1.0))
 
 
 def pseudo_huber_by_delta(t: Any, _out: Any, delta: Any, r: Any) -> Any:
-    """Differentiate by delta: delta (s - 1)^2 / s with s = sqrt(1 + (r / delta)^2)."""
-    u = r / delta
-    s = np.sqrt(1 + u * u)
-    excess = u * u / (1 + s)
-    return t * delta * excess * excess / s
+    """Differentiate by delta: (h - delta)^2 / h with h = hypot(delta, r), where h - delta is r^2 / (h + delta)."""
+    h = np.hypot(delta, r)
+    q = r / (h + delta)
+    return t * r * q * q * apply(cosine, r, delta, h)
 
 
 special(
@@ -95,7 +98,7 @@ special(
 special(
     sp.pseudo_huber,
     pseudo_huber_by_delta,
-    lambda t, _out, delta, r: t * delta * sine(r / delta),
+    lambda t, _out, delta, r: t * delta * sine(np.divide(r, delta)),
 )
 
 

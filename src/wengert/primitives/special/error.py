@@ -14,7 +14,7 @@ from wengert.core.dispatch import at_once
 from wengert.core.kinds import Elementwise
 from wengert.primitives.special.declaration import flat, is_complex, several, special
 from wengert.primitives.special.quadrature import LEGENDRE
-from wengert.primitives.trigonometric import faded
+from wengert.primitives.trigonometric import arctan_derivative, faded
 
 __all__ = ["dawsn_derivative", "erfcx_derivative", "normal_density"]
 
@@ -47,6 +47,10 @@ def normal_density(x: Any) -> Any:
 
 FAR = 7.0
 """From there on asymptotic series are used: their smallest terms are exp(-49)."""
+
+
+HUGE = 1e300
+"""It stands for infinity where 0 times infinity is 0: there integrals over what decays are 0 to all digits."""
 
 
 def asymptotic(y: Any, order: int) -> Any:
@@ -107,7 +111,7 @@ def erfcx_derivative_value(x: Any, *, order: int) -> Any:
     for n in range(order):
         before, found = found, 2 * x * found + (2 * n * before if n else -2 / ROOT_PI)
     dtype, (y,) = flat(x)
-    y = np.maximum(y, 0)
+    y = np.clip(y, 0, HUGE)
     nodes, weights = LEGENDRE[48]
     length = 45 / (np.sqrt(y * y + 45) + y)  # there the exponent is -45
     s = length * nodes
@@ -162,7 +166,7 @@ special(sp.ndtri_exp, lambda t, out, _x: t * (ROOT_HALF_PI * sp.erfcx(out * -ROO
 special(
     sp.owens_t,
     lambda t, _out, h, a: -(t * normal_density(h) / 2) * sp.erf(a * h * ROOT_HALF),
-    lambda t, _out, h, a: t * normal_density(h) * normal_density(a * h) / (1 + a * a),
+    lambda t, _out, h, a: t * at_once(faded, at_once(arctan_derivative, a), normal_density(h) * normal_density(a * h)),
 )
 
 

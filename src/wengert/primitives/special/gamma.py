@@ -73,7 +73,8 @@ def rgamma_rule(t: Any, out: Any, x: Any) -> Any:
     left = x < 0.5
     other = np.where(left, 1 - x, 1.0)
     reflected = sp.gamma(other) * cosine_of_pi(x) - sp.digamma(other) * out
-    return t * np.where(left, reflected, -out * sp.digamma(np.where(left, 1.0, x)))
+    far = np.equal(x, np.inf)  # there it is 0, and has no derivative left
+    return t * np.where(left, reflected, -np.where(far, 0.0, out) * sp.digamma(np.where(left | far, 1.0, x)))
 
 
 # Each order of the polygamma functions is the derivative of the one before

@@ -25,11 +25,20 @@ def expn_rule(t: Any, _out: Any, n: Any, x: Any) -> Any:
     first = np.equal(n, 0)
     zeroth = np.exp(-x) / x
     return -t * np.where(
-        first, zeroth * (1 + 1 / x), np.where(np.equal(n, 1), zeroth, sp.expn(np.maximum(n - 1, 1), x))
+        first, zeroth * (1 + np.divide(1.0, x)), np.where(np.equal(n, 1), zeroth, sp.expn(np.maximum(n - 1, 1), x))
     )
 
 
-special(sp.expi, lambda t, _out, x: t * np.exp(x) / x)
+def exponential_over_value(x: Any) -> Any:
+    """Evaluate exp(x) / x, at infinity, too."""
+    power = np.exp(x)
+    return power / np.where(np.isinf(power) & (x == np.inf), 1.0, x)
+
+
+exponential_over: Elementwise = elementwise(
+    "exponential_over", exponential_over_value, d=lambda t, out, x: t * out * (1 - 1 / x), singular=True
+)
+special(sp.expi, lambda t, _out, x: t * at_once(exponential_over, x))
 special(sp.exp1, lambda t, _out, x: -t * np.exp(-x) / x)
 special(sp.expn, refusing("expn", "the order n"), expn_rule)
 several(sp.sici, lambda x: np.sinc(x / np.pi), lambda x: np.cos(x) / x)
@@ -59,7 +68,9 @@ def elliptic_derivative_value(p: Any, *, second: bool, order: int) -> Any:
     near = np.abs(m) < 0.5
     factor = np.pi / 2 * sp.poch(a, order) * sp.poch(b, order) / math.factorial(order)
     series = factor * sp.hyp2f1(a + order, b + order, 1.0 + order, np.where(near, m, 0.0))
-    return (found if order == 1 else np.where(near, series, found)).astype(dtype)[()]
+    found = found if order == 1 else np.where(near, series, found)
+    found = np.where(np.isinf(p), 0.0, np.where(p == 0, -np.inf if second else np.inf, found))  # the limits
+    return found.astype(dtype)[()]
 
 
 elliptic_derivative: Elementwise = elementwise(

@@ -53,6 +53,7 @@ def zeta_derivative_value(x: Any, q: Any, *, order: int) -> Any:
             rising = times(rising, [x + j, 1.0, *[0.0] * order][: order + 1])
     found = sum((part[order] for part in parts), start=total[order]) * math.factorial(order)
     others = np.nan if order else sp.zeta(x, q)  # it has the values of whole x
+    found = np.where((q == np.inf) & (x > 1), 0.0, found)
     return np.where(q > 0, found, others).astype(dtype)[()]
 
 
