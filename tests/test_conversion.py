@@ -740,6 +740,29 @@ def test_gradients_of_a_data_dependent_loop():
     assert jit(wg.grad(powers))(2.0) == 36.0
 
 
+def branch_around_a_loop(x):
+    if np.sum(x) > 0.5:
+        while np.sum(x) > 0.4:
+            x = x - x * x
+    return np.sum(x**2)
+
+
+def counted_by_what_is_traced(x):
+    w = x * 1.0
+    for i in range((np.sum(x) * 4).astype(int)):
+        w = w - w * x * (i + 1) * 0.1
+    return np.sum(w**2)
+
+
+@pytest.mark.parametrize("function", [branch_around_a_loop, counted_by_what_is_traced])
+def test_gradients_of_loops_in_lanes_of_lanes(function):
+    lanes = np.array([[[0.1, 0.5], [0.9, 0.2]], [[0.3, 0.3], [0.1, 0.2]], [[0.8, 0.7], [0.0, 0.1]]])
+    slopes = [[wg.grad(function)(x) for x in row] for row in lanes]
+    for inner in (jit(wg.grad(function)), wg.grad(jit(function))):
+        np.testing.assert_allclose(wg.vmap(wg.vmap(inner))(lanes), slopes)
+        np.testing.assert_allclose(jit(wg.vmap(wg.vmap(inner)))(lanes), slopes)
+
+
 def test_vmap_of_converted_functions():
     xs = np.array([1.0, 2.0, 3.0])
     wanted = [powers(x) for x in xs]

@@ -38,10 +38,14 @@ class Items:
         return Items(aval, None) if UNKNOWN in aval.shape else np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
 
     def __add__(self, other: Items) -> Items:
-        """Add two sequences: cotangents of one that was read twice."""
-        if self.arrays is None or other.arrays is None:
-            return self if other.arrays is None else other
-        return Items(aval_of(self), [x + y for x, y in zip(self.arrays, other.arrays, strict=True)])
+        """Add two sequences: cotangents of one that was read twice, or lanes and what is the same in all of them."""
+        wide, other = (self, other) if len(self.shape) >= len(other.shape) else (other, self)
+        if other.arrays is None:
+            return wide
+        if wide.arrays is None and wide.shape == other.shape:
+            return other
+        arrays = [wide[i] for i in range(len(other.arrays))] if wide.arrays is None else wide.arrays
+        return Items(aval_of(wide), [x + y for x, y in zip(arrays, other.arrays, strict=True)])
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Let the primitive `add` be evaluated on sequences."""

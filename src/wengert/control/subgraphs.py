@@ -283,6 +283,7 @@ def lie_in_ways(value: Any, strides: Strides) -> None:
         if isinstance(value._trace, Batch):
             lying = value._trace.lying(value._value, strides)
             value._value, value._node = lying._value, lying._node
+            return  # a lane of a batch around it has all of these lanes
         value = value._value
 
 

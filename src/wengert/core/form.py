@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from wengert.core.aval import Aval, aval_of, is_number
+from wengert.core.aval import UNKNOWN, Aval, aval_of, is_number
 from wengert.core.batching import aligned, each_lane, lead, shift
 from wengert.core.broadcast import misfit
 from wengert.core.dispatch import apply
@@ -189,10 +189,13 @@ def are_aligned(operands: Arrays, batched: Flags, cores: Sequence[int] | None = 
 
 
 def broadcast_shape(name: str, shapes: Sequence[Shape]) -> Shape:
-    """Return the shape that shapes broadcast to; equal ones may be of sequences, whose lengths are not known."""
+    """Return the shape that shapes broadcast to; of sequences, whose lengths are not known, that of their arrays."""
     if all(shape == shapes[0] for shape in shapes):
         return shapes[0]
+    depth = shapes[0].count(UNKNOWN)
     try:
+        if depth and all(shape.count(UNKNOWN) == depth for shape in shapes):
+            return (UNKNOWN,) * depth + np.broadcast_shapes(*[shape[depth:] for shape in shapes])
         return np.broadcast_shapes(*shapes)
     except ValueError as error:
         raise misfit(name, shapes) from error
