@@ -206,6 +206,43 @@ def test_one_cotangent_alone_is_that_of_the_first_operand_only_where_no_other_is
         del PRIMITIVES["test.alone"]
 
 
+def test_rules_of_operands_run_where_cotangents_are_wanted() -> None:
+    called = []
+
+    def of_first(ct: Any, aval: Any, _out: Any, _a: Any, b: Any, _c: Any) -> Any:
+        called.append("first")
+        return np.broadcast_to(ct * b, aval.shape)
+
+    def of_second(ct: Any, _aval: Any, out: Any, _a: Any, b: Any, _c: Any) -> Any:
+        called.append("second")
+        return ct * out / b
+
+    scaled = extend.opaque("test.apart", lambda a, b, _c: a * b, (of_first, of_second, None), form=extend.Pointwise())
+    x, y, z = np.arange(2.0), np.array([3.0, 5.0]), np.zeros(2)
+
+    def f(x: Any, y: Any) -> Any:
+        return np.sum(extend.apply(scaled, x, y, z))
+
+    try:
+        for argnums, want, ran in ((0, y, ["first"]), (1, x, ["second"]), ((0, 1), (y, x), ["first", "second"])):
+            for transformed in (wg.grad(f, argnums), wg.jit(wg.grad(f, argnums))):
+                called.clear()
+                np.testing.assert_array_equal(transformed(x, y), want)
+                assert called == ran
+        check_grads(f, (x, y), order=2)
+        assert scaled.saving((True, False, False)) == (False, (1,))
+        assert scaled.saving((False, True, False)) == (True, (1,))
+        assert scaled.saving((False, False, True)) == (False, ())
+        wrong = extend.opaque("test.wrong", np.multiply, (lambda ct, _aval, _out, _a, b: ct.sum() * b.sum(), None))
+        with pytest.raises(RegistrationError, match="its vjp gave a cotangent of shape"):
+            wg.grad(lambda x: np.sum(extend.apply(wrong, x, y)))(x)
+    finally:
+        for name in ("test.apart", "test.wrong"):
+            PRIMITIVES.pop(name, None)
+    with pytest.raises(RegistrationError, match=re.escape("a rule takes 2 positional arguments; 3 + 2 are needed")):
+        extend.opaque("test_extend.new", np.multiply, (lambda ct, aval: ct, None))
+
+
 def test_primitives_and_graphs_are_pickled() -> None:
     cube = extend.elementwise("test.pickled", lambda x: x**3, d=lambda t, _out, x: t * 3 * x**2)
     try:

@@ -25,7 +25,6 @@ WITHOUT = frozenset(
         *(
             "array_equal",
             "array_equiv",
-            "biased",
             "laid_as",
             "quantile",
             "quantile_collect",
@@ -39,7 +38,6 @@ WITHOUT = frozenset(
 """Primitives of no form: of several axes at once, or of several operands with axes of their own."""
 
 OWN_BATCH = {
-    "biased": "numbers of its own in each lane are along the second axis from then on",
     "laid_as": "of the second operand only its memory order matters",
     "reduceat": "the segments are rows of no lane",
     "norm": "the norm of a whole lane is one of its elements as a vector",

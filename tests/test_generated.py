@@ -85,7 +85,7 @@ def test_samples_differentiate_every_operand_that_has_a_rule(name: str) -> None:
 
 def ruled_operands(primitive: Primitive) -> set[int]:
     """Return the positions of the operands that a primitive declares a rule for."""
-    if isinstance(primitive, Elementwise):
+    if isinstance(primitive, Elementwise) or (isinstance(primitive, Opaque) and primitive.rules):
         return {i for i, rule in enumerate(primitive.rules) if rule is not None and not hasattr(rule, "refuses")}
     if isinstance(primitive, Linear):
         return set(range(len(primitive.transposes)))
@@ -369,6 +369,7 @@ RULES = [
     for attribute in ("rules", "transposes", "rule")
     for i in sorted(ruled_operands(PRIMITIVES[name]))
     if hasattr(PRIMITIVES[name], attribute)
+    and (PRIMITIVES[name].kind != "opaque" or getattr(PRIMITIVES[name], attribute))
 ]
 
 

@@ -186,7 +186,7 @@ ROUTINES = {
     *("median", "nanmean", "nanvar", "nanstd", "quantile", "quantile_distribute", "quantile_collect"),
     *("unravel_index", "array_equal", "array_equiv"),
     *("nonzero", "argwhere", "unique", "bincount", "occurrences"),
-    *("random_words", "random_draws", "correlation", "biased", "feedback"),
+    *("random_words", "random_draws", "correlation", "convolution", "feedback"),
     *("histogram", "histogram_counts", "histogram_bin_edges"),
     *("call", "cond", "while_loop", "scan", "zero_sequence"),
 }

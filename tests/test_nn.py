@@ -77,6 +77,42 @@ def test_convolutions_of_any_rank(rank: int) -> None:
     np.testing.assert_allclose(wg.jit(conv)(x, w), conv(x, w), rtol=1e-12)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_convolutions_with_a_number_for_each_channel(groups: int) -> None:
+    w, bias = RNG.normal(size=(4, 4 // groups, 2, 3)), RNG.normal(size=4)
+
+    def conv(x: Any, w: Any, bias: Any) -> Any:
+        return functional.conv2d(x, w, bias, 2, 1, 1, groups)
+
+    def transposed(x: Any, w: Any, bias: Any) -> Any:
+        return functional.conv_transpose2d(x, w, bias, 2, 1, 0, groups)
+
+    turned = np.ascontiguousarray(np.swapaxes(w.reshape(groups, -1, *w.shape[1:]), 1, 2)).reshape(4, -1, 2, 3)
+    for f, kernels in ((conv, w), (transposed, turned)):
+        plain = f(X, kernels, None)
+        np.testing.assert_allclose(f(X, kernels, bias), plain + bias[:, None, None], rtol=1e-12)
+        check_grads(f, (X, kernels, bias), order=2)
+        check_grads(lambda bias: f(X, kernels, bias) ** 2, (bias,), order=2)  # noqa: B023 - called here
+        check_grads(lambda x: f(x, kernels, bias) ** 2, (X,), order=2)  # noqa: B023 - called here
+        graph = wg.jit(f)
+        np.testing.assert_allclose(graph(X, kernels, bias), f(X, kernels, bias), rtol=1e-12, atol=1e-12)
+        stacks = np.stack([X, -X]), np.stack([kernels, kernels + 1]), np.stack([bias, bias * 3])
+        for axes in product((0, None), repeat=3):
+            if axes != (None, None, None):
+                operands = [many if axis == 0 else many[0] for many, axis in zip(stacks, axes, strict=True)]
+                lanes = wg.vmap(f, in_axes=axes)(*operands)
+                for i in range(2):
+                    own = [x[i] if axis == 0 else x for x, axis in zip(operands, axes, strict=True)]
+                    np.testing.assert_allclose(lanes[i], f(*own), rtol=1e-12, atol=1e-12)
+
+
+def test_one_number_for_all_channels() -> None:
+    w = RNG.normal(size=(3, 4, 2, 2))
+    value, gradient = wg.value_and_grad(lambda bias: np.sum(functional.conv2d(X, w, bias)))(0.5)
+    np.testing.assert_allclose(value, np.sum(functional.conv2d(X, w).numpy() + 0.5))
+    assert gradient == 2 * 3 * 5 * 4
+
+
 @pytest.mark.parametrize("options", [(2, None, 0), (3, 2, 1), ((2, 3), 1, 0)])
 def test_pooling(options: Any) -> None:
     size, stride, padding = options
@@ -277,6 +313,11 @@ def test_attention() -> None:
             ShapeError,
             "conv2d: images with 4 channels and kernels of shape (2, 3, 1, 1) in 1 groups; channels that fit are "
             "needed. Correct the kernels.",
+        ),
+        (
+            lambda: functional.conv2d(X, np.ones((2, 4, 1))),
+            ShapeError,
+            "conv2d: kernels of shape (2, 4, 1); two axes of channels and 2 of space are needed. Reshape them.",
         ),
         (
             lambda: functional.conv1d(X, np.ones((2, 4, 1))),

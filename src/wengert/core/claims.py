@@ -68,13 +68,13 @@ class Claim:
 
         return compared
 
-    def transpose(self, rule: Rule) -> Rule:
-        """Return the transpose of an operand, which must give an array of that operand's shape."""
+    def transpose(self, rule: Rule, what: str = "its transpose") -> Rule:
+        """Return the transpose or rule of an operand, which must give an array of that operand's shape."""
 
         @functools.wraps(rule)
         def compared(ct: Any, aval: Any, *others: Any, **params: Any) -> Any:
-            found = self.array("its transpose", rule(ct, aval, *others, **params))
-            self.require_like_operand("its transpose", found, aval, (ct, *others))
+            found = self.array(what, rule(ct, aval, *others, **params))
+            self.require_like_operand(what, found, aval, (ct, *others))
             return found
 
         return compared

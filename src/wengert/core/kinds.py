@@ -302,7 +302,9 @@ class Opaque(Primitive):
         evaluate: the operation on arrays; several results come as a tuple.
         vjp: `vjp(ct, out, *operands, **params)`, linear in `ct`, returning a tuple with a cotangent (or None) for
             each operand; one value alone is that of the first operand, if no other is differentiated. With several
-            outputs `ct` is a list with None for those that received no cotangent, and `out` a tuple.
+            outputs `ct` is a list with None for those that received no cotangent, and `out` a tuple. Or a sequence of
+            `rule(ct, aval, out, *operands, **params)`, one for each operand, whose aval it gets, and None for those
+            without derivative: called are those, and saved is what those name, whose operands want a cotangent.
         jvp: `jvp(tangents, out, *operands, **params)`, where a direct one is cheaper than what follows from `vjp`.
         piecewise: whether it is linear on pieces, as sorting is: the vjp does not depend on the operands but for where
             it jumps. Then second derivatives need one operation; there must be a `jvp`.
@@ -324,7 +326,7 @@ class Opaque(Primitive):
         self,
         name: str,
         evaluate: Callable[..., Any],
-        vjp: Rule | None = None,
+        vjp: Rule | Sequence[Rule | None] | None = None,
         *,
         jvp: Rule | None = None,
         piecewise: bool = False,
@@ -337,8 +339,12 @@ class Opaque(Primitive):
             raise misdeclared(name, "no vjp was given", "a function vjp(ct, out, *operands) is needed")
         if piecewise and jvp is None:
             raise misdeclared(name, "piecewise=True was given without jvp", "a forward rule is needed, too")
-        self.signature = Signature(name, vjp, 2, None)
-        self.rule = vjp
+        self.rules = tuple(vjp) if isinstance(vjp, Sequence) else None
+        self.rule = None if isinstance(vjp, Sequence) else vjp
+        self.leading = 2 if self.rules is None else 3
+        count = self.rules and len(self.rules)
+        signed = [rule and Signature(name, rule, self.leading, count) for rule in self.rules or (self.rule,)]
+        self.signatures: Sequence[Signature | None] = signed
         self.jvp = jvp
         self.piecewise = piecewise
         self.fresh = fresh
@@ -350,19 +356,30 @@ class Opaque(Primitive):
         """Compare the jvp, and in `vjp` what the rule gives."""
         self.claim = claim
         self.jvp = self.jvp and claim.pushforward(self.jvp)
+        self.rules = self.rules and tuple([rule and claim.transpose(rule, "its vjp") for rule in self.rules])
 
     def vjp_rules(self) -> Sequence[Rule | None]:
-        """Return the vjp."""
-        return (self.rule,)
+        """Return what was given: the vjp, or rules of operands."""
+        return (self.rule,) if self.rules is None else [rule for rule in self.rules if rule is not None]
 
     def saved(self, wanted: Sequence[bool]) -> tuple[bool, Callable[[int], bool]]:
-        """Save what the vjp names."""
-        return self.signature.needs(1), lambda operand: self.signature.needs(2 + operand)
+        """Save what the vjp names, or the rules of the wanted operands."""
+        asked = (True,) if self.rules is None else wanted
+        called = [signature for signature, ask in zip(self.signatures, asked, strict=True) if signature and ask]
+        first = self.leading
+        need_out = any(signature.needs(first - 1) for signature in called)
+        return need_out, lambda operand: any(signature.needs(first + operand) for signature in called)
 
     def vjp(
         self, ct: Any, out: Any, operands: Sequence[Any], avals: Sequence[Aval | None], params: Mapping[str, Any]
     ) -> Sequence[Any]:
-        """Call the author's vjp; a single result stands for the first operand."""
+        """Call the author's vjp, whose single result stands for the first operand, or the rules that are asked for."""
+        if self.rule is None:
+            assert self.rules is not None
+            return [
+                None if aval is None or rule is None else rule(ct, aval, out, *operands, **params)
+                for aval, rule in zip(avals, self.rules, strict=True)
+            ]
         cts = self.rule(ct, out, *operands, **params)
         if isinstance(cts, tuple):
             if len(cts) == len(operands):

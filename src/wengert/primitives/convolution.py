@@ -1,7 +1,8 @@
 """Correlations of stacks of images with kernels, in any number of dimensions.
 
 result[g, n, o, p] = the sum over c and k of x[g, n, c, p stride + k dilation - low] w[g, o, c, k], where x has
-`spread` - 1 zeros between its elements and any number around them; without groups there is no g. With a batch, channels
+`spread` - 1 zeros between its elements and any number around them; without groups there is no g. A convolution of a
+network adds a number for each channel o. With a batch, channels
 and a stack of them (the groups, and lanes) the operation is closed under differentiation: the cotangents of both
 operands are such correlations, with stride, dilation and spread in other roles (Dumoulin and Visin, *A guide to
 convolution arithmetic for deep learning*, 2016).
@@ -11,14 +12,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wengert.core.aval import Aval, aval_of
 from wengert.core.cotangent import FEW, sum_over
-from wengert.core.declare import linear, multilinear
+from wengert.core.declare import multilinear, opaque
 from wengert.core.dispatch import apply
 from wengert.core.examples import Results
 from wengert.core.form import Form
@@ -27,23 +28,23 @@ from wengert.primitives.sliding import Plan, correlated, evaluated, planned
 from wengert.primitives.sliding_products import BACKWARDS
 from wengert.primitives.windows import Geometry, Lengths, result_lengths, spread_lengths
 
-__all__ = ["biased", "correlation"]
+__all__ = ["convolution", "correlation"]
 
 Array = Any
-BEFORE_SPACE = [(..., *[None] * rank) for rank in range(32)]
-"""Indices that give numbers axes of space behind those they have."""
+OF_CHANNELS = [(..., None, slice(None), *[None] * rank) for rank in range(32)]
+"""Indices that give numbers for channels the axes of images, for each number of axes of space."""
 
 
 class Sliding(Form):
-    """Windows that slide over the last axes of the first operand: a form of one primitive alone."""
+    """Windows that slide over the last axes of the first operand, and numbers for channels that are added."""
 
     def results(self, _primitive: Primitive, inputs: Sequence[Any], params: Mapping[str, Any]) -> Results:
         """Return the shape that the lengths tell."""
-        x, w = map(aval_of, inputs)
+        x, w, *_ = avals = [*map(aval_of, inputs)]
         rank = len(params["stride"])
         lengths = result_lengths(x.shape[-rank:], w.shape[-rank:], *[params[name] for name in Geometry._fields])
         shape = (*x.shape[: -rank - 1], w.shape[-rank - 2], *lengths)
-        return (Aval(shape, np.result_type(x.dtype, w.dtype)),), None
+        return (Aval(shape, np.result_type(*[aval.dtype for aval in avals])),), None
 
     def batch(
         self,
@@ -54,6 +55,13 @@ class Sliding(Form):
         params: Mapping[str, Any],
     ) -> Any:
         """Let lanes of both be one more stack, those of images more images, and those of kernels more kernels."""
+        if len(operands) == 3:
+            x, w, bias = operands
+            if any(batched[:2]):
+                found = self.batch(correlation, size, (x, w), batched[:2], params)
+            else:
+                found = apply(correlation, x, w, **params)
+            return found + bias[OF_CHANNELS[len(params["stride"])]]
         x, w = operands
         grouped = max(x.ndim - batched[0], w.ndim - batched[1]) - len(params["stride"]) - 2
         if all(batched):
@@ -116,72 +124,131 @@ def planned_kernels(
     return planned(x, ct, item, dilation, stride, spread, low, behind)
 
 
-def cotangent_of_images(
-    ct: Any, aval: Aval, w: Any, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
+def of_images(
+    ct: Any, shape: Lengths, w: Any, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths
 ) -> Any:
-    """Correlate the cotangent, spread by the stride, with the kernels turned round."""
+    """Return the cotangent of images: that of the result, spread by the stride, times kernels that are turned round."""
     rank = len(stride)
     turned = w.swapaxes(-rank - 2, -rank - 1)[BACKWARDS[rank]]
-    return correlate(ct, turned, planned_images, aval.shape, stride, dilation, spread, low)
+    plan = planned_images(ct.shape, turned.shape, ct.dtype.itemsize, shape, stride, dilation, spread, low)
+    return correlate(ct, turned, plan)
 
 
-def cotangent_of_kernels(
-    ct: Any, aval: Aval, x: Any, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
+def of_kernels(
+    ct: Any, shape: Lengths, x: Any, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths
 ) -> Any:
-    """Correlate the images with the cotangent; the batch is what is summed over."""
+    """Return the cotangent of kernels: images times that of the result; the batch is what is summed over."""
     last = -1 - len(stride)
     images, kernels = x.swapaxes(last - 1, last), ct.swapaxes(last - 1, last)
-    found = correlate(images, kernels, planned_kernels, aval.shape, stride, dilation, spread, low)
-    return found.swapaxes(last - 1, last)
+    plan = planned_kernels(images.shape, kernels.shape, x.dtype.itemsize, shape, stride, dilation, spread, low)
+    return correlate(images, kernels, plan).swapaxes(last - 1, last)
 
 
-def correlate(x: Any, w: Any, plan_of: Callable[..., Plan], shape: Lengths, *space: Lengths) -> Any:
-    """Return the correlation that is a cotangent of a shape by the plan of such, of arrays at once."""
-    plan = plan_of(x.shape, w.shape, x.dtype.itemsize, shape, *space)
+def correlate(x: Any, w: Any, plan: Plan) -> Any:
+    """Return a correlation by its plan, of arrays at once."""
     if type(x) is np.ndarray and type(w) is np.ndarray and x.dtype is w.dtype:
         return evaluated(x, w, plan)
     return apply(correlation, x, w, **plan.space._asdict())
 
 
-correlation = multilinear("correlation", correlated, (cotangent_of_images, cotangent_of_kernels), form=Sliding())
+def images_of_correlation(
+    ct: Any, aval: Aval, w: Any, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
+) -> Any:
+    """Return the cotangent of images."""
+    return of_images(ct, aval.shape, w, stride, dilation, spread, low)
 
 
-# A number for each channel
+def kernels_of_correlation(
+    ct: Any, aval: Aval, x: Any, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
+) -> Any:
+    """Return the cotangent of kernels."""
+    return of_kernels(ct, aval.shape, x, stride, dilation, spread, low)
 
 
-def evaluate_biased(x: Any, bias: Any, *, rank: int) -> Any:
-    """Evaluate `biased`: images plus a number for each channel, the axis before `rank` others."""
-    return x + bias[BEFORE_SPACE[rank]]
+correlation = multilinear("correlation", correlated, (images_of_correlation, kernels_of_correlation), form=Sliding())
+
+
+# Convolutions of networks
+
+
+def evaluate_convolution(
+    x: Array, w: Array, b: Array, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
+) -> Array:
+    """Evaluate `convolution`: the correlation, plus a number for each channel."""
+    found = correlated(x, w, stride, dilation, spread, low, high)
+    numbers = b[OF_CHANNELS[len(stride)]]
+    return np.add(found, numbers, found) if found.dtype is b.dtype else found + numbers
+
+
+def images_of_convolution(
+    ct: Any,
+    aval: Aval,
+    _out: Any,
+    _x: Any,
+    w: Any,
+    _b: Any,
+    *,
+    stride: Lengths,
+    dilation: Lengths,
+    spread: Lengths,
+    low: Lengths,
+    high: Lengths,
+) -> Any:
+    """Return the cotangent of images."""
+    return of_images(ct, aval.shape, w, stride, dilation, spread, low)
+
+
+def kernels_of_convolution(
+    ct: Any,
+    aval: Aval,
+    _out: Any,
+    x: Any,
+    _w: Any,
+    _b: Any,
+    *,
+    stride: Lengths,
+    dilation: Lengths,
+    spread: Lengths,
+    low: Lengths,
+    high: Lengths,
+) -> Any:
+    """Return the cotangent of kernels."""
+    return of_kernels(ct, aval.shape, x, stride, dilation, spread, low)
 
 
 @functools.cache
-def all_but_channels(count: int, rank: int) -> Lengths:
-    """Return all of a number of axes but that of channels."""
-    return (*range(count - rank - 1), *range(count - rank, count))
+def all_but_channels(count: int, rank: int, stacks: int) -> Lengths:
+    """Return all of a number of axes but those of stacks and channels."""
+    return (*range(stacks, count - rank - 1), *range(count - rank, count))
 
 
-def transpose_biased(ct: Any, avals: Sequence[Aval | None], *, rank: int) -> list[Any]:
-    """Pass the cotangent on, and sum it over all axes but that of channels."""
-    images, bias = avals
-    if bias is None:
-        return [ct, None]
-    others = all_but_channels(ct.ndim, rank)
+def numbers_of_convolution(ct: Any, aval: Aval, _out: Any, _x: Any, _w: Any, _bias: Any, **space: Lengths) -> Any:
+    """Sum the cotangent over all axes but those of stacks and channels."""
+    rank = len(space["stride"])
+    others = all_but_channels(ct.ndim, rank, len(aval.shape) - 1)
     if type(ct) is not np.ndarray:
-        found = ct.sum(axis=others)
-    elif ct.flags.c_contiguous and math.prod(ct.shape[: -rank - 1]) <= FEW:  # NumPy adds pairwise within images
-        found = np.add.reduce(ct, others)
-    else:
-        found = sum_over(ct, others)
-    return [None if images is None else ct, found]
+        return ct.sum(axis=others)
+    if ct.flags.c_contiguous and math.prod(ct.shape[: -rank - 1]) <= FEW:  # NumPy adds pairwise within images
+        return np.add.reduce(ct, others)
+    return sum_over(ct, others)
 
 
-def batch_biased(
-    _primitive: Primitive, size: int, operands: Sequence[Any], batched: Sequence[bool], params: Mapping[str, Any]
-) -> Any:
-    """Add numbers of their own in each lane."""
-    x, bias = operands
-    x, bias = x if batched[0] else x[None], bias if batched[1] else bias[None]
-    return x + bias.reshape(len(bias), *(1,) * (x.ndim - 2 - params["rank"]), -1, *(1,) * params["rank"])
+def convolution_jvp(tangents: Sequence[Any], out: Any, x: Any, w: Any, _bias: Any, **space: Lengths) -> Any:
+    """Add what the operands move."""
+    of_images, of_kernels, of_numbers = tangents
+    found = [] if of_images is None else [apply(correlation, of_images, w, **space)]
+    if of_kernels is not None:
+        found.append(apply(correlation, x, of_kernels, **space))
+    if of_numbers is not None:
+        found.append(np.broadcast_to(of_numbers[OF_CHANNELS[len(space["stride"])]], out.shape))
+    return sum(found[1:], found[0])
 
 
-biased = linear("biased", evaluate_biased, transpose=transpose_biased, variadic=True, batch=batch_biased)
+convolution = opaque(
+    "convolution",
+    evaluate_convolution,
+    (images_of_convolution, kernels_of_convolution, numbers_of_convolution),
+    jvp=convolution_jvp,
+    form=Sliding(),
+    fresh=True,
+)

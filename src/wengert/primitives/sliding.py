@@ -19,17 +19,18 @@ FEW = 1 << 13
 
 
 def correlated(
-    x: Array, w: Array, *, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
+    x: Array, w: Array, stride: Lengths, dilation: Lengths, spread: Lengths, low: Lengths, high: Lengths
 ) -> Array:
     """Return the correlations of images with kernels, or of stacks of them."""
     if x.dtype is not w.dtype:
         kind = np.result_type(x, w)
         x, w = x.astype(kind, copy=False), w.astype(kind, copy=False)
-    return evaluated(x, w, planned(x.shape, w.shape, x.itemsize, stride, dilation, spread, low, high))
+    found = evaluated(x, w, planned(x.shape, w.shape, x.itemsize, stride, dilation, spread, low, high))
+    return found if found.flags.c_contiguous else found.copy()
 
 
 def evaluated(x: Array, w: Array, plan: Plan) -> Array:
-    """Return the correlations of images with kernels of their dtype as they were planned."""
+    """Return the correlations of images with kernels of their dtype as they were planned, in any order of memory."""
     if plan.few:
         return multiplied_at_once(x, w, plan)
     if not plan.windows:
@@ -47,7 +48,7 @@ def evaluated(x: Array, w: Array, plan: Plan) -> Array:
         found = multiplied(x, w)
     else:
         found = of_small_kernels(x, w, lengths, space)
-    return np.ascontiguousarray(found.reshape(plan.shape))
+    return found.reshape(plan.shape)
 
 
 class Plan(NamedTuple):
@@ -63,8 +64,9 @@ class Plan(NamedTuple):
             `placement`. The shape is empty if they stay as they are.
         copied: the shape and strides of windows of images without gaps, whose longer rows are the last axis.
         columns: the shape of windows as columns, or as rows, and that of kernels as the rows they are multiplied by;
-            matrices if there is one image.
+            matrices if there is one image, or windows are rows of a stack of images.
         turned: whether windows are rows, since kernels are wider than the result.
+        crossed: the shape of the result of all images' rows, which has kernels before images; empty if it has not.
     """
 
     space: Geometry
@@ -76,6 +78,7 @@ class Plan(NamedTuple):
     copied: tuple[Lengths, Lengths]
     columns: tuple[Lengths, Lengths]
     turned: bool
+    crossed: Lengths
 
 
 @functools.lru_cache(maxsize=4096)
@@ -103,14 +106,16 @@ def planned(
     by_tap, by_place = [outside[-1], *times(steps, dilation)], times(steps, stride)
     stack, channels, turned = x[: -rank - 1], x[-rank - 1], kernel[-1:] > lengths[-1:]
     alone = math.prod(stack) == 1
-    rows = (w[-rank - 2], taps) if alone else (*stack[:-1], 1, w[-rank - 2], taps)
+    crossed = (w[-rank - 2], *stack, *lengths) if turned and len(stack) == 1 and not alone else ()
+    rows = (w[-rank - 2], taps) if alone or crossed else (*stack[:-1], 1, w[-rank - 2], taps)
     columns = (*(() if alone else stack), *((places, taps) if turned else (taps, places)))
+    columns = (stack[0] * places, taps) if crossed else columns
     if turned:
         copied = (*stack, *lengths, channels, *kernel), (*outside[:-1], *by_place, *by_tap)
     else:
         copied = (*stack, channels, *kernel, *lengths), (*outside[:-1], *by_tap, *by_place)
     space = Geometry(stride, dilation, spread, low, high)
-    return Plan(space, lengths, shape, windows, 0 < windows <= FEW, around, copied, (columns, rows), turned)
+    return Plan(space, lengths, shape, windows, 0 < windows <= FEW, around, copied, (columns, rows), turned, crossed)
 
 
 def multiplied_at_once(x: Array, w: Array, plan: Plan) -> Array:
@@ -127,4 +132,4 @@ def multiplied_at_once(x: Array, w: Array, plan: Plan) -> Array:
         windows = windows.swapaxes(-1, -2)
     kernels = w.reshape(rows)
     found = kernels.dot(windows) if len(rows) == 2 else np.matmul(kernels, windows)  # 0.4 us, and 1.0
-    return found.reshape(plan.shape)
+    return found.reshape(plan.crossed).swapaxes(0, 1) if plan.crossed else found.reshape(plan.shape)

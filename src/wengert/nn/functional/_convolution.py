@@ -14,12 +14,13 @@ from wengert.errors import ShapeError, UsageError, describe
 from wengert.nn.functional._images import Lengths, each, images, require_room, spans_of
 from wengert.nn.functional._otherwise import elsewhere
 from wengert.nn.functional._requirements import of_shape
-from wengert.primitives.convolution import biased, correlation
+from wengert.primitives.convolution import convolution as primitive
+from wengert.primitives.convolution import correlation
 from wengert.traces.recorders import several_function
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
-correlate, with_bias = several_function(correlation), several_function(biased)
+correlate, convolve = several_function(correlation), several_function(primitive)
 
 
 def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Lengths, Lengths]:
@@ -36,43 +37,55 @@ def around(name: str, padding: Any, spans: Lengths, stride: Lengths) -> tuple[Le
     return low, tuple([span - 1 - a for span, a in zip(spans, low, strict=True)])
 
 
-def places(name: str, image: Lengths, kernel: Lengths, stride: Any, padding: Any, dilation: Any) -> dict[str, Lengths]:
-    """Return where windows are, for which images must have room, as parameters of the correlation."""
-    rank = len(kernel)
+def require_channels(name: str, image: Lengths, kernel: Lengths, groups: int, transposed: bool = False) -> None:
+    """Raise a ShapeError unless images have the axes and channels of kernels, in groups."""
+    if len(kernel) != len(image):
+        needed = f"two axes of channels and {len(image) - 2} of space are needed"
+        raise ShapeError(describe(name, f"kernels of shape {kernel}", needed, "Reshape them"))
+    own, wanted = image[1], kernel[0] if transposed else kernel[1] * groups
+    if own != wanted or kernel[0] % groups or own % groups:
+        given = f"images with {own} channels and kernels of shape {kernel} in {groups} groups"
+        raise ShapeError(describe(name, given, "channels that fit are needed", "Correct the kernels"))
+
+
+def places(
+    name: str, image: Lengths, kernel: Lengths, groups: int, stride: Any, padding: Any, dilation: Any
+) -> dict[str, Lengths]:
+    """Return where windows are, for which images of a shape must have room, as parameters of the correlation."""
+    require_channels(name, image, kernel, groups)
+    rank = len(kernel) - 2
     steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
-    spans = spans_of(kernel, gaps)
+    spans = spans_of(kernel[2:], gaps)
     low, high = around(name, padding, spans, steps)
-    require_room(name, tuple([n + a + b for n, a, b in zip(image, low, high, strict=True)]), spans)
+    require_room(name, tuple([n + a + b for n, a, b in zip(image[2:], low, high, strict=True)]), spans)
     return {"stride": steps, "dilation": gaps, "spread": (1,) * rank, "low": low, "high": high}
 
 
 places_known = functools.lru_cache(maxsize=256, typed=True)(places)
 
 
-def in_groups(name: str, x: Any, w: Any, groups: int, transposed: bool = False) -> tuple[Any, Any]:
+def in_groups(x: Any, w: Any, groups: int) -> tuple[Any, Any]:
     """Return images and kernels with a leading axis for the groups of channels, if there are several."""
-    own, kernels = x.shape[1], w.shape
-    wanted = kernels[0] if transposed else kernels[1] * groups
-    if own != wanted or kernels[0] % groups or own % groups:
-        given = f"images with {own} channels and kernels of shape {kernels} in {groups} groups"
-        raise ShapeError(describe(name, given, "channels that fit are needed", "Correct the kernels"))
     if groups == 1:
         return x, w
-    split = x.reshape(x.shape[0], groups, own // groups, *x.shape[2:])
+    split = x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
     return np.swapaxes(split, 0, 1), w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
 
 
-def joined(name: str, found: Any, bias: Any, rank: int, groups: int, batched: bool) -> Any:
-    """Return a result with the channels of all groups together, with a bias for each added."""
+def correlated(name: str, x: Any, w: Any, bias: Any, params: dict[str, Lengths], groups: int, batched: bool) -> Any:
+    """Return correlations with the channels of all groups together, with a number for each added."""
+    rank = len(params["stride"])
+    bias = of_shape(name, "bias", bias, (groups * w.shape[-rank - 2],))
+    apart = bias is None or not bias.shape or is_staged(x) or is_staged(w) or is_staged(bias)
+    if apart:
+        found = correlate((x, w), params)
+    else:
+        found = convolve((x, w, bias if groups == 1 else bias.reshape(groups, -1)), params)
     if groups > 1:
         found = np.swapaxes(found, 0, 1)
         found = found.reshape(found.shape[0], -1, *found.shape[3:])
-    if bias is not None:
-        bias = of_shape(name, "bias", bias, found.shape[1:2])
-        if is_staged(found) or is_staged(bias):  # kernels add it where they do what follows
-            found = found + bias.reshape(-1, *(1,) * rank)
-        else:
-            found = with_bias((found, bias), {"rank": rank})
+    if apart and bias is not None:  # staged: kernels add it where they do what follows
+        found = found + bias.reshape(-1, *(1,) * rank)
     return found if batched else found[0]
 
 
@@ -113,13 +126,12 @@ def convolution(rank: int) -> Callable[..., Any]:
         groups: int = 1,
     ) -> Any:
         x, batched = images(name, input, rank)
-        x, w = in_groups(name, x, as_tensor(weight), groups)
-        image, kernel = x.shape[-rank:], w.shape[-rank:]
+        w: Any = as_tensor(weight)
         try:
-            params = places_known(name, image, kernel, stride, padding, dilation)
+            params = places_known(name, x.shape, w.shape, groups, stride, padding, dilation)
         except TypeError:  # lists have no hash
-            params = places(name, image, kernel, stride, padding, dilation)
-        return joined(name, correlate((x, w), params), bias, rank, groups, batched)
+            params = places(name, x.shape, w.shape, groups, stride, padding, dilation)
+        return correlated(name, *in_groups(x, w, groups), bias, params, groups, batched)
 
     conv.__name__ = conv.__qualname__ = name
     axes = {"name": name, "space": ", 6" * rank, "kernel": ", 3" * rank, "found": ", 4" * rank}
@@ -166,7 +178,9 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
         dilation: Any = 1,
     ) -> Any:
         x, batched = images(name, input, rank)
-        x, w = in_groups(name, x, as_tensor(weight), groups, transposed=True)
+        w: Any = as_tensor(weight)
+        require_channels(name, x.shape, w.shape, groups, transposed=True)
+        x, w = in_groups(x, w, groups)
         steps, gaps = each(name, "stride", stride, rank), each(name, "dilation", dilation, rank)
         cuts, more = each(name, "padding", padding, rank, 0), each(name, "output_padding", output_padding, rank, 0)
         if any(n >= max(step, gap) for n, step, gap in zip(more, steps, gaps, strict=True)):
@@ -178,10 +192,8 @@ def transposed_convolution(rank: int) -> Callable[..., Any]:
         whole = tuple([n + a + b for n, a, b in zip(lengths, low, high, strict=True)])
         require_room(name, whole, spans_of(w.shape[-rank:], gaps))
         turned = np.flip(np.swapaxes(w, -rank - 2, -rank - 1), tuple(range(-rank, 0)))
-        found = correlate(
-            (x, turned), {"stride": (1,) * rank, "dilation": gaps, "spread": steps, "low": low, "high": high}
-        )
-        return joined(name, found, bias, rank, groups, batched)
+        params = {"stride": (1,) * rank, "dilation": gaps, "spread": steps, "low": low, "high": high}
+        return correlated(name, x, turned, bias, params, groups, batched)
 
     conv_transpose.__name__ = conv_transpose.__qualname__ = name
     axes = {"name": name, "space": ", 4" * rank, "kernel": ", 3" * rank, "found": ", 6" * rank}
